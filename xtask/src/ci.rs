@@ -25,20 +25,42 @@ struct Step {
 }
 
 const STEPS: [Step; 7] = [
-    Step { name: "fmt", run: fmt },
-    Step { name: "tidy", run: |root| tidy::run(root, &tidy::TidyArgs::default()) },
-    Step { name: "deny", run: deny },
-    Step { name: "clippy", run: |root| tools::beside_installation(root, || clippy(root)) },
-    Step { name: "test", run: |root| test::run(root, &test::TestArgs::default()) },
-    Step { name: "slow", run: |root| test::run(root, &test::TestArgs::slow_in_ci()) },
-    Step { name: "demo", run: demo },
+    Step {
+        name: "fmt",
+        run: fmt,
+    },
+    Step {
+        name: "tidy",
+        run: |root| tidy::run(root, &tidy::TidyArgs::default()),
+    },
+    Step {
+        name: "deny",
+        run: deny,
+    },
+    Step {
+        name: "clippy",
+        run: |root| tools::beside_installation(root, || clippy(root)),
+    },
+    Step {
+        name: "test",
+        run: |root| test::run(root, &test::TestArgs::default()),
+    },
+    Step {
+        name: "slow",
+        run: |root| test::run(root, &test::TestArgs::slow_in_ci()),
+    },
+    Step {
+        name: "demo",
+        run: demo,
+    },
 ];
 
 /// Runs the steps, stops at the first that fails.
 pub(crate) fn run(root: &Root, args: &CiArgs) -> Result<(), TaskError> {
     let start = Instant::now();
     let mut done = Vec::new();
-    let wanted = |step: &Step| args.only.is_empty() || args.only.iter().any(|name| name == step.name);
+    let wanted =
+        |step: &Step| args.only.is_empty() || args.only.iter().any(|name| name == step.name);
     for step in STEPS.into_iter().filter(wanted) {
         println!("\n== ci: {}", step.name);
         let begun = Instant::now();
@@ -48,7 +70,10 @@ pub(crate) fn run(root: &Root, args: &CiArgs) -> Result<(), TaskError> {
         if let Err(source) = outcome {
             println!("== ci: {} FAILED after {}", step.name, seconds(took));
             println!("{}", summary(&done, start.elapsed(), "FAILED"));
-            return Err(TaskError::Step { step: step.name, source: Box::new(source) });
+            return Err(TaskError::Step {
+                step: step.name,
+                source: Box::new(source),
+            });
         }
         println!("== ci: {} ok in {}", step.name, seconds(took));
     }
@@ -71,17 +96,27 @@ fn clippy(root: &Root) -> Result<(), TaskError> {
 /// The advisory database has to be fetched from outside, so that check is not part of this step.
 fn deny(root: &Root) -> Result<(), TaskError> {
     let program = tools::deny(root)?;
-    Call::new(root, program).args(["deny", "--locked", "check", "bans", "licenses", "sources"]).run()
+    Call::new(root, program)
+        .args(["deny", "--locked", "check", "bans", "licenses", "sources"])
+        .run()
 }
 
 /// The program that the tests ran against: another build of it would take as long as all else.
 fn demo(root: &Root) -> Result<(), TaskError> {
-    Call::cargo(root).args(["build", "--locked", "--quiet", "--all-targets"]).args(test::EVERYTHING).run()?;
-    Call::new(root, root.target().join("debug/crucible")).args(["demo"]).run()
+    Call::cargo(root)
+        .args(["build", "--locked", "--quiet", "--all-targets"])
+        .args(test::EVERYTHING)
+        .run()?;
+    Call::new(root, root.target().join("debug/crucible"))
+        .args(["demo"])
+        .run()
 }
 
 fn summary(done: &[(&str, Duration)], total: Duration, outcome: &str) -> String {
-    let steps: Vec<String> = done.iter().map(|(name, took)| format!("{name} {}", seconds(*took))).collect();
+    let steps: Vec<String> = done
+        .iter()
+        .map(|(name, took)| format!("{name} {}", seconds(*took)))
+        .collect();
     format!("ci {outcome} in {}: {}", seconds(total), steps.join(", "))
 }
 
@@ -95,7 +130,10 @@ mod tests {
 
     #[test]
     fn the_summary_names_each_step_with_its_seconds() {
-        let done = [("fmt", Duration::from_millis(1200)), ("clippy", Duration::from_secs(61))];
+        let done = [
+            ("fmt", Duration::from_millis(1200)),
+            ("clippy", Duration::from_secs(61)),
+        ];
         let line = summary(&done, Duration::from_secs(63), "ok");
         assert_eq!(line, "ci ok in 63.0 s: fmt 1.2 s, clippy 61.0 s");
     }
@@ -104,6 +142,9 @@ mod tests {
     fn the_steps_are_the_ones_that_the_contract_names() {
         let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["clippy", "demo", "deny", "fmt", "slow", "test", "tidy"]);
+        assert_eq!(
+            names,
+            ["clippy", "demo", "deny", "fmt", "slow", "test", "tidy"]
+        );
     }
 }

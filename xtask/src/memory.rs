@@ -13,13 +13,15 @@ use crate::root::Root;
 use crate::tools::is_root;
 
 /// Mounts a tmpfs over `/tmp` and `$0`, then becomes the program in `$@`.
-const MOUNT: &str =
-    r#"for directory in /tmp "$0"; do mount -t tmpfs -o mode=1777 tests "$directory"; done && exec "$@""#;
+const MOUNT: &str = r#"for directory in /tmp "$0"; do mount -t tmpfs -o mode=1777 tests "$directory"; done && exec "$@""#;
 
 const UNSHARE: [&str; 5] = ["--mount", "--propagation", "private", "--", "sh"];
 
 /// A call of `program` that finds its temporary directories in memory where this machine allows it.
-pub(crate) fn with_temporary_files(root: &Root, program: impl Into<OsString>) -> Result<Call, TaskError> {
+pub(crate) fn with_temporary_files(
+    root: &Root,
+    program: impl Into<OsString>,
+) -> Result<Call, TaskError> {
     let program = program.into();
     let for_tests = root.target().join("tmp");
     fs::create_dir_all(&for_tests).map_err(TaskError::io("create", &for_tests))?;

@@ -25,7 +25,12 @@ pub(crate) struct Call {
 impl Call {
     /// A call of `program` in the workspace's folder.
     pub(crate) fn new(root: &Root, program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: Vec::new(), folder: root.path().to_owned() }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            folder: root.path().to_owned(),
+        }
     }
 
     /// A call of the cargo that runs this task.
@@ -35,7 +40,8 @@ impl Call {
 
     /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
@@ -64,22 +70,44 @@ impl Call {
     /// Shows the command, runs it with this program's streams, and fails when it does.
     pub(crate) fn run(&self) -> Result<(), TaskError> {
         eprintln!("$ {}", self.shown());
-        let status =
-            self.command().status().map_err(|source| TaskError::Spawn { command: self.shown(), source })?;
-        if status.success() { Ok(()) } else { Err(TaskError::Failed { command: self.shown(), status }) }
+        let status = self.command().status().map_err(|source| TaskError::Spawn {
+            command: self.shown(),
+            source,
+        })?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(TaskError::Failed {
+                command: self.shown(),
+                status,
+            })
+        }
     }
 
     /// Runs the command without a word and tells whether it succeeded; a program that is not there did not.
     pub(crate) fn succeeds(&self) -> bool {
-        let outcome =
-            self.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let outcome = self
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         outcome.is_ok_and(|status| status.success())
     }
 
     /// Runs the command without a word and gives what it printed, if it succeeded.
     pub(crate) fn stdout(&self) -> Option<String> {
-        let output = self.command().stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
+        let output = self
+            .command()
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8(output.stdout).ok())
+            .flatten()
     }
 
     /// Shows the command and starts it at the head of a process group of its own, writing into `log`. It does not
@@ -96,9 +124,17 @@ impl Call {
         let output = || log.try_clone().map(Stdio::from);
         let started = || {
             let mut command = tied.command();
-            command.stdin(Stdio::null()).stdout(output()?).stderr(output()?).process_group(0).spawn()
+            command
+                .stdin(Stdio::null())
+                .stdout(output()?)
+                .stderr(output()?)
+                .process_group(0)
+                .spawn()
         };
-        started().map_err(|source| TaskError::Spawn { command: tied.shown(), source })
+        started().map_err(|source| TaskError::Spawn {
+            command: tied.shown(),
+            source,
+        })
     }
 
     /// The command line as a person would type it.
@@ -106,7 +142,10 @@ impl Call {
         let program = PathBuf::from(&self.program);
         let program = program.file_name().unwrap_or(&self.program);
         let words = std::iter::once(program).chain(self.args.iter().map(OsString::as_os_str));
-        words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn command(&self) -> Command {

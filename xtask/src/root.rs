@@ -21,18 +21,27 @@ impl Root {
             && let Some(parent) = Path::new(&package).parent()
             && is_workspace(parent)
         {
-            return Ok(Self { path: parent.to_owned() });
+            return Ok(Self {
+                path: parent.to_owned(),
+            });
         }
         let start = env::current_dir().map_err(TaskError::io("read the working directory", "."))?;
-        start.ancestors().find(|folder| is_workspace(folder)).map_or_else(
-            || {
-                Err(TaskError::Missing {
-                    what: "the workspace".to_owned(),
-                    fix: "Run this from inside a checkout.".to_owned(),
-                })
-            },
-            |folder| Ok(Self { path: folder.to_owned() }),
-        )
+        start
+            .ancestors()
+            .find(|folder| is_workspace(folder))
+            .map_or_else(
+                || {
+                    Err(TaskError::Missing {
+                        what: "the workspace".to_owned(),
+                        fix: "Run this from inside a checkout.".to_owned(),
+                    })
+                },
+                |folder| {
+                    Ok(Self {
+                        path: folder.to_owned(),
+                    })
+                },
+            )
     }
 
     /// The folder that holds the root `Cargo.toml`.

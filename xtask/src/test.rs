@@ -32,14 +32,22 @@ pub(crate) struct TestArgs {
     #[arg(skip)]
     extent: Extent,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "NEXTEST ARGS"
+    )]
     nextest: Vec<String>,
 }
 
 impl TestArgs {
     /// The slow suite as CI runs it.
     pub(crate) fn slow_in_ci() -> Self {
-        Self { slow: true, extent: Extent::Ci, ..Self::default() }
+        Self {
+            slow: true,
+            extent: Extent::Ci,
+            ..Self::default()
+        }
     }
 }
 
@@ -86,7 +94,9 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let suites = Suites::wanted(if args.live { Flag::Live } else { Flag::Absent })?;
     let start = Instant::now();
     // Tests look at the sources of every dependency, also of those that this machine does not build.
-    Call::cargo(root).args(["fetch", "--locked", "--quiet"]).run()?;
+    Call::cargo(root)
+        .args(["fetch", "--locked", "--quiet"])
+        .run()?;
     tools::for_tests(root)?;
 
     let mut counts = Counts::default();
@@ -100,7 +110,11 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         counts = nextest(root, &suite)?;
         examples = "not run: slow suite alone".to_owned();
     } else if suites != Suites::Live {
-        let suite = Suite { profile: "default", words: usual_words(args), env: cases(USUAL_CASES) };
+        let suite = Suite {
+            profile: "default",
+            words: usual_words(args),
+            env: cases(USUAL_CASES),
+        };
         counts = nextest(root, &suite)?;
         if args.nextest.is_empty() {
             run_examples(root)?;
@@ -116,10 +130,15 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         }
         Suites::Both => {
             let live = live::run(root, &[])?;
-            counts = Counts { passed: counts.passed + live.passed, failed: counts.failed + live.failed };
+            counts = Counts {
+                passed: counts.passed + live.passed,
+                failed: counts.failed + live.failed,
+            };
         }
         Suites::UsualAsLiveIsForbidden => {
-            println!("the live suite was asked for and left out: CRUCIBLE_SKIP_LLM_TESTS is stronger");
+            println!(
+                "the live suite was asked for and left out: CRUCIBLE_SKIP_LLM_TESTS is stronger"
+            );
         }
         Suites::Usual => {}
     }
@@ -144,7 +163,11 @@ pub(crate) struct Suite {
 
 /// Runs a suite under nextest, and reads the report. When a test fails, the counts are shown before the error.
 pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
-    let report = root.target().join("nextest").join(suite.profile).join("junit.xml");
+    let report = root
+        .target()
+        .join("nextest")
+        .join(suite.profile)
+        .join("junit.xml");
     remove_old(&report)?;
     let mut call = memory::with_temporary_files(root, tools::nextest(root)?)?
         .args(["nextest", "run", "--profile", suite.profile])
@@ -154,7 +177,9 @@ pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
         call = call.env(name, value);
     }
     let outcome = call.run();
-    let counts = fs::read_to_string(&report).ok().and_then(|xml| Counts::read(&xml));
+    let counts = fs::read_to_string(&report)
+        .ok()
+        .and_then(|xml| Counts::read(&xml));
     if let Err(error) = outcome {
         if let Some(counts) = counts {
             println!("{counts}");
@@ -163,7 +188,10 @@ pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
     }
     counts.ok_or_else(|| TaskError::Missing {
         what: format!("the test runner's report, {}", report.display()),
-        fix: format!("Check `[profile.{}.junit]` in .config/nextest.toml.", suite.profile),
+        fix: format!(
+            "Check `[profile.{}.junit]` in .config/nextest.toml.",
+            suite.profile
+        ),
     })
 }
 
@@ -173,7 +201,10 @@ const TESTS_PER_PROCESSOR: usize = 3;
 /// How many tests run at once, unless the profile or the command line says so.
 fn threads(suite: &Suite) -> Option<String> {
     let is_chosen = suite.profile == "live"
-        || suite.words.iter().any(|word| word.starts_with("-j") || word.starts_with("--test-threads"));
+        || suite
+            .words
+            .iter()
+            .any(|word| word.starts_with("-j") || word.starts_with("--test-threads"));
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (!is_chosen).then(|| format!("--test-threads={}", processors * TESTS_PER_PROCESSOR))
 }
@@ -203,7 +234,10 @@ fn remove_old(report: &Path) -> Result<(), TaskError> {
 
 /// Compiles and runs the documentation examples of all crates.
 fn run_examples(root: &Root) -> Result<(), TaskError> {
-    Call::cargo(root).args(["test", "--locked", "--doc"]).args(EVERYTHING).run()
+    Call::cargo(root)
+        .args(["test", "--locked", "--doc"])
+        .args(EVERYTHING)
+        .run()
 }
 
 /// Selects every crate with the features that all steps share: with others, cargo would compile most dependencies once more.
@@ -226,7 +260,10 @@ impl Counts {
         };
         let failed = number(" failures")? + number(" errors")?;
         let total = number("tests")?;
-        Some(Self { passed: total.checked_sub(failed)?, failed })
+        Some(Self {
+            passed: total.checked_sub(failed)?,
+            failed,
+        })
     }
 }
 
@@ -244,8 +281,21 @@ mod tests {
     fn counts_come_from_the_report() {
         let xml = r#"<?xml version="1.0"?><testsuites name="nextest-run" tests="12" failures="2" errors="1" time="1">"#;
         let counts = Counts::read(xml);
-        assert_eq!(counts, Some(Counts { passed: 9, failed: 3 }));
-        assert_eq!(Counts { passed: 9, failed: 3 }.to_string(), "tests: 9 passed, 3 failed");
+        assert_eq!(
+            counts,
+            Some(Counts {
+                passed: 9,
+                failed: 3
+            })
+        );
+        assert_eq!(
+            Counts {
+                passed: 9,
+                failed: 3
+            }
+            .to_string(),
+            "tests: 9 passed, 3 failed"
+        );
         assert_eq!(Counts::read("<html>"), None);
     }
 
@@ -256,7 +306,8 @@ mod tests {
             #[command(flatten)]
             args: TestArgs,
         }
-        let parse = |words: &[&str]| <Line as clap::Parser>::parse_from([&["test"], words].concat()).args;
+        let parse =
+            |words: &[&str]| <Line as clap::Parser>::parse_from([&["test"], words].concat()).args;
         assert!(parse(&["--live"]).live && parse(&["--live", "gateway"]).nextest == ["gateway"]);
         let narrowed = parse(&["-p", "crucible-llm"]);
         assert!(!narrowed.live && narrowed.nextest == ["-p", "crucible-llm"]);
@@ -279,8 +330,10 @@ mod tests {
     fn a_chosen_package_replaces_the_whole_workspace() {
         let all = usual_words(&TestArgs::default());
         assert!(all.contains(&"--workspace".to_owned()));
-        let one =
-            TestArgs { nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()], ..TestArgs::default() };
+        let one = TestArgs {
+            nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()],
+            ..TestArgs::default()
+        };
         let words = usual_words(&one);
         assert!(!words.contains(&"--workspace".to_owned()));
         assert!(words.ends_with(&one.nextest));

@@ -20,8 +20,7 @@ use crate::output::Output;
 pub(crate) const LEDGER: &str = "ledger.db";
 
 /// What to do when the place for the ledger and the runs is of no use.
-const ELSEWHERE: &str =
-    "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
+const ELSEWHERE: &str = "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
 
 /// The hidden first argument by which the sandbox re-enters this program for its inner stage.
 pub(crate) const INNER_STAGE: &str = "__sandbox-exec";
@@ -40,13 +39,32 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(env: Environment, clock: Box<dyn Clock>, output: Output, over: Vec<PathBuf>) -> Self {
-        Self { env, clock, output, events: RefCell::default(), over, has_warned: Cell::new(false) }
+    pub(crate) fn new(
+        env: Environment,
+        clock: Box<dyn Clock>,
+        output: Output,
+        over: Vec<PathBuf>,
+    ) -> Self {
+        Self {
+            env,
+            clock,
+            output,
+            events: RefCell::default(),
+            over,
+            has_warned: Cell::new(false),
+        }
     }
 
     /// The configuration for work on the project at `start`, with these flags on top.
-    pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Settings, CommandError> {
-        let files = ConfigFiles { over: self.over.clone(), ..ConfigFiles::discover(&self.env, start) };
+    pub(crate) fn config(
+        &self,
+        start: &Path,
+        flags: &[(&str, String)],
+    ) -> Result<Settings, CommandError> {
+        let files = ConfigFiles {
+            over: self.over.clone(),
+            ..ConfigFiles::discover(&self.env, start)
+        };
         let config = Settings::load(&files, &self.env, flags)?;
         if !self.has_warned.replace(true) {
             for name in config.unread_variables(&self.env) {
@@ -59,7 +77,8 @@ impl App {
     /// Warns of variables that set nothing, where the command needed no configuration.
     pub(crate) fn warn_of_variables(&self) {
         let is_ours = |(name, _): (&std::ffi::OsStr, &std::ffi::OsStr)| {
-            name.to_str().is_some_and(|name| name.starts_with("CRUCIBLE_") && name != "CRUCIBLE_HOME")
+            name.to_str()
+                .is_some_and(|name| name.starts_with("CRUCIBLE_") && name != "CRUCIBLE_HOME")
         };
         if !self.has_warned.get() && self.env.pairs().any(is_ours) {
             // A configuration that cannot be read is no matter of such a command.
@@ -77,8 +96,10 @@ impl App {
         let directory = self.absolute(named);
         match directory.is_dir() {
             true => Ok(directory),
-            false => Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project.")),
+            false => Err(
+                CommandError::usage(format!("{} is no directory", directory.display()))
+                    .hint("Name a directory of the project."),
+            ),
         }
     }
 
@@ -89,11 +110,17 @@ impl App {
             .crucible_home()
             .map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
         if home.to_str().is_none() {
-            let message = format!("the path of Crucible's own directory is not UTF-8: {}", home.display());
+            let message = format!(
+                "the path of Crucible's own directory is not UTF-8: {}",
+                home.display()
+            );
             return Err(CommandError::usage(message).hint(ELSEWHERE));
         }
         if home.symlink_metadata().is_ok() && !home.is_dir() {
-            let message = format!("{}, Crucible's own directory, is no directory", home.display());
+            let message = format!(
+                "{}, Crucible's own directory, is no directory",
+                home.display()
+            );
             return Err(CommandError::usage(message).hint(ELSEWHERE));
         }
         Ok(home)
@@ -115,7 +142,8 @@ impl App {
     /// The ledger, made where there is none.
     pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
         let home = self.home()?;
-        create_dir_all(&home).map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
+        create_dir_all(&home)
+            .map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
         Ok(Ledger::open(&home.join(LEDGER))?)
     }
 
@@ -124,23 +152,29 @@ impl App {
     pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, CommandError> {
         match self.env.crucible_home() {
             Err(HomeError::NotSet) => Ok(None),
-            Ok(_) | Err(HomeError::Relative { .. }) => Ok(Ledger::open_existing(&self.ledger_path()?)?),
+            Ok(_) | Err(HomeError::Relative { .. }) => {
+                Ok(Ledger::open_existing(&self.ledger_path()?)?)
+            }
         }
     }
 
     /// What is to be said where there are runs and no ledger that knows them.
     pub(crate) fn no_ledger(&self) -> Result<CommandError, CommandError> {
         let path = self.ledger_path()?;
-        let message =
-            format!("the ledger {} is missing, and without it no run can be believed", path.display());
+        let message = format!(
+            "the ledger {} is missing, and without it no run can be believed",
+            path.display()
+        );
         let hint = "Put it back from a copy, or set CRUCIBLE_HOME to where it lies.";
         Ok(CommandError::usage(message).hint(hint))
     }
 
     /// The spawner; its inner stage is this very program.
     pub(crate) fn sandbox(&self) -> Sandbox {
-        let launcher =
-            std::env::current_exe().ok().map(|program| Launcher { program, args: vec![INNER_STAGE.into()] });
+        let launcher = std::env::current_exe().ok().map(|program| Launcher {
+            program,
+            args: vec![INNER_STAGE.into()],
+        });
         Sandbox::new(launcher, &self.env).with_caps(self.caps())
     }
 
@@ -150,8 +184,16 @@ impl App {
             over: self.over.clone(),
             ..ConfigFiles::discover(&self.env, self.env.working_directory())
         };
-        let Ok(config) = Settings::load(&files, &self.env, &[]) else { return Caps::DEFAULT };
-        let cap = |number: u64| if number == 0 { Cap::Unlimited } else { Cap::At(number) };
+        let Ok(config) = Settings::load(&files, &self.env, &[]) else {
+            return Caps::DEFAULT;
+        };
+        let cap = |number: u64| {
+            if number == 0 {
+                Cap::Unlimited
+            } else {
+                Cap::At(number)
+            }
+        };
         Caps {
             memory: cap(config.sandbox.memory_mib.saturating_mul(1 << 20)),
             processes: cap(config.sandbox.processes),
@@ -161,15 +203,23 @@ impl App {
     /// The top of the git repository around a directory. As git does, it goes up no further than `GIT_CEILING_DIRECTORIES` lets it.
     pub(crate) fn repository_of(&self, start: &Path) -> Option<PathBuf> {
         let found = crucible_spec::repository_of(start)?;
-        let ceilings = self.env.get_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
-        let stops =
-            |ceiling: &PathBuf| start != ceiling && start.starts_with(ceiling) && ceiling.starts_with(found);
+        let ceilings = self
+            .env
+            .get_os("GIT_CEILING_DIRECTORIES")
+            .unwrap_or_default();
+        let stops = |ceiling: &PathBuf| {
+            start != ceiling && start.starts_with(ceiling) && ceiling.starts_with(found)
+        };
         (!std::env::split_paths(&ceilings).any(|ceiling| stops(&ceiling))).then(|| found.to_owned())
     }
 
     /// A path from the command line, made absolute.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
-        self.env.working_directory().join(path).components().collect()
+        self.env
+            .working_directory()
+            .join(path)
+            .components()
+            .collect()
     }
 
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands, its processes end
@@ -195,7 +245,9 @@ pub(crate) fn strengths() -> PossibleValuesParser {
 /// Reads the configured strength of the sandbox.
 pub(crate) fn strength(config: &Settings) -> Result<Strength, CommandError> {
     let named = config.sandbox.strength.as_deref().unwrap_or_default();
-    named.parse().map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
+    named
+        .parse()
+        .map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
 }
 
 #[cfg(test)]
@@ -211,9 +263,10 @@ mod tests {
         match default {
             toml::Value::Integer(_) => (toml::Value::Integer(layer.into()), layer.to_string()),
             toml::Value::Float(_) => (toml::Value::Float(layer.into()), layer.to_string()),
-            toml::Value::Boolean(_) => {
-                (toml::Value::Boolean(layer.is_multiple_of(20)), (layer.is_multiple_of(20)).to_string())
-            }
+            toml::Value::Boolean(_) => (
+                toml::Value::Boolean(layer.is_multiple_of(20)),
+                (layer.is_multiple_of(20)).to_string(),
+            ),
             toml::Value::Array(_) => (toml::Value::Array(vec![text.clone().into()]), text),
             _ => (text.clone().into(), text),
         }
@@ -223,10 +276,17 @@ mod tests {
     #[test]
     fn every_setting_follows_flag_environment_project_user_and_default() {
         let room = tempfile::tempdir().unwrap();
-        let (user, project) = (room.path().join("user.toml"), room.path().join("project.toml"));
+        let (user, project) = (
+            room.path().join("user.toml"),
+            room.path().join("project.toml"),
+        );
         let files = |has_user: bool, has_project: bool| ConfigFiles {
             project: has_project.then(|| project.clone()),
-            user: if has_user { user.clone() } else { PathBuf::new() },
+            user: if has_user {
+                user.clone()
+            } else {
+                PathBuf::new()
+            },
             over: Vec::new(),
         };
         let nothing = Environment::from_pairs([("", ""); 0], "/");
@@ -239,15 +299,18 @@ mod tests {
             seen += 1;
             assert_eq!(setting.source, SettingSource::Default, "{key}");
             let write = |file: &Path, layer: u32| {
-                let value = key.rsplit('.').fold(value_of(&setting.value, layer).0, |value, name| {
-                    toml::Value::Table([(name.to_owned(), value)].into_iter().collect())
-                });
+                let value =
+                    key.rsplit('.')
+                        .fold(value_of(&setting.value, layer).0, |value, name| {
+                            toml::Value::Table([(name.to_owned(), value)].into_iter().collect())
+                        });
                 write_unflushed(file, toml::to_string(&value).unwrap().as_bytes(), 0o600).unwrap();
             };
             write(&user, 40);
             write(&project, 30);
             let variable = variable_of(key);
-            let env = Environment::from_pairs([(variable.as_str(), value_of(&setting.value, 20).1)], "/");
+            let env =
+                Environment::from_pairs([(variable.as_str(), value_of(&setting.value, 20).1)], "/");
             let flags = [(key, value_of(&setting.value, 10).1)];
             let is = |config: &Settings, layer: u32| {
                 let (_, now) = config.effective().find(|(known, _)| *known == key).unwrap();
@@ -278,8 +341,16 @@ mod tests {
                 format!("environment {variable}"),
                 "{key}"
             );
-            assert!(is(&load(&both, &env, &flags), 10).to_string().starts_with("flag "), "{key}");
+            assert!(
+                is(&load(&both, &env, &flags), 10)
+                    .to_string()
+                    .starts_with("flag "),
+                "{key}"
+            );
         }
-        assert!(seen > 100 && of_projects > 50, "{seen} settings, {of_projects} of them for projects");
+        assert!(
+            seen > 100 && of_projects > 50,
+            "{seen} settings, {of_projects} of them for projects"
+        );
     }
 }

@@ -22,8 +22,10 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How long is listened until it is looked again whether the write still stands.
 const TURN: Duration = Duration::from_millis(100);
 
-static WRITES: Writes =
-    Writes { counted: Mutex::new(Counted { begun: 0, ended: 0 }), changed: Condvar::new() };
+static WRITES: Writes = Writes {
+    counted: Mutex::new(Counted { begun: 0, ended: 0 }),
+    changed: Condvar::new(),
+};
 
 /// The writes to the program's streams.
 struct Writes {
@@ -59,7 +61,9 @@ pub(crate) fn watch() -> io::Result<()> {
     let mut failed = None;
     BEGUN.call_once(|| {
         let named = std::thread::Builder::new().name("blocked_write".to_owned());
-        failed = named.spawn(move || end_what_stands(&runtime, listeners)).err();
+        failed = named
+            .spawn(move || end_what_stands(&runtime, listeners))
+            .err();
     });
     failed.map_or(Ok(()), Err)
 }
@@ -100,10 +104,15 @@ impl Writes {
         let idle = |counted: &mut Counted| counted.begun == counted.ended;
         let mut counted = self.lock();
         loop {
-            counted = self.changed.wait_while(counted, idle).unwrap_or_else(PoisonError::into_inner);
+            counted = self
+                .changed
+                .wait_while(counted, idle)
+                .unwrap_or_else(PoisonError::into_inner);
             let seen = *counted;
             let none_ended = |counted: &mut Counted| counted.ended == seen.ended;
-            let waited = self.changed.wait_timeout_while(counted, PATIENCE, none_ended);
+            let waited = self
+                .changed
+                .wait_timeout_while(counted, PATIENCE, none_ended);
             let (now, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
             if outcome.timed_out() {
                 return *now;

@@ -29,7 +29,12 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     pub(crate) fn new(status: ExitStatus, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), hints: Vec::new(), budget_exhausted: false }
+        Self {
+            status,
+            message: message.into(),
+            hints: Vec::new(),
+            budget_exhausted: false,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -80,7 +85,10 @@ impl From<LockError> for CommandError {
 
 impl From<LedgerError> for CommandError {
     fn from(error: LedgerError) -> Self {
-        let unwritable = matches!(error, LedgerError::CannotOpen { .. } | LedgerError::ReadOnly { .. });
+        let unwritable = matches!(
+            error,
+            LedgerError::CannotOpen { .. } | LedgerError::ReadOnly { .. }
+        );
         let status = match &error {
             LedgerError::Directory(_)
             | LedgerError::CannotOpen { .. }
@@ -182,7 +190,10 @@ impl From<RepoError> for CommandError {
             RepoError::Sandbox(_) => ExitStatus::Refused,
         };
         // git's own words may quote a URL with credentials.
-        let message = crucible_secrets::Scanner::builtin().redact(&error.to_string()).text.into_owned();
+        let message = crucible_secrets::Scanner::builtin()
+            .redact(&error.to_string())
+            .text
+            .into_owned();
         Self::new(status, message)
     }
 }
@@ -201,7 +212,10 @@ impl From<LlmError> for CommandError {
             | LlmError::BudgetExceeded { .. } => ExitStatus::Provider,
         };
         let budget_exhausted = matches!(error, LlmError::BudgetExceeded { .. });
-        Self { budget_exhausted, ..Self::new(status, error.to_string()) }
+        Self {
+            budget_exhausted,
+            ..Self::new(status, error.to_string())
+        }
     }
 }
 
@@ -211,9 +225,9 @@ impl From<CassetteError> for CommandError {
             CassetteError::File(_) | CassetteError::Canonical(_) | CassetteError::Interrupted => {
                 ExitStatus::Refused
             }
-            CassetteError::NotACassette | CassetteError::Newer { .. } | CassetteError::BadLine { .. } => {
-                ExitStatus::Schema
-            }
+            CassetteError::NotACassette
+            | CassetteError::Newer { .. }
+            | CassetteError::BadLine { .. } => ExitStatus::Schema,
         };
         Self::new(status, error.to_string())
     }
@@ -257,7 +271,11 @@ impl From<RunError> for CommandError {
                     .hint("Name the command that tests it: crucible run start \"GOAL\" --test \"./run-tests\"")
                     .hint("Or for every run: `crucible init --test \"./run-tests\"`; `crucible gates` shows what a run uses.");
             }
-            RunError::GateCouldNotRun { ref gate, ref remedy, .. } => {
+            RunError::GateCouldNotRun {
+                ref gate,
+                ref remedy,
+                ..
+            } => {
                 let hint = format!(
                     "{remedy}; or name another command: `[gates.{gate}] command = [...]` in .crucible/config.toml"
                 );
@@ -323,6 +341,13 @@ mod tests {
         let path = std::path::PathBuf::from("/media/old/ledger.db");
         let error = CommandError::from(LedgerError::ReadOnly { path });
         assert_eq!(error.status, ExitStatus::Usage);
-        assert!(error.hints.iter().any(|hint| hint.contains("copy its directory")), "{:?}", error.hints);
+        assert!(
+            error
+                .hints
+                .iter()
+                .any(|hint| hint.contains("copy its directory")),
+            "{:?}",
+            error.hints
+        );
     }
 }

@@ -85,13 +85,23 @@ impl Listeners {
     pub(crate) fn new() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
-        let hang_up = (!ignores_hang_up()).then(|| signal(SignalKind::hangup())).transpose()?;
-        Ok(Self { interrupt, terminate, hang_up })
+        let hang_up = (!ignores_hang_up())
+            .then(|| signal(SignalKind::hangup()))
+            .transpose()?;
+        Ok(Self {
+            interrupt,
+            terminate,
+            hang_up,
+        })
     }
 
     /// Comes back when one of the signals is heard.
     pub(crate) async fn heard(&mut self) {
-        let Self { interrupt, terminate, hang_up } = self;
+        let Self {
+            interrupt,
+            terminate,
+            hang_up,
+        } = self;
         let hangs_up = async {
             match hang_up {
                 Some(signal) => drop(signal.recv().await),
@@ -141,7 +151,11 @@ mod tests {
                 begun = true;
                 Ok(())
             });
-            assert_eq!(second.unwrap_err().status, ExitStatus::Interrupted, "{number}");
+            assert_eq!(
+                second.unwrap_err().status,
+                ExitStatus::Interrupted,
+                "{number}"
+            );
             assert!(!begun, "the second piece began after {number}");
         }
     }

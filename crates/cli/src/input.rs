@@ -49,10 +49,17 @@ const MOMENT: Duration = Duration::from_secs(1);
 
 /// Waits for the end of the input, and gives so many bytes of it and one more where there are more. The errors are as those of a
 /// line.
-pub(crate) fn whole(app: &App, most: usize, awaited: Awaited) -> Result<io::Result<Vec<u8>>, CommandError> {
+pub(crate) fn whole(
+    app: &App,
+    most: usize,
+    awaited: Awaited,
+) -> Result<io::Result<Vec<u8>>, CommandError> {
     let read = move |input: StdinLock<'static>| {
         let mut bytes = Vec::new();
-        input.take(one_more(most)).read_to_end(&mut bytes).map(|_| bytes)
+        input
+            .take(one_more(most))
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
     };
     let gone = || Err(io::Error::other("whoever read it is gone"));
     Ok(beside(app, awaited, read)?.unwrap_or_else(gone))
@@ -85,7 +92,10 @@ fn one_more(most: usize) -> u64 {
 
 fn read_line(mut input: impl BufRead, most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
-    input.by_ref().take(one_more(most)).read_until(b'\n', &mut line)?;
+    input
+        .by_ref()
+        .take(one_more(most))
+        .read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(Line::End);
     }
@@ -151,7 +161,12 @@ mod tests {
     fn a_line_that_is_too_long_is_one_line_whose_rest_is_none() {
         assert_eq!(
             lines(b"1234\n12345\n1234567890\nnext\n", 4),
-            [text("1234"), Line::TooLong(5), Line::TooLong(10), text("next")]
+            [
+                text("1234"),
+                Line::TooLong(5),
+                Line::TooLong(10),
+                text("next")
+            ]
         );
         assert_eq!(lines(b"1234", 4), [text("1234")]);
         assert_eq!(lines(b"12345", 4), [Line::TooLong(5)]);

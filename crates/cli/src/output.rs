@@ -60,7 +60,11 @@ pub(crate) struct OutputMode {
 impl OutputMode {
     /// JSON where it was asked for.
     pub(crate) fn plain(format: Format) -> Self {
-        Self { format, errors: format, voice: Voice::Plain }
+        Self {
+            format,
+            errors: format,
+            voice: Voice::Plain,
+        }
     }
 }
 
@@ -81,16 +85,28 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(env: &Environment, mode: OutputMode) -> Self {
-        let plain =
-            env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
+        let plain = env
+            .get_os("NO_COLOR")
+            .is_some_and(|value| !value.is_empty())
+            || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
         let colour_result = std::io::stdout().is_terminal() && !plain;
-        Self { mode, colour: live && !plain, colour_result, live, quiet: false, failed: Arc::default() }
+        Self {
+            mode,
+            colour: live && !plain,
+            colour_result,
+            live,
+            quiet: false,
+            failed: Arc::default(),
+        }
     }
 
     /// The same, without any remark on standard error.
     pub(crate) fn quiet(&self) -> Self {
-        Self { quiet: true, ..self.clone() }
+        Self {
+            quiet: true,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -123,7 +139,11 @@ impl Output {
 
     /// A diff as part of the result: escaped line by line, with its lines in colours where they are wanted.
     pub(crate) fn diff(&self, diff: &[u8]) {
-        let colours = if self.colour_result { Colours::Shown } else { Colours::None };
+        let colours = if self.colour_result {
+            Colours::Shown
+        } else {
+            Colours::None
+        };
         self.write(shown_diff(diff, colours).as_bytes());
     }
 
@@ -156,7 +176,10 @@ impl Output {
     /// The result as JSON, one document with a final newline.
     pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), CommandError> {
         let text = serde_json::to_string_pretty(value).map_err(|error| {
-            CommandError::new(ExitStatus::Refused, format!("the result has no JSON form: {error}"))
+            CommandError::new(
+                ExitStatus::Refused,
+                format!("the result has no JSON form: {error}"),
+            )
         })?;
         self.write(format!("{}\n", escaped_json(&text)).as_bytes());
         Ok(())
@@ -176,13 +199,20 @@ impl Output {
     pub(crate) fn question(&self, text: &str) {
         let text = format!("{}{} ", self.prefix(), escaped(text));
         let mut stderr = std::io::stderr();
-        let _nobody_is_left_to_tell =
-            watched(|| stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
+        let _nobody_is_left_to_tell = watched(|| {
+            stderr
+                .write_all(text.as_bytes())
+                .and_then(|()| stderr.flush())
+        });
     }
 
     /// A remark that begins with a name in a colour.
     pub(crate) fn remark_of(&self, name: &str, text: &str) {
-        self.say(&format!("  {} {}", self.paint("2", &one_line(name)), escaped(text)));
+        self.say(&format!(
+            "  {} {}",
+            self.paint("2", &one_line(name)),
+            escaped(text)
+        ));
     }
 
     /// An error, with its hints; where JSON was asked for as JSON, described in `docs/contracts/error.schema.json`.
@@ -201,7 +231,11 @@ impl Output {
         }
         // What a message quotes may have lines of its own: set off, they cannot pass for ours.
         let text = |text: &str| escaped(text.trim_end()).replace('\n', "\n  ");
-        self.say(&format!("{} {}", self.paint("31;1", "error:"), text(&error.message)));
+        self.say(&format!(
+            "{} {}",
+            self.paint("31;1", "error:"),
+            text(&error.message)
+        ));
         for hint in &error.hints {
             self.say(&format!("  {} {}", self.paint("36", "hint:"), text(hint)));
         }
@@ -216,14 +250,22 @@ impl Output {
     pub(crate) fn usage(&self, text: &str) {
         match text.strip_prefix("error:") {
             Some(rest) => {
-                self.say(&format!("{}{}", self.paint("31;1", "error:"), escaped(rest.trim_end())));
+                self.say(&format!(
+                    "{}{}",
+                    self.paint("31;1", "error:"),
+                    escaped(rest.trim_end())
+                ));
             }
             None => self.say(&escaped(text.trim_end())),
         }
     }
 
     /// A verdict: one JSON object, or a line for each finding.
-    pub(crate) fn verdict(&self, report: &VerdictReport, passed: &str) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn verdict(
+        &self,
+        report: &VerdictReport,
+        passed: &str,
+    ) -> Result<ExitStatus, CommandError> {
         if self.is_json() {
             self.json(report)?;
         } else {
@@ -268,13 +310,23 @@ impl Output {
     pub(crate) fn conclude(&self, status: ExitStatus, unwritten: ExitStatus) -> ExitStatus {
         let status = self.ending(status);
         self.note(watched(|| std::io::stdout().flush()));
-        let Some(error) = self.failed.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
+        let Some(error) = self
+            .failed
+            .get()
+            .filter(|error| error.kind() != ErrorKind::BrokenPipe)
+        else {
             return status;
         };
-        let own = if status == ExitStatus::Success { unwritten } else { status };
-        let error =
-            CommandError::new(own, format!("the result could not be written to standard output: {error}"))
-                .hint("Only what was to be printed is lost; what the command did stays done.");
+        let own = if status == ExitStatus::Success {
+            unwritten
+        } else {
+            status
+        };
+        let error = CommandError::new(
+            own,
+            format!("the result could not be written to standard output: {error}"),
+        )
+        .hint("Only what was to be printed is lost; what the command did stays done.");
         self.error(&error);
         own
     }
@@ -293,7 +345,11 @@ impl Output {
 
     /// Text in a colour, where colours are wanted.
     fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
@@ -353,7 +409,10 @@ fn spoken(prefix: &str, text: &str) -> String {
     if prefix.is_empty() {
         return format!("{text}\n");
     }
-    text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("{prefix}{line}\n")).collect()
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| format!("{prefix}{line}\n"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -379,7 +438,10 @@ mod tests {
     #[test]
     fn every_line_of_a_crawl_carries_its_prefix_and_none_is_empty() {
         let text = "error: no\n\n  tip: yes\n";
-        assert_eq!(spoken(Voice::Crawl.prefix(), text), "[crawl] error: no\n[crawl]   tip: yes\n");
+        assert_eq!(
+            spoken(Voice::Crawl.prefix(), text),
+            "[crawl] error: no\n[crawl]   tip: yes\n"
+        );
         assert_eq!(spoken(Voice::Plain.prefix(), "a\n\nb"), "a\n\nb\n");
     }
 }

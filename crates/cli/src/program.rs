@@ -21,11 +21,16 @@ pub(crate) fn main() -> ExitCode {
     }
     let env = Environment::capture();
     let parsed = Arguments::try_parse_from(&arguments);
-    let mode = parsed.as_ref().map_or_else(|_| usage::mode(&arguments), Arguments::mode);
+    let mode = parsed
+        .as_ref()
+        .map_or_else(|_| usage::mode(&arguments), Arguments::mode);
     let output = Output::new(&env, mode);
     let unwritten = match &parsed {
         // Whose 1 is a verdict.
-        Ok(Arguments { command: Command::Gate(_), .. }) => ExitStatus::Usage,
+        Ok(Arguments {
+            command: Command::Gate(_),
+            ..
+        }) => ExitStatus::Usage,
         Ok(_) | Err(_) => ExitStatus::Refused,
     };
     let status = match parsed {
@@ -36,20 +41,21 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
-    let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
-        let app = App::new(env, clock, output.clone(), Vec::new());
-        let result = command.dispatch(&app);
-        app.warn_of_variables();
-        result
-    });
+    let result = clock_from(&env)
+        .map_err(CommandError::from)
+        .and_then(|clock| {
+            let app = App::new(env, clock, output.clone(), Vec::new());
+            let result = command.dispatch(&app);
+            app.warn_of_variables();
+            result
+        });
     result.unwrap_or_else(|error| {
         let error = match (error.status, command) {
             (ExitStatus::Interrupted, Command::Run(_)) => {
                 error.hint("What was done is saved; a run goes on with `crucible run advance`.")
             }
-            (ExitStatus::Interrupted, Command::Eval(_)) => {
-                error.hint("Tasks that have ended are kept; go on with the same command and --resume.")
-            }
+            (ExitStatus::Interrupted, Command::Eval(_)) => error
+                .hint("Tasks that have ended are kept; go on with the same command and --resume."),
             _ => error,
         };
         output.error(&error);

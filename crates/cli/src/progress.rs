@@ -20,7 +20,11 @@ impl Progress {
 
     /// Shows what comes after this event; what was before is no news.
     pub(crate) fn after(output: &Output, last_seq: u64) -> Self {
-        Self { output: output.clone(), spinner: Spinner::timed(), last_seq }
+        Self {
+            output: output.clone(),
+            spinner: Spinner::timed(),
+            last_seq,
+        }
     }
 
     /// Takes the spinner off the terminal.
@@ -53,6 +57,7 @@ impl RunObserver for Progress {
         let path = event.path.as_deref().unwrap_or_default();
         let name = event.event.to_lowercase().replace('_', " ");
         self.finish();
-        self.output.remark_of(&event.role, &format!("{name}  {path}"));
+        self.output
+            .remark_of(&event.role, &format!("{name}  {path}"));
     }
 }

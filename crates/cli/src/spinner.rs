@@ -23,12 +23,20 @@ pub(crate) struct Spinner {
 impl Spinner {
     /// One that shows behind its words how long it has turned.
     pub(crate) const fn timed() -> Self {
-        Self { template: "{spinner} {msg} {elapsed}", prefix: "", bar: None }
+        Self {
+            template: "{spinner} {msg} {elapsed}",
+            prefix: "",
+            bar: None,
+        }
     }
 
     /// One behind the prefix that the command's lines have.
     pub(crate) const fn behind(prefix: &'static str) -> Self {
-        Self { template: "{prefix}{spinner} {msg}", prefix, bar: None }
+        Self {
+            template: "{prefix}{spinner} {msg}",
+            prefix,
+            bar: None,
+        }
     }
 
     /// Shows these words from now on.
@@ -38,9 +46,12 @@ impl Spinner {
             bar.set_message(words);
             return;
         }
-        let style =
-            ProgressStyle::with_template(self.template).unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::new_spinner().with_style(style).with_prefix(self.prefix).with_message(words);
+        let style = ProgressStyle::with_template(self.template)
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner()
+            .with_style(style)
+            .with_prefix(self.prefix)
+            .with_message(words);
         bar.enable_steady_tick(TICK);
         self.bar = Some(bar);
     }
@@ -89,7 +100,10 @@ mod tests {
             let bar = spinner.bar.clone().unwrap();
             spinner.turn("a\nb\u{1b}[2J");
             spinner.beside(|| said += 1);
-            assert_eq!((bar.message().as_str(), bar.prefix().as_str()), ("a\\nb\\u{1b}[2J", prefix));
+            assert_eq!(
+                (bar.message().as_str(), bar.prefix().as_str()),
+                ("a\\nb\\u{1b}[2J", prefix)
+            );
             assert!(!bar.is_finished());
             spinner.finish();
             assert!(bar.is_finished() && spinner.bar.is_none());

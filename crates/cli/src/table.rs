@@ -11,7 +11,10 @@ pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
 
 /// The table as the lines of a text, for the result in one piece: a line written by itself costs a call of the system.
 pub(crate) fn lines_of(rows: &Table) -> String {
-    rows.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    rows.lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -22,6 +25,9 @@ mod tests {
     fn the_lines_of_a_table_end_with_no_blanks() {
         let mut rows = table(["spec", "next"]);
         rows.add_row(["a-long-name", ""]).add_row(["b", "resume"]);
-        assert_eq!(lines_of(&rows), " spec         next\n a-long-name\n b            resume");
+        assert_eq!(
+            lines_of(&rows),
+            " spec         next\n a-long-name\n b            resume"
+        );
     }
 }

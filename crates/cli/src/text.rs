@@ -16,7 +16,11 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Text for people that may not begin a line of its own: a name, a goal.
 pub(crate) fn one_line(text: &str) -> String {
-    rewritten(text, |c| !is_hidden(c), |c, safe| safe.extend(c.escape_default()))
+    rewritten(
+        text,
+        |c| !is_hidden(c),
+        |c, safe| safe.extend(c.escape_default()),
+    )
 }
 
 /// A JSON document, the same value in characters that a terminal only shows. Outside of strings JSON has no other
@@ -30,7 +34,11 @@ pub(crate) fn escaped_json(document: &str) -> String {
     })
 }
 
-fn rewritten(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(char, &mut String)) -> String {
+fn rewritten(
+    text: &str,
+    stays: impl Fn(char) -> bool,
+    escape: impl Fn(char, &mut String),
+) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if stays(c) {
@@ -61,9 +69,15 @@ mod tests {
     #[test]
     fn a_document_keeps_its_value_and_its_shape() {
         let value = serde_json::json!({ HOSTILE: [HOSTILE, "👩\u{200d}👧"] });
-        for document in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+        for document in [
+            value.to_string(),
+            serde_json::to_string_pretty(&value).unwrap(),
+        ] {
             let safe = escaped_json(&document);
-            assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&safe).unwrap(),
+                value
+            );
             assert!(!safe.chars().any(|c| c != '\n' && is_hidden(c)), "{safe:?}");
             assert_eq!(safe.lines().count(), document.lines().count());
         }

@@ -17,22 +17,42 @@ use crate::output::{Format, Output, OutputMode, Voice};
 
 /// Whether JSON is asked for. What follows a bare `--` belongs to another program.
 fn wants_json(arguments: &[OsString]) -> bool {
-    arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+    arguments
+        .iter()
+        .skip(1)
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument == "--json")
 }
 
 /// How to speak of arguments that cannot be read.
 pub(crate) fn mode(arguments: &[OsString]) -> OutputMode {
-    let ours = || arguments.iter().skip(1).take_while(|argument| *argument != "--");
+    let ours = || {
+        arguments
+            .iter()
+            .skip(1)
+            .take_while(|argument| *argument != "--")
+    };
     let format = |json: bool| if json { Format::Json } else { Format::Human };
     // No option that may stand before a command takes a value.
     let command = ours().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     if command.is_none_or(|command| command != "crawl" && command != "gate") {
         return OutputMode::plain(format(wants_json(arguments)));
     }
-    let named = ours().zip(ours().skip(1)).any(|(name, value)| name == "--format" && value == "json");
-    let asked = named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
-    let voice = if command.is_some_and(|command| command == "crawl") { Voice::Crawl } else { Voice::Plain };
-    OutputMode { format: format(asked), errors: format(asked), voice }
+    let named = ours()
+        .zip(ours().skip(1))
+        .any(|(name, value)| name == "--format" && value == "json");
+    let asked =
+        named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
+    let voice = if command.is_some_and(|command| command == "crawl") {
+        Voice::Crawl
+    } else {
+        Voice::Plain
+    };
+    OutputMode {
+        format: format(asked),
+        errors: format(asked),
+        voice,
+    }
 }
 
 /// Prints what clap found, and tells how the process ends.
@@ -42,11 +62,17 @@ pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Outpu
         return ExitStatus::Success;
     }
     // Clap quotes what was typed.
-    if let Some(secret) = error.source().and_then(|source| source.downcast_ref::<SecretInName>()) {
+    if let Some(secret) = error
+        .source()
+        .and_then(|source| source.downcast_ref::<SecretInName>())
+    {
         output.error(&CommandError::from(secret));
         return ExitStatus::SecretDetected;
     }
-    let text = with_tip(&error.render().to_string(), question(error.kind(), arguments));
+    let text = with_tip(
+        &error.render().to_string(),
+        question(error.kind(), arguments),
+    );
     if output.is_json() {
         output.error(&document(&text));
     } else {
@@ -57,7 +83,10 @@ pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Outpu
 
 /// The question that somebody seems to ask with these arguments.
 fn question(kind: ErrorKind, arguments: &[OsString]) -> Option<String> {
-    let mut words = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
+    let mut words = arguments
+        .iter()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy());
     let named = words.by_ref().find(|word| !word.starts_with('-'))?;
     match kind {
         // `ask` takes one text, and more came.
@@ -76,7 +105,10 @@ fn with_tip(text: &str, question: Option<String>) -> String {
     let Some(question) = question else {
         return text.to_owned();
     };
-    let tip = format!("  tip: a question is one text in quotes: crucible ask {}", in_quotes(&question));
+    let tip = format!(
+        "  tip: a question is one text in quotes: crucible ask {}",
+        in_quotes(&question)
+    );
     match text.split_once("\n\nUsage:") {
         Some((before, usage)) => format!("{before}\n\n{tip}\n\nUsage:{usage}"),
         None => format!("{}\n\n{tip}\n", text.trim_end()),
@@ -93,7 +125,10 @@ fn in_quotes(text: &str) -> String {
 
 /// The parts of clap's message: what is wrong, then a paragraph for each tip.
 fn document(text: &str) -> CommandError {
-    let mut paragraphs = text.split("\n\n").map(words).filter(|paragraph| !paragraph.is_empty());
+    let mut paragraphs = text
+        .split("\n\n")
+        .map(words)
+        .filter(|paragraph| !paragraph.is_empty());
     let message = paragraphs.next().unwrap_or_default();
     let usage = CommandError::usage(message.strip_prefix("error: ").unwrap_or(&message));
     paragraphs.fold(usage, CommandError::hint)
@@ -101,5 +136,10 @@ fn document(text: &str) -> CommandError {
 
 /// A paragraph on one line.
 fn words(paragraph: &str) -> String {
-    paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    paragraph
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -44,11 +44,22 @@ pub(crate) type AfterAttacks = BTreeMap<SeatId, AfterAttack>;
 pub(crate) fn after_attacks(loops: &[LoopState], words: &[LoopWords]) -> Vec<AfterAttacks> {
     let loops: Vec<(&LoopState, &LoopWords)> = loops.iter().zip(words).collect();
     let next = loops.iter().skip(1).copied().map(Some).chain([None]);
-    loops.iter().zip(next).map(|((state, words), next)| of_loop(state, words, next)).collect()
+    loops
+        .iter()
+        .zip(next)
+        .map(|((state, words), next)| of_loop(state, words, next))
+        .collect()
 }
 
-fn of_loop(state: &LoopState, words: &LoopWords, next: Option<(&LoopState, &LoopWords)>) -> AfterAttacks {
-    let LoopWords { now: words, before_attack } = words;
+fn of_loop(
+    state: &LoopState,
+    words: &LoopWords,
+    next: Option<(&LoopState, &LoopWords)>,
+) -> AfterAttacks {
+    let LoopWords {
+        now: words,
+        before_attack,
+    } = words;
     let next = next.map(|(next, words)| (next, &words.now));
     match state.grammar {
         LoopGrammar::Parallel => words
@@ -59,14 +70,20 @@ fn of_loop(state: &LoopState, words: &LoopWords, next: Option<(&LoopState, &Loop
             })
             .collect(),
         LoopGrammar::Sequential => {
-            let first_of_next = next.and_then(|(next, words)| words.get(&next.drafts.first()?.seat));
-            let following = state.drafts.iter().skip(1).map(|draft| words.get(&draft.seat));
+            let first_of_next =
+                next.and_then(|(next, words)| words.get(&next.drafts.first()?.seat));
+            let following = state
+                .drafts
+                .iter()
+                .skip(1)
+                .map(|draft| words.get(&draft.seat));
             let drafts = state.drafts.iter().zip(following.chain([first_of_next]));
             drafts
                 .filter_map(|(draft, following)| {
                     let attacked = words.get(&draft.seat)?;
-                    let became =
-                        following.map_or(AfterAttack::NotAskedAgain, |it| answered(attacked, Some(it)));
+                    let became = following.map_or(AfterAttack::NotAskedAgain, |it| {
+                        answered(attacked, Some(it))
+                    });
                     Some((draft.seat, became))
                 })
                 .collect()
@@ -108,7 +125,12 @@ mod tests {
         let found = after_attacks(loops, &words);
         found
             .iter()
-            .map(|outcomes| seats().iter().filter_map(|seat| outcomes.get(seat).copied()).collect())
+            .map(|outcomes| {
+                seats()
+                    .iter()
+                    .filter_map(|seat| outcomes.get(seat).copied())
+                    .collect()
+            })
             .collect()
     }
 
@@ -116,7 +138,10 @@ mod tests {
     fn parallel_outcome_comes_from_next_loop() {
         let first = said_in(LoopGrammar::Parallel, 1, &[KEEP, SPLIT, SPLIT]);
         let second = said_in(LoopGrammar::Parallel, 2, &[KEEP, KEEP]);
-        assert_eq!(became(&[first, second]), [vec![Held, Changed, NoAnswer], vec![NotAskedAgain; 2]]);
+        assert_eq!(
+            became(&[first, second]),
+            [vec![Held, Changed, NoAnswer], vec![NotAskedAgain; 2]]
+        );
     }
 
     #[test]
@@ -139,7 +164,10 @@ mod tests {
         let second = drafts(2, &[(2, SPLIT), (1, KEEP)]);
         // Seat 0 keeps seat 2's draft, seat 1 replaces seat 0's, and seat 1's is kept at the beginning of
         // the next loop.
-        assert_eq!(became(&[first, second]), [vec![Changed, Held, Held], vec![NotAskedAgain, Changed]]);
+        assert_eq!(
+            became(&[first, second]),
+            [vec![Changed, Held, Held], vec![NotAskedAgain, Changed]]
+        );
     }
 
     #[test]
@@ -148,25 +176,35 @@ mod tests {
             let mut state = said_in(LoopGrammar::Debate, number, &[KEEP, KEEP, SPLIT, SPLIT]);
             state.targets = seats()[..3].to_vec();
             state.before_attack.insert(seats()[0], Untrusted::new(KEEP));
-            state.before_attack.insert(seats()[1], Untrusted::new(SPLIT));
+            state
+                .before_attack
+                .insert(seats()[1], Untrusted::new(SPLIT));
             state
         };
         let expected = vec![Held, Changed, NoAnswer, NotAttacked];
         assert_eq!(became(&[debated(1)]), std::slice::from_ref(&expected));
-        assert_eq!(became(&[debated(1), debated(2)]), [expected.clone(), expected]);
+        assert_eq!(
+            became(&[debated(1), debated(2)]),
+            [expected.clone(), expected]
+        );
     }
 
     #[test]
     fn rounded_similarity_of_four_fifths_is_held() {
         // Shared pairs of all pairs: 4 of 5; 7 of 9.
-        for (before, now, expected) in
-            [("a b c d e f", "a b c d e", Held), ("a b c d e f g h i", "a b c d e f g h x", Changed)]
-        {
+        for (before, now, expected) in [
+            ("a b c d e f", "a b c d e", Held),
+            ("a b c d e f g h i", "a b c d e f g h x", Changed),
+        ] {
             let [before, now] = [before, now].map(Shingles::of);
             assert_eq!(answered(&before, Some(&now)), expected);
         }
         // 79,996 of 100,000 rounds to 0.8, so it counts as held.
-        let words = |count: usize| (0..=count).map(|word| format!("{word} ")).collect::<String>();
+        let words = |count: usize| {
+            (0..=count)
+                .map(|word| format!("{word} "))
+                .collect::<String>()
+        };
         let [whole, most] = [100_000, 79_996].map(|count| Shingles::of(&words(count)));
         assert!(whole.resemblance(&most) < HELD);
         assert_eq!(answered(&whole, Some(&most)), Held);

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, CallBudget, CallError, ClientOptions, Cost, CostBasis, Fault, Finish, Limit, LlmError,
-    LlmInvocation, LlmResult, Message, ModelClient, Origin, Price, RetryAllowance, RetryPolicy,
-    StructuredOutput,
+    AnswerFault, CallBudget, CallError, ClientOptions, Cost, CostBasis, Fault, Finish, Limit,
+    LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin, Price, RetryAllowance,
+    RetryPolicy, StructuredOutput,
 };
 use crucible_model::{Untrusted, says_nothing, short_line};
 use serde_json::{Value, json};
@@ -80,13 +80,16 @@ pub(crate) enum Ending {
 
 impl Ending {
     fn of(answer: &LlmResult) -> Self {
-        let stated = answer.extensions.get(LlmResult::FINISH_REASON).and_then(Value::as_str);
+        let stated = answer
+            .extensions
+            .get(LlmResult::FINISH_REASON)
+            .and_then(Value::as_str);
         let stated = short_line(stated.unwrap_or_default(), MOST_OF_A_REASON);
         match answer.finish() {
             Finish::Complete | Finish::Unknown => Self::Whole,
-            Finish::CutShort => {
-                Self::CutShort(format!("by its token limit or a provider filter (`{stated}`)"))
-            }
+            Finish::CutShort => Self::CutShort(format!(
+                "by its token limit or a provider filter (`{stated}`)"
+            )),
             Finish::Other(_) => Self::Other(format!("the provider's reason is `{stated}`")),
         }
     }
@@ -112,8 +115,17 @@ impl NoAnswer {
     /// belongs to one.
     pub(crate) fn fatal(self, part: Part, loop_number: Option<u32>) -> CouncilError {
         match self {
-            Self::Final(source) | Self::Call(source) => CouncilError::Call { part, loop_number, source },
-            Self::TooLong { bytes, limit } => CouncilError::AnswerTooLong { part, loop_number, bytes, limit },
+            Self::Final(source) | Self::Call(source) => CouncilError::Call {
+                part,
+                loop_number,
+                source,
+            },
+            Self::TooLong { bytes, limit } => CouncilError::AnswerTooLong {
+                part,
+                loop_number,
+                bytes,
+                limit,
+            },
         }
     }
 }
@@ -121,9 +133,9 @@ impl NoAnswer {
 impl From<CallError> for NoAnswer {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Secret(_) | CallError::Record(_) | CallError::Llm(LlmError::BudgetExceeded { .. }) => {
-                Self::Final(error)
-            }
+            CallError::Secret(_)
+            | CallError::Record(_)
+            | CallError::Llm(LlmError::BudgetExceeded { .. }) => Self::Final(error),
             CallError::Llm(_) => Self::Call(error),
         }
     }
@@ -166,7 +178,14 @@ impl<'e> Caller<'e> {
             ..ClientOptions::new(Arc::clone(&budget))
         };
         let client = ModelClient::new(config.backend.clone(), options);
-        Self { config, client, budget, retries, begun: Instant::now(), tally: Mutex::default() }
+        Self {
+            config,
+            client,
+            budget,
+            retries,
+            begun: Instant::now(),
+            tally: Mutex::default(),
+        }
     }
 
     pub(crate) fn limits(&self) -> &'e CouncilLimits {
@@ -181,15 +200,39 @@ impl<'e> Caller<'e> {
     /// named, this part uses the default model from then on.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
         if ask.model.is_empty() || self.tally().misnamed.contains(&ask.part) {
-            return self.ask_one(Ask { model: String::new(), ..ask }).await;
+            return self
+                .ask_one(Ask {
+                    model: String::new(),
+                    ..ask
+                })
+                .await;
         }
-        let Ask { part, loop_number, ref model, ref messages, ref schema } = ask;
+        let Ask {
+            part,
+            loop_number,
+            ref model,
+            ref messages,
+            ref schema,
+        } = ask;
         let (named, messages, schema) = (model.clone(), messages.clone(), schema.clone());
         match self.ask_one(ask).await {
-            Err(NoAnswer::Call(CallError::Llm(error))) if is_misnamed(&error) && self.retries.take() => {
+            Err(NoAnswer::Call(CallError::Llm(error)))
+                if is_misnamed(&error) && self.retries.take() =>
+            {
                 self.tally().misnamed.insert(part);
-                self.note(hint_refused(part, &named, "which the provider does not know"));
-                self.ask_one(Ask { part, loop_number, model: String::new(), messages, schema }).await
+                self.note(hint_refused(
+                    part,
+                    &named,
+                    "which the provider does not know",
+                ));
+                self.ask_one(Ask {
+                    part,
+                    loop_number,
+                    model: String::new(),
+                    messages,
+                    schema,
+                })
+                .await
             }
             outcome => outcome,
         }
@@ -197,7 +240,13 @@ impl<'e> Caller<'e> {
 
     /// Calls one model once, plus transport retries.
     async fn ask_one(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
-        let Ask { part, loop_number, model, messages, schema } = ask;
+        let Ask {
+            part,
+            loop_number,
+            model,
+            messages,
+            schema,
+        } = ask;
         let is_read_as_json = schema.is_some();
         let phase = phase(part);
         let model = self.model(part, model, phase);
@@ -226,7 +275,14 @@ impl<'e> Caller<'e> {
         let cost = self.client.receipt(&answer, &models, timeout).cost;
         let usage = answered_usage(&answer, attempts, cost, elapsed);
         self.count(part, usage);
-        let note = |kind, detail| self.note(Degradation { loop_number, part, kind, detail });
+        let note = |kind, detail| {
+            self.note(Degradation {
+                loop_number,
+                part,
+                kind,
+                detail,
+            })
+        };
         if ignored_fallbacks(&answer) {
             self.note_ignored_fallbacks(part, loop_number);
         }
@@ -237,8 +293,11 @@ impl<'e> Caller<'e> {
         if says_nothing(&answer.raw_response) {
             return Err(NoAnswer::Call(wordless(answer).into()));
         }
-        let mut count =
-            answer.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64).unwrap_or_default();
+        let mut count = answer
+            .extensions
+            .get(LlmResult::REDACTIONS)
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         if is_read_as_json {
             let (clean, hidden) = self.client.redact_json(&answer.raw_response);
             answer.raw_response = clean.into_owned();
@@ -246,7 +305,10 @@ impl<'e> Caller<'e> {
         }
         if count > 0 {
             let secrets = crucible_model::counted(count, "secret");
-            note(DegradationKind::AnswerRedacted, format!("{secrets} removed from the answer"));
+            note(
+                DegradationKind::AnswerRedacted,
+                format!("{secrets} removed from the answer"),
+            );
         }
         let ending = Ending::of(&answer);
         match &ending {
@@ -260,21 +322,39 @@ impl<'e> Caller<'e> {
                 );
             }
             Ending::Other(why) => {
-                note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
+                note(
+                    DegradationKind::AnswerCutShort,
+                    format!("the answer ends after {bytes} bytes; {why}"),
+                );
             }
         }
-        Ok(CallAnswer { text: Untrusted::new(answer.raw_response), model: answer.model_used, ending, usage })
+        Ok(CallAnswer {
+            text: Untrusted::new(answer.raw_response),
+            model: answer.model_used,
+            ending,
+            usage,
+        })
     }
 
     /// Fails if the question or its context contains a secret. Each text is scanned in its original form,
     /// so that the line numbers match; some texts are sent in another form.
-    pub(crate) fn refuse_secrets(&self, query: &str, context: &TriageContext) -> Result<(), CouncilError> {
+    pub(crate) fn refuse_secrets(
+        &self,
+        query: &str,
+        context: &TriageContext,
+    ) -> Result<(), CouncilError> {
         let held = self.client.refuse_secrets(&Value::from(query));
-        held.map_err(|found| CouncilError::SecretInQuery { rule: found.rule, line: found.line })?;
+        held.map_err(|found| CouncilError::SecretInQuery {
+            rule: found.rule,
+            line: found.line,
+        })?;
         context.entries().try_for_each(|(key, value)| {
             let held = self.client.refuse_secrets(&Value::from(key));
             let held = held.and_then(|()| self.client.refuse_secrets(value));
-            held.map_err(|found| CouncilError::SecretInContext { rule: found.rule, line: found.line })
+            held.map_err(|found| CouncilError::SecretInContext {
+                rule: found.rule,
+                line: found.line,
+            })
         })
     }
 
@@ -288,7 +368,11 @@ impl<'e> Caller<'e> {
         let used = self.budget.used().unwrap_or_default().calls;
         let left = limit.saturating_sub(used);
         if needed > left {
-            return Err(CouncilError::BudgetTooSmall { needed, left, limit });
+            return Err(CouncilError::BudgetTooSmall {
+                needed,
+                left,
+                limit,
+            });
         }
         self.retries.set(slack(Limit::At(left), needed));
         Ok(())
@@ -318,8 +402,15 @@ impl<'e> Caller<'e> {
     pub(crate) fn usage(&self) -> CallUsage {
         let whole = self.tally().whole;
         // An attempt that was in flight when another call ended the run is counted for no part.
-        let attempts = self.budget.used().map_or(whole.attempts, |used| used.calls.max(whole.attempts));
-        CallUsage { attempts, elapsed_ms: milliseconds(self.begun.elapsed()), ..whole }
+        let attempts = self
+            .budget
+            .used()
+            .map_or(whole.attempts, |used| used.calls.max(whole.attempts));
+        CallUsage {
+            attempts,
+            elapsed_ms: milliseconds(self.begun.elapsed()),
+            ..whole
+        }
     }
 
     /// The usage of each part so far.
@@ -333,8 +424,16 @@ impl<'e> Caller<'e> {
             Part::Triage if !self.config.triage_model.is_empty() => &self.config.triage_model,
             _ => &self.config.default_model,
         };
-        let model = if named.is_empty() { configured.clone() } else { named };
-        if model.is_empty() { self.client.model_for(phase).to_owned() } else { model }
+        let model = if named.is_empty() {
+            configured.clone()
+        } else {
+            named
+        };
+        if model.is_empty() {
+            self.client.model_for(phase).to_owned()
+        } else {
+            model
+        }
     }
 
     /// The answer schema, if the backend supports it, and the fallback models.
@@ -346,10 +445,15 @@ impl<'e> Caller<'e> {
             StructuredOutput::JsonMode => Some(json!({"type": "json_object"})),
             StructuredOutput::None => None,
         });
-        let others: Vec<&String> =
-            self.config.fallback_models.iter().filter(|other| other.as_str() != model).collect();
+        let others: Vec<&String> = self
+            .config
+            .fallback_models
+            .iter()
+            .filter(|other| other.as_str() != model)
+            .collect();
         let form = form.map(|form| ("response_format".to_owned(), form));
-        let others = (!others.is_empty()).then(|| (LlmInvocation::FALLBACK_MODELS.to_owned(), json!(others)));
+        let others = (!others.is_empty())
+            .then(|| (LlmInvocation::FALLBACK_MODELS.to_owned(), json!(others)));
         form.into_iter().chain(others).collect()
     }
 
@@ -369,7 +473,12 @@ impl<'e> Caller<'e> {
             let detail = format!(
                 "{provider} does not support fallback models; only the first model of each list was used"
             );
-            tally.degradations.push(Degradation { loop_number, part, kind, detail });
+            tally.degradations.push(Degradation {
+                loop_number,
+                part,
+                kind,
+                detail,
+            });
         }
     }
 
@@ -393,15 +502,28 @@ fn phase(part: Part) -> &'static str {
 }
 
 fn ignored_fallbacks(answer: &LlmResult) -> bool {
-    let ignored = answer.extensions.get(LlmResult::IGNORED_METADATA).and_then(Value::as_array);
-    ignored.is_some_and(|ignored| ignored.iter().any(|name| name == LlmInvocation::FALLBACK_MODELS))
+    let ignored = answer
+        .extensions
+        .get(LlmResult::IGNORED_METADATA)
+        .and_then(Value::as_array);
+    ignored.is_some_and(|ignored| {
+        ignored
+            .iter()
+            .any(|name| name == LlmInvocation::FALLBACK_MODELS)
+    })
 }
 
 /// The error for an answer without readable text.
 fn wordless(answer: LlmResult) -> LlmError {
-    let (what, next) = ("the answer contains no text", "try again or choose another model");
+    let (what, next) = (
+        "the answer contains no text",
+        "try again or choose another model",
+    );
     let fault = Fault::new(answer.provider, answer.model_used, what, next);
-    LlmError::ProviderOutage(Box::new(Fault { answer: Some(AnswerFault::Empty), ..*fault }))
+    LlmError::ProviderOutage(Box::new(Fault {
+        answer: Some(AnswerFault::Empty),
+        ..*fault
+    }))
 }
 
 /// Whether an error says that the model does not exist.
@@ -429,7 +551,12 @@ fn failed(attempts: u64, elapsed: Duration) -> CallUsage {
     }
 }
 
-fn answered_usage(answer: &LlmResult, attempts: u64, cost: Option<Cost>, elapsed: Duration) -> CallUsage {
+fn answered_usage(
+    answer: &LlmResult,
+    attempts: u64,
+    cost: Option<Cost>,
+    elapsed: Duration,
+) -> CallUsage {
     CallUsage {
         calls: 1,
         attempts,
@@ -446,8 +573,12 @@ fn answered_usage(answer: &LlmResult, attempts: u64, cost: Option<Cost>, elapsed
 /// Adds two usages. If either is an estimate, so is the sum. Times are added.
 fn sum(one: CallUsage, other: CallUsage) -> CallUsage {
     let cost_basis = match (one.cost_basis, other.cost_basis) {
-        (Some(CostBasis::Estimated), _) | (_, Some(CostBasis::Estimated)) => Some(CostBasis::Estimated),
-        (Some(CostBasis::Reported), _) | (_, Some(CostBasis::Reported)) => Some(CostBasis::Reported),
+        (Some(CostBasis::Estimated), _) | (_, Some(CostBasis::Estimated)) => {
+            Some(CostBasis::Estimated)
+        }
+        (Some(CostBasis::Reported), _) | (_, Some(CostBasis::Reported)) => {
+            Some(CostBasis::Reported)
+        }
         (None, None) => None,
     };
     CallUsage {
@@ -455,9 +586,13 @@ fn sum(one: CallUsage, other: CallUsage) -> CallUsage {
         attempts: one.attempts.saturating_add(other.attempts),
         tokens_input: one.tokens_input.saturating_add(other.tokens_input),
         tokens_output: one.tokens_output.saturating_add(other.tokens_output),
-        calls_without_tokens: one.calls_without_tokens.saturating_add(other.calls_without_tokens),
+        calls_without_tokens: one
+            .calls_without_tokens
+            .saturating_add(other.calls_without_tokens),
         micro_dollars: one.micro_dollars.saturating_add(other.micro_dollars),
-        calls_without_cost: one.calls_without_cost.saturating_add(other.calls_without_cost),
+        calls_without_cost: one
+            .calls_without_cost
+            .saturating_add(other.calls_without_cost),
         cost_basis,
         elapsed_ms: one.elapsed_ms.saturating_add(other.elapsed_ms),
     }
@@ -470,8 +605,9 @@ fn milliseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use crucible_llm::{
-        Backend, BackendParts, BudgetLimits, CallWatch, Capabilities, ClientExtra, Context, ListedPrice,
-        Origin, Price, PriceTable, ProviderSettings, SecretInRequest, SecretPlace, Speaker, construct,
+        Backend, BackendParts, BudgetLimits, CallWatch, Capabilities, ClientExtra, Context,
+        ListedPrice, Origin, Price, PriceTable, ProviderSettings, SecretInRequest, SecretPlace,
+        Speaker, construct,
     };
     use crucible_model::{EditFormat, PromptBuilder, Secret};
     use crucible_testkit::{FakeApi, Reply};
@@ -505,7 +641,13 @@ mod tests {
 
     fn ask(part: Part) -> Ask {
         let messages = vec![Message::user(PromptBuilder::new().ours("Why?").build())];
-        Ask { part, loop_number: Some(1), model: String::new(), messages, schema: None }
+        Ask {
+            part,
+            loop_number: Some(1),
+            model: String::new(),
+            messages,
+            schema: None,
+        }
     }
 
     fn seat() -> Part {
@@ -518,7 +660,11 @@ mod tests {
     }
 
     fn noted(caller: &Caller<'_>) -> Vec<DegradationKind> {
-        caller.degradations().into_iter().map(|degradation| degradation.kind).collect()
+        caller
+            .degradations()
+            .into_iter()
+            .map(|degradation| degradation.kind)
+            .collect()
     }
 
     #[test]
@@ -553,8 +699,20 @@ mod tests {
                 (Part::Judge, of_others),
                 (Part::Synthesis, of_others),
             ] {
-                assert!(caller.ask(Ask { model: named.to_owned(), ..ask(part) }).await.is_ok());
-                assert_eq!(server.requests().last().unwrap().body["model"], model, "{part}");
+                assert!(
+                    caller
+                        .ask(Ask {
+                            model: named.to_owned(),
+                            ..ask(part)
+                        })
+                        .await
+                        .is_ok()
+                );
+                assert_eq!(
+                    server.requests().last().unwrap().body["model"],
+                    model,
+                    "{part}"
+                );
             }
         }
     }
@@ -576,25 +734,46 @@ mod tests {
         let server = FakeApi::start([says("fine")]);
         let phases = Arc::new(Phases::default());
         let models = BTreeMap::from([("council-red-team".to_owned(), "red-model".to_owned())]);
-        let backend = provider("gateway", &server).with_phase_models(models).watched(phases.clone());
+        let backend = provider("gateway", &server)
+            .with_phase_models(models)
+            .watched(phases.clone());
         let config = EngineConfig::with_backend(backend);
         let caller = Caller::new(&config);
         let red_team = Part::Seat(SeatId::of_roles([CouncilRole::RedTeam])[0]);
-        for part in [Part::Triage, Part::DirectAnswer, seat(), red_team, Part::Judge, Part::Synthesis] {
+        for part in [
+            Part::Triage,
+            Part::DirectAnswer,
+            seat(),
+            red_team,
+            Part::Judge,
+            Part::Synthesis,
+        ] {
             assert!(caller.ask(ask(part)).await.is_ok());
         }
         let expected = ["triage", "direct", "seat", "red-team", "judge", "synthesis"]
             .map(|part| format!("council-{part}"));
         assert_eq!(*phases.0.lock().unwrap(), expected);
-        let asked: Vec<Value> =
-            server.requests().iter().map(|request| request.body["model"].clone()).collect();
-        assert_eq!(asked, ["own-model", "own-model", "own-model", "red-model", "own-model", "own-model"]);
+        let asked: Vec<Value> = server
+            .requests()
+            .iter()
+            .map(|request| request.body["model"].clone())
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                "own-model",
+                "own-model",
+                "own-model",
+                "red-model",
+                "own-model",
+                "own-model"
+            ]
+        );
     }
 
     #[tokio::test]
     async fn schema_is_sent_only_if_supported() {
-        let schema =
-            json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+        let schema = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
         for (structured_output, sent) in [
             (
                 StructuredOutput::JsonSchema,
@@ -610,18 +789,30 @@ mod tests {
                 default_model: "own-model".to_owned(),
                 max_output_tokens: 1000,
                 extra: ClientExtra::NONE,
-                capabilities: Capabilities { edit_format: EditFormat::WholeFile, structured_output },
-                speaker: Speaker { provider: "gateway".to_owned(), model: "own-model".to_owned() },
+                capabilities: Capabilities {
+                    edit_format: EditFormat::WholeFile,
+                    structured_output,
+                },
+                speaker: Speaker {
+                    provider: "gateway".to_owned(),
+                    model: "own-model".to_owned(),
+                },
                 origin: Origin::Live,
                 parameters: BTreeMap::new(),
                 inner: Box::new(inner),
             });
             let config = EngineConfig::with_backend(backend);
             let caller = Caller::new(&config);
-            let asked = Ask { schema: Some(("triage", schema.clone())), ..ask(Part::Triage) };
+            let asked = Ask {
+                schema: Some(("triage", schema.clone())),
+                ..ask(Part::Triage)
+            };
             assert!(caller.ask(asked).await.is_ok());
             let body = &server.requests()[0].body;
-            assert_eq!(body.get("response_format").cloned().unwrap_or_default(), sent);
+            assert_eq!(
+                body.get("response_format").cloned().unwrap_or_default(),
+                sent
+            );
         }
     }
 
@@ -629,8 +820,10 @@ mod tests {
     async fn ignored_fallbacks_are_noted_once() {
         let server = FakeApi::start([says("fine")]);
         let fallback_models = vec!["own-model".to_owned(), "second".to_owned()];
-        for (name, notes) in [("gateway", vec![DegradationKind::FallbackIgnored]), ("openrouter", Vec::new())]
-        {
+        for (name, notes) in [
+            ("gateway", vec![DegradationKind::FallbackIgnored]),
+            ("openrouter", Vec::new()),
+        ] {
             let config = EngineConfig {
                 fallback_models: fallback_models.clone(),
                 ..EngineConfig::with_backend(provider(name, &server))
@@ -641,7 +834,10 @@ mod tests {
             }
             assert_eq!(noted(&caller), notes);
         }
-        assert_eq!(server.requests().last().unwrap().body["models"], json!(["second"]));
+        assert_eq!(
+            server.requests().last().unwrap().body["models"],
+            json!(["second"])
+        );
         let config = EngineConfig {
             fallback_models: vec!["own-model".to_owned()],
             ..EngineConfig::with_backend(provider("gateway", &server))
@@ -659,7 +855,9 @@ mod tests {
         for (part, notes) in [(Part::Triage, 0), (seat(), 1), (Part::Synthesis, 2)] {
             let said = caller.ask(ask(part)).await.unwrap();
             assert_eq!(said.text.as_str(), "half a");
-            let Ending::CutShort(why) = said.ending else { panic!("{:?}", said.ending) };
+            let Ending::CutShort(why) = said.ending else {
+                panic!("{:?}", said.ending)
+            };
             assert_eq!(why, "by its token limit or a provider filter (`length`)");
             assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
         }
@@ -680,14 +878,24 @@ mod tests {
                 "length",
                 "the answer was cut off after 6 bytes by its token limit or a provider filter (`length`)",
             ),
-            ("content_filter", "by its token limit or a provider filter (`content_filter`)"),
-            ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
+            (
+                "content_filter",
+                "by its token limit or a provider filter (`content_filter`)",
+            ),
+            (
+                "tool_calls",
+                "the answer ends after 6 bytes; the provider's reason is `tool_calls`",
+            ),
         ] {
             let server = FakeApi::start([ended(reason)]);
             let config = gateway(&server);
             let caller = Caller::new(&config);
             assert!(caller.ask(ask(seat())).await.is_ok());
-            assert_eq!(noted(&caller), [DegradationKind::AnswerCutShort], "{reason}");
+            assert_eq!(
+                noted(&caller),
+                [DegradationKind::AnswerCutShort],
+                "{reason}"
+            );
             let detail = &caller.degradations()[0].detail;
             assert!(detail.contains(told), "{detail}");
         }
@@ -719,7 +927,10 @@ mod tests {
         let said = caller.ask(ask(seat())).await.unwrap();
         assert!(!said.text.as_str().contains(&key));
         assert_eq!(noted(&caller), [DegradationKind::AnswerRedacted]);
-        assert_eq!(caller.degradations()[0].detail, "1 secret removed from the answer");
+        assert_eq!(
+            caller.degradations()[0].detail,
+            "1 secret removed from the answer"
+        );
     }
 
     #[tokio::test]
@@ -730,9 +941,15 @@ mod tests {
         let caller = Caller::new(&config);
         assert_eq!(caller.ask(ask(seat())).await.unwrap().text.as_str(), "four");
         let error = caller.ask(ask(seat())).await.err().unwrap();
-        assert!(matches!(error, NoAnswer::TooLong { bytes: 5, limit: 4 }), "{error}");
+        assert!(
+            matches!(error, NoAnswer::TooLong { bytes: 5, limit: 4 }),
+            "{error}"
+        );
         let fatal = error.fatal(Part::Judge, Some(3)).to_string();
-        assert!(fatal.starts_with("the answer of the judge in loop 3 has 5 bytes"), "{fatal}");
+        assert!(
+            fatal.starts_with("the answer of the judge in loop 3 has 5 bytes"),
+            "{fatal}"
+        );
         // The call was made and paid for nevertheless.
         assert_eq!(caller.usage().calls, 2);
         assert!(caller.usage().tokens_output >= 2);
@@ -741,14 +958,22 @@ mod tests {
     #[tokio::test]
     async fn empty_answer_and_refusal_fail_the_call() {
         let unseen = says("\u{200b}\u{200d} \u{feff}");
-        for reply in
-            [says(""), says("  \n"), unseen, Reply::NullContent, Reply::EmptyChoices, Reply::Status(400)]
-        {
+        for reply in [
+            says(""),
+            says("  \n"),
+            unseen,
+            Reply::NullContent,
+            Reply::EmptyChoices,
+            Reply::Status(400),
+        ] {
             let server = FakeApi::start([reply.clone()]);
             let config = gateway(&server);
             let caller = Caller::new(&config);
             let error = caller.ask(ask(seat())).await.err().unwrap();
-            assert!(matches!(error, NoAnswer::Call(CallError::Llm(_))), "{reply:?}: {error}");
+            assert!(
+                matches!(error, NoAnswer::Call(CallError::Llm(_))),
+                "{reply:?}: {error}"
+            );
         }
     }
 
@@ -758,10 +983,18 @@ mod tests {
         let config = gateway(&server);
         let caller = Caller::new(&config);
         let error = caller.ask(ask(seat())).await.err().unwrap();
-        assert!(error.to_string().contains("the answer contains no text"), "{error}");
-        let NoAnswer::Call(CallError::Llm(error)) = error else { panic!("{error}") };
+        assert!(
+            error.to_string().contains("the answer contains no text"),
+            "{error}"
+        );
+        let NoAnswer::Call(CallError::Llm(error)) = error else {
+            panic!("{error}")
+        };
         assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
-        assert_eq!((caller.usage().calls, caller.usage().calls_without_tokens), (1, 0));
+        assert_eq!(
+            (caller.usage().calls, caller.usage().calls_without_tokens),
+            (1, 0)
+        );
     }
 
     #[tokio::test]
@@ -772,14 +1005,32 @@ mod tests {
         let caller = Caller::new(&config);
         assert!(caller.ask(ask(seat())).await.is_ok());
         let error = caller.ask(ask(seat())).await.err().unwrap();
-        assert!(matches!(error, NoAnswer::Final(CallError::Llm(LlmError::BudgetExceeded { .. }))), "{error}");
-        assert_eq!((caller.usage().calls, caller.usage().attempts), (1, 1), "the refused one was not made");
+        assert!(
+            matches!(
+                error,
+                NoAnswer::Final(CallError::Llm(LlmError::BudgetExceeded { .. }))
+            ),
+            "{error}"
+        );
+        assert_eq!(
+            (caller.usage().calls, caller.usage().attempts),
+            (1, 1),
+            "the refused one was not made"
+        );
 
-        let question = PromptBuilder::new().untrusted("question", &Untrusted::new(token())).build();
+        let question = PromptBuilder::new()
+            .untrusted("question", &Untrusted::new(token()))
+            .build();
         let caller = Caller::new(&config);
-        let asked = Ask { messages: vec![Message::user(question)], ..ask(seat()) };
+        let asked = Ask {
+            messages: vec![Message::user(question)],
+            ..ask(seat())
+        };
         let error = caller.ask(asked).await.err().unwrap();
-        assert!(matches!(error, NoAnswer::Final(CallError::Secret(_))), "{error}");
+        assert!(
+            matches!(error, NoAnswer::Final(CallError::Secret(_))),
+            "{error}"
+        );
         assert_eq!(server.requests().len(), 1);
         assert_eq!(caller.usage().calls, 0, "nothing was sent");
 
@@ -790,8 +1041,15 @@ mod tests {
         assert_eq!((caller.usage().calls, caller.usage().attempts), (0, 0));
         assert_eq!(caller.usage_by_part(), BTreeMap::new());
 
-        let secret = SecretInRequest { rule: "r".to_owned(), place: SecretPlace::Model, line: 1 };
-        assert!(matches!(NoAnswer::from(CallError::from(secret)), NoAnswer::Final(_)));
+        let secret = SecretInRequest {
+            rule: "r".to_owned(),
+            place: SecretPlace::Model,
+            line: 1,
+        };
+        assert!(matches!(
+            NoAnswer::from(CallError::from(secret)),
+            NoAnswer::Final(_)
+        ));
         let record = CallError::Record(crucible_llm::CassetteError::Interrupted);
         assert!(matches!(NoAnswer::from(record), NoAnswer::Final(_)));
     }
@@ -806,7 +1064,17 @@ mod tests {
         assert!(caller.ask(ask(Part::Triage)).await.is_ok());
         assert!(caller.check_budget(9).is_ok());
         let error = caller.check_budget(10).unwrap_err();
-        assert!(matches!(error, CouncilError::BudgetTooSmall { needed: 10, left: 9, limit: 10 }), "{error}");
+        assert!(
+            matches!(
+                error,
+                CouncilError::BudgetTooSmall {
+                    needed: 10,
+                    left: 9,
+                    limit: 10
+                }
+            ),
+            "{error}"
+        );
         config.limits.budget.calls = Limit::Unlimited;
         assert!(Caller::new(&config).check_budget(u64::MAX).is_ok());
     }
@@ -818,15 +1086,24 @@ mod tests {
             "usage": {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.000_007},
         });
         let untold = json!({"choices": [{"message": {"content": "fine"}}]});
-        let half_told = json!({"choices": [{"message": {"content": "fine"}}], "usage": {"prompt_tokens": 3}});
+        let half_told =
+            json!({"choices": [{"message": {"content": "fine"}}], "usage": {"prompt_tokens": 3}});
         let raw = |body: &Value| Reply::Raw(200, body.to_string().into_bytes());
-        let server = FakeApi::start([raw(&told), raw(&untold), raw(&half_told), Reply::Status(400)]);
+        let server = FakeApi::start([
+            raw(&told),
+            raw(&untold),
+            raw(&half_told),
+            Reply::Status(400),
+        ]);
         let config = EngineConfig::with_backend(provider("openrouter", &server));
         let caller = Caller::new(&config);
         for part in [Part::Triage, seat(), seat(), seat()] {
             let _outcome = caller.ask(ask(part)).await;
         }
-        let timeless = |usage: CallUsage| CallUsage { elapsed_ms: 0, ..usage };
+        let timeless = |usage: CallUsage| CallUsage {
+            elapsed_ms: 0,
+            ..usage
+        };
         let of_triage = CallUsage {
             calls: 1,
             attempts: 1,
@@ -845,7 +1122,10 @@ mod tests {
             ..CallUsage::default()
         };
         let by_part = caller.usage_by_part();
-        assert_eq!(by_part.keys().copied().collect::<Vec<_>>(), [Part::Triage, seat()]);
+        assert_eq!(
+            by_part.keys().copied().collect::<Vec<_>>(),
+            [Part::Triage, seat()]
+        );
         assert_eq!(timeless(by_part[&Part::Triage]), of_triage);
         assert_eq!(timeless(by_part[&seat()]), of_seat);
         assert_eq!(timeless(caller.usage()), timeless(sum(of_triage, of_seat)));
@@ -854,7 +1134,10 @@ mod tests {
     #[tokio::test]
     async fn fallback_cost_uses_answering_models_price() {
         let line = |dollars: u64| ListedPrice {
-            price: Price::PerMillionTokens { input: dollars * 1_000_000, output: 0 },
+            price: Price::PerMillionTokens {
+                input: dollars * 1_000_000,
+                output: 0,
+            },
             date: "2026-01-01".to_owned(),
             source: "a test".to_owned(),
         };
@@ -865,11 +1148,17 @@ mod tests {
             });
             Reply::Raw(200, body.to_string().into_bytes())
         };
-        let answered =
-            [("own-model", 10), ("second", 50), ("own-model-2026-05-01", 50), ("second-2026-05-01", 50)];
+        let answered = [
+            ("own-model", 10),
+            ("second", 50),
+            ("own-model-2026-05-01", 50),
+            ("second-2026-05-01", 50),
+        ];
         let server = FakeApi::start(answered.map(|(model, _)| answer(model)));
-        let prices =
-            [("openrouter/own-model".to_owned(), line(1)), ("openrouter/second".to_owned(), line(5))];
+        let prices = [
+            ("openrouter/own-model".to_owned(), line(1)),
+            ("openrouter/second".to_owned(), line(5)),
+        ];
         let config = EngineConfig {
             fallback_models: vec!["second".to_owned()],
             prices: Arc::new(PriceTable::new(prices.into())),
@@ -878,15 +1167,22 @@ mod tests {
         let caller = Caller::new(&config);
         for (model, micro_dollars) in answered {
             let said = caller.ask(ask(seat())).await.unwrap();
-            assert_eq!((said.model.as_str(), said.usage.micro_dollars), (model, micro_dollars));
+            assert_eq!(
+                (said.model.as_str(), said.usage.micro_dollars),
+                (model, micro_dollars)
+            );
             assert_eq!(said.usage.cost_basis, Some(CostBasis::Estimated));
         }
     }
 
     #[test]
     fn sum_with_an_estimate_is_estimated() {
-        let of = |cost_basis| CallUsage { cost_basis, ..CallUsage::default() };
-        let (none, reported, estimated) = (None, Some(CostBasis::Reported), Some(CostBasis::Estimated));
+        let of = |cost_basis| CallUsage {
+            cost_basis,
+            ..CallUsage::default()
+        };
+        let (none, reported, estimated) =
+            (None, Some(CostBasis::Reported), Some(CostBasis::Estimated));
         for (one, other, both) in [
             (none, none, none),
             (none, reported, reported),

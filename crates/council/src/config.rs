@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::{
-    Backend, BudgetLimits, Context, Fault, LlmError, PriceTable, ProviderSettings, Recording, construct,
+    Backend, BudgetLimits, Context, Fault, LlmError, PriceTable, ProviderSettings, Recording,
+    construct,
 };
 use crucible_model::Secret;
 
@@ -228,10 +229,23 @@ mod tests {
 
     #[test]
     fn invalid_key_is_refused_without_its_text() {
-        for key in ["", "  ", "two-0123\nlines-0123", "end-0123\n", "k\u{e9}y-0123", "nul-0123\0"] {
+        for key in [
+            "",
+            "  ",
+            "two-0123\nlines-0123",
+            "end-0123\n",
+            "k\u{e9}y-0123",
+            "nul-0123\0",
+        ] {
             let error = EngineConfig::openrouter(key).err().unwrap();
-            assert!(matches!(error, LlmError::Misconfiguration(_)), "{key:?}: {error}");
-            assert!(error.to_string().contains("the key cannot be sent"), "{error}");
+            assert!(
+                matches!(error, LlmError::Misconfiguration(_)),
+                "{key:?}: {error}"
+            );
+            assert!(
+                error.to_string().contains("the key cannot be sent"),
+                "{error}"
+            );
             assert!(!format!("{error} {error:?}").contains("0123"), "{error}");
         }
     }
@@ -239,15 +253,24 @@ mod tests {
     #[tokio::test]
     async fn openrouter_gets_key_title_and_models() {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
-        let config = EngineConfig::openrouter_at(&server.base_url(), Secret::new("sk-or-0123".to_owned()));
+        let config =
+            EngineConfig::openrouter_at(&server.base_url(), Secret::new("sk-or-0123".to_owned()));
         let config = EngineConfig {
             fallback_models: vec!["maker/second".to_owned(), "maker/third".to_owned()],
             ..config.unwrap()
         };
         let caller = Caller::new(&config);
         for part in [Part::Triage, Part::Synthesis] {
-            let messages = vec![crucible_llm::Message::user(PromptBuilder::new().ours("Why?").build())];
-            let ask = Ask { part, loop_number: None, model: String::new(), messages, schema: None };
+            let messages = vec![crucible_llm::Message::user(
+                PromptBuilder::new().ours("Why?").build(),
+            )];
+            let ask = Ask {
+                part,
+                loop_number: None,
+                model: String::new(),
+                messages,
+                schema: None,
+            };
             assert!(caller.ask(ask).await.is_ok());
         }
         let seen = server.requests();
@@ -256,8 +279,14 @@ mod tests {
         for request in seen {
             assert_eq!(request.key(), Some("sk-or-0123"));
             assert_eq!(request.header("x-title"), Some("Crucible"));
-            assert_eq!(request.header("http-referer"), Some("https://crucible.invalid/"));
-            assert_eq!(request.body["models"], json!(["maker/second", "maker/third"]));
+            assert_eq!(
+                request.header("http-referer"),
+                Some("https://crucible.invalid/")
+            );
+            assert_eq!(
+                request.body["models"],
+                json!(["maker/second", "maker/third"])
+            );
         }
         assert_eq!(caller.degradations(), []);
     }

@@ -42,8 +42,11 @@ impl Council {
         let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
         let mut seats = Vec::with_capacity(names.len());
         // A checked triage has exactly one red team, at any position in the list.
-        let mut red_team =
-            Seat { id: SeatId::RED_TEAM, persona: Untrusted::new(String::new()), model: String::new() };
+        let mut red_team = Seat {
+            id: SeatId::RED_TEAM,
+            persona: Untrusted::new(String::new()),
+            model: String::new(),
+        };
         let mut refused = Vec::new();
         for (id, configured) in names.into_iter().zip(&triage.council) {
             let hint = configured.model_hint.as_deref().unwrap_or_default();
@@ -51,7 +54,11 @@ impl Council {
                 refused.push(hint_refused(Part::Seat(id), hint, why));
                 String::new()
             });
-            let seat = Seat { id, persona: configured.system_prompt.clone(), model };
+            let seat = Seat {
+                id,
+                persona: configured.system_prompt.clone(),
+                model,
+            };
             if id.role() == CouncilRole::RedTeam {
                 red_team = seat;
             } else {
@@ -85,15 +92,23 @@ impl Council {
 /// The note that a model hint was not followed.
 pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
     let hint = short_line(hint, MOST_SHOWN);
-    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is used");
-    Degradation { loop_number: None, part, kind: DegradationKind::HintRefused, detail }
+    let detail =
+        format!("the triage asked for the model `{hint}`, {why}; the default model is used");
+    Degradation {
+        loop_number: None,
+        part,
+        kind: DegradationKind::HintRefused,
+        detail,
+    }
 }
 
 /// The model that a hint selects, empty if it names none; or why it is refused.
 fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<String, &'static str> {
     match hinted {
         _ if hint.contains(TAKEN_OUT) => Err("from which a secret was removed"),
-        HintedModels::Only(models) if hint.is_empty() || models.iter().any(|model| model == hint) => {
+        HintedModels::Only(models)
+            if hint.is_empty() || models.iter().any(|model| model == hint) =>
+        {
             Ok(hint.to_owned())
         }
         _ if stands_for_another_text(hint) => {
@@ -147,26 +162,54 @@ mod tests {
             assert_eq!(council.red_team.id, SeatId::RED_TEAM);
             assert_eq!(council.red_team.id.to_string(), "red_team");
             assert_eq!(council.red_team.persona.as_str(), format!("prompt {place}"));
-            let names: Vec<String> = council.seats.iter().map(|seat| seat.id.to_string()).collect();
+            let names: Vec<String> = council
+                .seats
+                .iter()
+                .map(|seat| seat.id.to_string())
+                .collect();
             assert_eq!(names, ["creative", "pragmatist", "creative#2"]);
-            let personas: Vec<&str> = council.seats.iter().map(|seat| seat.persona.as_str()).collect();
-            let others: Vec<String> = (0..4).filter(|n| *n != place).map(|n| format!("prompt {n}")).collect();
+            let personas: Vec<&str> = council
+                .seats
+                .iter()
+                .map(|seat| seat.persona.as_str())
+                .collect();
+            let others: Vec<String> = (0..4)
+                .filter(|n| *n != place)
+                .map(|n| format!("prompt {n}"))
+                .collect();
             assert_eq!(personas, others);
-            assert_eq!((council.grammar, council.flavor), (LoopGrammar::Debate, RedTeamFlavor::Ethical));
+            assert_eq!(
+                (council.grammar, council.flavor),
+                (LoopGrammar::Debate, RedTeamFlavor::Ethical)
+            );
             assert_eq!(council.question.as_str(), "what?");
         }
     }
 
     #[test]
     fn granted_hint_selects_the_seats_model() {
-        let seats = [(Creative, Some(" a/b\n")), (Pragmatist, Some(" ")), (RedTeam, Some("c"))];
-        for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()])] {
+        let seats = [
+            (Creative, Some(" a/b\n")),
+            (Pragmatist, Some(" ")),
+            (RedTeam, Some("c")),
+        ];
+        for hinted in [
+            HintedModels::Any,
+            HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()]),
+        ] {
             let (council, refused) = Council::of(&triage(&seats), &hinted);
             assert_eq!(council.seats[0].model, "a/b");
             assert_eq!(council.seats[1].model, "");
             // The model of the red team comes only from a list.
-            let (model, told) = if hinted == HintedModels::Any { ("", 1) } else { ("c", 0) };
-            assert_eq!((council.red_team.model.as_str(), refused.len()), (model, told));
+            let (model, told) = if hinted == HintedModels::Any {
+                ("", 1)
+            } else {
+                ("c", 0)
+            };
+            assert_eq!(
+                (council.red_team.model.as_str(), refused.len()),
+                (model, told)
+            );
         }
     }
 
@@ -185,23 +228,48 @@ mod tests {
             ),
             ("A", &some, "`A`, which is not in"),
             ("a", &none, "`a`, which is not in"),
-            ("a\u{202e}b", &any, "`a\\u{202e}b`, which is too long for a model name, or contains invisible"),
+            (
+                "a\u{202e}b",
+                &any,
+                "`a\\u{202e}b`, which is too long for a model name, or contains invisible",
+            ),
             ("a\r\nx-key: 1", &any, "or contains invisible characters"),
             (&long, &any, "mmm…`, which is too long for a model name"),
         ] {
-            let seats = [(Creative, None), (Creative, Some(hint)), (RedTeam, Some(hint))];
+            let seats = [
+                (Creative, None),
+                (Creative, Some(hint)),
+                (RedTeam, Some(hint)),
+            ];
             let (council, refused) = Council::of(&triage(&seats), hinted);
-            assert_eq!((&*council.seats[1].model, &*council.red_team.model), ("", ""), "{hint}");
-            let told: Vec<String> = refused.iter().map(|refused| refused.part.to_string()).collect();
+            assert_eq!(
+                (&*council.seats[1].model, &*council.red_team.model),
+                ("", ""),
+                "{hint}"
+            );
+            let told: Vec<String> = refused
+                .iter()
+                .map(|refused| refused.part.to_string())
+                .collect();
             assert_eq!(told, ["creative#2", "red_team"]);
             for refused in refused {
-                assert_eq!((refused.loop_number, refused.kind), (None, DegradationKind::HintRefused));
-                assert!(refused.detail.contains(shown) && refused.detail.len() < 300, "{}", refused.detail);
+                assert_eq!(
+                    (refused.loop_number, refused.kind),
+                    (None, DegradationKind::HintRefused)
+                );
+                assert!(
+                    refused.detail.contains(shown) && refused.detail.len() < 300,
+                    "{}",
+                    refused.detail
+                );
                 assert!(!refused.detail.contains(is_hidden), "{}", refused.detail);
             }
         }
         let longest = "m".repeat(200);
         let (council, refused) = Council::of(&triage(&[(Creative, Some(&longest))]), &any);
-        assert_eq!((council.seats[0].model.as_str(), refused.len()), (&*longest, 0));
+        assert_eq!(
+            (council.seats[0].model.as_str(), refused.len()),
+            (&*longest, 0)
+        );
     }
 }

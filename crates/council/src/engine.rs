@@ -48,14 +48,22 @@ impl TriageContext {
     /// The context as the triage sees it: compact JSON with sorted keys, or nothing if it is empty. It is
     /// not the canonical form, which would round large whole numbers.
     pub(crate) fn shown(&self) -> Option<String> {
-        let entries = self.0.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let entries = self
+            .0
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()));
         (!self.0.is_empty()).then(|| Value::Object(entries.collect()).to_string())
     }
 }
 
 impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for TriageContext {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+        Self(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
     }
 }
 
@@ -73,7 +81,12 @@ impl Crucible {
             HintedModels::Any => HintedModels::Any,
             HintedModels::Only(models) => HintedModels::Only(named_once(&models)),
         };
-        Ok(Self { config: EngineConfig { hinted_models, ..config } })
+        Ok(Self {
+            config: EngineConfig {
+                hinted_models,
+                ..config
+            },
+        })
     }
 
     /// Answers a question through the council. Dropping the future ends every call in flight. It needs a tokio runtime with
@@ -82,7 +95,11 @@ impl Crucible {
     /// # Errors
     ///
     /// See [`CouncilError`]; the failure also holds the usage of the calls that were made.
-    pub async fn run(&self, query: &str, context: &TriageContext) -> Result<ExecutorResult, CouncilFailure> {
+    pub async fn run(
+        &self,
+        query: &str,
+        context: &TriageContext,
+    ) -> Result<ExecutorResult, CouncilFailure> {
         let shown = context.shown();
         self.check_input(query, shown.as_deref())?;
         let caller = Caller::new(&self.config);
@@ -109,7 +126,9 @@ impl Crucible {
     ) -> Result<ExecutorResult, CouncilFailure> {
         let blocking = || {
             let event_loop = Builder::new_current_thread().enable_all().build();
-            event_loop.map_err(CouncilError::Runtime)?.block_on(self.run(query, context))
+            event_loop
+                .map_err(CouncilError::Runtime)?
+                .block_on(self.run(query, context))
         };
         if Handle::try_current().is_err() {
             return blocking();
@@ -128,11 +147,17 @@ impl Crucible {
             return Err(CouncilError::EmptyQuery);
         }
         if query.len() > limits.query_bytes {
-            return Err(CouncilError::QueryTooLong { bytes: query.len(), limit: limits.query_bytes });
+            return Err(CouncilError::QueryTooLong {
+                bytes: query.len(),
+                limit: limits.query_bytes,
+            });
         }
         let bytes = context.unwrap_or_default().len();
         if bytes > limits.context_bytes {
-            return Err(CouncilError::ContextTooLong { bytes, limit: limits.context_bytes });
+            return Err(CouncilError::ContextTooLong {
+                bytes,
+                limit: limits.context_bytes,
+            });
         }
         Ok(())
     }
@@ -156,7 +181,11 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
         && !(0.0..=1.0).contains(&threshold)
     {
         let setting = "the similarity threshold of the delta strategy";
-        return Err(unfit(setting, &threshold.to_string(), "choose a number from 0 to 1"));
+        return Err(unfit(
+            setting,
+            &threshold.to_string(),
+            "choose a number from 0 to 1",
+        ));
     }
     if limits.call_timeout.is_zero() {
         return Err(unfit("limits.call_timeout", "0", "set a time above zero"));
@@ -169,8 +198,10 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
     if let Some((setting, _)) = amounts.into_iter().find(|(_, amount)| *amount == 0) {
         return Err(unfit(setting, "0", "choose at least 1"));
     }
-    let budget =
-        [("limits.budget.calls", limits.budget.calls), ("limits.budget.tokens", limits.budget.tokens)];
+    let budget = [
+        ("limits.budget.calls", limits.budget.calls),
+        ("limits.budget.tokens", limits.budget.tokens),
+    ];
     match budget.into_iter().find(|(_, limit)| *limit == Limit::At(0)) {
         Some((setting, _)) => Err(unfit(setting, "0", "choose at least 1, or no limit")),
         None => Ok(()),
@@ -179,9 +210,15 @@ fn check_numbers(config: &EngineConfig) -> Result<(), CouncilError> {
 
 /// Checks that no configured model name is blank.
 fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
-    let chosen = [("triage_model", &config.triage_model), ("default_model", &config.default_model)];
+    let chosen = [
+        ("triage_model", &config.triage_model),
+        ("default_model", &config.default_model),
+    ];
     let mut chosen = chosen.into_iter().filter(|(_, model)| !model.is_empty());
-    let fallbacks = config.fallback_models.iter().map(|model| ("fallback_models", model));
+    let fallbacks = config
+        .fallback_models
+        .iter()
+        .map(|model| ("fallback_models", model));
     let hinted = match &config.hinted_models {
         HintedModels::Any => [].iter(),
         HintedModels::Only(models) => models.iter(),
@@ -189,7 +226,11 @@ fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
     let mut listed = fallbacks.chain(hinted.map(|model| ("hinted_models", model)));
     let blank = |(_, model): &(&str, &String)| model.trim().is_empty();
     match chosen.find(blank).or_else(|| listed.find(blank)) {
-        Some((setting, model)) => Err(unfit(setting, &format!("{model:?}"), "name a model, or leave it out")),
+        Some((setting, model)) => Err(unfit(
+            setting,
+            &format!("{model:?}"),
+            "name a model, or leave it out",
+        )),
         None => Ok(()),
     }
 }
@@ -210,14 +251,27 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
         return Ok(());
     }
     let value = format!("a list of {most} besides the requested model");
-    Err(unfit("fallback_models", &value, "OpenRouter accepts at most three; name fewer"))
+    Err(unfit(
+        "fallback_models",
+        &value,
+        "OpenRouter accepts at most three; name fewer",
+    ))
 }
 
 /// The models that calls may use. An empty name stands for a model that is unknown before the triage.
 fn asked_models(config: &EngineConfig) -> Vec<&str> {
-    let EngineConfig { backend, triage_model, default_model, .. } = config;
-    let of_phase =
-        |phase: &str| backend.phase_models().get(phase).map_or(backend.default_model(), String::as_str);
+    let EngineConfig {
+        backend,
+        triage_model,
+        default_model,
+        ..
+    } = config;
+    let of_phase = |phase: &str| {
+        backend
+            .phase_models()
+            .get(phase)
+            .map_or(backend.default_model(), String::as_str)
+    };
     let mut asked: Vec<&str> = PHASES
         .into_iter()
         .map(|phase| match phase {
@@ -237,9 +291,16 @@ fn asked_models(config: &EngineConfig) -> Vec<&str> {
 fn named_once(models: &[String]) -> Vec<String> {
     let mut known = BTreeSet::new();
     let names = models.iter().map(|model| model.trim());
-    names.filter(|model| known.insert(*model)).map(str::to_owned).collect()
+    names
+        .filter(|model| known.insert(*model))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn unfit(setting: &'static str, value: &str, next: &'static str) -> CouncilError {
-    CouncilError::Setting { setting, value: short_line(value, MOST_SHOWN), next }
+    CouncilError::Setting {
+        setting,
+        value: short_line(value, MOST_SHOWN),
+        next,
+    }
 }

@@ -38,7 +38,11 @@ impl Error for CouncilFailure {
 impl From<CouncilError> for CouncilFailure {
     /// For an error before any call.
     fn from(error: CouncilError) -> Self {
-        Self { error: Box::new(error), usage: CallUsage::default(), degradations: Vec::new() }
+        Self {
+            error: Box::new(error),
+            usage: CallUsage::default(),
+            degradations: Vec::new(),
+        }
     }
 }
 
@@ -133,7 +137,9 @@ pub enum CouncilError {
     },
     /// The configured council needs more calls than the budget has left: raise
     /// [`CouncilLimits::budget`](crate::CouncilLimits::budget), or ask something simpler.
-    #[error("this council needs up to {needed} more calls, but the budget has only {left} of {limit} left")]
+    #[error(
+        "this council needs up to {needed} more calls, but the budget has only {left} of {limit} left"
+    )]
     BudgetTooSmall {
         /// The worst case of calls for the rest of the run, without retries.
         needed: u64,
@@ -229,11 +235,19 @@ pub enum Violation {
 }
 
 fn joined(violations: &[Violation]) -> String {
-    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    violations
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn list_missing(missing: &[(SeatId, String)]) -> String {
-    missing.iter().map(|(seat, why)| format!("{seat}: {why}")).collect::<Vec<_>>().join("; ")
+    missing
+        .iter()
+        .map(|(seat, why)| format!("{seat}: {why}"))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn voice(part: &Part, loop_number: Option<u32>) -> String {

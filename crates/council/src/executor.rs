@@ -32,10 +32,17 @@ pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
     if bypasses_council(triage) {
         return 1;
     }
-    let seats = triage.council.iter().filter(|seat| seat.role != CouncilRole::RedTeam).count() as u64;
-    let asked =
-        (1..=triage.loop_count).filter(|number| is_asked_after(triage, delta, *number)).count() as u64;
-    u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats) + asked * delta::calls(delta) + 1
+    let seats = triage
+        .council
+        .iter()
+        .filter(|seat| seat.role != CouncilRole::RedTeam)
+        .count() as u64;
+    let asked = (1..=triage.loop_count)
+        .filter(|number| is_asked_after(triage, delta, *number))
+        .count() as u64;
+    u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats)
+        + asked * delta::calls(delta)
+        + 1
 }
 
 /// Runs the configured council.
@@ -55,7 +62,12 @@ pub(crate) async fn execute(
     let figures = deltas.into_iter().zip(words).zip(outcomes);
     let ended = loops.into_iter().zip(figures);
     let ended = ended
-        .map(|(state, ((delta, words), after_attack))| Ended { state, delta, words, after_attack })
+        .map(|(state, ((delta, words), after_attack))| Ended {
+            state,
+            delta,
+            words,
+            after_attack,
+        })
         .collect();
     Ok(result(caller, triage, answer, ended))
 }
@@ -79,16 +91,24 @@ struct Deliberation {
 }
 
 /// Runs the loops.
-async fn deliberate(caller: &Caller<'_>, triage: &TriageOutput) -> Result<Deliberation, CouncilError> {
+async fn deliberate(
+    caller: &Caller<'_>,
+    triage: &TriageOutput,
+) -> Result<Deliberation, CouncilError> {
     let config = caller.config();
     let (mut council, refused) = Council::of(triage, &config.hinted_models);
     let unpriced = council.refuse_unpriced(|model| caller.has_price(model));
-    refused.into_iter().chain(unpriced).for_each(|refusal| caller.note(refusal));
+    refused
+        .into_iter()
+        .chain(unpriced)
+        .for_each(|refusal| caller.note(refusal));
     let grammar = grammar(council.grammar);
     let mut done = Deliberation::default();
     for number in 1..=triage.loop_count {
         let prior = done.loops.last();
-        let current = grammar.run(ActiveLoop::new(caller, &council, number), prior).await?;
+        let current = grammar
+            .run(ActiveLoop::new(caller, &council, number), prior)
+            .await?;
         let delta = match prior {
             Some(prior) if is_asked_after(triage, &config.delta_strategy, number) => {
                 let (prior, current) = (prior.standing(&council), current.standing(&council));
@@ -137,8 +157,17 @@ mod tests {
     use crate::seat::{LoopGrammar, RedTeamFlavor};
     use crate::triage::CouncilSeat;
 
-    fn triage(grammar: LoopGrammar, seats: usize, loop_count: u32, allow_early_exit: bool) -> TriageOutput {
-        let seat = |role| CouncilSeat { role, system_prompt: Untrusted::new("Speak."), model_hint: None };
+    fn triage(
+        grammar: LoopGrammar,
+        seats: usize,
+        loop_count: u32,
+        allow_early_exit: bool,
+    ) -> TriageOutput {
+        let seat = |role| CouncilSeat {
+            role,
+            system_prompt: Untrusted::new("Speak."),
+            model_hint: None,
+        };
         let mut council = vec![seat(CouncilRole::RedTeam)];
         council.resize(seats, seat(CouncilRole::Creative));
         TriageOutput {
@@ -160,13 +189,24 @@ mod tests {
         let worst = |grammar, seats, loops, early| {
             worst_case(&triage(grammar, seats, loops, early), &DeltaChoice::Judge)
         };
-        assert_eq!(worst(Parallel, 3, 2, true), 2 * 3 + 1, "after the second of two loops nobody is asked");
+        assert_eq!(
+            worst(Parallel, 3, 2, true),
+            2 * 3 + 1,
+            "after the second of two loops nobody is asked"
+        );
         assert_eq!(worst(Parallel, 5, 5, false), 5 * 5 + 1);
         assert_eq!(worst(Parallel, 5, 5, true), 5 * 5 + 3 + 1);
         assert_eq!(worst(Sequential, 3, 3, true), 3 * 5 + 1 + 1);
         assert_eq!(worst(Debate, 4, 4, true), 4 * 7 + 2 + 1);
-        for delta in [DeltaChoice::Never, DeltaChoice::TextSimilarity { threshold: 0.9 }] {
-            assert_eq!(worst_case(&triage(Parallel, 3, 5, true), &delta), 5 * 3 + 1, "only the judge calls");
+        for delta in [
+            DeltaChoice::Never,
+            DeltaChoice::TextSimilarity { threshold: 0.9 },
+        ] {
+            assert_eq!(
+                worst_case(&triage(Parallel, 3, 5, true), &delta),
+                5 * 3 + 1,
+                "only the judge calls"
+            );
         }
     }
 
@@ -174,7 +214,8 @@ mod tests {
     fn default_budget_covers_longest_run() {
         let mut longest = 0;
         for grammar in LoopGrammar::ALL {
-            for (seats, loops) in (3..=5).flat_map(|seats| (2..=5).map(move |loops| (seats, loops))) {
+            for (seats, loops) in (3..=5).flat_map(|seats| (2..=5).map(move |loops| (seats, loops)))
+            {
                 let triage = triage(*grammar, seats, loops, true);
                 longest = longest.max(1 + worst_case(&triage, &DeltaChoice::Judge));
             }
@@ -187,10 +228,16 @@ mod tests {
     fn bypassed_council_needs_one_call() {
         let mut triage = triage(LoopGrammar::Debate, 5, 5, true);
         triage.short_circuit_allowed = true;
-        assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "allowed, but not simple");
+        assert!(
+            worst_case(&triage, &DeltaChoice::Judge) > 1,
+            "allowed, but not simple"
+        );
         triage.complexity = ComplexityDomain::Simple;
         assert_eq!(worst_case(&triage, &DeltaChoice::Judge), 1);
         triage.short_circuit_allowed = false;
-        assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "simple, but not allowed");
+        assert!(
+            worst_case(&triage, &DeltaChoice::Judge) > 1,
+            "simple, but not allowed"
+        );
     }
 }

@@ -66,7 +66,10 @@ pub(crate) fn independence(
 ) -> Independence {
     let pairwise_similarity = pairs(now);
     let mean_similarity = mean(&pairwise_similarity);
-    let of_seats = current.turns.iter().filter(|turn| turn.seat.role() != CouncilRole::RedTeam);
+    let of_seats = current
+        .turns
+        .iter()
+        .filter(|turn| turn.seat.role() != CouncilRole::RedTeam);
     let models: BTreeSet<&str> = of_seats.map(|turn| turn.model.as_str()).collect();
     let moved = match current.grammar {
         LoopGrammar::Debate => None,
@@ -77,7 +80,10 @@ pub(crate) fn independence(
     Independence {
         pairwise_similarity: pairwise_similarity
             .into_iter()
-            .map(|pair| PairSimilarity { similarity: rounded(pair.similarity), ..pair })
+            .map(|pair| PairSimilarity {
+                similarity: rounded(pair.similarity),
+                ..pair
+            })
             .collect(),
         mean_similarity: mean_similarity.map(rounded),
         moved_to_majority: moved,
@@ -90,9 +96,12 @@ pub(crate) fn resemblance_to_prior(
     now: &SeatShingles,
     before: Option<&SeatShingles>,
 ) -> BTreeMap<SeatId, f64> {
-    let Some(before) = before else { return BTreeMap::new() };
-    let both =
-        now.iter().filter_map(|(seat, now)| Some((*seat, rounded(now.resemblance(before.get(seat)?)))));
+    let Some(before) = before else {
+        return BTreeMap::new();
+    };
+    let both = now
+        .iter()
+        .filter_map(|(seat, now)| Some((*seat, rounded(now.resemblance(before.get(seat)?)))));
     both.collect()
 }
 
@@ -124,9 +133,12 @@ fn moved_to_majority(prior: &SeatShingles, current: &SeatShingles) -> Option<u32
         return None;
     }
     let moved = current.iter().filter(|(seat, now)| {
-        let Some(before) = prior.get(seat) else { return false };
+        let Some(before) = prior.get(seat) else {
+            return false;
+        };
         let others = prior.iter().filter(|(other, _)| other != seat);
-        let towards = others.filter(|(_, held)| now.resemblance(held) - before.resemblance(held) > STEP);
+        let towards =
+            others.filter(|(_, held)| now.resemblance(held) - before.resemblance(held) > STEP);
         towards.count() * 2 > prior.len() - 1
     });
     Some(count(moved.count()))
@@ -153,7 +165,10 @@ mod tests {
     /// Up to five seats with these positions, an empty text for none, and the models that answered.
     fn state(grammar: LoopGrammar, texts: &[&str], models: &[(CouncilRole, &str)]) -> LoopState {
         let mut state = said_in(grammar, 1, texts);
-        state.turns = models.iter().map(|(role, model)| turn(*role, model)).collect();
+        state.turns = models
+            .iter()
+            .map(|(role, model)| turn(*role, model))
+            .collect();
         state
     }
 
@@ -165,7 +180,12 @@ mod tests {
             ending: Ending::Whole,
             usage: CallUsage::default(),
         };
-        Turn::of(SeatId::of_roles([role])[0], TurnKind::Position, &text, &said)
+        Turn::of(
+            SeatId::of_roles([role])[0],
+            TurnKind::Position,
+            &text,
+            &said,
+        )
     }
 
     fn figures(prior: Option<&LoopState>, current: &LoopState) -> Independence {
@@ -178,16 +198,29 @@ mod tests {
     }
 
     fn moved_in(grammar: LoopGrammar, prior: &[&str], current: &[&str]) -> Option<u32> {
-        figures(Some(&state(grammar, prior, &[])), &state(grammar, current, &[])).moved_to_majority
+        figures(
+            Some(&state(grammar, prior, &[])),
+            &state(grammar, current, &[]),
+        )
+        .moved_to_majority
     }
 
     #[test]
     fn identical_positions_have_full_similarity() {
         use CouncilRole::{Creative, Pragmatist};
-        let clones = state(LoopGrammar::Parallel, &[KEEP; 5], &[(Pragmatist, "m"), (Creative, "m")]);
+        let clones = state(
+            LoopGrammar::Parallel,
+            &[KEEP; 5],
+            &[(Pragmatist, "m"), (Creative, "m")],
+        );
         let found = figures(None, &clones);
         assert_eq!(found.pairwise_similarity.len(), 10);
-        assert!(found.pairwise_similarity.iter().all(|pair| (pair.similarity - 1.0).abs() < 1e-12));
+        assert!(
+            found
+                .pairwise_similarity
+                .iter()
+                .all(|pair| (pair.similarity - 1.0).abs() < 1e-12)
+        );
         assert_eq!(found.mean_similarity, Some(1.0));
         assert_eq!(found.moved_to_majority, None);
         assert_eq!(found.distinct_models, 1);
@@ -196,7 +229,10 @@ mod tests {
 
     #[test]
     fn distinct_models_and_positions_are_counted() {
-        let found = figures(None, &state(LoopGrammar::Parallel, &[KEEP, SPLIT, WAIT, KEEP], &[]));
+        let found = figures(
+            None,
+            &state(LoopGrammar::Parallel, &[KEEP, SPLIT, WAIT, KEEP], &[]),
+        );
         let pairs: Vec<(String, f64)> = found
             .pairwise_similarity
             .iter()
@@ -210,16 +246,28 @@ mod tests {
             ("domain_expert creative", 0.0),
             ("pragmatist creative", 0.0),
         ];
-        assert_eq!(pairs, expected.map(|(names, similarity)| (names.to_owned(), similarity)));
+        assert_eq!(
+            pairs,
+            expected.map(|(names, similarity)| (names.to_owned(), similarity))
+        );
         assert_eq!(found.mean_similarity, Some(0.1667));
     }
 
     #[test]
     fn distinct_models_exclude_the_red_team() {
         use CouncilRole::{Creative, Pragmatist, RedTeam};
-        let said = [(Creative, "a"), (Pragmatist, "b"), (RedTeam, "d"), (Pragmatist, "c"), (Creative, "a")];
+        let said = [
+            (Creative, "a"),
+            (Pragmatist, "b"),
+            (RedTeam, "d"),
+            (Pragmatist, "c"),
+            (Creative, "a"),
+        ];
         let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &said));
-        assert_eq!(found.distinct_models, 3, "a defence by another model hides nobody");
+        assert_eq!(
+            found.distinct_models, 3,
+            "a defence by another model hides nobody"
+        );
     }
 
     #[test]
@@ -232,26 +280,52 @@ mod tests {
 
     #[test]
     fn moved_to_majority_counts_expected_seats() {
-        let half = "keep one program and draw clear borders but split the program into services later";
+        let half =
+            "keep one program and draw clear borders but split the program into services later";
         type Case<'c> = (&'c str, &'c [&'c str], &'c [&'c str], Option<u32>);
         let cases: [Case<'_>; 12] = [
-            ("one gives in to four", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[KEEP; 5], Some(1)),
+            (
+                "one gives in to four",
+                &[KEEP, KEEP, KEEP, KEEP, SPLIT],
+                &[KEEP; 5],
+                Some(1),
+            ),
             (
                 "one goes half of the way",
                 &[KEEP, KEEP, KEEP, KEEP, SPLIT],
                 &[KEEP, KEEP, KEEP, KEEP, half],
                 Some(1),
             ),
-            ("one holds", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[KEEP, KEEP, KEEP, KEEP, SPLIT], Some(0)),
-            ("four follow one", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[SPLIT; 5], Some(0)),
-            ("three against two, who give in", &[KEEP, KEEP, KEEP, SPLIT, SPLIT], &[KEEP; 5], Some(2)),
+            (
+                "one holds",
+                &[KEEP, KEEP, KEEP, KEEP, SPLIT],
+                &[KEEP, KEEP, KEEP, KEEP, SPLIT],
+                Some(0),
+            ),
+            (
+                "four follow one",
+                &[KEEP, KEEP, KEEP, KEEP, SPLIT],
+                &[SPLIT; 5],
+                Some(0),
+            ),
+            (
+                "three against two, who give in",
+                &[KEEP, KEEP, KEEP, SPLIT, SPLIT],
+                &[KEEP; 5],
+                Some(2),
+            ),
             (
                 "one of three joins the two",
                 &[KEEP, KEEP, KEEP, SPLIT, SPLIT],
                 &[SPLIT, KEEP, KEEP, SPLIT, SPLIT],
                 Some(0),
             ),
-            ("one takes a minority's view", &[KEEP, KEEP, SPLIT, WAIT], &[KEEP, KEEP, SPLIT, SPLIT], Some(0)),
+            (
+                "one takes a minority's view",
+                &[KEEP, KEEP, SPLIT, WAIT],
+                &[KEEP, KEEP, SPLIT, SPLIT],
+                Some(0),
+            ),
             (
                 "another view that nobody held",
                 &[KEEP, KEEP, SPLIT, SPLIT],
@@ -265,8 +339,18 @@ mod tests {
                 &[KEEP, KEEP, KEEP, KEEP, ""],
                 Some(0),
             ),
-            ("a seat that is missing now", &[KEEP, KEEP, KEEP, SPLIT], &[KEEP, KEEP, KEEP, ""], Some(0)),
-            ("two of three were missing", &[KEEP, SPLIT, ""], &[KEEP, KEEP, KEEP], None),
+            (
+                "a seat that is missing now",
+                &[KEEP, KEEP, KEEP, SPLIT],
+                &[KEEP, KEEP, KEEP, ""],
+                Some(0),
+            ),
+            (
+                "two of three were missing",
+                &[KEEP, SPLIT, ""],
+                &[KEEP, KEEP, KEEP],
+                None,
+            ),
         ];
         for (name, prior, current, expected) in cases {
             assert_eq!(moved(prior, current), expected, "{name}");
@@ -277,8 +361,14 @@ mod tests {
     fn small_similarity_rise_is_ignored() {
         // The last seat's new position shares one pair more with the others than its old one: 1 of 29
         // pairs.
-        let others = (0..15).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
-        let apart = (0..16).map(|number| format!("x{number}")).collect::<Vec<_>>().join(" ");
+        let others = (0..15)
+            .map(|number| format!("w{number}"))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let apart = (0..16)
+            .map(|number| format!("x{number}"))
+            .collect::<Vec<_>>()
+            .join(" ");
         let nearer = apart.replace("x0 x1", "w0 w1");
         let prior = [others.as_str(), others.as_str(), apart.as_str()];
         assert_eq!(moved(&prior, &[&others, &others, &nearer]), Some(0));
@@ -288,21 +378,34 @@ mod tests {
 
     #[test]
     fn resemblance_needs_both_positions() {
-        let words = |texts: &[&str]| of_positions(&said_in(LoopGrammar::Parallel, 1, texts).positions);
-        let (prior, current) = (words(&[KEEP, SPLIT, "", WAIT]), words(&[KEEP, KEEP, WAIT, ""]));
+        let words =
+            |texts: &[&str]| of_positions(&said_in(LoopGrammar::Parallel, 1, texts).positions);
+        let (prior, current) = (
+            words(&[KEEP, SPLIT, "", WAIT]),
+            words(&[KEEP, KEEP, WAIT, ""]),
+        );
         assert!(resemblance_to_prior(&current, None).is_empty());
         let found: Vec<(String, f64)> = resemblance_to_prior(&current, Some(&prior))
             .into_iter()
             .map(|(seat, resemblance)| (seat.to_string(), resemblance))
             .collect();
-        assert_eq!(found, [("synthesizer".to_owned(), 1.0), ("domain_expert".to_owned(), 0.0)]);
+        assert_eq!(
+            found,
+            [
+                ("synthesizer".to_owned(), 1.0),
+                ("domain_expert".to_owned(), 0.0)
+            ]
+        );
     }
 
     #[test]
     fn fewer_than_two_positions_have_no_pairs() {
         for texts in [&[][..], &[KEEP][..]] {
             let found = figures(None, &state(LoopGrammar::Parallel, texts, &[]));
-            assert_eq!((found.pairwise_similarity.len(), found.mean_similarity), (0, None));
+            assert_eq!(
+                (found.pairwise_similarity.len(), found.mean_similarity),
+                (0, None)
+            );
         }
     }
 }

@@ -35,7 +35,9 @@ pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
 pub use engine::{Crucible, TriageContext};
 pub use error::{CouncilError, CouncilFailure, Violation};
 pub use independence::{Independence, PairSimilarity};
-pub use result::{CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind};
+pub use result::{
+    CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind,
+};
 pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 pub use triage::{CouncilSeat, TriageOutput};
 

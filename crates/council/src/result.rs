@@ -195,7 +195,12 @@ impl Degradation {
     /// Sorts the degradations of a run, so that the order does not depend on which call finished first.
     pub(crate) fn sort(noted: &mut [Self]) {
         noted.sort_by_key(|degradation| {
-            let Self { loop_number, part, kind, .. } = degradation;
+            let Self {
+                loop_number,
+                part,
+                kind,
+                ..
+            } = degradation;
             let place = match (loop_number, part) {
                 (Some(number), _) => *number,
                 (None, Part::Triage | Part::Seat(_) | Part::Judge) => 0,

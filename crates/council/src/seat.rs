@@ -105,7 +105,10 @@ pub struct SeatId {
 
 impl SeatId {
     /// The red team's name.
-    pub(crate) const RED_TEAM: Self = Self { role: CouncilRole::RedTeam, number: 1 };
+    pub(crate) const RED_TEAM: Self = Self {
+        role: CouncilRole::RedTeam,
+        number: 1,
+    };
 
     /// The names of seats with these roles, in order.
     #[must_use]
@@ -113,7 +116,10 @@ impl SeatId {
         let mut named: Vec<Self> = Vec::new();
         for role in roles {
             let before = named.iter().filter(|seat| seat.role == role).count();
-            named.push(Self { role, number: u8::try_from(before).unwrap_or(u8::MAX).saturating_add(1) });
+            named.push(Self {
+                role,
+                number: u8::try_from(before).unwrap_or(u8::MAX).saturating_add(1),
+            });
         }
         named
     }
@@ -155,17 +161,32 @@ mod tests {
         use CouncilRole::{Creative, Pragmatist};
         let named = SeatId::of_roles([Creative, Pragmatist, Creative, Creative]);
         let named: Vec<String> = named.iter().map(ToString::to_string).collect();
-        assert_eq!(named, ["creative", "pragmatist", "creative#2", "creative#3"]);
+        assert_eq!(
+            named,
+            ["creative", "pragmatist", "creative#2", "creative#3"]
+        );
     }
 
     #[test]
     fn every_word_matches_the_seed() {
         fn spelled<T: Copy + fmt::Display>(all: &[T]) -> String {
-            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            all.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
         }
-        assert_eq!(spelled(ComplexityDomain::ALL), "simple complicated complex chaotic");
+        assert_eq!(
+            spelled(ComplexityDomain::ALL),
+            "simple complicated complex chaotic"
+        );
         assert_eq!(spelled(LoopGrammar::ALL), "parallel sequential debate");
-        assert_eq!(spelled(RedTeamFlavor::ALL), "logical feasibility ethical steelman");
-        assert_eq!(spelled(CouncilRole::ALL), "synthesizer domain_expert pragmatist creative red_team");
+        assert_eq!(
+            spelled(RedTeamFlavor::ALL),
+            "logical feasibility ethical steelman"
+        );
+        assert_eq!(
+            spelled(CouncilRole::ALL),
+            "synthesizer domain_expert pragmatist creative red_team"
+        );
     }
 }

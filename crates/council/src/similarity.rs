@@ -48,7 +48,11 @@ impl Shingles {
     pub(crate) fn resemblance(&self, other: &Self) -> f64 {
         let shared = shared(&self.hashes, &other.hashes);
         let all = self.hashes.len() + other.hashes.len() - shared;
-        if all == 0 { 1.0 } else { shared as f64 / all as f64 }
+        if all == 0 {
+            1.0
+        } else {
+            shared as f64 / all as f64
+        }
     }
 }
 
@@ -65,13 +69,19 @@ pub(crate) struct LoopWords {
 
 impl LoopWords {
     pub(crate) fn of(state: &LoopState) -> Self {
-        Self { now: of_positions(&state.positions), before_attack: of_positions(&state.before_attack) }
+        Self {
+            now: of_positions(&state.positions),
+            before_attack: of_positions(&state.before_attack),
+        }
     }
 }
 
 /// Computes the shingles of every position.
 pub(crate) fn of_positions(positions: &Positions) -> SeatShingles {
-    positions.iter().map(|(seat, text)| (*seat, Shingles::of(text.as_str()))).collect()
+    positions
+        .iter()
+        .map(|(seat, text)| (*seat, Shingles::of(text.as_str())))
+        .collect()
 }
 
 /// Rounds a similarity to four decimals.
@@ -96,18 +106,24 @@ fn said_by(piece: &str) -> Vec<u64> {
     if piece.contains(char::is_alphanumeric) {
         return vec![hash(&piece.to_lowercase())];
     }
-    piece.chars().filter(|c| is_symbol(*c)).map(|c| hash(&c)).collect()
+    piece
+        .chars()
+        .filter(|c| is_symbol(*c))
+        .map(|c| hash(&c))
+        .collect()
 }
 
 /// Whether a character outside of words carries meaning, as `<` and `✅` do. Spaces, punctuation and
 /// markup do not.
 fn is_symbol(c: char) -> bool {
-    let is_structure = ".,;:!?'\"()-*_`#".contains(c) || STRUCTURE.contains(c) || VARIANTS.contains(&c);
+    let is_structure =
+        ".,;:!?'\"()-*_`#".contains(c) || STRUCTURE.contains(c) || VARIANTS.contains(&c);
     !c.is_whitespace() && !is_structure
 }
 
 /// The same signs in other scripts and in typography.
-const STRUCTURE: &str = "‘’‚‛“”„‟«»‹›‐‑‒–—―…·•‣¡¿،؛؟।。、，．：；！？「」『』（）《》〈〉【】・～〜";
+const STRUCTURE: &str =
+    "‘’‚‛“”„‟«»‹›‐‑‒–—―…·•‣¡¿،؛؟।。、，．：；！？「」『』（）《》〈〉【】・～〜";
 
 /// Variation selectors.
 const VARIANTS: RangeInclusive<char> = '\u{fe00}'..='\u{fe0f}';
@@ -156,7 +172,10 @@ mod tests {
             ("a b a b a b", "a b a", 1.0),
         ];
         for (first, second, expected) in cases {
-            assert!((resemblance(first, second) - expected).abs() < 1e-12, "{first:?} and {second:?}");
+            assert!(
+                (resemblance(first, second) - expected).abs() < 1e-12,
+                "{first:?} and {second:?}"
+            );
         }
     }
 
@@ -171,8 +190,7 @@ mod tests {
     #[test]
     fn invisible_characters_do_not_count() {
         let plain = "keep one program\nand measure it";
-        let dressed =
-            "ke\u{200b}ep o\u{ad}ne \u{202e}pro\u{200d}gram\nand\u{2028}mea\u{feff}sure it\u{e0041}";
+        let dressed = "ke\u{200b}ep o\u{ad}ne \u{202e}pro\u{200d}gram\nand\u{2028}mea\u{feff}sure it\u{e0041}";
         assert!((resemblance(plain, dressed) - 1.0).abs() < 1e-12);
     }
 
@@ -188,7 +206,9 @@ mod tests {
     #[test]
     fn megabyte_texts_compare_in_linear_time() {
         // A quadratic comparison of this many shingles would exceed the test's time limit.
-        let long: String = (0..160_000_u32).map(|number| format!("{number} ")).collect();
+        let long: String = (0..160_000_u32)
+            .map(|number| format!("{number} "))
+            .collect();
         assert!(long.len() > 1_000_000);
         let first = Shingles::of(&long);
         let second = Shingles::of(&format!("{long} and more"));

@@ -28,13 +28,25 @@ pub(crate) struct Piece {
 }
 
 /// The deliberation in at most `limit` characters of text, and the number of omitted characters.
-pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usize) -> (Vec<Piece>, usize) {
-    let told: Vec<Vec<SummaryPart<'_>>> =
-        loops.iter().zip(outcomes).map(|(state, outcomes)| tell(state, outcomes)).collect();
-    let needs: Vec<usize> = told.iter().map(|told| told.iter().map(|told| told.length).sum()).collect();
+pub(crate) fn summary(
+    loops: &[LoopState],
+    outcomes: &[AfterAttacks],
+    limit: usize,
+) -> (Vec<Piece>, usize) {
+    let told: Vec<Vec<SummaryPart<'_>>> = loops
+        .iter()
+        .zip(outcomes)
+        .map(|(state, outcomes)| tell(state, outcomes))
+        .collect();
+    let needs: Vec<usize> = told
+        .iter()
+        .map(|told| told.iter().map(|told| told.length).sum())
+        .collect();
     let rooms = match loops.first().map(|first| first.grammar) {
         Some(LoopGrammar::Debate) => share(&needs, limit),
-        Some(LoopGrammar::Parallel | LoopGrammar::Sequential) | None => share_of_loops(&needs, limit),
+        Some(LoopGrammar::Parallel | LoopGrammar::Sequential) | None => {
+            share_of_loops(&needs, limit)
+        }
     };
     let mut pieces = Vec::new();
     let mut left_out = 0;
@@ -61,7 +73,11 @@ impl<'l> SummaryPart<'l> {
     fn new(number: u32, what: &str, text: impl Into<Cow<'l, str>>) -> Self {
         let text = text.into();
         let length = text.chars().count();
-        Self { name: format!("loop {number}, {what}"), text, length }
+        Self {
+            name: format!("loop {number}, {what}"),
+            text,
+            length,
+        }
     }
 }
 
@@ -73,14 +89,26 @@ fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l
     match state.grammar {
         LoopGrammar::Parallel => {
             let positions = state.positions.iter();
-            all.extend(positions.map(|(seat, position)| told(&format!("position of {seat}"), position)));
+            all.extend(
+                positions.map(|(seat, position)| told(&format!("position of {seat}"), position)),
+            );
             all.push(told("attack of the red team", &state.critique));
         }
         LoopGrammar::Sequential => {
             for (place, draft) in (1..).zip(&state.drafts) {
-                let ended = if place == state.drafts.len() { ", with which the loop ended" } else { "" };
-                all.push(told(&format!("draft of {}{ended}", draft.seat), &draft.text));
-                all.push(told(&format!("attack on the draft of {}", draft.seat), &draft.attack));
+                let ended = if place == state.drafts.len() {
+                    ", with which the loop ended"
+                } else {
+                    ""
+                };
+                all.push(told(
+                    &format!("draft of {}{ended}", draft.seat),
+                    &draft.text,
+                ));
+                all.push(told(
+                    &format!("attack on the draft of {}", draft.seat),
+                    &draft.attack,
+                ));
             }
             all.push(told("attack on the loop as a whole", &state.critique));
         }
@@ -92,11 +120,18 @@ fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l
                 });
             }
             all.push(told("attack of the red team", &state.critique));
-            let defended = state.positions.iter().filter(|(seat, _)| state.before_attack.contains_key(seat));
+            let defended = state
+                .positions
+                .iter()
+                .filter(|(seat, _)| state.before_attack.contains_key(seat));
             all.extend(defended.map(|(seat, now)| told(&format!("{seat} after the attack"), now)));
         }
     }
-    all.push(SummaryPart::new(number, "who held and who changed", outcome(state, outcomes)));
+    all.push(SummaryPart::new(
+        number,
+        "who held and who changed",
+        outcome(state, outcomes),
+    ));
     all
 }
 
@@ -107,7 +142,11 @@ fn outcome(state: &LoopState, outcomes: &AfterAttacks) -> String {
         LoopGrammar::Parallel | LoopGrammar::Debate => state.positions.keys().copied().collect(),
     };
     let line = |seat: SeatId| Some(became(state.grammar, seat, *outcomes.get(&seat)?));
-    seats.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
+    seats
+        .into_iter()
+        .filter_map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn became(grammar: LoopGrammar, seat: SeatId, outcome: AfterAttack) -> String {
@@ -116,14 +155,18 @@ fn became(grammar: LoopGrammar, seat: SeatId, outcome: AfterAttack) -> String {
         return match outcome {
             Held => format!("the next draft keeps to the draft of {seat}"),
             Changed => format!("the next draft departs from the draft of {seat}"),
-            NotAttacked | NoAnswer | NotAskedAgain => format!("no draft follows the draft of {seat}"),
+            NotAttacked | NoAnswer | NotAskedAgain => {
+                format!("no draft follows the draft of {seat}")
+            }
         };
     }
     match outcome {
         Held => format!("{seat} held"),
         Changed => format!("{seat} changed"),
         NotAttacked => format!("{seat} was not attacked"),
-        NoAnswer if grammar == LoopGrammar::Debate => format!("{seat} was attacked and gave no defence"),
+        NoAnswer if grammar == LoopGrammar::Debate => {
+            format!("{seat} was attacked and gave no defence")
+        }
         NoAnswer => format!("{seat} gave no answer in the next loop"),
         NotAskedAgain => format!("{seat} was not asked again after this attack"),
     }
@@ -131,8 +174,14 @@ fn became(grammar: LoopGrammar, seat: SeatId, outcome: AfterAttack) -> String {
 
 /// The room of each loop; the last one gets the most.
 fn share_of_loops(needs: &[usize], limit: usize) -> Vec<usize> {
-    let Some((last, earlier)) = needs.split_last() else { return Vec::new() };
-    let half = if earlier.is_empty() { limit } else { limit.div_ceil(2) };
+    let Some((last, earlier)) = needs.split_last() else {
+        return Vec::new();
+    };
+    let half = if earlier.is_empty() {
+        limit
+    } else {
+        limit.div_ceil(2)
+    };
     let mut rooms = share(earlier, limit - half.min(*last));
     rooms.push(limit - rooms.iter().sum::<usize>());
     rooms
@@ -162,11 +211,15 @@ fn cut(told: SummaryPart<'_>, room: usize) -> (Option<Piece>, usize) {
         return (Some(Piece { name, text }), 0);
     }
     // The mark is never longer than one that states the whole length.
-    let Some(kept) = room.checked_sub(mark(length).chars().count()) else { return (None, length) };
+    let Some(kept) = room.checked_sub(mark(length).chars().count()) else {
+        return (None, length);
+    };
     let missing = length - kept;
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let beginning = text.get(..start_of(&text, head)).unwrap_or_default();
-    let end = text.get(start_of(&text, length - tail)..).unwrap_or_default();
+    let end = text
+        .get(start_of(&text, length - tail)..)
+        .unwrap_or_default();
     let text = Untrusted::new(format!("{beginning}{}{end}", mark(missing)));
     (Some(Piece { name, text }), missing)
 }
@@ -177,7 +230,9 @@ fn mark(missing: usize) -> String {
 
 /// The byte offset of the nth character.
 fn start_of(text: &str, number: usize) -> usize {
-    text.char_indices().nth(number).map_or(text.len(), |(at, _)| at)
+    text.char_indices()
+        .nth(number)
+        .map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]
@@ -192,7 +247,11 @@ mod tests {
     use crate::similarity::LoopWords;
 
     fn positions(texts: &[&str]) -> Positions {
-        seats().into_iter().zip(texts).map(|(seat, text)| (seat, Untrusted::new(*text))).collect()
+        seats()
+            .into_iter()
+            .zip(texts)
+            .map(|(seat, text)| (seat, Untrusted::new(*text)))
+            .collect()
     }
 
     fn parallel(number: u32, texts: &[&str], critique: &str) -> LoopState {
@@ -227,12 +286,17 @@ mod tests {
 
     fn shown(loops: &[LoopState], limit: usize) -> String {
         let (pieces, left_out) = summed(loops, limit);
-        let pieces = pieces.iter().map(|piece| format!("{}: {}\n", piece.name, piece.text.as_str()));
+        let pieces = pieces
+            .iter()
+            .map(|piece| format!("{}: {}\n", piece.name, piece.text.as_str()));
         pieces.chain([format!("left out: {left_out}")]).collect()
     }
 
     fn length(pieces: &[Piece]) -> usize {
-        pieces.iter().map(|piece| piece.text.as_str().chars().count()).sum()
+        pieces
+            .iter()
+            .map(|piece| piece.text.as_str().chars().count())
+            .sum()
     }
 
     #[test]
@@ -249,7 +313,10 @@ mod tests {
             "Split one part off.",
             "Split the mail part off first, then stop.",
         ];
-        let loops = [parallel(1, &first, "Who runs it?"), parallel(2, &second, "At night?")];
+        let loops = [
+            parallel(1, &first, "Who runs it?"),
+            parallel(2, &second, "At night?"),
+        ];
         insta::assert_snapshot!(shown(&loops, 10_000), @r"
         loop 1, position of synthesizer: We should split the program into services now.
         loop 1, position of domain_expert: Keep it whole.
@@ -271,7 +338,11 @@ mod tests {
 
     #[test]
     fn debate_summary_has_positions_before_and_after() {
-        let texts = ["Split it, but only the mail part.", "Keep it whole.", "Wait."];
+        let texts = [
+            "Split it, but only the mail part.",
+            "Keep it whole.",
+            "Wait.",
+        ];
         let mut debate = spoken(LoopGrammar::Debate, 1, &texts, "Weak.");
         debate.before_attack = positions(&["Split it into twenty services."]);
         debate.targets = debate.positions.keys().copied().take(2).collect();
@@ -292,14 +363,29 @@ mod tests {
     fn sequential_summary_has_drafts_with_attacks() {
         let first = [
             (2, "Split it now.", "Who runs it?"),
-            (0, "Split the mail part off, and keep the rest whole.", "When?"),
-            (1, "Split the mail part off and keep the rest whole!", "Who pays?"),
+            (
+                0,
+                "Split the mail part off, and keep the rest whole.",
+                "When?",
+            ),
+            (
+                1,
+                "Split the mail part off and keep the rest whole!",
+                "Who pays?",
+            ),
         ];
         let second = [
-            (2, "Split the mail part off and keep the rest whole.", "Thin."),
+            (
+                2,
+                "Split the mail part off and keep the rest whole.",
+                "Thin.",
+            ),
             (1, "Wait for a year.", "Why a year?"),
         ];
-        let loops = [drafted(1, &first, "Nothing is counted."), drafted(2, &second, "Still nothing.")];
+        let loops = [
+            drafted(1, &first, "Nothing is counted."),
+            drafted(2, &second, "Still nothing."),
+        ];
         insta::assert_snapshot!(shown(&loops, 10_000), @r"
         loop 1, draft of pragmatist: Split it now.
         loop 1, attack on the draft of pragmatist: Who runs it?
@@ -325,32 +411,50 @@ mod tests {
     #[test]
     fn omitted_sequential_attacks_are_counted() {
         let long = "word ".repeat(200);
-        let loops = [drafted(1, &[(1, "Short.", &long), (0, "Short too.", &long)], "Thin.")];
+        let loops = [drafted(
+            1,
+            &[(1, "Short.", &long), (0, "Short too.", &long)],
+            "Thin.",
+        )];
         let (pieces, left_out) = summed(&loops, 600);
         let whole: usize = length(&summed(&loops, usize::MAX).0);
-        let marks: usize = pieces.iter().filter(|piece| piece.text.as_str().contains("left out")).count();
+        let marks: usize = pieces
+            .iter()
+            .filter(|piece| piece.text.as_str().contains("left out"))
+            .count();
         assert_eq!((marks, pieces.len()), (2, 6));
-        let signs = pieces.iter().map(|piece| piece.text.as_str().matches("[…").count()).sum::<usize>();
+        let signs = pieces
+            .iter()
+            .map(|piece| piece.text.as_str().matches("[…").count())
+            .sum::<usize>();
         assert_eq!(signs, 2);
-        assert!(left_out > whole - 600 && length(&pieces) <= 600, "the marks take some room themselves");
+        assert!(
+            left_out > whole - 600 && length(&pieces) <= 600,
+            "the marks take some room themselves"
+        );
     }
 
     #[test]
     fn debate_loops_share_room_evenly() {
         let long = "word ".repeat(500);
         let room = |grammar| {
-            let loops: Vec<LoopState> =
-                (1..=3).map(|number| spoken(grammar, number, &[&long, &long], &long)).collect();
+            let loops: Vec<LoopState> = (1..=3)
+                .map(|number| spoken(grammar, number, &[&long, &long], &long))
+                .collect();
             let (pieces, _) = summed(&loops, 3000);
             let of_loop = |number: u32| {
                 let name = format!("loop {number},");
                 let lengths = pieces.iter().filter(|piece| piece.name.starts_with(&name));
-                lengths.map(|piece| piece.text.as_str().chars().count()).sum::<usize>()
+                lengths
+                    .map(|piece| piece.text.as_str().chars().count())
+                    .sum::<usize>()
             };
             [1, 2, 3].map(of_loop)
         };
         let [first, second, third] = room(LoopGrammar::Debate);
-        assert!(first.abs_diff(1000) < 10 && second.abs_diff(1000) < 10 && third.abs_diff(1000) < 10);
+        assert!(
+            first.abs_diff(1000) < 10 && second.abs_diff(1000) < 10 && third.abs_diff(1000) < 10
+        );
         let [first, second, third] = room(LoopGrammar::Parallel);
         assert!(first.abs_diff(750) < 10 && second.abs_diff(750) < 10 && third.abs_diff(1500) < 10);
     }
@@ -364,20 +468,41 @@ mod tests {
         assert_eq!(share_of_loops(&[900, 900], 601), [300, 301]);
         assert_eq!(share_of_loops(&[900], 600), [600]);
         assert_eq!(share_of_loops(&[], 600), [0; 0]);
-        assert_eq!(share(&[50, 5, 50], 56), [25, 5, 26], "an odd character goes to the later one");
+        assert_eq!(
+            share(&[50, 5, 50], 56),
+            [25, 5, 26],
+            "an odd character goes to the later one"
+        );
     }
 
     #[test]
     fn cut_text_keeps_both_ends() {
         let long = format!("beginning {} end", "ä".repeat(1000));
         let (pieces, left_out) = summed(&[parallel(1, &[&long, "short"], "attack")], 300);
-        let [cut, short, attack, ..] = &pieces[..] else { panic!("pieces are missing") };
-        assert!(cut.text.as_str().starts_with("beginning ä"), "{}", cut.text.as_str());
-        assert!(cut.text.as_str().ends_with("ä end"), "{}", cut.text.as_str());
-        assert!(cut.text.as_str().contains(&format!("\n[… {left_out} characters left out …]\n")));
+        let [cut, short, attack, ..] = &pieces[..] else {
+            panic!("pieces are missing")
+        };
+        assert!(
+            cut.text.as_str().starts_with("beginning ä"),
+            "{}",
+            cut.text.as_str()
+        );
+        assert!(
+            cut.text.as_str().ends_with("ä end"),
+            "{}",
+            cut.text.as_str()
+        );
+        assert!(
+            cut.text
+                .as_str()
+                .contains(&format!("\n[… {left_out} characters left out …]\n"))
+        );
         let kept = cut.text.as_str().matches('ä').count() + "beginning  end".chars().count();
         assert_eq!(kept + left_out, long.chars().count());
-        assert_eq!((short.text.as_str(), attack.text.as_str()), ("short", "attack"));
+        assert_eq!(
+            (short.text.as_str(), attack.text.as_str()),
+            ("short", "attack")
+        );
     }
 
     #[test]
@@ -385,37 +510,54 @@ mod tests {
         let long = "word ".repeat(500);
         let last = "The last word of all. ".repeat(10);
         let texts = [long.as_str(), long.as_str()];
-        let loops =
-            [parallel(1, &texts, &long), parallel(2, &texts, &long), parallel(3, &[&last, &last], "Weak.")];
+        let loops = [
+            parallel(1, &texts, &long),
+            parallel(2, &texts, &long),
+            parallel(3, &[&last, &last], "Weak."),
+        ];
         let (pieces, left_out) = summed(&loops, 2000);
-        let of_last: Vec<&Piece> = pieces.iter().filter(|piece| piece.name.starts_with("loop 3")).collect();
+        let of_last: Vec<&Piece> = pieces
+            .iter()
+            .filter(|piece| piece.name.starts_with("loop 3"))
+            .collect();
         assert_eq!(of_last.len(), 4);
-        assert!(of_last.iter().all(|piece| !piece.text.as_str().contains("left out")));
+        assert!(
+            of_last
+                .iter()
+                .all(|piece| !piece.text.as_str().contains("left out"))
+        );
         assert!(left_out > 0 && length(&pieces) <= 2000);
     }
 
     /// Loops of one grammar, in the form that it produces.
     fn states() -> impl Strategy<Value = Vec<LoopState>> {
         let text = || prop_oneof!["[a-z äß漢\u{1f600}]{0,80}", "\\PC{0,300}"];
-        let state = (prop::collection::vec((text(), text()), 2..=4), text(), 0usize..=4);
+        let state = (
+            prop::collection::vec((text(), text()), 2..=4),
+            text(),
+            0usize..=4,
+        );
         let grammar = prop::sample::select(LoopGrammar::ALL);
         (grammar, prop::collection::vec(state, 1..=5)).prop_map(|(grammar, loops)| {
-            let numbered = (1..).zip(loops).map(|(number, (said, critique, defended))| {
-                let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
-                let others: Vec<&str> = said.iter().map(|(_, other)| other.as_str()).collect();
-                if grammar == LoopGrammar::Sequential {
-                    let said = texts.iter().zip(&others).enumerate().rev();
-                    let drafts: Vec<_> =
-                        said.map(|(place, (text, attack))| (place, *text, *attack)).collect();
-                    return drafted(number, &drafts, &critique);
-                }
-                let mut state = spoken(grammar, number, &texts, &critique);
-                if grammar == LoopGrammar::Debate {
-                    state.before_attack = positions(&others[..defended.min(others.len())]);
-                    state.targets = state.positions.keys().copied().collect();
-                }
-                state
-            });
+            let numbered = (1..)
+                .zip(loops)
+                .map(|(number, (said, critique, defended))| {
+                    let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
+                    let others: Vec<&str> = said.iter().map(|(_, other)| other.as_str()).collect();
+                    if grammar == LoopGrammar::Sequential {
+                        let said = texts.iter().zip(&others).enumerate().rev();
+                        let drafts: Vec<_> = said
+                            .map(|(place, (text, attack))| (place, *text, *attack))
+                            .collect();
+                        return drafted(number, &drafts, &critique);
+                    }
+                    let mut state = spoken(grammar, number, &texts, &critique);
+                    if grammar == LoopGrammar::Debate {
+                        state.before_attack = positions(&others[..defended.min(others.len())]);
+                        state.targets = state.positions.keys().copied().collect();
+                    }
+                    state
+                });
             numbered.collect()
         })
     }

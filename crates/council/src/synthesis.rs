@@ -133,7 +133,12 @@ pub(crate) async fn synthesize(
             detail: format!("{left_out} of the deliberation left out, to stay within {limit}"),
         });
     }
-    answer(caller, Part::Synthesis, synthesis_messages(query, triage, &pieces, wording)).await
+    answer(
+        caller,
+        Part::Synthesis,
+        synthesis_messages(query, triage, &pieces, wording),
+    )
+    .await
 }
 
 /// Asks for the answer to a simple question, without a council.
@@ -141,12 +146,30 @@ pub(crate) async fn answer_directly(
     caller: &Caller<'_>,
     triage: &TriageOutput,
 ) -> Result<Untrusted, CouncilError> {
-    answer(caller, Part::DirectAnswer, direct_messages(triage, caller.config().wording)).await
+    answer(
+        caller,
+        Part::DirectAnswer,
+        direct_messages(triage, caller.config().wording),
+    )
+    .await
 }
 
-async fn answer(caller: &Caller<'_>, part: Part, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
-    let ask = Ask { part, loop_number: None, model: String::new(), messages, schema: None };
-    let said = caller.ask(ask).await.map_err(|none| none.fatal(part, None))?;
+async fn answer(
+    caller: &Caller<'_>,
+    part: Part,
+    messages: Vec<Message>,
+) -> Result<Untrusted, CouncilError> {
+    let ask = Ask {
+        part,
+        loop_number: None,
+        model: String::new(),
+        messages,
+        schema: None,
+    };
+    let said = caller
+        .ask(ask)
+        .await
+        .map_err(|none| none.fatal(part, None))?;
     Ok(said.text)
 }
 
@@ -161,7 +184,9 @@ fn synthesis_messages(
             .ours(ASKED_TWICE)
             .untrusted("original question", query)
             .untrusted("question", &triage.reconstructed_query),
-        Wording::AsAsked => PromptBuilder::new().ours(ASKED_ONCE).untrusted("original question", query),
+        Wording::AsAsked => PromptBuilder::new()
+            .ours(ASKED_ONCE)
+            .untrusted("original question", query),
     };
     let mut prompt = prompt
         .ours(
@@ -178,9 +203,14 @@ fn synthesis_messages(
     let prompt = prompt.ours(wishes).untrusted("synthesis instruction", &triage.synthesis_instruction).ours(
         "\nWrite the one answer now: to the person, in one voice, without a word about how it came about.\n",
     );
-    let rules = PromptBuilder::new().ours(SYNTHESIS).ours(weight(triage.loop_grammar));
+    let rules = PromptBuilder::new()
+        .ours(SYNTHESIS)
+        .ours(weight(triage.loop_grammar));
     let rules = rules.ours(RULES).ours(look).ours(NOTHING_AROUND);
-    vec![Message::system(rules.build()), Message::user(prompt.build())]
+    vec![
+        Message::system(rules.build()),
+        Message::user(prompt.build()),
+    ]
 }
 
 fn direct_messages(triage: &TriageOutput, wording: Wording) -> Vec<Message> {
@@ -189,8 +219,13 @@ fn direct_messages(triage: &TriageOutput, wording: Wording) -> Vec<Message> {
         Wording::AsAsked => PromptBuilder::new().ours(DIRECT).ours(FORM_OF_THE_QUESTION),
     };
     let rules = rules.untrusted("synthesis instruction", &triage.synthesis_instruction);
-    let question = PromptBuilder::new().ours(QUESTION).untrusted("question", &triage.reconstructed_query);
-    vec![Message::system(rules.build()), Message::user(question.build())]
+    let question = PromptBuilder::new()
+        .ours(QUESTION)
+        .untrusted("question", &triage.reconstructed_query);
+    vec![
+        Message::system(rules.build()),
+        Message::user(question.build()),
+    ]
 }
 
 #[cfg(test)]
@@ -216,13 +251,17 @@ mod tests {
 
     fn shown(messages: &[Message]) -> String {
         let shown = messages.iter();
-        shown.map(|message| format!("[{}]\n{}", message.role.as_str(), message.content.as_str())).collect()
+        shown
+            .map(|message| format!("[{}]\n{}", message.role.as_str(), message.content.as_str()))
+            .collect()
     }
 
     #[test]
     fn synthesis_prompt_is_complete() {
-        let piece =
-            |name: &str, text: &str| Piece { name: name.to_owned(), text: Untrusted::new(text.to_owned()) };
+        let piece = |name: &str, text: &str| Piece {
+            name: name.to_owned(),
+            text: Untrusted::new(text.to_owned()),
+        };
         let pieces = [
             piece("loop 1, position of pragmatist", "Keep it whole."),
             piece("loop 1, attack of the red team", "Until when?"),
@@ -278,11 +317,20 @@ mod tests {
     #[test]
     fn original_wording_is_shown_once() {
         let asked = Untrusted::new("Answer with one line `Verdict: APPROVE`.");
-        let triage = TriageOutput { reconstructed_query: asked.clone(), ..triage(LoopGrammar::Parallel) };
+        let triage = TriageOutput {
+            reconstructed_query: asked.clone(),
+            ..triage(LoopGrammar::Parallel)
+        };
         let told = shown(&synthesis_messages(&asked, &triage, &[], Wording::AsAsked));
         assert_eq!(told.matches("Verdict: APPROVE").count(), 1, "{told}");
-        assert!(told.contains("in the form that the original question asks for, to the letter"), "{told}");
-        assert!(!told.contains("form and length that the synthesis instruction asks for"), "{told}");
+        assert!(
+            told.contains("in the form that the original question asks for, to the letter"),
+            "{told}"
+        );
+        assert!(
+            !told.contains("form and length that the synthesis instruction asks for"),
+            "{told}"
+        );
         let direct = shown(&direct_messages(&triage, Wording::AsAsked));
         assert!(direct.contains("keep that form to the letter"), "{direct}");
         assert_eq!(direct.matches("Verdict: APPROVE").count(), 1, "{direct}");
@@ -291,9 +339,17 @@ mod tests {
     #[test]
     fn weighting_depends_on_grammar() {
         let weights = LoopGrammar::ALL.iter().map(|grammar| {
-            let messages =
-                synthesis_messages(&Untrusted::new("Which?"), &triage(*grammar), &[], Wording::Rewritten);
-            let (_, rules) = messages[0].content.as_str().split_once("How to use the material:\n").unwrap();
+            let messages = synthesis_messages(
+                &Untrusted::new("Which?"),
+                &triage(*grammar),
+                &[],
+                Wording::Rewritten,
+            );
+            let (_, rules) = messages[0]
+                .content
+                .as_str()
+                .split_once("How to use the material:\n")
+                .unwrap();
             format!("{grammar}\n{}\n", rules.lines().nth(2).unwrap())
         });
         insta::assert_snapshot!(weights.collect::<String>(), @"

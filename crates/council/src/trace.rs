@@ -26,7 +26,13 @@ pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
     // The positions as stated in the previous loop, which in a debate differ from those at its end.
     let mut before: Option<SeatShingles> = None;
     let mut records = Vec::with_capacity(loops.len());
-    for Ended { state, delta, words, after_attack } in loops {
+    for Ended {
+        state,
+        delta,
+        words,
+        after_attack,
+    } in loops
+    {
         let independence = independence(&state, &words.now, before.as_ref());
         let stated = LoopState::stated(words.now, words.before_attack);
         records.push(LoopRecord {
@@ -101,7 +107,10 @@ mod tests {
     const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
 
     /// Runs three loops with three deliberating seats on this thread, and counts the records and turns.
-    async fn made_by(grammar: &str, observability: Observability) -> (ExecutorResult, usize, usize) {
+    async fn made_by(
+        grammar: &str,
+        observability: Observability,
+    ) -> (ExecutorResult, usize, usize) {
         let configured = triage(grammar, &["domain_expert", "pragmatist", "creative"]);
         let server = FakeApi::answering(move |request| {
             Reply::Answer(match council_call(request) {
@@ -116,11 +125,17 @@ mod tests {
             ..ProviderSettings::default()
         };
         let backend = construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap();
-        let mut config = EngineConfig { observability, ..EngineConfig::with_backend(backend) };
+        let mut config = EngineConfig {
+            observability,
+            ..EngineConfig::with_backend(backend)
+        };
         config.limits.call_timeout = Duration::from_secs(30);
         let (records, turns) = made::so_far();
         let engine = Crucible::new(config).unwrap();
-        let result = engine.run("Should we split it?", &TriageContext::none()).await.unwrap();
+        let result = engine
+            .run("Should we split it?", &TriageContext::none())
+            .await
+            .unwrap();
         let (all_records, all_turns) = made::so_far();
         (result, all_records - records, all_turns - turns)
     }
@@ -130,7 +145,10 @@ mod tests {
         for grammar in GRAMMARS {
             let (result, records, turns) = made_by(grammar, Observability::Off).await;
             assert_eq!((records, turns), (0, 0), "{grammar}");
-            assert!(result.loops_executed == 3 && result.reasoning_trace.is_none(), "{grammar}");
+            assert!(
+                result.loops_executed == 3 && result.reasoning_trace.is_none(),
+                "{grammar}"
+            );
         }
     }
 
@@ -142,7 +160,11 @@ mod tests {
             for observability in [Observability::Off, Observability::On] {
                 let before = made::shingles_so_far();
                 made_by(grammar, observability).await;
-                assert_eq!(made::shingles_so_far() - before, texts, "{grammar}, {observability:?}");
+                assert_eq!(
+                    made::shingles_so_far() - before,
+                    texts,
+                    "{grammar}, {observability:?}"
+                );
             }
         }
     }
@@ -155,7 +177,11 @@ mod tests {
             assert_eq!((records, turns), (3, 3 * answers), "{grammar}");
             let trace = result.reasoning_trace.unwrap();
             let told: usize = trace.iter().map(|record| record.turns.len()).sum();
-            assert_eq!((trace.len(), told), (records, turns), "{grammar}: what was made is returned");
+            assert_eq!(
+                (trace.len(), told),
+                (records, turns),
+                "{grammar}: what was made is returned"
+            );
         }
     }
 }

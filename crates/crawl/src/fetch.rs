@@ -19,8 +19,8 @@ use crucible_host::env::Environment;
 use crucible_host::fs::{FsError, create_dir_all, remove_file};
 use crucible_model::RepoPath;
 use crucible_repo::{
-    ArchiveError, ArchiveLimits, Branch, CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned,
-    DirtyKind, Git, RefName, RefNameError, RepoError, Unpacked, clone, unpack,
+    ArchiveError, ArchiveLimits, Branch, CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl,
+    Cloned, DirtyKind, Git, RefName, RefNameError, RepoError, Unpacked, clone, unpack,
 };
 use crucible_sandbox::Sandbox;
 
@@ -49,11 +49,16 @@ pub struct FetchTools {
 impl FetchTools {
     /// The base address of clones from `host`.
     fn base(&self, host: &str) -> Result<CloneUrl, FetchError> {
-        let Some(base) = &self.clone_base else { return Ok(CloneUrl::of_host(host)?) };
+        let Some(base) = &self.clone_base else {
+            return Ok(CloneUrl::of_host(host)?);
+        };
         let asked = CloneUrl::of_host(host)?;
         match (base.host(), asked.host()) {
             (Some(own), Some(asked)) if !own.eq_ignore_ascii_case(asked) => {
-                Err(FetchError::OtherHost { base: base.to_string(), host: host.to_owned() })
+                Err(FetchError::OtherHost {
+                    base: base.to_string(),
+                    host: host.to_owned(),
+                })
             }
             _ => Ok(base.clone()),
         }
@@ -202,8 +207,14 @@ pub async fn fetch(
         ));
     }
     // Use the current name of a renamed repository: git does not follow the redirect from the old one.
-    let remote =
-        Remote { github, repo: &RepoName::parse(&candidate.full_name)?, candidate, choice, workdir, witness };
+    let remote = Remote {
+        github,
+        repo: &RepoName::parse(&candidate.full_name)?,
+        candidate,
+        choice,
+        workdir,
+        witness,
+    };
     match &choice.reference {
         Some(id) if is_commit_id(id) => remote.archive(id, id.clone()).await,
         Some(name) => {
@@ -241,8 +252,9 @@ pub async fn fetch_local(
     };
     let place = directory_at(&tools.env.working_directory().join(path))?;
     witness.progress(&format!("opening {}", place.display()));
-    let git =
-        Git::open(Arc::clone(&tools.sandbox), &tools.env, &place).await.map_err(|error| match error {
+    let git = Git::open(Arc::clone(&tools.sandbox), &tools.env, &place)
+        .await
+        .map_err(|error| match error {
             RepoError::Bare { path } => FetchError::Bare { path },
             RepoError::Empty { path } => FetchError::Unborn { path },
             other => other.into(),
@@ -258,12 +270,17 @@ pub async fn fetch_local(
         Branch::Named(name) => name,
         Branch::Detached => DETACHED.to_owned(),
     };
-    let directory =
-        git.top().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let directory = git
+        .top()
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let url = CloneUrl::of_directory(git.top())?;
     witness.progress(&format!("cloning {}", git.top().display()));
     let cloned = shallow_clone(tools, url.clone(), at, workdir.join("repository"), witness).await?;
-    let selected = choice.reference.clone().unwrap_or_else(|| default_branch.clone());
+    let selected = choice
+        .reference
+        .clone()
+        .unwrap_or_else(|| default_branch.clone());
     let repo = RepoAt {
         full_name: format!("./{directory}"),
         url: url.to_string(),
@@ -271,7 +288,12 @@ pub async fn fetch_local(
         resolved_commit: cloned.commit.to_string(),
         default_branch,
     };
-    Ok(Fetched { tree: cloned.tree, repo, method: FetchMethod::ShallowClone, subpath })
+    Ok(Fetched {
+        tree: cloned.tree,
+        repo,
+        method: FetchMethod::ShallowClone,
+        subpath,
+    })
 }
 
 /// The directory at `path`, as a path without links.
@@ -284,7 +306,12 @@ fn directory_at(path: &Path) -> Result<PathBuf, FetchError> {
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {
             Err(FetchError::NoSuchPath { path })
         }
-        Err(source) => Err(RepoError::Io { action: "open", path, source }.into()),
+        Err(source) => Err(RepoError::Io {
+            action: "open",
+            path,
+            source,
+        }
+        .into()),
     }
 }
 
@@ -298,20 +325,31 @@ fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
         Ok(part) => return Ok(Some(part)),
         Err(why) => why,
     };
-    Err(TargetError::Subpath { text: below.display().to_string(), why }.into())
+    Err(TargetError::Subpath {
+        text: below.display().to_string(),
+        why,
+    }
+    .into())
 }
 
 /// Warns about changes that are ignored because they are not committed.
 async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
     let left_out = match git.status().await {
-        Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
+        Ok(entries) => entries
+            .iter()
+            .filter(|entry| entry.kind != DirtyKind::Hidden)
+            .count(),
         Err(error) => {
             let why = format!("cannot check for uncommitted changes, which are ignored: {error}");
             return witness.warning(&why);
         }
     };
     if left_out > 0 {
-        let what = if left_out == 1 { "1 path is".to_owned() } else { format!("{left_out} paths are") };
+        let what = if left_out == 1 {
+            "1 path is".to_owned()
+        } else {
+            format!("{left_out} paths are")
+        };
         witness.warning(&format!(
             "{what} changed or untracked in {}: only committed files are read; commit first if it matters",
             git.top().display()
@@ -334,7 +372,8 @@ impl Remote<'_> {
     async fn archive(&self, reference: &str, commit: String) -> Result<Fetched, FetchError> {
         let full_name = self.repo.full_name();
         let archive = self.workdir.join(format!("{}.tar.gz", self.repo.name()));
-        self.witness.progress(&format!("downloading {full_name} at {reference}"));
+        self.witness
+            .progress(&format!("downloading {full_name} at {reference}"));
         self.github.tarball(self.repo, reference, &archive).await?;
         self.witness.progress("unpacking the archive");
         let limits = ArchiveLimits::DEFAULT;
@@ -347,7 +386,12 @@ impl Remote<'_> {
         remove_file(&archive)?;
         if let Some(found) = disagreement(&unpacked, &commit) {
             let reference = reference.to_owned();
-            return Err(FetchError::OtherCommit { repo: full_name, reference, commit, found });
+            return Err(FetchError::OtherCommit {
+                repo: full_name,
+                reference,
+                commit,
+                found,
+            });
         }
         if unpacked.special_bits > 0 {
             self.witness.warning(&format!(
@@ -357,12 +401,19 @@ impl Remote<'_> {
         }
         // An archive has no information about submodules; their directories are empty.
         if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
-            self.witness.warning("the repository has submodules (see .gitmodules), whose files are not read");
+            self.witness.warning(
+                "the repository has submodules (see .gitmodules), whose files are not read",
+            );
         }
         Ok(self.fetched(unpacked.tree, reference, commit, FetchMethod::Tarball))
     }
 
-    async fn clone(&self, tools: &FetchTools, base: &CloneUrl, at: CloneAt) -> Result<Fetched, FetchError> {
+    async fn clone(
+        &self,
+        tools: &FetchTools,
+        base: &CloneUrl,
+        at: CloneAt,
+    ) -> Result<Fetched, FetchError> {
         let url = base.join(&format!("{}.git", self.repo.full_name()));
         self.witness.progress(&format!("cloning {url}"));
         let selected = match &at {
@@ -371,12 +422,24 @@ impl Remote<'_> {
         };
         let into = self.workdir.join(self.repo.name());
         let cloned = shallow_clone(tools, url, at, into, self.witness).await?;
-        let selected =
-            selected.or(cloned.head_branch).unwrap_or_else(|| self.candidate.default_branch.clone());
-        Ok(self.fetched(cloned.tree, &selected, cloned.commit.to_string(), FetchMethod::ShallowClone))
+        let selected = selected
+            .or(cloned.head_branch)
+            .unwrap_or_else(|| self.candidate.default_branch.clone());
+        Ok(self.fetched(
+            cloned.tree,
+            &selected,
+            cloned.commit.to_string(),
+            FetchMethod::ShallowClone,
+        ))
     }
 
-    fn fetched(&self, tree: PathBuf, reference: &str, commit: String, method: FetchMethod) -> Fetched {
+    fn fetched(
+        &self,
+        tree: PathBuf,
+        reference: &str,
+        commit: String,
+        method: FetchMethod,
+    ) -> Fetched {
         let repo = RepoAt {
             full_name: self.repo.full_name(),
             url: self.candidate.url.clone(),
@@ -384,16 +447,27 @@ impl Remote<'_> {
             resolved_commit: commit,
             default_branch: self.candidate.default_branch.clone(),
         };
-        Fetched { tree, repo, method, subpath: self.choice.subpath.clone() }
+        Fetched {
+            tree,
+            repo,
+            method,
+            subpath: self.choice.subpath.clone(),
+        }
     }
 }
 
 fn ref_name(text: &str) -> Result<RefName, FetchError> {
-    text.parse().map_err(|why| FetchError::Ref { text: text.to_owned(), why })
+    text.parse().map_err(|why| FetchError::Ref {
+        text: text.to_owned(),
+        why,
+    })
 }
 
 fn selected_ref(reference: &str, subpath: Option<&RepoPath>) -> String {
-    subpath.map_or_else(|| reference.to_owned(), |path| format!("{reference}:{path}"))
+    subpath.map_or_else(
+        || reference.to_owned(),
+        |path| format!("{reference}:{path}"),
+    )
 }
 
 async fn shallow_clone(
@@ -403,10 +477,18 @@ async fn shallow_clone(
     into: PathBuf,
     witness: &dyn CrawlObserver,
 ) -> Result<Cloned, FetchError> {
-    let request = CloneRequest { url, at, into, limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at,
+        into,
+        limits: CloneLimits::DEFAULT,
+    };
     let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;
     if cloned.submodules > 0 {
-        witness.warning(&format!("submodules, whose files are not read: {}", cloned.submodules));
+        witness.warning(&format!(
+            "submodules, whose files are not read: {}",
+            cloned.submodules
+        ));
     }
     Ok(cloned)
 }
@@ -470,18 +552,34 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let sha = fake_sha("acme/widget", "v1");
         let names: Vec<String> = (0..2_000).map(|number| format!("d{number}/f")).collect();
-        let bytes = tarball("acme", "widget", &sha, names.iter().map(|name| (name.as_str(), "")));
+        let bytes = tarball(
+            "acme",
+            "widget",
+            &sha,
+            names.iter().map(|name| (name.as_str(), "")),
+        );
         let archive = room.path().join("a.tar.gz");
         write_unflushed(&archive, &bytes, 0o600).unwrap();
         let unpack = async |into: &str, time: Duration| {
-            let limits = ArchiveLimits { time, ..ArchiveLimits::DEFAULT };
-            unpack_aside(archive.clone(), room.path().join(into), limits).await.unwrap()
+            let limits = ArchiveLimits {
+                time,
+                ..ArchiveLimits::DEFAULT
+            };
+            unpack_aside(archive.clone(), room.path().join(into), limits)
+                .await
+                .unwrap()
         };
         let begun = tokio::time::Instant::now();
         let ended = unpack("late", Duration::from_millis(1)).await.unwrap_err();
         assert!(matches!(ended, ArchiveError::TimedOut { .. }), "{ended}");
-        assert!(begun.elapsed() < Duration::from_secs(10), "it ends soon after its limit");
-        assert!(ended.to_string().contains("set TMPDIR to a faster disk"), "{ended}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "it ends soon after its limit"
+        );
+        assert!(
+            ended.to_string().contains("set TMPDIR to a faster disk"),
+            "{ended}"
+        );
         let whole = unpack("whole", ArchiveLimits::DEFAULT.time).await.unwrap();
         assert_eq!(std::fs::read_dir(whole.tree).unwrap().count(), 2_000);
     }

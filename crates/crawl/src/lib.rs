@@ -30,11 +30,14 @@ mod witness;
 
 pub use artifact::*;
 pub use debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner, DebatePhase,
-    DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS,
-    RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
+    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
+    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,
+    REVISION_TOKENS, RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate,
+    prompt_hash,
 };
-pub use export::{Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export};
+pub use export::{
+    Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
+};
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect, workspace_of};

@@ -16,7 +16,10 @@ use crate::inspect::Inspection;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfflineError {
     /// No build system was recognised, so there are no standard steps.
-    #[error("no build system was recognised{}, so there are no standard steps to plan with", seen(files))]
+    #[error(
+        "no build system was recognised{}, so there are no standard steps to plan with",
+        seen(files)
+    )]
     UnknownBuildSystem {
         /// Build files that were found but are not decisive, such as a `package.json` without a lock
         /// file; may be empty.
@@ -37,7 +40,11 @@ impl OfflineError {
 }
 
 fn seen(files: &[String]) -> String {
-    if files.is_empty() { String::new() } else { format!(" (seen: {})", files.join(", ")) }
+    if files.is_empty() {
+        String::new()
+    } else {
+        format!(" (seen: {})", files.join(", "))
+    }
 }
 
 /// The standard steps of the detected build system, with no debate, and a warning that says so.
@@ -64,7 +71,9 @@ pub fn offline_plan(inspection: &Inspection) -> Result<DebateOutcome, OfflineErr
         BuildSystem::Autotools => autotools(&mut draft, &view),
         BuildSystem::Make => make(&mut draft, &view),
         BuildSystem::Unknown => {
-            return Err(OfflineError::UnknownBuildSystem { files: found.detected_files.clone() });
+            return Err(OfflineError::UnknownBuildSystem {
+                files: found.detected_files.clone(),
+            });
         }
     }
     Ok(draft.settle(system, &inspection.build_dir))
@@ -75,34 +84,71 @@ fn cargo(draft: &mut Draft) {
         &["cargo", "rustc"],
         "cargo builds the workspace; crates with native code may need a C compiler.",
     );
-    draft.step("build", "cargo build --release", "Builds every default member, optimised.");
-    draft.step("test", "cargo test", "Runs the tests of the default members.");
+    draft.step(
+        "build",
+        "cargo build --release",
+        "Builds every default member, optimised.",
+    );
+    draft.step(
+        "test",
+        "cargo test",
+        "Runs the tests of the default members.",
+    );
 }
 
 fn go(draft: &mut Draft) {
-    draft.needs(&["go"], "go builds the module; cgo packages need a C compiler.");
-    draft.step("download", "go mod download", "Gets the modules that go.sum names.");
-    draft.step("build", "go build ./...", "Builds every package of the module.");
+    draft.needs(
+        &["go"],
+        "go builds the module; cgo packages need a C compiler.",
+    );
+    draft.step(
+        "download",
+        "go mod download",
+        "Gets the modules that go.sum names.",
+    );
+    draft.step(
+        "build",
+        "go build ./...",
+        "Builds every package of the module.",
+    );
     draft.step("test", "go test ./...", "Runs the tests of every package.");
 }
 
 fn node(draft: &mut Draft, view: &View<'_>, manager: &'static str, install: &'static str) {
-    draft.needs(&["node", manager], "The lock file decides about the versions that are installed.");
-    draft.step("install", install, "Installs exactly what the lock file names.");
+    draft.needs(
+        &["node", manager],
+        "The lock file decides about the versions that are installed.",
+    );
+    draft.step(
+        "install",
+        install,
+        "Installs exactly what the lock file names.",
+    );
     if view.has_script("build") {
-        draft.step("build", &format!("{manager} run build"), "Runs the package's own build script.");
+        draft.step(
+            "build",
+            &format!("{manager} run build"),
+            "Runs the package's own build script.",
+        );
     } else {
         draft.warn(
             "package.json has no script named build, so the plan installs dependencies and builds nothing.",
         );
     }
     if view.has_script("test") {
-        draft.step("test", &format!("{manager} run test"), "Runs the package's own test script.");
+        draft.step(
+            "test",
+            &format!("{manager} run test"),
+            "Runs the package's own test script.",
+        );
     }
 }
 
 fn python_pip(draft: &mut Draft, view: &View<'_>) {
-    draft.needs(&["pip", "python3"], "pip installs into the environment that is active.");
+    draft.needs(
+        &["pip", "python3"],
+        "pip installs into the environment that is active.",
+    );
     let has_list = view.has_file("requirements.txt");
     if has_list {
         draft.step(
@@ -112,23 +158,49 @@ fn python_pip(draft: &mut Draft, view: &View<'_>) {
         );
     }
     if view.has_file("setup.py") || !has_list {
-        draft.step("install", "pip install .", "Builds and installs the package.");
+        draft.step(
+            "install",
+            "pip install .",
+            "Builds and installs the package.",
+        );
     }
     draft.warn(ACTIVE_ENVIRONMENT);
     pytest(draft, view, "pytest");
 }
 
 fn python_poetry(draft: &mut Draft, view: &View<'_>) {
-    draft.needs(&["poetry", "python3"], "poetry keeps an environment of its own.");
-    draft.step("install", "poetry install", "Installs what the lock file names, and the package itself.");
-    draft.step("build", "poetry build", "Makes the source archive and the wheel in dist.");
+    draft.needs(
+        &["poetry", "python3"],
+        "poetry keeps an environment of its own.",
+    );
+    draft.step(
+        "install",
+        "poetry install",
+        "Installs what the lock file names, and the package itself.",
+    );
+    draft.step(
+        "build",
+        "poetry build",
+        "Makes the source archive and the wheel in dist.",
+    );
     pytest(draft, view, "poetry run pytest");
 }
 
 fn python_setuptools(draft: &mut Draft, view: &View<'_>) {
-    draft.needs(&["pip", "python3"], "`python3 -m build` is the package named build.");
-    draft.step("build", "python3 -m build", "Makes the source archive and the wheel in dist.");
-    draft.step("install", "pip install .", "Installs the package into the active environment.");
+    draft.needs(
+        &["pip", "python3"],
+        "`python3 -m build` is the package named build.",
+    );
+    draft.step(
+        "build",
+        "python3 -m build",
+        "Makes the source archive and the wheel in dist.",
+    );
+    draft.step(
+        "install",
+        "pip install .",
+        "Installs the package into the active environment.",
+    );
     draft.warn(ACTIVE_ENVIRONMENT);
     pytest(draft, view, "pytest");
 }
@@ -138,47 +210,102 @@ fn cmake(draft: &mut Draft, view: &View<'_>) {
         &["cc", "cmake", "make"],
         "A compiler for the project's languages; cmake's usual generator is make.",
     );
-    draft.step("configure", "cmake -S . -B build", "Configures a build beside the sources.");
-    draft.step("build", "cmake --build build", "Builds every default target.");
+    draft.step(
+        "configure",
+        "cmake -S . -B build",
+        "Configures a build beside the sources.",
+    );
+    draft.step(
+        "build",
+        "cmake --build build",
+        "Builds every default target.",
+    );
     if view
         .build_file("CMakeLists.txt")
         .is_some_and(|text| mentions(text, "enable_testing") || mentions(text, "CTest"))
     {
-        draft.step("test", "ctest --test-dir build", "Runs the tests that CMakeLists.txt registers.");
+        draft.step(
+            "test",
+            "ctest --test-dir build",
+            "Runs the tests that CMakeLists.txt registers.",
+        );
     }
 }
 
 fn meson(draft: &mut Draft) {
-    draft.needs(&["cc", "meson", "ninja"], "A compiler for the project's languages; meson drives ninja.");
-    draft.step("configure", "meson setup build", "Configures a build beside the sources.");
-    draft.step("build", "meson compile -C build", "Builds every default target.");
-    draft.step("test", "meson test -C build", "Runs the tests, if there are any.");
+    draft.needs(
+        &["cc", "meson", "ninja"],
+        "A compiler for the project's languages; meson drives ninja.",
+    );
+    draft.step(
+        "configure",
+        "meson setup build",
+        "Configures a build beside the sources.",
+    );
+    draft.step(
+        "build",
+        "meson compile -C build",
+        "Builds every default target.",
+    );
+    draft.step(
+        "test",
+        "meson test -C build",
+        "Runs the tests, if there are any.",
+    );
 }
 
 fn autotools(draft: &mut Draft, view: &View<'_>) {
     draft.needs(&["cc", "make"], "A compiler for the project's languages.");
     if !view.has_file("configure") {
-        draft.needs(&["autoconf", "automake"], "autoconf and automake write the configure script.");
-        draft.step("generate", "autoreconf --install", "Writes the configure script.");
+        draft.needs(
+            &["autoconf", "automake"],
+            "autoconf and automake write the configure script.",
+        );
+        draft.step(
+            "generate",
+            "autoreconf --install",
+            "Writes the configure script.",
+        );
     }
-    draft.step("configure", "./configure", "Looks at the machine and writes the Makefiles.");
+    draft.step(
+        "configure",
+        "./configure",
+        "Looks at the machine and writes the Makefiles.",
+    );
     draft.step("build", "make -j4", "Builds every default target.");
     draft.step("test", "make check", "Runs the tests, if there are any.");
 }
 
 fn make(draft: &mut Draft, view: &View<'_>) {
-    draft.needs(&["make"], "What the Makefile calls is needed, too; it was not looked at.");
+    draft.needs(
+        &["make"],
+        "What the Makefile calls is needed, too; it was not looked at.",
+    );
     draft.step("build", "make", "Makes the first target of the Makefile.");
-    let makefile = view.build_file("GNUmakefile").or_else(|| view.build_file("Makefile")).unwrap_or_default();
-    if let Some(target) = ["check", "test"].into_iter().find(|target| has_target(makefile, target)) {
-        draft.step("test", &format!("make {target}"), "Runs the tests that the Makefile knows.");
+    let makefile = view
+        .build_file("GNUmakefile")
+        .or_else(|| view.build_file("Makefile"))
+        .unwrap_or_default();
+    if let Some(target) = ["check", "test"]
+        .into_iter()
+        .find(|target| has_target(makefile, target))
+    {
+        draft.step(
+            "test",
+            &format!("make {target}"),
+            "Runs the tests that the Makefile knows.",
+        );
     }
 }
 
 fn pytest(draft: &mut Draft, view: &View<'_>, command: &'static str) {
     if view.mentions("pytest") {
         draft.needs(&["pytest"], "The repository's build files name pytest.");
-        draft.step("test", command, "Runs the tests with pytest, which the build files name.");
+        draft.step(
+            "test",
+            command,
+            "Runs the tests with pytest, which the build files name.",
+        );
     }
 }
 
@@ -192,7 +319,11 @@ impl View<'_> {
     /// The path, relative to the top level, of a file in the build system's directory.
     fn path(&self, name: &str) -> String {
         let dir = &self.0.build_dir;
-        if dir == "." { name.to_owned() } else { format!("{dir}/{name}") }
+        if dir == "." {
+            name.to_owned()
+        } else {
+            format!("{dir}/{name}")
+        }
     }
 
     /// The beginning of a build file.
@@ -217,7 +348,9 @@ impl View<'_> {
     fn has_script(&self, name: &str) -> bool {
         let is_placeholder = || {
             name == "test"
-                && self.build_file("package.json").is_some_and(|it| it.contains("no test specified"))
+                && self
+                    .build_file("package.json")
+                    .is_some_and(|it| it.contains("no test specified"))
         };
         self.0.scripts.contains(name) && !is_placeholder()
     }
@@ -234,13 +367,17 @@ impl View<'_> {
 
 /// Whether a text contains a whole word.
 fn mentions(text: &str, word: &str) -> bool {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|it| it == word)
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|it| it == word)
 }
 
 /// Whether a Makefile defines a target: a line that begins with it and a colon that is not part of an
 /// assignment.
 fn has_target(makefile: &str, target: &str) -> bool {
-    let rest = |line: &str| line.strip_prefix(target).map(|rest| rest.trim_start().to_owned());
+    let rest = |line: &str| {
+        line.strip_prefix(target)
+            .map(|rest| rest.trim_start().to_owned())
+    };
     makefile
         .lines()
         .filter_map(rest)

@@ -14,12 +14,12 @@ use crucible_model::{CanonicalError, RepoPath, Timestamp, to_canonical_json};
 use serde::Serialize;
 
 use crate::artifact::{
-    ArtifactError, ArtifactType, CheckedArtifact, ManifestV1, Reproducibility, SearchItem, SearchV1,
-    TokenBudgets,
+    ArtifactError, ArtifactType, CheckedArtifact, ManifestV1, Reproducibility, SearchItem,
+    SearchV1, TokenBudgets,
 };
 use crate::debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt, RedactedMessage,
-    SYNTHESIS_TOKENS, Transcript, debate,
+    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt,
+    RedactedMessage, SYNTHESIS_TOKENS, Transcript, debate,
 };
 use crate::export::{
     CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError, Exported, OutputDir, check_export,
@@ -171,7 +171,12 @@ impl<'a> Pipeline<'a> {
     /// Starts a crawl at `now`.
     #[must_use]
     pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlObserver) -> Self {
-        Self { session, now, witness, messages: Vec::new() }
+        Self {
+            session,
+            now,
+            witness,
+            messages: Vec::new(),
+        }
     }
 
     /// The session.
@@ -191,7 +196,15 @@ impl<'a> Pipeline<'a> {
         query: &str,
         options: &SearchOptions,
     ) -> Result<Checked<SearchV1>, CrawlError> {
-        let found = search(github, &mut self.session, query, options, self.now, self.witness).await?;
+        let found = search(
+            github,
+            &mut self.session,
+            query,
+            options,
+            self.now,
+            self.witness,
+        )
+        .await?;
         self.keep(ArtifactType::Search, found)
     }
 
@@ -209,7 +222,10 @@ impl<'a> Pipeline<'a> {
         candidate.has_releases = Some(github.has_releases(&candidate.full_name).await?);
         let results = rank(&[candidate], repo.name(), self.now);
         // The score was computed for this query.
-        self.keep(ArtifactType::Search, self.found(repo.name().to_owned(), results))
+        self.keep(
+            ArtifactType::Search,
+            self.found(repo.name().to_owned(), results),
+        )
     }
 
     /// The search document of a local repository, without a search.
@@ -217,7 +233,10 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn nothing_searched(&mut self, inspected: &Inspected) -> Result<Checked<SearchV1>, CrawlError> {
+    pub fn nothing_searched(
+        &mut self,
+        inspected: &Inspected,
+    ) -> Result<Checked<SearchV1>, CrawlError> {
         let query = inspected.inspection.artifact.repo.full_name.clone();
         self.keep(ArtifactType::Search, self.found(query, Vec::new()))
     }
@@ -247,9 +266,11 @@ impl<'a> Pipeline<'a> {
         choice: &RefChoice,
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
-        self.session.selected(&repo.full_name(), choice.reference.as_deref())?;
+        self.session
+            .selected(&repo.full_name(), choice.reference.as_deref())?;
         let fetched = fetch(github, tools, repo, choice, work, self.witness).await?;
-        self.session.selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
+        self.session
+            .selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -268,7 +289,8 @@ impl<'a> Pipeline<'a> {
         let place = path.to_string_lossy();
         self.session.selected(&place, choice.reference.as_deref())?;
         let fetched = fetch_local(tools, path, choice, work, self.witness).await?;
-        self.session.selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
+        self.session
+            .selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -287,7 +309,9 @@ impl<'a> Pipeline<'a> {
         let (files, part, now) = (fetched.clone(), subpath.cloned(), self.now);
         // On a blocking thread, so that an interrupt is handled while a large tree is walked.
         let looked = tokio::task::spawn_blocking(move || inspect(&files, part.as_ref(), now)).await;
-        Ok(looked.map_err(|error| CrawlError::Interrupted { why: error.to_string() })??)
+        Ok(looked.map_err(|error| CrawlError::Interrupted {
+            why: error.to_string(),
+        })??)
     }
 
     /// Reports the warnings of an inspection, and stores its document.
@@ -299,10 +323,15 @@ impl<'a> Pipeline<'a> {
         for warning in &inspection.warnings {
             self.witness.warning(warning);
         }
-        let Checked { document, artifact } = self.keep(ArtifactType::Inspect, inspection.artifact.clone())?;
-        self.session.selected(&document.repo.full_name, Some(&document.repo.selected_ref))?;
+        let Checked { document, artifact } =
+            self.keep(ArtifactType::Inspect, inspection.artifact.clone())?;
+        self.session
+            .selected(&document.repo.full_name, Some(&document.repo.selected_ref))?;
         self.session.detected(&document.build_system.name)?;
-        Ok(Inspected { inspection, artifact })
+        Ok(Inspected {
+            inspection,
+            artifact,
+        })
     }
 
     /// Has a plan made, and judges it. A rejected plan is returned with its violations.
@@ -318,17 +347,40 @@ impl<'a> Pipeline<'a> {
         let inspection = &inspected.inspection;
         let outcome = match planner {
             Planner::Offline => offline_plan(inspection)?,
-            Planner::Debate { gpt, claude, rounds, timeout } => {
+            Planner::Debate {
+                gpt,
+                claude,
+                rounds,
+                timeout,
+            } => {
                 let label = self.label();
-                let mut both = Both { session: &mut self.session, messages: &mut self.messages };
-                debate(gpt, claude, inspection, *rounds, *timeout, &label, &mut both, self.witness).await?
+                let mut both = Both {
+                    session: &mut self.session,
+                    messages: &mut self.messages,
+                };
+                debate(
+                    gpt,
+                    claude,
+                    inspection,
+                    *rounds,
+                    *timeout,
+                    &label,
+                    &mut both,
+                    self.witness,
+                )
+                .await?
             }
         };
         let planned = assemble(&outcome, inspection, self.now);
         self.session.debated(outcome.rounds, &outcome.summary)?;
         let Checked { document, artifact } = self.keep(ArtifactType::Plan, planned.plan.clone())?;
         self.session.planned(&document)?;
-        Ok(PlannedCrawl { planned, artifact, outcome, messages: self.messages.clone() })
+        Ok(PlannedCrawl {
+            planned,
+            artifact,
+            outcome,
+            messages: self.messages.clone(),
+        })
     }
 
     /// Creates the documents of an export and checks them as a whole; writes nothing yet.
@@ -337,9 +389,16 @@ impl<'a> Pipeline<'a> {
     ///
     /// [`CrawlError::PlanRejected`] if the safety rules reject the plan, and see [`CrawlError`].
     pub fn prepare_export(&mut self, of: &ExportOf<'_>) -> Result<PreparedExport, CrawlError> {
-        let PlannedCrawl { planned: Planned { plan, safety }, outcome, messages, .. } = of.planned;
+        let PlannedCrawl {
+            planned: Planned { plan, safety },
+            outcome,
+            messages,
+            ..
+        } = of.planned;
         if !safety.valid() || !plan.safety_validated {
-            return Err(CrawlError::PlanRejected { violations: plan.safety_violations.clone() });
+            return Err(CrawlError::PlanRejected {
+                violations: plan.safety_violations.clone(),
+            });
         }
         let recipe = derive_recipe(plan, &of.inspected.inspection, self.now);
         let recipe = self.keep(ArtifactType::Recipe, recipe)?;
@@ -371,11 +430,15 @@ impl<'a> Pipeline<'a> {
             },
         };
         artifacts.push(self.keep(ArtifactType::Manifest, manifest)?.artifact);
-        let transcript =
-            TranscriptFile { schema_version: TRANSCRIPT_SCHEMA, summary: &outcome.summary, messages };
+        let transcript = TranscriptFile {
+            schema_version: TRANSCRIPT_SCHEMA,
+            summary: &outcome.summary,
+            messages,
+        };
         let prepared = PreparedExport {
             artifacts,
-            debate_transcript: String::from_utf8_lossy(&to_canonical_json(&transcript)?).into_owned(),
+            debate_transcript: String::from_utf8_lossy(&to_canonical_json(&transcript)?)
+                .into_owned(),
             config_snapshot: of.config_snapshot.to_owned(),
         };
         check_export(&prepared.export())?;
@@ -387,7 +450,11 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn export(&mut self, prepared: &PreparedExport, dir: &OutputDir) -> Result<Exported, CrawlError> {
+    pub fn export(
+        &mut self,
+        prepared: &PreparedExport,
+        dir: &OutputDir,
+    ) -> Result<Exported, CrawlError> {
         let exported = write_export(dir, &prepared.export())?;
         self.session.exported(&exported)?;
         Ok(exported)
@@ -404,11 +471,19 @@ impl<'a> Pipeline<'a> {
 
     /// The label of the session in model calls.
     fn label(&self) -> String {
-        if self.session.is_dry() { "crawl-dry".to_owned() } else { format!("crawl-{}", self.session.id()) }
+        if self.session.is_dry() {
+            "crawl-dry".to_owned()
+        } else {
+            format!("crawl-{}", self.session.id())
+        }
     }
 
     /// Checks a document against its schema, and stores it.
-    fn keep<T: Serialize>(&mut self, kind: ArtifactType, document: T) -> Result<Checked<T>, CrawlError> {
+    fn keep<T: Serialize>(
+        &mut self,
+        kind: ArtifactType,
+        document: T,
+    ) -> Result<Checked<T>, CrawlError> {
         let artifact = CheckedArtifact::new(kind, &document)?;
         self.session.store(&artifact)?;
         Ok(Checked { document, artifact })
@@ -425,8 +500,14 @@ impl PreparedExport {
     /// Its files, below `dir`.
     #[must_use]
     pub fn files(&self, dir: &Path) -> Vec<PathBuf> {
-        let names = self.artifacts.iter().map(|artifact| export_filename(artifact.kind()));
-        names.chain([DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT]).map(|name| dir.join(name)).collect()
+        let names = self
+            .artifacts
+            .iter()
+            .map(|artifact| export_filename(artifact.kind()));
+        names
+            .chain([DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT])
+            .map(|name| dir.join(name))
+            .collect()
     }
 
     fn export(&self) -> Export<'_> {

@@ -15,7 +15,8 @@ use crate::inspect::Inspection;
 use crate::safety::{PlanSafety, Workspace, validate_plan_safety};
 
 /// The warning of a plan whose inspection reached a cap (seed 000 §4.2).
-const TRUNCATED: &str = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
+const TRUNCATED: &str =
+    "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
 
 /// The root for judging a plan. Its paths are relative and its real location is unknown, so this is not a
 /// real directory.
@@ -46,8 +47,10 @@ pub struct Planned {
 pub fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp) -> Planned {
     let artifact = &inspection.artifact;
     let mut plain = Plain::default();
-    let steps: Vec<PlanStep> =
-        (1..).zip(&outcome.steps).map(|(number, step)| plain.step(number, step)).collect();
+    let steps: Vec<PlanStep> = (1..)
+        .zip(&outcome.steps)
+        .map(|(number, step)| plain.step(number, step))
+        .collect();
     let mut plan = PlanV1 {
         schema: PlanV1::SCHEMA.to_owned(),
         created_at: at,
@@ -98,8 +101,16 @@ impl Plain {
     /// The step with sanitised texts; its command is unchanged. A step without a name gets its number.
     fn step(&mut self, number: usize, step: &PlanStep) -> PlanStep {
         let name = self.text(&step.name, NAME_CHARS);
-        let name = if name.is_empty() { format!("step-{number}") } else { name };
-        PlanStep { name, note: self.text(&step.note, TEXT_CHARS), ..step.clone() }
+        let name = if name.is_empty() {
+            format!("step-{number}")
+        } else {
+            name
+        };
+        PlanStep {
+            name,
+            note: self.text(&step.note, TEXT_CHARS),
+            ..step.clone()
+        }
     }
 
     /// Sanitised entries without empty and repeated ones.
@@ -117,11 +128,17 @@ impl Plain {
 
     /// One line without invisible characters, at most this many characters; a cut text ends in `…`.
     fn text(&mut self, text: &str, longest: usize) -> String {
-        let shown: String = text.chars().filter(|c| !is_hidden(*c) || c.is_whitespace()).collect();
+        let shown: String = text
+            .chars()
+            .filter(|c| !is_hidden(*c) || c.is_whitespace())
+            .collect();
         let mut line = single_spaced(&shown);
         if line.char_indices().nth(longest).is_some() {
             self.cut += 1;
-            let end = line.char_indices().nth(longest.saturating_sub(1)).map_or(0, |(end, _)| end);
+            let end = line
+                .char_indices()
+                .nth(longest.saturating_sub(1))
+                .map_or(0, |(end, _)| end);
             line.truncate(end);
             line.push('…');
         }
@@ -129,10 +146,13 @@ impl Plain {
     }
 
     fn warning(&self) -> Option<String> {
-        let texts =
-            |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", counted(count, "text")));
-        let parts: Vec<String> =
-            [texts(self.cut, "cut"), texts(self.dropped, "left out")].into_iter().flatten().collect();
+        let texts = |count: u64, what: &str| {
+            (count > 0).then(|| format!("{} {what}", counted(count, "text")))
+        };
+        let parts: Vec<String> = [texts(self.cut, "cut"), texts(self.dropped, "left out")]
+            .into_iter()
+            .flatten()
+            .collect();
         (!parts.is_empty()).then(|| format!("The answers were too long: {}.", parts.join(", ")))
     }
 }
@@ -144,7 +164,11 @@ mod tests {
     use crate::artifact::{ArtifactType, CheckedArtifact};
 
     fn outcome(steps: Vec<PlanStep>) -> DebateOutcome {
-        DebateOutcome { steps, rounds: 2, ..DebateOutcome::default() }
+        DebateOutcome {
+            steps,
+            rounds: 2,
+            ..DebateOutcome::default()
+        }
     }
 
     fn cargo_steps() -> Vec<PlanStep> {
@@ -161,7 +185,13 @@ mod tests {
         let planned = assemble(&outcome(cargo_steps()), &inspection, at());
         let plan = &planned.plan;
         assert_eq!(plan.repo, PlanRepo::from(&inspection.artifact.repo));
-        assert_eq!((plan.detected.build_system.as_str(), plan.detected.confidence), ("cargo", 0.95));
+        assert_eq!(
+            (
+                plan.detected.build_system.as_str(),
+                plan.detected.confidence
+            ),
+            ("cargo", 0.95)
+        );
         assert_eq!((plan.debate_rounds, plan.created_at), (2, at()));
         assert_eq!(plan.plan_hash, PlanV1::hash_of(&cargo_steps()));
         assert_eq!(plan.prompt_hash, prompt_hash());
@@ -186,17 +216,30 @@ mod tests {
     #[test]
     fn a_cwd_through_a_link_of_the_repository_is_refused() {
         let mut inspection = fixture::inspection("cargo");
-        let steps = vec![PlanStep { cwd: "vendor/x".to_owned(), ..fixture::step("build", "cargo build") }];
-        assert!(assemble(&outcome(steps.clone()), &inspection, at()).plan.safety_validated);
+        let steps = vec![PlanStep {
+            cwd: "vendor/x".to_owned(),
+            ..fixture::step("build", "cargo build")
+        }];
+        assert!(
+            assemble(&outcome(steps.clone()), &inspection, at())
+                .plan
+                .safety_validated
+        );
         inspection.links.insert("vendor".to_owned());
-        assert!(!assemble(&outcome(steps), &inspection, at()).plan.safety_validated);
+        assert!(
+            !assemble(&outcome(steps), &inspection, at())
+                .plan
+                .safety_validated
+        );
     }
 
     #[test]
     fn plan_without_steps_is_refused() {
         let planned = assemble(&outcome(Vec::new()), &fixture::inspection("cargo"), at());
         assert!(!planned.plan.safety_validated);
-        let error = CheckedArtifact::new(ArtifactType::Plan, &planned.plan).unwrap_err().to_string();
+        let error = CheckedArtifact::new(ArtifactType::Plan, &planned.plan)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("/steps: "), "{error}");
     }
 
@@ -216,18 +259,31 @@ mod tests {
         let inspection = fixture::inspection("cargo");
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["our note".to_owned()];
-        outcome.warnings.extend((0..150).map(|number| number.to_string()));
+        outcome
+            .warnings
+            .extend((0..150).map(|number| number.to_string()));
         let warnings = assemble(&outcome, &inspection, at()).plan.warnings;
-        assert_eq!((warnings[0].as_str(), warnings[99].as_str()), ("our note", "98"));
-        assert_eq!(warnings[100], "The answers were too long: 51 texts left out.");
+        assert_eq!(
+            (warnings[0].as_str(), warnings[99].as_str()),
+            ("our note", "98")
+        );
+        assert_eq!(
+            warnings[100],
+            "The answers were too long: 51 texts left out."
+        );
     }
 
     #[test]
     fn text_of_maximum_length_is_kept() {
         let mut outcome = outcome(cargo_steps());
         outcome.warnings = vec!["ü".repeat(600), "ü".repeat(601)];
-        let warnings = assemble(&outcome, &fixture::inspection("cargo"), at()).plan.warnings;
-        assert_eq!(warnings[..2], ["ü".repeat(600), format!("{}…", "ü".repeat(599))]);
+        let warnings = assemble(&outcome, &fixture::inspection("cargo"), at())
+            .plan
+            .warnings;
+        assert_eq!(
+            warnings[..2],
+            ["ü".repeat(600), format!("{}…", "ü".repeat(599))]
+        );
     }
 
     #[test]
@@ -241,8 +297,11 @@ mod tests {
         let planned = assemble(&outcome, &inspection, at());
         let safety = planned.safety.warnings();
         assert!(!safety.is_empty(), "make is below 0.80");
-        let expected: Vec<String> =
-            ["z", "a", TRUNCATED].into_iter().map(str::to_owned).chain(safety).collect();
+        let expected: Vec<String> = ["z", "a", TRUNCATED]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(safety)
+            .collect();
         assert_eq!(planned.plan.warnings, expected);
     }
 
@@ -256,26 +315,48 @@ mod tests {
             ..fixture::step("", cmd)
         }];
         let outcome = DebateOutcome {
-            warnings: vec!["x".repeat(700), "\u{1b}\n".to_owned(), "\u{1b}[31mred".to_owned()],
+            warnings: vec![
+                "x".repeat(700),
+                "\u{1b}\n".to_owned(),
+                "\u{1b}[31mred".to_owned(),
+            ],
             accepted_suggestions: (0..150).map(|number| number.to_string()).collect(),
-            dependencies: Dependencies { tools: vec!["car\u{0}go".to_owned()], notes: "y\r\nz".to_owned() },
+            dependencies: Dependencies {
+                tools: vec!["car\u{0}go".to_owned()],
+                notes: "y\r\nz".to_owned(),
+            },
             ..outcome(steps)
         };
         let plan = assemble(&outcome, &fixture::inspection("cargo"), at()).plan;
         let step = &plan.steps[0];
-        assert_eq!((step.name.as_str(), step.note.as_str()), ("build now", "a b"));
+        assert_eq!(
+            (step.name.as_str(), step.note.as_str()),
+            ("build now", "a b")
+        );
         assert_eq!((step.cmd.as_str(), step.cwd.as_str()), (cmd, "a\u{200b}"));
         assert!(!plan.safety_validated);
         assert_eq!(plan.warnings[0], format!("{}…", "x".repeat(599)));
         assert_eq!(plan.warnings[1], "[31mred");
-        assert_eq!(plan.warnings[2], "The answers were too long: 1 text cut, 50 texts left out.");
+        assert_eq!(
+            plan.warnings[2],
+            "The answers were too long: 1 text cut, 50 texts left out."
+        );
         assert_eq!(plan.accepted_suggestions.len(), 100);
-        assert_eq!((plan.dependencies.tools[0].as_str(), plan.dependencies.notes.as_str()), ("cargo", "y z"));
+        assert_eq!(
+            (
+                plan.dependencies.tools[0].as_str(),
+                plan.dependencies.notes.as_str()
+            ),
+            ("cargo", "y z")
+        );
     }
 
     #[test]
     fn unnamed_step_gets_its_number() {
-        let steps = vec![fixture::step("a", "cargo build"), fixture::step("\u{200b}", "cargo test")];
+        let steps = vec![
+            fixture::step("a", "cargo build"),
+            fixture::step("\u{200b}", "cargo test"),
+        ];
         let plan = assemble(&outcome(steps), &fixture::inspection("cargo"), at()).plan;
         assert_eq!(plan.steps[1].name, "step-2");
     }

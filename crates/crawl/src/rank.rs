@@ -61,8 +61,19 @@ const BUILD_WORDS: [&str; 16] = [
 ];
 
 /// Languages, by GitHub's names, that a supported build system builds.
-const BUILT_LANGUAGES: [&str; 11] =
-    ["C", "C++", "CMake", "Go", "JavaScript", "M4", "Makefile", "Meson", "Python", "Rust", "TypeScript"];
+const BUILT_LANGUAGES: [&str; 11] = [
+    "C",
+    "C++",
+    "CMake",
+    "Go",
+    "JavaScript",
+    "M4",
+    "Makefile",
+    "Meson",
+    "Python",
+    "Rust",
+    "TypeScript",
+];
 
 /// Scores and sorts `candidates` without duplicates; the best first, ranks from 1.
 ///
@@ -128,8 +139,23 @@ fn precedence(candidate: &FoundRepo) -> impl Ord + '_ {
         topics,
         has_releases,
     } = candidate;
-    let facts = (*has_releases, *pushed_at, *stars, *archived, *fork, *owner_type);
-    let words = (full_name, name, description, url, default_branch, language, topics);
+    let facts = (
+        *has_releases,
+        *pushed_at,
+        *stars,
+        *archived,
+        *fork,
+        *owner_type,
+    );
+    let words = (
+        full_name,
+        name,
+        description,
+        url,
+        default_branch,
+        language,
+        topics,
+    );
     (facts, words)
 }
 
@@ -150,7 +176,9 @@ impl Points {
         let name = candidate.name.to_lowercase();
         let exact = !query.is_empty() && name == query;
         let partial = !exact && !query.is_empty() && name.contains(query);
-        let age = now.unix_millis().saturating_sub(candidate.pushed_at.unix_millis());
+        let age = now
+            .unix_millis()
+            .saturating_sub(candidate.pushed_at.unix_millis());
         let released = candidate.has_releases == Some(true);
         let penalties = [
             (age > STALE_DAYS * DAY_MILLIS, STALE),
@@ -164,10 +192,16 @@ impl Points {
             partial_name: if_so(partial, PARTIAL_NAME),
             stars: star_points(candidate.stars),
             recency: if_so(age <= RECENT_DAYS * DAY_MILLIS, RECENCY),
-            organization: if_so(candidate.owner_type == OwnerType::Organization, ORGANIZATION),
+            organization: if_so(
+                candidate.owner_type == OwnerType::Organization,
+                ORGANIZATION,
+            ),
             releases: if_so(released, RELEASES),
             build_files: if_so(tells_how_it_is_built(candidate), BUILD_FILES),
-            penalties: -penalties.into_iter().map(|(holds, points)| if_so(holds, points)).sum::<i32>(),
+            penalties: -penalties
+                .into_iter()
+                .map(|(holds, points)| if_so(holds, points))
+                .sum::<i32>(),
         }
     }
 
@@ -198,7 +232,10 @@ impl Points {
 
 /// `log10(stars) / 5`, at most 1, weighted and rounded.
 fn star_points(stars: u64) -> i32 {
-    #[expect(clippy::cast_precision_loss, reason = "the logarithm is cut to four decimals afterwards")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the logarithm is cut to four decimals afterwards"
+    )]
     let share = ((stars.max(1) as f64).log10() / 5.0).min(1.0);
     #[expect(clippy::cast_possible_truncation, reason = "between 0 and the weight")]
     let points = (f64::from(STARS) * share).round() as i32;
@@ -212,17 +249,26 @@ fn decimal(points: i32) -> f64 {
 fn tells_how_it_is_built(candidate: &FoundRepo) -> bool {
     let names_one = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric());
-        words.any(|word| BUILD_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        words.any(|word| {
+            BUILD_WORDS
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+        })
     };
-    candidate
-        .language
-        .as_deref()
-        .is_some_and(|it| BUILT_LANGUAGES.iter().any(|known| it.eq_ignore_ascii_case(known)))
-        || names_one(&candidate.description)
+    candidate.language.as_deref().is_some_and(|it| {
+        BUILT_LANGUAGES
+            .iter()
+            .any(|known| it.eq_ignore_ascii_case(known))
+    }) || names_one(&candidate.description)
         || candidate.topics.iter().any(|topic| names_one(topic))
 }
 
-fn item(rank: u64, score: i32, candidate: &FoundRepo, score_breakdown: ScoreBreakdown) -> SearchItem {
+fn item(
+    rank: u64,
+    score: i32,
+    candidate: &FoundRepo,
+    score_breakdown: ScoreBreakdown,
+) -> SearchItem {
     SearchItem {
         rank,
         score: decimal(score),
@@ -290,35 +336,75 @@ mod tests {
     }
 
     fn order(candidates: &[FoundRepo], query: &str) -> Vec<String> {
-        rank(candidates, query, now()).into_iter().map(|item| item.full_name).collect()
+        rank(candidates, query, now())
+            .into_iter()
+            .map(|item| item.full_name)
+            .collect()
     }
 
     #[test]
     fn an_exact_name_counts_040_whatever_its_case() {
         for query in ["ripgrep", "RipGrep"] {
             let item = one(plain("a/ripGREP"), query);
-            assert_eq!((item.score_breakdown.exact_name, item.score_breakdown.partial_name), (0.40, 0.0));
+            assert_eq!(
+                (
+                    item.score_breakdown.exact_name,
+                    item.score_breakdown.partial_name
+                ),
+                (0.40, 0.0)
+            );
         }
-        assert_eq!(one(plain("a/ÄPFEL"), "äpfel").score_breakdown.exact_name, 0.40);
+        assert_eq!(
+            one(plain("a/ÄPFEL"), "äpfel").score_breakdown.exact_name,
+            0.40
+        );
     }
 
     #[test]
     fn partial_name_counts_020_without_exact_match() {
         let item = one(plain("a/ripgrep-all"), "ripgrep");
-        assert_eq!((item.score_breakdown.exact_name, item.score_breakdown.partial_name), (0.0, 0.20));
+        assert_eq!(
+            (
+                item.score_breakdown.exact_name,
+                item.score_breakdown.partial_name
+            ),
+            (0.0, 0.20)
+        );
         let other = one(plain("ripgrep/x"), "ripgrep");
-        assert_eq!((other.score_breakdown.exact_name, other.score_breakdown.partial_name), (0.0, 0.0));
+        assert_eq!(
+            (
+                other.score_breakdown.exact_name,
+                other.score_breakdown.partial_name
+            ),
+            (0.0, 0.0)
+        );
     }
 
     #[test]
     fn an_empty_query_matches_no_name() {
         let item = one(plain("a/b"), "");
-        assert_eq!((item.score_breakdown.exact_name, item.score_breakdown.partial_name), (0.0, 0.0));
+        assert_eq!(
+            (
+                item.score_breakdown.exact_name,
+                item.score_breakdown.partial_name
+            ),
+            (0.0, 0.0)
+        );
     }
 
     #[test]
     fn stars_count_by_their_logarithm() {
-        let stars = |stars| one(FoundRepo { stars, ..plain("a/b") }, "q").score_breakdown.star_score;
+        let stars = |stars| {
+            one(
+                FoundRepo {
+                    stars,
+                    ..plain("a/b")
+                },
+                "q",
+            )
+            .score_breakdown
+            .star_score
+        };
         assert_eq!(stars(100_000), 0.20 * 1.0);
         assert_eq!(stars(u64::MAX), 0.20);
         assert_eq!(stars(100), 0.08, "0.4 of 0.20");
@@ -337,31 +423,78 @@ mod tests {
 
     #[test]
     fn a_push_of_the_last_90_days_is_recent_to_the_millisecond() {
-        let recency = |pushed_at| one(FoundRepo { pushed_at, ..plain("a/b") }, "q").score_breakdown.recency;
+        let recency = |pushed_at| {
+            one(
+                FoundRepo {
+                    pushed_at,
+                    ..plain("a/b")
+                },
+                "q",
+            )
+            .score_breakdown
+            .recency
+        };
         let millisecond = Duration::from_millis(1);
         assert_eq!(recency(days_ago(30)), 0.10);
         assert_eq!(recency(days_ago(100)), 0.0);
         assert_eq!(recency(days_ago(90)), 0.10);
         assert_eq!(recency(before(DAY * 90 + millisecond)), 0.0);
-        assert_eq!(recency("2027-01-01T00:00:00Z".parse().unwrap()), 0.10, "a push of the future is recent");
+        assert_eq!(
+            recency("2027-01-01T00:00:00Z".parse().unwrap()),
+            0.10,
+            "a push of the future is recent"
+        );
     }
 
     #[test]
     fn an_organisation_counts_005() {
-        let owner =
-            |owner_type| one(FoundRepo { owner_type, ..plain("a/b") }, "q").score_breakdown.verified_owner;
-        assert_eq!((owner(OwnerType::Organization), owner(OwnerType::User)), (0.05, 0.0));
+        let owner = |owner_type| {
+            one(
+                FoundRepo {
+                    owner_type,
+                    ..plain("a/b")
+                },
+                "q",
+            )
+            .score_breakdown
+            .verified_owner
+        };
+        assert_eq!(
+            (owner(OwnerType::Organization), owner(OwnerType::User)),
+            (0.05, 0.0)
+        );
     }
 
     #[test]
     fn release_counts_005_and_unknown_counts_zero() {
-        let of = |has_releases| one(FoundRepo { has_releases, stars: 49, ..plain("a/b") }, "q");
+        let of = |has_releases| {
+            one(
+                FoundRepo {
+                    has_releases,
+                    stars: 49,
+                    ..plain("a/b")
+                },
+                "q",
+            )
+        };
         let released = of(Some(true));
-        assert_eq!((released.score_breakdown.has_releases, released.score_breakdown.penalties), (0.05, 0.0));
+        assert_eq!(
+            (
+                released.score_breakdown.has_releases,
+                released.score_breakdown.penalties
+            ),
+            (0.05, 0.0)
+        );
         assert!(released.has_releases);
         for none in [Some(false), None] {
             let item = of(none);
-            assert_eq!((item.score_breakdown.has_releases, item.score_breakdown.penalties), (0.0, -0.10));
+            assert_eq!(
+                (
+                    item.score_breakdown.has_releases,
+                    item.score_breakdown.penalties
+                ),
+                (0.0, -0.10)
+            );
             assert!(!item.has_releases);
         }
     }
@@ -381,8 +514,18 @@ mod tests {
         assert_eq!(counts("", &["cargo-plugin"], None), 0.10);
         assert_eq!(counts("", &[], Some("rust")), 0.10);
         assert_eq!(counts("", &[], Some("C++")), 0.10);
-        for nothing in ["an escargot recipe", "makes you go", "pipes", "", "käse,npmäh"] {
-            assert_eq!(counts(nothing, &["go", "escargot"], Some("Haskell")), 0.0, "{nothing}");
+        for nothing in [
+            "an escargot recipe",
+            "makes you go",
+            "pipes",
+            "",
+            "käse,npmäh",
+        ] {
+            assert_eq!(
+                counts(nothing, &["go", "escargot"], Some("Haskell")),
+                0.0,
+                "{nothing}"
+            );
         }
     }
 
@@ -394,10 +537,16 @@ mod tests {
             one(candidate, "q").score_breakdown.penalties
         };
         assert_eq!(of(&|_| ()), 0.0);
-        assert!(of(&|_| ()).is_sign_positive(), "no negative zero in a document");
+        assert!(
+            of(&|_| ()).is_sign_positive(),
+            "no negative zero in a document"
+        );
         assert_eq!(of(&|it| it.pushed_at = days_ago(731)), -0.20);
         assert_eq!(of(&|it| it.pushed_at = days_ago(730)), 0.0);
-        assert_eq!(of(&|it| it.pushed_at = before(DAY * 730 + Duration::from_millis(1))), -0.20);
+        assert_eq!(
+            of(&|it| it.pushed_at = before(DAY * 730 + Duration::from_millis(1))),
+            -0.20
+        );
         assert_eq!(of(&|it| it.archived = true), -0.15);
         assert_eq!(of(&|it| it.fork = true), -0.10);
         assert_eq!(of(&|it| it.stars = 49), -0.10);
@@ -409,8 +558,13 @@ mod tests {
 
     #[test]
     fn score_is_clamped_to_0_and_1() {
-        let worst =
-            FoundRepo { archived: true, fork: true, stars: 0, pushed_at: days_ago(800), ..plain("a/b") };
+        let worst = FoundRepo {
+            archived: true,
+            fork: true,
+            stars: 0,
+            pushed_at: days_ago(800),
+            ..plain("a/b")
+        };
         assert_eq!(one(worst, "q").score, 0.0);
         let best = FoundRepo {
             stars: 1_000_000,
@@ -421,33 +575,57 @@ mod tests {
             ..plain("a/q")
         };
         let best = one(best, "q");
-        assert_eq!(best.score, 0.9, "an exact name is no partial one, so the weights reach 0.90");
+        assert_eq!(
+            best.score, 0.9,
+            "an exact name is no partial one, so the weights reach 0.90"
+        );
         assert!(!best.score.to_string().contains("00000"));
     }
 
     #[test]
     fn more_stars_win_a_tie() {
-        let few = FoundRepo { stars: 100_000, ..plain("a/z") };
-        let many = FoundRepo { stars: 200_000, ..plain("b/z") };
+        let few = FoundRepo {
+            stars: 100_000,
+            ..plain("a/z")
+        };
+        let many = FoundRepo {
+            stars: 200_000,
+            ..plain("b/z")
+        };
         assert_eq!(order(&[few, many], "q"), ["b/z", "a/z"]);
     }
 
     #[test]
     fn the_later_push_wins_when_stars_are_equal() {
-        let early = FoundRepo { pushed_at: days_ago(300), ..plain("a/z") };
-        let late = FoundRepo { pushed_at: days_ago(299), ..plain("b/z") };
+        let early = FoundRepo {
+            pushed_at: days_ago(300),
+            ..plain("a/z")
+        };
+        let late = FoundRepo {
+            pushed_at: days_ago(299),
+            ..plain("b/z")
+        };
         assert_eq!(order(&[early, late], "q"), ["b/z", "a/z"]);
     }
 
     #[test]
     fn names_decide_last() {
-        assert_eq!(order(&[plain("b/z"), plain("a/z"), plain("B/y")], "q"), ["B/y", "a/z", "b/z"]);
+        assert_eq!(
+            order(&[plain("b/z"), plain("a/z"), plain("B/y")], "q"),
+            ["B/y", "a/z", "b/z"]
+        );
     }
 
     #[test]
     fn scores_equal_to_four_decimals_tie() {
-        let fewer = FoundRepo { stars: 90_001, ..plain("a/z") };
-        let more = FoundRepo { stars: 90_002, ..plain("b/z") };
+        let fewer = FoundRepo {
+            stars: 90_001,
+            ..plain("a/z")
+        };
+        let more = FoundRepo {
+            stars: 90_002,
+            ..plain("b/z")
+        };
         let items = rank(&[fewer, more], "q", now());
         assert_eq!(items[0].score, items[1].score);
         assert_eq!(items[0].full_name, "b/z");
@@ -455,8 +633,15 @@ mod tests {
 
     #[test]
     fn duplicate_repository_uses_newest_facts() {
-        let old = FoundRepo { stars: 70, ..plain("Owner/Tool") };
-        let new = FoundRepo { stars: 80, pushed_at: days_ago(3), ..plain("owner/tool") };
+        let old = FoundRepo {
+            stars: 70,
+            ..plain("Owner/Tool")
+        };
+        let new = FoundRepo {
+            stars: 80,
+            pushed_at: days_ago(3),
+            ..plain("owner/tool")
+        };
         let both = rank(&[old.clone(), new.clone(), old.clone()], "q", now());
         assert_eq!(both.len(), 1);
         assert_eq!((both[0].stars, both[0].rank), (80, 1));
@@ -472,12 +657,27 @@ mod tests {
             language: Some("Rust".to_owned()),
             ..plain("one/ripgrep")
         };
-        let all = FoundRepo { stars: 7_000, language: Some("Rust".to_owned()), ..plain("two/ripgrep-all") };
-        let fork = FoundRepo { fork: true, stars: 3, pushed_at: days_ago(900), ..plain("three/ripgrep") };
-        let other = FoundRepo { owner_type: OwnerType::Organization, stars: 12_000, ..plain("four/grep") };
+        let all = FoundRepo {
+            stars: 7_000,
+            language: Some("Rust".to_owned()),
+            ..plain("two/ripgrep-all")
+        };
+        let fork = FoundRepo {
+            fork: true,
+            stars: 3,
+            pushed_at: days_ago(900),
+            ..plain("three/ripgrep")
+        };
+        let other = FoundRepo {
+            owner_type: OwnerType::Organization,
+            stars: 12_000,
+            ..plain("four/grep")
+        };
         let items = rank(&[other, fork, all, ripgrep], "ripgrep", now());
-        let table: Vec<String> =
-            items.iter().map(|item| format!("{} {} {}", item.rank, item.full_name, item.score)).collect();
+        let table: Vec<String> = items
+            .iter()
+            .map(|item| format!("{} {} {}", item.rank, item.full_name, item.score))
+            .collect();
         assert_eq!(
             table,
             [
@@ -490,27 +690,38 @@ mod tests {
     }
 
     fn candidates() -> impl Strategy<Value = Vec<FoundRepo>> {
-        let name =
-            prop_oneof![Just("a/tool"), Just("A/Tool"), Just("b/tool"), Just("b/toolbox"), Just("c/x")];
+        let name = prop_oneof![
+            Just("a/tool"),
+            Just("A/Tool"),
+            Just("b/tool"),
+            Just("b/toolbox"),
+            Just("c/x")
+        ];
         let stars = prop_oneof![0_u64..60, 99_990_u64..200_000];
         let flags = any::<(bool, bool, bool, Option<bool>)>();
         let words = prop_oneof![Just(""), Just("cmake"), Just("a tool")];
-        let one = (name, stars, 0_u32..800, flags, words).prop_map(|(name, stars, days, flags, words)| {
-            let (archived, fork, organization, has_releases) = flags;
-            let owner_type = if organization { OwnerType::Organization } else { OwnerType::User };
-            let description = words.to_owned();
-            let pushed_at = days_ago(days);
-            FoundRepo {
-                stars,
-                pushed_at,
-                archived,
-                fork,
-                has_releases,
-                owner_type,
-                description,
-                ..plain(name)
-            }
-        });
+        let one = (name, stars, 0_u32..800, flags, words).prop_map(
+            |(name, stars, days, flags, words)| {
+                let (archived, fork, organization, has_releases) = flags;
+                let owner_type = if organization {
+                    OwnerType::Organization
+                } else {
+                    OwnerType::User
+                };
+                let description = words.to_owned();
+                let pushed_at = days_ago(days);
+                FoundRepo {
+                    stars,
+                    pushed_at,
+                    archived,
+                    fork,
+                    has_releases,
+                    owner_type,
+                    description,
+                    ..plain(name)
+                }
+            },
+        );
         proptest::collection::vec(one, 0..40)
     }
 

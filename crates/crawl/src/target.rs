@@ -22,12 +22,17 @@ impl RepoName {
     ///
     /// [`TargetError::Name`] if GitHub does not allow such names.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let parts = text.split_once('/').map(|(owner, name)| (owner, without_git(name)));
+        let parts = text
+            .split_once('/')
+            .map(|(owner, name)| (owner, without_git(name)));
         match parts {
-            Some((owner, name)) if is_owner(owner) && is_name(name) => {
-                Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
-            }
-            _ => Err(TargetError::Name { text: text.to_owned() }),
+            Some((owner, name)) if is_owner(owner) && is_name(name) => Ok(Self {
+                owner: owner.to_owned(),
+                name: name.to_owned(),
+            }),
+            _ => Err(TargetError::Name {
+                text: text.to_owned(),
+            }),
         }
     }
 
@@ -66,15 +71,21 @@ impl Target {
     ///
     /// [`TargetError`] for anything else.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let is_path =
-            matches!(text, "." | "..") || ["./", "../", "/"].iter().any(|start| text.starts_with(start));
+        let is_path = matches!(text, "." | "..")
+            || ["./", "../", "/"]
+                .iter()
+                .any(|start| text.starts_with(start));
         if is_path && !text.contains('\0') {
             return Ok(Self::Local(PathBuf::from(text)));
         }
-        let refuse = |_| TargetError::Name { text: text.to_owned() };
-        let address =
-            strip_start(text, "https://github.com/").map(|rest| rest.strip_suffix('/').unwrap_or(rest));
-        let path = address.or_else(|| strip_start(text, "git@github.com:")).unwrap_or(text);
+        let refuse = |_| TargetError::Name {
+            text: text.to_owned(),
+        };
+        let address = strip_start(text, "https://github.com/")
+            .map(|rest| rest.strip_suffix('/').unwrap_or(rest));
+        let path = address
+            .or_else(|| strip_start(text, "git@github.com:"))
+            .unwrap_or(text);
         RepoName::parse(path).map(Self::GitHub).map_err(refuse)
     }
 }
@@ -103,8 +114,10 @@ impl RefChoice {
         let reference = match (name, path) {
             ("", Some(_)) => None,
             _ => {
-                let name: RefName =
-                    name.parse().map_err(|why| TargetError::Ref { text: text.to_owned(), why })?;
+                let name: RefName = name.parse().map_err(|why| TargetError::Ref {
+                    text: text.to_owned(),
+                    why,
+                })?;
                 Some(if is_commit_id(name.as_str()) {
                     name.as_str().to_ascii_lowercase()
                 } else {
@@ -112,8 +125,13 @@ impl RefChoice {
                 })
             }
         };
-        let subpath = path.map(|path| path.strip_suffix('/').unwrap_or(path).parse()).transpose();
-        let subpath = subpath.map_err(|why| TargetError::Subpath { text: text.to_owned(), why })?;
+        let subpath = path
+            .map(|path| path.strip_suffix('/').unwrap_or(path).parse())
+            .transpose();
+        let subpath = subpath.map_err(|why| TargetError::Subpath {
+            text: text.to_owned(),
+            why,
+        })?;
         Ok(Self { reference, subpath })
     }
 }
@@ -173,14 +191,18 @@ fn without_git(name: &str) -> &str {
 /// Letters, digits and single inner dashes; managed company accounts also have an underscore.
 fn is_owner(text: &str) -> bool {
     (1..=39).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
 
 fn is_name(text: &str) -> bool {
     (1..=100).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !matches!(text, "." | "..")
         && without_git(text) == text
 }
@@ -193,7 +215,10 @@ mod tests {
 
     #[test]
     fn every_repository_spelling_is_parsed() {
-        let wanted = Target::GitHub(RepoName { owner: "Some-One".into(), name: "re.po_1-x".into() });
+        let wanted = Target::GitHub(RepoName {
+            owner: "Some-One".into(),
+            name: "re.po_1-x".into(),
+        });
         for text in [
             "Some-One/re.po_1-x",
             "Some-One/re.po_1-x.git",
@@ -205,7 +230,11 @@ mod tests {
             assert_eq!(Target::parse(text).as_ref(), Ok(&wanted), "{text}");
         }
         for path in [".", "..", "./x", "../x", "/x", "./a b/-c", "/"] {
-            assert_eq!(Target::parse(path), Ok(Target::Local(path.into())), "{path}");
+            assert_eq!(
+                Target::parse(path),
+                Ok(Target::Local(path.into())),
+                "{path}"
+            );
         }
         assert!(RepoName::parse(&format!("{}/{}", "o".repeat(39), "n".repeat(100))).is_ok());
         assert!(RepoName::parse("o/.github").is_ok() && RepoName::parse("corp_user/-").is_ok());
@@ -213,7 +242,10 @@ mod tests {
 
     #[test]
     fn invalid_repository_name_is_refused_with_hint() {
-        let long = [format!("{}/n", "o".repeat(40)), format!("o/{}", "n".repeat(101))];
+        let long = [
+            format!("{}/n", "o".repeat(40)),
+            format!("o/{}", "n".repeat(101)),
+        ];
         let odd = [
             "",
             "repo",
@@ -255,20 +287,35 @@ mod tests {
             .chain(long.iter().map(String::as_str))
         {
             let error = Target::parse(text).unwrap_err();
-            assert!(error.to_string().contains("write owner/repo"), "{text:?}: {error}");
+            assert!(
+                error.to_string().contains("write owner/repo"),
+                "{text:?}: {error}"
+            );
         }
     }
 
     #[test]
     fn ref_and_path_are_both_optional() {
         let choice = |reference: Option<&str>, path: Option<&str>| {
-            let (reference, subpath) = (reference.map(str::to_owned), path.map(|path| path.parse().unwrap()));
+            let (reference, subpath) = (
+                reference.map(str::to_owned),
+                path.map(|path| path.parse().unwrap()),
+            );
             Ok(RefChoice { reference, subpath })
         };
         assert_eq!(RefChoice::parse("v1.0"), choice(Some("v1.0"), None));
-        assert_eq!(RefChoice::parse("v1.0:packages/core"), choice(Some("v1.0"), Some("packages/core")));
-        assert_eq!(RefChoice::parse(":packages/core/"), choice(None, Some("packages/core")));
-        assert_eq!(RefChoice::parse(&"AB".repeat(20)), choice(Some(&"ab".repeat(20)), None));
+        assert_eq!(
+            RefChoice::parse("v1.0:packages/core"),
+            choice(Some("v1.0"), Some("packages/core"))
+        );
+        assert_eq!(
+            RefChoice::parse(":packages/core/"),
+            choice(None, Some("packages/core"))
+        );
+        assert_eq!(
+            RefChoice::parse(&"AB".repeat(20)),
+            choice(Some(&"ab".repeat(20)), None)
+        );
         for bad in [
             "",
             "-x",
@@ -284,7 +331,10 @@ mod tests {
             "x:a:/b/../c",
         ] {
             let error = RefChoice::parse(bad).unwrap_err().to_string();
-            assert!(error.contains("write a tag") || error.contains("write REF:PATH"), "{bad:?}: {error}");
+            assert!(
+                error.contains("write a tag") || error.contains("write REF:PATH"),
+                "{bad:?}: {error}"
+            );
         }
     }
 

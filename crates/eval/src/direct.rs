@@ -44,8 +44,16 @@ pub async fn ask_directly(
     request: DirectRequest<'_>,
     job: &Job<'_>,
 ) -> Result<Solved, EvalError> {
-    let free = Spent { micro_dollars: Some(0), ..Spent::default() };
-    let ended = |ending, reason: String, spent| Solved { ending, reason, run: None, spent };
+    let free = Spent {
+        micro_dollars: Some(0),
+        ..Spent::default()
+    };
+    let ended = |ending, reason: String, spent| Solved {
+        ending,
+        reason,
+        run: None,
+        spent,
+    };
     let files = match shown(machine, job).await? {
         Ok(files) => files,
         Err(why) => return Ok(ended(Ending::Declined, why, free)),
@@ -75,32 +83,48 @@ pub async fn ask_directly(
                 CallError::Llm(_) | CallError::Record(_) => Ending::Unfinished,
             };
             let cost = if calls == 0 { Some(0) } else { None };
-            let spent = Spent { calls, micro_dollars: cost, ..free };
+            let spent = Spent {
+                calls,
+                micro_dollars: cost,
+                ..free
+            };
             return Ok(ended(ending, error.to_string(), spent));
         }
     };
-    let receipt = request.client.receipt(&result, &[request.model], request.timeout);
+    let receipt = request
+        .client
+        .receipt(&result, &[request.model], request.timeout);
     let spent = Spent {
         calls,
         tokens_input: result.tokens_input.unwrap_or_default(),
         tokens_output: result.tokens_output.unwrap_or_default(),
         micro_dollars: receipt.cost.map(|cost| cost.micro_dollars),
     };
-    write_atomic(&job.place.join("answer.txt"), result.raw_response.as_bytes())?;
+    write_atomic(
+        &job.place.join("answer.txt"),
+        result.raw_response.as_bytes(),
+    )?;
     let nothing = |why: String| Ok(ended(Ending::Nothing, why, spent));
     let answer = match result.whole_answer() {
         Ok(answer) => answer,
         Err(cut) => return nothing(cut.to_string()),
     };
     let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
-    let before = files.into_iter().map(|(path, content)| (path, content.into_bytes())).collect();
-    let after =
-        read_answer(EditFormat::WholeFile, &answer, &paths).and_then(|proposal| apply(&proposal, &before));
+    let before = files
+        .into_iter()
+        .map(|(path, content)| (path, content.into_bytes()))
+        .collect();
+    let after = read_answer(EditFormat::WholeFile, &answer, &paths)
+        .and_then(|proposal| apply(&proposal, &before));
     match after {
         Ok(after) if after.is_empty() => nothing("the answer changes no file".to_owned()),
         Ok(after) => {
             let commit = job.workspace.commit_files(after).await?;
-            Ok(ended(Ending::Landed(commit), "the answer was committed".to_owned(), spent))
+            Ok(ended(
+                Ending::Landed(commit),
+                "the answer was committed".to_owned(),
+                spent,
+            ))
         }
         Err(error) => nothing(error.to_string()),
     }
@@ -116,7 +140,10 @@ async fn shown(
     if paths.is_empty() {
         let git = Git::open(Arc::clone(&machine.sandbox), machine.env, top).await?;
         let tracked = git.tracked_names().await?;
-        paths = tracked.iter().filter_map(|(path, _)| path.to_str()?.parse().ok()).collect();
+        paths = tracked
+            .iter()
+            .filter_map(|(path, _)| path.to_str()?.parse().ok())
+            .collect();
     }
     let (mut files, mut total) = (Vec::new(), 0u64);
     for path in paths {
@@ -125,7 +152,9 @@ async fn shown(
             Err(error) => return Ok(Err(format!("{path} cannot be shown: {error}"))),
         };
         // What is no text is not shown.
-        let Ok(content) = String::from_utf8(bytes) else { continue };
+        let Ok(content) = String::from_utf8(bytes) else {
+            continue;
+        };
         total += content.len() as u64;
         if total > MAX_SHOWN {
             return Ok(Err(format!(

@@ -155,15 +155,28 @@ pub struct Validity {
 /// # Errors
 ///
 /// Fails where the room cannot be written; a problem of the task is a result, not an error.
-pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result<Validity, EvalError> {
+pub async fn validate(
+    machine: &Machine<'_>,
+    task: &Task,
+    room: &Path,
+) -> Result<Validity, EvalError> {
     let document = room.join("validity.json");
     if let Some(known) = read::<Validity>(&document)?.filter(|known| known.task == task.digest) {
         return Ok(known);
     }
     fs::remove_dir_all(room)?;
     fs::create_dir_all(room)?;
-    let (clone, fresh, log) = (room.join("clone"), room.join("check"), room.join("validity.log"));
-    let mut validity = Validity { task: task.digest, base: None, solution: None, problem: None };
+    let (clone, fresh, log) = (
+        room.join("clone"),
+        room.join("check"),
+        room.join("validity.log"),
+    );
+    let mut validity = Validity {
+        task: task.digest,
+        base: None,
+        solution: None,
+        problem: None,
+    };
     match TaskClone::of(machine, task, &clone).await {
         Err(error) => validity.problem = Some(error.to_string()),
         Ok(workspace) => {
@@ -175,11 +188,20 @@ pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result
             };
             validity.base = Some(base);
             if let (Some(solution), None) = (&task.solution, &validity.problem) {
-                let solved =
-                    check(machine, task, &workspace, Judged::Solution(solution), &fresh, &log).await?;
+                let solved = check(
+                    machine,
+                    task,
+                    &workspace,
+                    Judged::Solution(solution),
+                    &fresh,
+                    &log,
+                )
+                .await?;
                 if !solved.passes() {
-                    validity.problem =
-                        Some(format!("its check fails with its solution: {}", in_words(&solved.end)));
+                    validity.problem = Some(format!(
+                        "its check fails with its solution: {}",
+                        in_words(&solved.end)
+                    ));
                 }
                 validity.solution = Some(solved);
             }
@@ -196,10 +218,16 @@ pub async fn validate(machine: &Machine<'_>, task: &Task, room: &Path) -> Result
 ///
 /// Fails where a document cannot be read.
 pub fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
-    let mut spent = Spent { micro_dollars: Some(0), ..Spent::default() };
+    let mut spent = Spent {
+        micro_dollars: Some(0),
+        ..Spent::default()
+    };
     for trial in trials(plan) {
         if let Some(document) = read::<TrialDocument>(&trial.place(plan).join(RESULT))? {
-            let known = Spent { micro_dollars: document.spent.micro_dollars.or(Some(0)), ..document.spent };
+            let known = Spent {
+                micro_dollars: document.spent.micro_dollars.or(Some(0)),
+                ..document.spent
+            };
             spent = spent.and(known);
         }
     }
@@ -228,8 +256,10 @@ pub async fn evaluate(
             Ok::<_, EvalError>((task.name.as_str(), validity.problem))
         });
     }
-    let problems: BTreeMap<&str, Option<String>> =
-        stream::iter(proofs).buffer_unordered(jobs).try_collect().await?;
+    let problems: BTreeMap<&str, Option<String>> = stream::iter(proofs)
+        .buffer_unordered(jobs)
+        .try_collect()
+        .await?;
     let trials = trials(plan);
     let (total, done) = (trials.len(), Cell::new(0));
     let mut running = Vec::new();
@@ -237,14 +267,18 @@ pub async fn evaluate(
         let problem = problems.get(trial.task.name.as_str()).cloned().flatten();
         let done = &done;
         running.push(async move {
-            let document = trial.document(machine, plan, solver, observer, problem).await?;
+            let document = trial
+                .document(machine, plan, solver, observer, problem)
+                .await?;
             done.set(done.get() + 1);
             observer.finished(&document, done.get(), total);
             Ok::<_, EvalError>((position, document))
         });
     }
-    let documents: BTreeMap<usize, TrialDocument> =
-        stream::iter(running).buffer_unordered(jobs).try_collect().await?;
+    let documents: BTreeMap<usize, TrialDocument> = stream::iter(running)
+        .buffer_unordered(jobs)
+        .try_collect()
+        .await?;
     Ok(documents.into_values().collect())
 }
 
@@ -262,7 +296,12 @@ fn trials(plan: &EvalPlan) -> Vec<Trial<'_>> {
     for task in &plan.tasks {
         for sample in 1..=plan.samples {
             for (index, configuration) in plan.configurations.iter().enumerate() {
-                trials.push(Trial { index, configuration, task, sample });
+                trials.push(Trial {
+                    index,
+                    configuration,
+                    task,
+                    sample,
+                });
             }
         }
     }
@@ -271,7 +310,10 @@ fn trials(plan: &EvalPlan) -> Vec<Trial<'_>> {
 
 impl Trial<'_> {
     fn logs(&self) -> String {
-        format!("trials/{}/{}/{}", self.configuration.name, self.task.name, self.sample)
+        format!(
+            "trials/{}/{}/{}",
+            self.configuration.name, self.task.name, self.sample
+        )
     }
 
     fn place(&self, plan: &EvalPlan) -> PathBuf {
@@ -284,7 +326,13 @@ impl Trial<'_> {
 
     /// The digest of everything that decides the outcome.
     fn inputs(&self, plan: &EvalPlan) -> Result<Digest, EvalError> {
-        let Configuration { provider, model, mode, settings, name: _ } = self.configuration;
+        let Configuration {
+            provider,
+            model,
+            mode,
+            settings,
+            name: _,
+        } = self.configuration;
         let inputs = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"), "task": self.task.digest, "sample": self.sample,
             "seed": self.seed(plan).map(|seed| seed.to_string()), "provider": provider, "model": model,
@@ -321,20 +369,30 @@ impl Trial<'_> {
             commit: None,
             run: None,
             check: None,
-            spent: Spent { micro_dollars: Some(0), ..Spent::default() },
+            spent: Spent {
+                micro_dollars: Some(0),
+                ..Spent::default()
+            },
             seconds: 0.0,
             logs: self.logs(),
         };
         let ended = |document: &mut TrialDocument, outcome, reason: &str| {
             document.outcome = outcome;
-            document.reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            document.reason = reason
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect();
             if let Some((end, _)) = document.reason.char_indices().nth(MAX_REASON) {
                 document.reason.truncate(end);
             }
         };
         if solver.is_exhausted() && broken.is_none() {
             // Nothing was started, so an earlier document stays valid.
-            ended(&mut document, TrialOutcome::Unfinished, "a limit of the evaluation was reached first");
+            ended(
+                &mut document,
+                TrialOutcome::Unfinished,
+                "a limit of the evaluation was reached first",
+            );
             return Ok(document);
         }
         fs::remove_dir_all(&place)?;
@@ -348,7 +406,9 @@ impl Trial<'_> {
         let (clone, room) = (place.join("clone"), place.join("check"));
         let ready = match TaskClone::of(machine, self.task, &clone).await {
             Ok(workspace) => {
-                let set_up = machine.set_up(self.task, &clone, &place.join("setup.log")).await;
+                let set_up = machine
+                    .set_up(self.task, &clone, &place.join("setup.log"))
+                    .await;
                 set_up.map(|()| workspace)
             }
             Err(error) => Err(error),
@@ -380,11 +440,15 @@ impl Trial<'_> {
                 if let Ending::Landed(commit) = solved.ending {
                     let log = place.join("check.log");
                     let judged = Judged::Commit(&commit);
-                    let checked = check(machine, self.task, &workspace, judged, &room, &log).await?;
+                    let checked =
+                        check(machine, self.task, &workspace, judged, &room, &log).await?;
                     if !checked.passes() {
                         let unknown = matches!(checked.end, CheckEnd::NotStarted(_));
-                        let failed =
-                            if unknown { TrialOutcome::Unfinished } else { TrialOutcome::WrongLanded };
+                        let failed = if unknown {
+                            TrialOutcome::Unfinished
+                        } else {
+                            TrialOutcome::WrongLanded
+                        };
                         outcome = (failed, format!("the check {}", in_words(&checked.end)));
                     }
                     document.commit = Some(commit);
@@ -417,9 +481,10 @@ fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, EvalErro
         Err(error) => return Err(error.into()),
     };
     let document = serde_json::from_slice(&bytes);
-    document
-        .map(Some)
-        .map_err(|error| EvalError::Document { path: path.to_owned(), problem: error.to_string() })
+    document.map(Some).map_err(|error| EvalError::Document {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })
 }
 
 fn write<T: Serialize>(path: &Path, document: &T) -> Result<(), EvalError> {

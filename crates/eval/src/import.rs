@@ -60,8 +60,13 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let wrong = |problem: String| EvalError::Import { path: file.to_owned(), line: number, problem };
-        let instance: Instance = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+        let wrong = |problem: String| EvalError::Import {
+            path: file.to_owned(),
+            line: number,
+            problem,
+        };
+        let instance: Instance =
+            serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
         if !is_plain_name(&instance.instance_id) || !seen.insert(instance.instance_id.clone()) {
             return Err(wrong(format!(
                 "instance_id {:?} is already used or not a plain name",
@@ -71,12 +76,20 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
         let commit: Oid = (instance.base_commit.parse())
             .map_err(|error| wrong(format!("base_commit {:?}: {error}", instance.base_commit)))?;
         let tests = |value: &Value| tests(value).map_err(&wrong);
-        let tests: BTreeSet<String> =
-            tests(&instance.fail_to_pass)?.into_iter().chain(tests(&instance.pass_to_pass)?).collect();
+        let tests: BTreeSet<String> = tests(&instance.fail_to_pass)?
+            .into_iter()
+            .chain(tests(&instance.pass_to_pass)?)
+            .collect();
         let place = out.join(&instance.instance_id);
         let skipped = match (place_of(&instance.repo, repos), check(&tests)) {
-            _ if place.symlink_metadata().is_ok() => Err(format!("{} already exists", place.display())),
-            (None, _) => Err(format!("no repository of {:?} in {}", instance.repo, repos.display())),
+            _ if place.symlink_metadata().is_ok() => {
+                Err(format!("{} already exists", place.display()))
+            }
+            (None, _) => Err(format!(
+                "no repository of {:?} in {}",
+                instance.repo,
+                repos.display()
+            )),
             (_, None) => Err("it has no tests, or too many for one command".to_owned()),
             (Some(repo), Some(check)) => Ok((repo, check)),
         };
@@ -118,13 +131,21 @@ fn tests(value: &Value) -> Result<Vec<String>, String> {
     match value {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => {
-            let list: Value =
-                serde_json::from_str(text).map_err(|error| format!("invalid list of tests: {error}"))?;
-            if list.is_string() { Err("a list of tests must be a string".to_owned()) } else { tests(&list) }
+            let list: Value = serde_json::from_str(text)
+                .map_err(|error| format!("invalid list of tests: {error}"))?;
+            if list.is_string() {
+                Err("a list of tests must be a string".to_owned())
+            } else {
+                tests(&list)
+            }
         }
         Value::Array(names) => {
             let name = |name: &Value| name.as_str().map(str::to_owned);
-            names.iter().map(name).collect::<Option<_>>().ok_or_else(|| "a test has no name".to_owned())
+            names
+                .iter()
+                .map(name)
+                .collect::<Option<_>>()
+                .ok_or_else(|| "a test has no name".to_owned())
         }
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
             Err("the list of tests is missing".to_owned())
@@ -134,15 +155,25 @@ fn tests(value: &Value) -> Result<Vec<String>, String> {
 
 /// The path below `repos` of the repository `owner/name`.
 fn place_of(repo: &str, repos: &Path) -> Option<String> {
-    let (owner, name) =
-        repo.split_once('/').filter(|(owner, name)| is_plain_name(owner) && is_plain_name(name))?;
-    let candidates = [format!("{owner}__{name}"), format!("{owner}/{name}"), name.to_owned()];
-    candidates.into_iter().find(|path| repos.join(path).exists())
+    let (owner, name) = repo
+        .split_once('/')
+        .filter(|(owner, name)| is_plain_name(owner) && is_plain_name(name))?;
+    let candidates = [
+        format!("{owner}__{name}"),
+        format!("{owner}/{name}"),
+        name.to_owned(),
+    ];
+    candidates
+        .into_iter()
+        .find(|path| repos.join(path).exists())
 }
 
 /// The command that runs these tests.
 fn check(tests: &BTreeSet<String>) -> Option<String> {
     let words: Vec<String> = tests.iter().map(|test| shell_word(test)).collect();
-    let command = format!("python3 -m pytest -q -p no:cacheprovider -- {}", words.join(" "));
+    let command = format!(
+        "python3 -m pytest -q -p no:cacheprovider -- {}",
+        words.join(" ")
+    );
     (!tests.is_empty() && command.len() <= MAX_CHECK).then_some(command)
 }

@@ -28,6 +28,8 @@ pub use error::EvalError;
 pub use import::{ImportSummary, import_swe_bench};
 pub use outcome::{Check, CheckEnd, Spent, TrialDocument, TrialOutcome, TrialVersion};
 pub use place::{Machine, TaskClone};
-pub use report::{Comparison, ConfigurationReport, EvalReportInput, EvalReportVersion, Rate, Report};
+pub use report::{
+    Comparison, ConfigurationReport, EvalReportInput, EvalReportVersion, Rate, Report,
+};
 pub use statistics::{Interval, exact_mcnemar, wilson};
 pub use task::{Task, TaskProblem, TaskSource, TaskVersion, read_tasks};

@@ -33,13 +33,22 @@ pub enum TrialOutcome {
 
 impl TrialOutcome {
     /// Every outcome, in the order of reports.
-    pub const ALL: [Self; 6] =
-        [Self::Right, Self::WrongLanded, Self::NothingLanded, Self::Declined, Self::Broken, Self::Unfinished];
+    pub const ALL: [Self; 6] = [
+        Self::Right,
+        Self::WrongLanded,
+        Self::NothingLanded,
+        Self::Declined,
+        Self::Broken,
+        Self::Unfinished,
+    ];
 
     /// Whether it counts as an observation of the configuration.
     #[must_use]
     pub const fn is_scored(self) -> bool {
-        matches!(self, Self::Right | Self::WrongLanded | Self::NothingLanded | Self::Declined)
+        matches!(
+            self,
+            Self::Right | Self::WrongLanded | Self::NothingLanded | Self::Declined
+        )
     }
 
     /// Its name, for people.

@@ -15,8 +15,8 @@ use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_repo::{Oid, RepoError, WorkClone, baseline};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, Keep, Limits, Network, Profile, Sandbox, Spawn,
-    Strength, base_env, toolchain_env,
+    CONFINED_HOME, Calls, Completed, Confinement, End, Keep, Limits, Network, Profile, Sandbox,
+    Spawn, Strength, base_env, toolchain_env,
 };
 
 use crate::error::EvalError;
@@ -51,10 +51,17 @@ impl TaskClone {
     /// # Errors
     ///
     /// Fails where the repository has no such commit, or the visible test does not apply.
-    pub(crate) async fn of(machine: &Machine<'_>, task: &Task, into: &Path) -> Result<Self, PlaceError> {
+    pub(crate) async fn of(
+        machine: &Machine<'_>,
+        task: &Task,
+        into: &Path,
+    ) -> Result<Self, PlaceError> {
         let clone = clone_of(machine, &task.source, into).await?;
         if let Some(visible) = &task.visible {
-            clone.apply(visible).await.map_err(|error| PlaceError::Visible(error.to_string()))?;
+            clone
+                .apply(visible)
+                .await
+                .map_err(|error| PlaceError::Visible(error.to_string()))?;
             clone.commit("Add a failing test").await?;
         }
         let base = clone.head().await?;
@@ -139,7 +146,10 @@ pub(crate) async fn check(
     let watch = Stopwatch::start();
     let end = checked(machine, task, workspace, judged, room, log).await?;
     fs::remove_dir_all(room)?;
-    Ok(Check { end, seconds: watch.elapsed().as_secs_f64() })
+    Ok(Check {
+        end,
+        seconds: watch.elapsed().as_secs_f64(),
+    })
 }
 
 async fn checked(
@@ -174,10 +184,16 @@ async fn checked(
         Err(PlaceError::Fs(error)) => return Err(error.into()),
         Err(error) => return Ok(CheckEnd::NotPrepared(error.to_string())),
     }
-    Ok(machine.run(&task.check, room, task.check_timeout, Network::None, log).await?)
+    Ok(machine
+        .run(&task.check, room, task.check_timeout, Network::None, log)
+        .await?)
 }
 
-async fn clone_of(machine: &Machine<'_>, source: &TaskSource, into: &Path) -> Result<WorkClone, PlaceError> {
+async fn clone_of(
+    machine: &Machine<'_>,
+    source: &TaskSource,
+    into: &Path,
+) -> Result<WorkClone, PlaceError> {
     let sandbox = || Arc::clone(&machine.sandbox);
     match source {
         TaskSource::Commit { repository, commit } => {
@@ -185,7 +201,12 @@ async fn clone_of(machine: &Machine<'_>, source: &TaskSource, into: &Path) -> Re
         }
         TaskSource::Project(files) => {
             fs::create_dir_all(into)?;
-            for ProjectFile { path, bytes, executable } in files {
+            for ProjectFile {
+                path,
+                bytes,
+                executable,
+            } in files
+            {
                 let place = into.join(path.as_str());
                 if let Some(parent) = place.parent() {
                     fs::create_dir_all(parent)?;
@@ -200,16 +221,32 @@ async fn clone_of(machine: &Machine<'_>, source: &TaskSource, into: &Path) -> Re
 
 impl Machine<'_> {
     /// Runs the setup of a task in a clone. The output is saved in `log`.
-    pub(crate) async fn set_up(&self, task: &Task, clone: &Path, log: &Path) -> Result<(), PlaceError> {
-        let network = if task.setup_network { Network::Host } else { Network::None };
+    pub(crate) async fn set_up(
+        &self,
+        task: &Task,
+        clone: &Path,
+        log: &Path,
+    ) -> Result<(), PlaceError> {
+        let network = if task.setup_network {
+            Network::Host
+        } else {
+            Network::None
+        };
         for command in &task.setup {
-            let end = self.run(command, clone, task.setup_timeout, network.clone(), log).await?;
+            let end = self
+                .run(command, clone, task.setup_timeout, network.clone(), log)
+                .await?;
             let problem = match end {
                 CheckEnd::Exited(0) => continue,
                 CheckEnd::Exited(code) => format!("ended with {code}"),
-                CheckEnd::Stopped(why) | CheckEnd::NotPrepared(why) | CheckEnd::NotStarted(why) => why,
+                CheckEnd::Stopped(why) | CheckEnd::NotPrepared(why) | CheckEnd::NotStarted(why) => {
+                    why
+                }
             };
-            return Err(PlaceError::Setup { command: command.clone(), problem });
+            return Err(PlaceError::Setup {
+                command: command.clone(),
+                problem,
+            });
         }
         Ok(())
     }
@@ -236,8 +273,17 @@ impl Machine<'_> {
             env.push((name.into(), value.into()));
         }
         // A cover over the clone itself would be a contradiction.
-        let masked = self.masked.iter().filter(|place| !clone.starts_with(place)).cloned().collect();
-        let limits = Limits { stdout: MAX_LOG, stderr: MAX_LOG, ..Limits::new(wall) };
+        let masked = self
+            .masked
+            .iter()
+            .filter(|place| !clone.starts_with(place))
+            .cloned()
+            .collect();
+        let limits = Limits {
+            stdout: MAX_LOG,
+            stderr: MAX_LOG,
+            ..Limits::new(wall)
+        };
         let spawn = Spawn {
             args: ["-c", command].map(OsString::from).to_vec(),
             env,
@@ -254,8 +300,17 @@ impl Machine<'_> {
             ..Spawn::new("sh", clone, limits)
         };
         let (end, stdout, stderr) = match self.sandbox.run(spawn).await {
-            Ok(Completed { end, stdout, stderr, .. }) => (ended(end, wall), stdout.bytes, stderr.bytes),
-            Err(error) => (CheckEnd::NotStarted(error.to_string()), Vec::new(), Vec::new()),
+            Ok(Completed {
+                end,
+                stdout,
+                stderr,
+                ..
+            }) => (ended(end, wall), stdout.bytes, stderr.bytes),
+            Err(error) => (
+                CheckEnd::NotStarted(error.to_string()),
+                Vec::new(),
+                Vec::new(),
+            ),
         };
         let mut text = format!("==> {command}\n").into_bytes();
         text.extend_from_slice(&stdout);

@@ -108,7 +108,12 @@ impl Report {
     /// Makes the report.
     #[must_use]
     pub fn of(input: EvalReportInput<'_>) -> Self {
-        let EvalReportInput { configurations, samples, seed, trials } = input;
+        let EvalReportInput {
+            configurations,
+            samples,
+            seed,
+            trials,
+        } = input;
         let mut comparisons = Vec::new();
         for (index, first) in configurations.iter().enumerate() {
             for second in configurations.iter().skip(index + 1) {
@@ -132,23 +137,45 @@ impl Report {
     /// Returns whether every trial has a scored outcome or a broken task.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.trials.iter().all(|trial| trial.outcome != TrialOutcome::Unfinished)
+        self.trials
+            .iter()
+            .all(|trial| trial.outcome != TrialOutcome::Unfinished)
     }
 }
 
 fn summary(configuration: &Configuration, trials: &[TrialDocument]) -> ConfigurationReport {
-    let own = || trials.iter().filter(|trial| trial.configuration == configuration.name);
+    let own = || {
+        trials
+            .iter()
+            .filter(|trial| trial.configuration == configuration.name)
+    };
     let count = |outcome| own().filter(|trial| trial.outcome == outcome).count() as u64;
-    let outcomes: BTreeMap<TrialOutcome, u64> =
-        TrialOutcome::ALL.into_iter().map(|outcome| (outcome, count(outcome))).collect();
+    let outcomes: BTreeMap<TrialOutcome, u64> = TrialOutcome::ALL
+        .into_iter()
+        .map(|outcome| (outcome, count(outcome)))
+        .collect();
     let scored = own().filter(|trial| trial.outcome.is_scored());
-    let tasks = scored.clone().map(|trial| &trial.task).collect::<BTreeSet<_>>().len() as u64;
+    let tasks = scored
+        .clone()
+        .map(|trial| &trial.task)
+        .collect::<BTreeSet<_>>()
+        .len() as u64;
     let scored = scored.count() as u64;
     let rate = |outcome| {
-        let value = if scored == 0 { 0.0 } else { count(outcome) as f64 / scored as f64 };
-        Rate { value, interval: wilson(value, tasks) }
+        let value = if scored == 0 {
+            0.0
+        } else {
+            count(outcome) as f64 / scored as f64
+        };
+        Rate {
+            value,
+            interval: wilson(value, tasks),
+        }
     };
-    let nothing = Spent { micro_dollars: Some(0), ..Spent::default() };
+    let nothing = Spent {
+        micro_dollars: Some(0),
+        ..Spent::default()
+    };
     ConfigurationReport {
         configuration: configuration.clone(),
         right: rate(TrialOutcome::Right),
@@ -164,7 +191,10 @@ fn summary(configuration: &Configuration, trials: &[TrialDocument]) -> Configura
 /// For each task, how many scored samples a configuration has, and how many are right.
 fn by_task<'t>(name: &str, trials: &'t [TrialDocument]) -> BTreeMap<&'t str, (u64, u64)> {
     let mut tasks = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.configuration == name && trial.outcome.is_scored()) {
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.configuration == name && trial.outcome.is_scored())
+    {
         let (samples, right) = tasks.entry(trial.task.as_str()).or_insert((0, 0));
         *samples += 1;
         *right += u64::from(trial.outcome == TrialOutcome::Right);
@@ -176,7 +206,9 @@ fn compare(first: &str, second: &str, trials: &[TrialDocument]) -> Comparison {
     let (ours, theirs) = (by_task(first, trials), by_task(second, trials));
     let (mut tasks, mut more_first, mut more_second, mut sum) = (0u64, 0, 0, 0.0);
     for (task, (samples, right)) in &ours {
-        let Some((other_samples, other_right)) = theirs.get(task) else { continue };
+        let Some((other_samples, other_right)) = theirs.get(task) else {
+            continue;
+        };
         tasks += 1;
         // Shares compared by their cross products: as fractions, equal ones could differ.
         let (one, other) = (right * other_samples, other_right * samples);

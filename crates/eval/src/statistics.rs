@@ -20,7 +20,10 @@ pub struct Interval {
 #[must_use]
 pub fn wilson(proportion: f64, n: u64) -> Interval {
     if n == 0 {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval {
+            low: 0.0,
+            high: 1.0,
+        };
     }
     let (p, n) = (proportion.clamp(0.0, 1.0), n as f64);
     let z2 = Z * Z;
@@ -28,9 +31,20 @@ pub fn wilson(proportion: f64, n: u64) -> Interval {
     let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z2 / n;
     // At the ends the formula gives 0 and 1, except for rounding.
-    let low = if p == 0.0 { 0.0 } else { (centre - half) / scale };
-    let high = if p == 1.0 { 1.0 } else { (centre + half) / scale };
-    Interval { low: low.clamp(0.0, 1.0), high: high.clamp(0.0, 1.0) }
+    let low = if p == 0.0 {
+        0.0
+    } else {
+        (centre - half) / scale
+    };
+    let high = if p == 1.0 {
+        1.0
+    } else {
+        (centre + half) / scale
+    };
+    Interval {
+        low: low.clamp(0.0, 1.0),
+        high: high.clamp(0.0, 1.0),
+    }
 }
 
 /// The two-sided exact p-value of McNemar's test: `only_first` tasks were right for the first configuration alone, `only_second` for the
@@ -69,10 +83,19 @@ mod tests {
             (1, 29, 0.0061, 0.1718),
         ] {
             let interval = wilson(f64::from(right) / f64::from(n), u64::from(n as u32));
-            assert!(is_near(interval.low, low) && is_near(interval.high, high), "{right}/{n}: {interval:?}");
+            assert!(
+                is_near(interval.low, low) && is_near(interval.high, high),
+                "{right}/{n}: {interval:?}"
+            );
         }
         assert_eq!(wilson(1.0, 3).high, 1.0);
-        assert_eq!(wilson(0.5, 0), Interval { low: 0.0, high: 1.0 });
+        assert_eq!(
+            wilson(0.5, 0),
+            Interval {
+                low: 0.0,
+                high: 1.0
+            }
+        );
     }
 
     #[test]

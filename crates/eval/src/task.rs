@@ -162,7 +162,10 @@ pub enum TaskProblem {
 
 impl TaskProblem {
     fn field(field: &'static str, problem: impl fmt::Display) -> Self {
-        Self::Field { field, problem: problem.to_string() }
+        Self::Field {
+            field,
+            problem: problem.to_string(),
+        }
     }
 }
 
@@ -172,21 +175,33 @@ impl TaskProblem {
 /// # Errors
 ///
 /// Fails on the first unreadable task, and if there is none.
-pub fn read_tasks(directory: &Path, named: &[String], repos: Option<&Path>) -> Result<Vec<Task>, EvalError> {
+pub fn read_tasks(
+    directory: &Path,
+    named: &[String],
+    repos: Option<&Path>,
+) -> Result<Vec<Task>, EvalError> {
     let mut names = Vec::new();
-    let unreadable = |problem: io::Error| EvalError::Directory { directory: directory.to_owned(), problem };
+    let unreadable = |problem: io::Error| EvalError::Directory {
+        directory: directory.to_owned(),
+        problem,
+    };
     for entry in entries(directory, MAX_TASKS).map_err(unreadable)? {
         if directory.join(&entry).join(TASK_FILE).is_file() {
             names.push(entry.to_string_lossy().into_owned());
         }
     }
     if let Some(name) = named.iter().find(|name| !names.contains(name)) {
-        return Err(EvalError::NoSuchTask { name: name.clone(), directory: directory.to_owned() });
+        return Err(EvalError::NoSuchTask {
+            name: name.clone(),
+            directory: directory.to_owned(),
+        });
     }
     names.retain(|name| named.is_empty() || named.contains(name));
     names.sort();
     if names.is_empty() {
-        return Err(EvalError::NoTasks { directory: directory.to_owned() });
+        return Err(EvalError::NoTasks {
+            directory: directory.to_owned(),
+        });
     }
     let read = |name: String| match read_task(&directory.join(&name), &name, repos) {
         Ok(task) => Ok(task),
@@ -218,8 +233,10 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
         return Err(TaskProblem::Name);
     }
     let unreadable = |error: crucible_host::fs::FsError| TaskProblem::File(error.to_string());
-    let bytes = read_regular_up_to(&directory.join(TASK_FILE), MAX_TASK_FILE).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).map_err(|_| TaskProblem::Syntax("it is not UTF-8".to_owned()))?;
+    let bytes =
+        read_regular_up_to(&directory.join(TASK_FILE), MAX_TASK_FILE).map_err(unreadable)?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| TaskProblem::Syntax("it is not UTF-8".to_owned()))?;
     let file: TaskFile =
         toml::from_str(&text).map_err(|error| TaskProblem::Syntax(error.message().to_owned()))?;
     if file.goal.trim().is_empty() {
@@ -229,28 +246,47 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
         return Err(TaskProblem::field("check", "it is empty"));
     }
     let patch = |field: &'static str, named: &str| {
-        let path = inside(directory, named).map_err(|problem| TaskProblem::field(field, problem))?;
+        let path =
+            inside(directory, named).map_err(|problem| TaskProblem::field(field, problem))?;
         read_regular_up_to(&path, MAX_FILE).map_err(unreadable)
     };
-    let optional =
-        |field, named: &Option<String>| named.as_deref().map(|named| patch(field, named)).transpose();
+    let optional = |field, named: &Option<String>| {
+        named
+            .as_deref()
+            .map(|named| patch(field, named))
+            .transpose()
+    };
     let seconds = |field, seconds: u64| match seconds {
         1..=MAX_SECONDS => Ok(Duration::from_secs(seconds)),
-        _ => Err(TaskProblem::field(field, format!("it must be 1 to {MAX_SECONDS} seconds"))),
+        _ => Err(TaskProblem::field(
+            field,
+            format!("it must be 1 to {MAX_SECONDS} seconds"),
+        )),
     };
     let words = |(name, command): (&String, &String)| {
-        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || name.is_empty() {
-            return Err(TaskProblem::field("gates", format!("invalid gate name {name:?}")));
+        if !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            || name.is_empty()
+        {
+            return Err(TaskProblem::field(
+                "gates",
+                format!("invalid gate name {name:?}"),
+            ));
         }
         match split_words(command) {
             Ok(words) if !words.is_empty() => Ok((name.clone(), words)),
-            Ok(_) => Err(TaskProblem::field("gates", format!("{name} has no command"))),
+            Ok(_) => Err(TaskProblem::field(
+                "gates",
+                format!("{name} has no command"),
+            )),
             Err(error) => Err(TaskProblem::field("gates", error)),
         }
     };
     let tests = "tests".to_owned();
     let path = |path: &String| {
-        path.parse().map_err(|error| TaskProblem::field("files", format!("{path:?}: {error}")))
+        path.parse()
+            .map_err(|error| TaskProblem::field("files", format!("{path:?}: {error}")))
     };
     let mut task = Task {
         name: name.to_owned(),
@@ -280,37 +316,65 @@ fn read_task(directory: &Path, name: &str, repos: Option<&Path>) -> Result<Task,
 
 /// Resolves a relative path below `root`; links must not leave it.
 fn inside(root: &Path, named: &str) -> Result<PathBuf, String> {
-    let relative: RepoPath = named.parse().map_err(|error| format!("{named:?}: {error}"))?;
-    let real = |path: &Path| path.canonicalize().map_err(|error| format!("{named:?}: {error}"));
+    let relative: RepoPath = named
+        .parse()
+        .map_err(|error| format!("{named:?}: {error}"))?;
+    let real = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| format!("{named:?}: {error}"))
+    };
     let place = real(&root.join(relative.as_str()))?;
-    if place.starts_with(real(root)?) { Ok(place) } else { Err(format!("{named:?} is outside the task")) }
+    if place.starts_with(real(root)?) {
+        Ok(place)
+    } else {
+        Err(format!("{named:?} is outside the task"))
+    }
 }
 
-fn source(directory: &Path, file: &TaskFile, repos: Option<&Path>) -> Result<TaskSource, TaskProblem> {
+fn source(
+    directory: &Path,
+    file: &TaskFile,
+    repos: Option<&Path>,
+) -> Result<TaskSource, TaskProblem> {
     let wrong = |problem: String| TaskProblem::field("repo", problem);
     let own = inside(directory, &file.repo);
     let place = match (own, repos) {
         (Ok(place), _) => place,
         (Err(_), Some(repos)) => {
-            let relative: RepoPath =
-                file.repo.parse().map_err(|error| wrong(format!("{:?}: {error}", file.repo)))?;
-            repos
-                .join(relative.as_str())
-                .canonicalize()
-                .map_err(|_| wrong(format!("{:?} is not in the task or in {}", file.repo, repos.display())))?
+            let relative: RepoPath = file
+                .repo
+                .parse()
+                .map_err(|error| wrong(format!("{:?}: {error}", file.repo)))?;
+            repos.join(relative.as_str()).canonicalize().map_err(|_| {
+                wrong(format!(
+                    "{:?} is not in the task or in {}",
+                    file.repo,
+                    repos.display()
+                ))
+            })?
         }
         (Err(problem), None) => {
-            return Err(wrong(format!("{problem}; for repositories elsewhere, pass --repos DIR")));
+            return Err(wrong(format!(
+                "{problem}; for repositories elsewhere, pass --repos DIR"
+            )));
         }
     };
     match &file.commit {
         None if place.is_dir() && place.join(".git").symlink_metadata().is_err() => {
             Ok(TaskSource::Project(project_files(&place)?))
         }
-        None => Err(TaskProblem::field("commit", "a repository or a bundle needs a full commit id")),
+        None => Err(TaskProblem::field(
+            "commit",
+            "a repository or a bundle needs a full commit id",
+        )),
         Some(commit) => {
-            let commit = commit.parse().map_err(|error| TaskProblem::field("commit", error))?;
-            Ok(TaskSource::Commit { repository: place, commit })
+            let commit = commit
+                .parse()
+                .map_err(|error| TaskProblem::field("commit", error))?;
+            Ok(TaskSource::Commit {
+                repository: place,
+                commit,
+            })
         }
     }
 }
@@ -323,7 +387,9 @@ fn project_files(root: &Path) -> Result<Vec<ProjectFile>, TaskProblem> {
         let entries = entries(&directory, MAX_PROJECT_FILES);
         for name in entries.map_err(|error| refuse(&directory, &error.to_string()))? {
             let path = directory.join(name);
-            let meta = path.symlink_metadata().map_err(|error| refuse(&path, &error.to_string()))?;
+            let meta = path
+                .symlink_metadata()
+                .map_err(|error| refuse(&path, &error.to_string()))?;
             if meta.is_dir() {
                 open.push(path);
                 if open.len() > MAX_PROJECT_FILES {
@@ -334,16 +400,27 @@ fn project_files(root: &Path) -> Result<Vec<ProjectFile>, TaskProblem> {
             let relative = path.strip_prefix(root).ok().and_then(Path::to_str);
             let relative = relative.and_then(|path| path.parse::<RepoPath>().ok());
             let Some(relative) = relative.filter(|_| meta.is_file()) else {
-                return Err(refuse(&path, "a project must hold only regular files with plain names"));
+                return Err(refuse(
+                    &path,
+                    "a project must hold only regular files with plain names",
+                ));
             };
-            let bytes =
-                read_regular_up_to(&path, MAX_FILE).map_err(|error| TaskProblem::File(error.to_string()))?;
+            let bytes = read_regular_up_to(&path, MAX_FILE)
+                .map_err(|error| TaskProblem::File(error.to_string()))?;
             total = total.saturating_add(bytes.len() as u64);
             if files.len() == MAX_PROJECT_FILES || total > MAX_PROJECT_BYTES {
-                return Err(refuse(root, "it is too large; use a repository or a bundle"));
+                return Err(refuse(
+                    root,
+                    "it is too large; use a repository or a bundle",
+                ));
             }
-            let executable = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
-            files.push(ProjectFile { path: relative, bytes, executable });
+            let executable =
+                std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
+            files.push(ProjectFile {
+                path: relative,
+                bytes,
+                executable,
+            });
         }
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -362,7 +439,10 @@ fn digest(task: &Task) -> Digest {
         TaskSource::Project(files) => {
             for file in files {
                 add("path", file.path.as_str().as_bytes());
-                add(if file.executable { "program" } else { "file" }, &file.bytes);
+                add(
+                    if file.executable { "program" } else { "file" },
+                    &file.bytes,
+                );
             }
         }
         TaskSource::Commit { commit, .. } => add("commit", commit.as_str().as_bytes()),
@@ -370,8 +450,16 @@ fn digest(task: &Task) -> Digest {
     add("visible", task.visible.as_deref().unwrap_or_default());
     add("hidden", &task.hidden);
     add("solution", task.solution.as_deref().unwrap_or_default());
-    add("check", format!("{:?} {}", task.check, task.check_timeout.as_secs()).as_bytes());
-    let setup = format!("{:?} {} {}", task.setup, task.setup_timeout.as_secs(), task.setup_network);
+    add(
+        "check",
+        format!("{:?} {}", task.check, task.check_timeout.as_secs()).as_bytes(),
+    );
+    let setup = format!(
+        "{:?} {} {}",
+        task.setup,
+        task.setup_timeout.as_secs(),
+        task.setup_network
+    );
     add("setup", setup.as_bytes());
     add("gates", format!("{:?}", task.gates).as_bytes());
     add("files", format!("{:?}", task.files).as_bytes());

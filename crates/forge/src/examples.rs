@@ -66,25 +66,35 @@ impl HeldOutExample {
         if bytes.len() > MAX_EXAMPLES_BYTES {
             return Err(ExamplesError::TooLarge);
         }
-        let form =
-            |error: serde_json::Error| ExamplesError::Form { why: short_line(&error.to_string(), 120) };
+        let form = |error: serde_json::Error| ExamplesError::Form {
+            why: short_line(&error.to_string(), 120),
+        };
         Self::of(UniqueJson::exact(bytes).map_err(form)?, schema)
     }
 
     /// The examples of a list, each of which has to fit these schemas.
     fn of(document: Value, schema: &IoSchema) -> Result<Vec<Self>, ExamplesError> {
-        let examples: Vec<Self> = serde_json::from_value(document)
-            .map_err(|_| ExamplesError::Form { why: "something else stands there".to_owned() })?;
+        let examples: Vec<Self> =
+            serde_json::from_value(document).map_err(|_| ExamplesError::Form {
+                why: "something else stands there".to_owned(),
+            })?;
         match examples.len() {
             0 => return Err(ExamplesError::None),
             count if count > MAX_EXAMPLES => return Err(ExamplesError::TooMany { count }),
             _ => {}
         }
         for (index, example) in examples.iter().enumerate() {
-            for (side, value) in [(IoSide::Input, &example.input), (IoSide::Output, &example.output)] {
+            for (side, value) in [
+                (IoSide::Input, &example.input),
+                (IoSide::Output, &example.output),
+            ] {
                 let problems = schema.problems(side, value);
                 if !problems.is_empty() {
-                    return Err(ExamplesError::Misfit { number: index + 1, side, why: problems.join("; ") });
+                    return Err(ExamplesError::Misfit {
+                        number: index + 1,
+                        side,
+                        why: problems.join("; "),
+                    });
                 }
             }
         }
@@ -104,13 +114,18 @@ impl HeldOutExample {
             return Ok(None);
         }
         // What was taken once is not measured again: a number may have more digits in the form in which it is kept.
-        document.get_mut("examples").map(|examples| Self::of(examples.take(), schema)).transpose()
+        document
+            .get_mut("examples")
+            .map(|examples| Self::of(examples.take(), schema))
+            .transpose()
     }
 
     /// The document in which examples are kept. It is not the canonical form, which knows no whole number beyond 2^53 exactly.
     #[must_use]
     pub fn document(examples: &[Self]) -> Vec<u8> {
-        json!({ "schema_version": FORM, "examples": examples }).to_string().into_bytes()
+        json!({ "schema_version": FORM, "examples": examples })
+            .to_string()
+            .into_bytes()
     }
 }
 
@@ -132,15 +147,23 @@ mod tests {
 
     #[test]
     fn what_was_kept_is_read_again_and_another_document_is_none() {
-        let example =
-            json!({"input": {"text": "a b", "id": 9_007_199_254_740_993_u64}, "output": {"count": 2}});
+        let example = json!({"input": {"text": "a b", "id": 9_007_199_254_740_993_u64}, "output": {"count": 2}});
         let examples = read(&json!([example])).unwrap();
         let document = HeldOutExample::document(&examples);
-        assert_eq!(HeldOutExample::kept(&document, &schema()), Ok(Some(examples)));
-        assert_eq!(HeldOutExample::kept(br#"{"schema_version": "x", "examples": []}"#, &schema()), Ok(None));
+        assert_eq!(
+            HeldOutExample::kept(&document, &schema()),
+            Ok(Some(examples))
+        );
+        assert_eq!(
+            HeldOutExample::kept(br#"{"schema_version": "x", "examples": []}"#, &schema()),
+            Ok(None)
+        );
         assert_eq!(HeldOutExample::kept(b"a note", &schema()), Ok(None));
         let empty = format!(r#"{{"schema_version": "{FORM}", "examples": []}}"#);
-        assert_eq!(HeldOutExample::kept(empty.as_bytes(), &schema()), Err(ExamplesError::None));
+        assert_eq!(
+            HeldOutExample::kept(empty.as_bytes(), &schema()),
+            Err(ExamplesError::None)
+        );
     }
 
     #[test]
@@ -150,7 +173,12 @@ mod tests {
         let examples = HeldOutExample::read(text.as_bytes(), &schema()).unwrap();
         let document = HeldOutExample::document(&examples);
         assert!(document.len() > MAX_EXAMPLES_BYTES, "{}", document.len());
-        assert_eq!(HeldOutExample::kept(&document, &schema()).unwrap().map(|kept| kept.len()), Some(1));
+        assert_eq!(
+            HeldOutExample::kept(&document, &schema())
+                .unwrap()
+                .map(|kept| kept.len()),
+            Some(1)
+        );
     }
 
     #[test]
@@ -159,15 +187,36 @@ mod tests {
         assert_eq!(read(&json!([good])).unwrap().len(), 1);
         assert_eq!(read(&json!([])), Err(ExamplesError::None));
         let many = vec![good.clone(); MAX_EXAMPLES + 1];
-        assert_eq!(read(&json!(many)), Err(ExamplesError::TooMany { count: MAX_EXAMPLES + 1 }));
-        for bad in
-            [json!({}), json!([1]), json!([{"input": {}}]), json!([{"input": {}, "output": {}, "x": 1}])]
-        {
-            assert!(matches!(read(&bad), Err(ExamplesError::Form { .. })), "{bad}");
+        assert_eq!(
+            read(&json!(many)),
+            Err(ExamplesError::TooMany {
+                count: MAX_EXAMPLES + 1
+            })
+        );
+        for bad in [
+            json!({}),
+            json!([1]),
+            json!([{"input": {}}]),
+            json!([{"input": {}, "output": {}, "x": 1}]),
+        ] {
+            assert!(
+                matches!(read(&bad), Err(ExamplesError::Form { .. })),
+                "{bad}"
+            );
         }
         let misfit = json!([good, {"input": {"text": ""}, "output": {"count": "two"}}]);
-        assert!(matches!(read(&misfit), Err(ExamplesError::Misfit { number: 2, side: IoSide::Output, .. })));
+        assert!(matches!(
+            read(&misfit),
+            Err(ExamplesError::Misfit {
+                number: 2,
+                side: IoSide::Output,
+                ..
+            })
+        ));
         let large = vec![b' '; MAX_EXAMPLES_BYTES + 1];
-        assert_eq!(HeldOutExample::read(&large, &schema()), Err(ExamplesError::TooLarge));
+        assert_eq!(
+            HeldOutExample::read(&large, &schema()),
+            Err(ExamplesError::TooLarge)
+        );
     }
 }

@@ -55,7 +55,9 @@ pub enum GrantsError {
         flag: &'static str,
     },
     /// The whole project is granted.
-    #[error("a skill is granted directories of the project, not the whole project; name the directory")]
+    #[error(
+        "a skill is granted directories of the project, not the whole project; name the directory"
+    )]
     Everything,
     /// A place that is not the skill's to write or to read.
     #[error(transparent)]
@@ -92,19 +94,28 @@ impl Grants {
             SideEffect::Network => [Use::Needed, Use::None, Use::None, Use::None],
             SideEffect::SecretRead => [Use::None, Use::None, Use::None, Use::Needed],
             // Both speak to a service, as somebody.
-            SideEffect::Money | SideEffect::Messaging => [Use::Needed, Use::None, Use::None, Use::Possible],
+            SideEffect::Money | SideEffect::Messaging => {
+                [Use::Needed, Use::None, Use::None, Use::Possible]
+            }
         };
         for ((kind, count, flag), takes) in lists.into_iter().zip(takes) {
             match takes {
                 Use::None if count > 0 => return Err(GrantsError::Useless { kind, class }),
-                Use::Needed if count == 0 => return Err(GrantsError::Missing { kind, class, flag }),
+                Use::Needed if count == 0 => {
+                    return Err(GrantsError::Missing { kind, class, flag });
+                }
                 Use::None | Use::Needed | Use::Possible => {}
             }
             if count > MOST {
                 return Err(GrantsError::TooMany { kind, count });
             }
         }
-        if self.write_paths.iter().chain(&self.read_paths).any(PathPrefix::is_everything) {
+        if self
+            .write_paths
+            .iter()
+            .chain(&self.read_paths)
+            .any(PathPrefix::is_everything)
+        {
             return Err(GrantsError::Everything);
         }
         Ok(self.check_places()?)
@@ -116,15 +127,22 @@ impl Grants {
     ///
     /// [`RefusedPlace`] names the first path that does.
     pub fn check_places(&self) -> Result<(), RefusedPlace> {
-        self.write_paths.iter().try_for_each(|place| may_be_granted(place, PlaceUse::Write))?;
-        self.read_paths.iter().try_for_each(|place| may_be_granted(place, PlaceUse::Read))
+        self.write_paths
+            .iter()
+            .try_for_each(|place| may_be_granted(place, PlaceUse::Write))?;
+        self.read_paths
+            .iter()
+            .try_for_each(|place| may_be_granted(place, PlaceUse::Read))
     }
 
     /// What of them deserves a look before somebody answers for them: a host that is written as an address of the machine itself or of a
     /// private network is reached as it is written, whoever listens there. What a name means is public, or it is not reached.
     #[must_use]
     pub fn judge(&self) -> Verdict {
-        let local = self.hosts.iter().filter(|host| AllowedHost::web(host.as_str()).is_local());
+        let local = self
+            .hosts
+            .iter()
+            .filter(|host| AllowedHost::web(host.as_str()).is_local());
         let told = |host: &HostName| {
             Finding::warning(
                 Code::new("forge-host-local"),
@@ -195,14 +213,18 @@ impl FromStr for HostName {
         let host = text.to_ascii_lowercase();
         let plain = |label: &str| {
             (1..=63).contains(&label.len())
-                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
         if host.len() <= 253 && host.split('.').all(plain) {
             Ok(Self(host))
         } else {
-            Err(HostNameError { text: text.chars().take(260).collect() })
+            Err(HostNameError {
+                text: text.chars().take(260).collect(),
+            })
         }
     }
 }
@@ -215,15 +237,20 @@ impl FromStr for SecretName {
     type Err = SecretNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let plain =
-            text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+        let plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
         let begins = text.starts_with(|first: char| first.is_ascii_uppercase());
-        let steers =
-            STEERING.contains(&text) || STEERING_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        let steers = STEERING.contains(&text)
+            || STEERING_PREFIXES
+                .iter()
+                .any(|prefix| text.starts_with(prefix));
         if plain && begins && !steers && text.len() <= 64 {
             Ok(Self(text.to_owned()))
         } else {
-            Err(SecretNameError { text: text.chars().take(72).collect() })
+            Err(SecretNameError {
+                text: text.chars().take(72).collect(),
+            })
         }
     }
 }
@@ -268,7 +295,10 @@ mod tests {
     }
 
     fn reading(paths: &[&str]) -> Grants {
-        Grants { read_paths: paths.iter().map(|path| path.parse().unwrap()).collect(), ..Grants::default() }
+        Grants {
+            read_paths: paths.iter().map(|path| path.parse().unwrap()).collect(),
+            ..Grants::default()
+        }
     }
 
     #[test]
@@ -277,18 +307,34 @@ mod tests {
             let fits = reading(&["logs/", "data/all.csv"]).check(class).is_ok();
             assert_eq!(fits, class == SideEffect::ReadOnly, "{class:?}");
         }
-        assert_eq!(reading(&["."]).check(SideEffect::ReadOnly), Err(GrantsError::Everything));
-        for place in [".crucible", "a/.git~x/../b", ".ssh", "a/.env", "~/logs", "logs/*"] {
+        assert_eq!(
+            reading(&["."]).check(SideEffect::ReadOnly),
+            Err(GrantsError::Everything)
+        );
+        for place in [
+            ".crucible",
+            "a/.git~x/../b",
+            ".ssh",
+            "a/.env",
+            "~/logs",
+            "logs/*",
+        ] {
             let Ok(prefix) = place.parse() else { continue };
-            let refused =
-                Grants { read_paths: vec![prefix], ..Grants::default() }.check(SideEffect::ReadOnly);
+            let refused = Grants {
+                read_paths: vec![prefix],
+                ..Grants::default()
+            }
+            .check(SideEffect::ReadOnly);
             assert!(
                 matches!(&refused, Err(GrantsError::Place(refused)) if refused.path == place),
                 "{place}: {refused:?}"
             );
         }
         // What others take orders from may be looked at.
-        assert_eq!(reading(&[".github/workflows", "node_modules"]).check(SideEffect::ReadOnly), Ok(()));
+        assert_eq!(
+            reading(&[".github/workflows", "node_modules"]).check(SideEffect::ReadOnly),
+            Ok(())
+        );
         // What was granted before there were such paths is written as it was.
         let older = serde_json::to_string(&grants(&[], &["notes/"], &[])).unwrap();
         assert_eq!(older, r#"{"write_paths":["notes"]}"#);
@@ -312,35 +358,66 @@ mod tests {
         ];
         assert_eq!(fits.len(), SideEffect::ALL.len());
         for (class, expected) in fits {
-            let found = [&nothing, &hosts, &paths, &secrets].map(|grants| grants.check(class).is_ok());
+            let found =
+                [&nothing, &hosts, &paths, &secrets].map(|grants| grants.check(class).is_ok());
             assert_eq!(found, expected, "{class:?}");
         }
-        assert!(grants(&["pay.example.com"], &[], &["PAY_KEY"]).check(SideEffect::Money).is_ok());
+        assert!(
+            grants(&["pay.example.com"], &[], &["PAY_KEY"])
+                .check(SideEffect::Money)
+                .is_ok()
+        );
     }
 
     #[test]
     fn what_is_too_wide_is_refused() {
-        assert_eq!(grants(&[], &["."], &[]).check(SideEffect::FileWrite), Err(GrantsError::Everything));
-        let many: Vec<String> = (0..=MOST).map(|number| format!("h{number}.example.com")).collect();
-        let many = grants(&many.iter().map(String::as_str).collect::<Vec<_>>(), &[], &[]);
-        assert!(matches!(many.check(SideEffect::Network), Err(GrantsError::TooMany { .. })));
+        assert_eq!(
+            grants(&[], &["."], &[]).check(SideEffect::FileWrite),
+            Err(GrantsError::Everything)
+        );
+        let many: Vec<String> = (0..=MOST)
+            .map(|number| format!("h{number}.example.com"))
+            .collect();
+        let many = grants(
+            &many.iter().map(String::as_str).collect::<Vec<_>>(),
+            &[],
+            &[],
+        );
+        assert!(matches!(
+            many.check(SideEffect::Network),
+            Err(GrantsError::TooMany { .. })
+        ));
     }
 
     #[test]
     fn a_place_that_others_obey_is_not_granted_beside_one_that_is() {
         for place in [".github", "a/.Crucible", "notes/.env", "~/x"] {
             let refused = grants(&[], &["notes", place], &[]).check(SideEffect::FileWrite);
-            assert!(matches!(&refused, Err(GrantsError::Place(refused)) if refused.path == place), "{place}");
+            assert!(
+                matches!(&refused, Err(GrantsError::Place(refused)) if refused.path == place),
+                "{place}"
+            );
         }
     }
 
     #[test]
     fn a_host_of_the_machine_or_its_neighbours_is_told() {
         let told = |host: &str| grants(&[host, "api.example.com"], &[], &[]).judge();
-        for local in ["169.254.169.254", "127.0.0.1", "localhost", "LOCALHOST", "10.1.2.3", "192.168.0.1"] {
+        for local in [
+            "169.254.169.254",
+            "127.0.0.1",
+            "localhost",
+            "LOCALHOST",
+            "10.1.2.3",
+            "192.168.0.1",
+        ] {
             let verdict = told(local);
             assert!(verdict.passes(), "{local}");
-            let codes: Vec<String> = verdict.findings().iter().map(|found| found.code.to_string()).collect();
+            let codes: Vec<String> = verdict
+                .findings()
+                .iter()
+                .map(|found| found.code.to_string())
+                .collect();
             assert_eq!(codes, ["forge-host-local"], "{local}");
         }
         for public in ["www.example.com", "93.184.215.14", "localhost.example.com"] {
@@ -351,12 +428,36 @@ mod tests {
     #[test]
     fn a_host_is_a_name_and_a_secret_steers_nothing() {
         for good in ["api.example.com", "localhost", "127.0.0.1", "A.Example.COM"] {
-            assert_eq!(good.parse::<HostName>().unwrap().as_str(), good.to_ascii_lowercase());
+            assert_eq!(
+                good.parse::<HostName>().unwrap().as_str(),
+                good.to_ascii_lowercase()
+            );
         }
-        for bad in ["", "*", "*.example.com", "https://x", "x:80", "a..b", "-a.com", "a b", "ä.com", "a/b"] {
+        for bad in [
+            "",
+            "*",
+            "*.example.com",
+            "https://x",
+            "x:80",
+            "a..b",
+            "-a.com",
+            "a b",
+            "ä.com",
+            "a/b",
+        ] {
             assert!(bad.parse::<HostName>().is_err(), "{bad:?}");
         }
-        for bad in ["", "path", "PATH", "PYTHONPATH", "LD_PRELOAD", "A=B", "A B", "1A", "CRUCIBLE_HOME"] {
+        for bad in [
+            "",
+            "path",
+            "PATH",
+            "PYTHONPATH",
+            "LD_PRELOAD",
+            "A=B",
+            "A B",
+            "1A",
+            "CRUCIBLE_HOME",
+        ] {
             assert!(bad.parse::<SecretName>().is_err(), "{bad:?}");
         }
         assert!("WEATHER_API_KEY".parse::<SecretName>().is_ok());

@@ -59,7 +59,9 @@ pub enum IoSchemaError {
         why: String,
     },
     /// It is too large.
-    #[error("the I/O schema has {bytes} bytes, {MAX_SCHEMA_BYTES} at most are taken; a skill does one thing")]
+    #[error(
+        "the I/O schema has {bytes} bytes, {MAX_SCHEMA_BYTES} at most are taken; a skill does one thing"
+    )]
     TooLarge {
         /// How many.
         bytes: usize,
@@ -115,8 +117,9 @@ impl IoSchema {
         if bytes.len() > 4 * MAX_SCHEMA_BYTES {
             return Err(IoSchemaError::TooLarge { bytes: bytes.len() });
         }
-        let document = UniqueJson::exact(bytes)
-            .map_err(|error| IoSchemaError::NotJson { why: short_line(&error.to_string(), LONGEST) })?;
+        let document = UniqueJson::exact(bytes).map_err(|error| IoSchemaError::NotJson {
+            why: short_line(&error.to_string(), LONGEST),
+        })?;
         Self::from_value(document)
     }
 
@@ -129,10 +132,13 @@ impl IoSchema {
         if !is_shallow(&document, DEEPEST) {
             return Err(IoSchemaError::TooDeep);
         }
-        let canonical = to_canonical_json(&document)
-            .map_err(|error| IoSchemaError::NotJson { why: short_line(&error.to_string(), LONGEST) })?;
+        let canonical = to_canonical_json(&document).map_err(|error| IoSchemaError::NotJson {
+            why: short_line(&error.to_string(), LONGEST),
+        })?;
         if canonical.len() > MAX_SCHEMA_BYTES {
-            return Err(IoSchemaError::TooLarge { bytes: canonical.len() });
+            return Err(IoSchemaError::TooLarge {
+                bytes: canonical.len(),
+            });
         }
         let (input, output) = match document.as_object() {
             Some(both) if both.len() == 2 => match (both.get("input"), both.get("output")) {
@@ -141,8 +147,15 @@ impl IoSchema {
             },
             _ => return Err(IoSchemaError::Shape),
         };
-        let (input, output) = (compile(IoSide::Input, input)?, compile(IoSide::Output, output)?);
-        Ok(Self { document, input, output })
+        let (input, output) = (
+            compile(IoSide::Input, input)?,
+            compile(IoSide::Output, output)?,
+        );
+        Ok(Self {
+            document,
+            input,
+            output,
+        })
     }
 
     /// Both schemas, as they were given.
@@ -160,10 +173,21 @@ impl IoSchema {
         };
         let told = |error: jsonschema::ValidationError<'_>| {
             let place = error.instance_path().to_string();
-            let place = if place.is_empty() { "the whole" } else { place.as_str() };
-            short_line(&format!("{place}: {}", error.masked_with("the value")), 3 * LONGEST)
+            let place = if place.is_empty() {
+                "the whole"
+            } else {
+                place.as_str()
+            };
+            short_line(
+                &format!("{place}: {}", error.masked_with("the value")),
+                3 * LONGEST,
+            )
         };
-        validator.iter_errors(value).take(MOST_PROBLEMS).map(told).collect()
+        validator
+            .iter_errors(value)
+            .take(MOST_PROBLEMS)
+            .map(told)
+            .collect()
     }
 }
 
@@ -183,16 +207,27 @@ fn compile(side: IoSide, schema: &Value) -> Result<Validator, IoSchemaError> {
         return Err(IoSchemaError::Reference { reference, why });
     }
     let not_a_schema = |place: String, why: String| {
-        let place = if place.is_empty() { "the whole".to_owned() } else { place };
+        let place = if place.is_empty() {
+            "the whole".to_owned()
+        } else {
+            place
+        };
         let why = short_line(&format!("{place}: {why}"), 3 * LONGEST);
         IoSchemaError::NotASchema { side, why }
     };
     if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
-        return Err(not_a_schema(error.instance_path().to_string(), error.to_string()));
+        return Err(not_a_schema(
+            error.instance_path().to_string(),
+            error.to_string(),
+        ));
     }
     jsonschema::options()
         .with_draft(Draft::Draft202012)
-        .with_pattern_options(PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20))
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(1 << 20)
+                .dfa_size_limit(1 << 20),
+        )
         .should_validate_formats(true)
         .build(schema)
         .map_err(|error| not_a_schema(error.instance_path().to_string(), error.to_string()))
@@ -200,8 +235,16 @@ fn compile(side: IoSide, schema: &Value) -> Result<Validator, IoSchemaError> {
 
 /// Refuses what would make a reference mean something else than its pointer, other drafts, and texts that hide something.
 fn check_keys(value: &Value, place: &mut String) -> Result<(), IoSchemaError> {
-    let refused = |place: &str, why| Err(IoSchemaError::Keyword { place: short_line(place, LONGEST), why });
-    let hides = |text: &str| text.chars().any(|c| is_hidden(c) && !matches!(c, '\n' | '\t'));
+    let refused = |place: &str, why| {
+        Err(IoSchemaError::Keyword {
+            place: short_line(place, LONGEST),
+            why,
+        })
+    };
+    let hides = |text: &str| {
+        text.chars()
+            .any(|c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+    };
     match value {
         Value::Object(map) => {
             for (key, inner) in map {
@@ -220,7 +263,9 @@ fn check_keys(value: &Value, place: &mut String) -> Result<(), IoSchemaError> {
             Ok(())
         }
         Value::Array(items) => items.iter().try_for_each(|item| check_keys(item, place)),
-        Value::String(text) if hides(text) => refused(place, "it holds characters that nobody sees"),
+        Value::String(text) if hides(text) => {
+            refused(place, "it holds characters that nobody sees")
+        }
         Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => Ok(()),
     }
 }
@@ -235,7 +280,9 @@ fn refusal(key: &str, value: &Value) -> Option<&'static str> {
         "$id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveRef" => {
             Some("references are JSON pointers within the schema, such as #/$defs/NAME")
         }
-        "$schema" if text.trim_end_matches('#') != "https://json-schema.org/draft/2020-12/schema" => {
+        "$schema"
+            if text.trim_end_matches('#') != "https://json-schema.org/draft/2020-12/schema" =>
+        {
             Some("only the draft 2020-12 is")
         }
         _ => None,
@@ -269,11 +316,16 @@ fn followed(
     reference: &str,
     sizes: &mut BTreeMap<String, Option<u64>>,
 ) -> Result<u64, IoSchemaError> {
-    let wrong = |why| IoSchemaError::Reference { reference: short_line(reference, LONGEST), why };
+    let wrong = |why| IoSchemaError::Reference {
+        reference: short_line(reference, LONGEST),
+        why,
+    };
     match sizes.get(reference) {
         Some(Some(size)) => return Ok(*size),
         Some(None) => {
-            return Err(wrong("leads in a circle; a skill takes and gives values of a bounded depth"));
+            return Err(wrong(
+                "leads in a circle; a skill takes and gives values of a bounded depth",
+            ));
         }
         None => {}
     }
@@ -283,7 +335,9 @@ fn followed(
         ));
     }
     if reference.contains('%') {
-        return Err(wrong("is escaped; name parts with letters, digits, `_` and `-`"));
+        return Err(wrong(
+            "is escaped; name parts with letters, digits, `_` and `-`",
+        ));
     }
     let target = root
         .pointer(reference.trim_start_matches('#'))
@@ -300,7 +354,9 @@ fn reference(map: &Map<String, Value>) -> Option<&str> {
 
 /// Whether a value has no more levels than these.
 fn is_shallow(value: &Value, levels: usize) -> bool {
-    let Some(below) = levels.checked_sub(1) else { return false };
+    let Some(below) = levels.checked_sub(1) else {
+        return false;
+    };
     match value {
         Value::Object(map) => map.values().all(|value| is_shallow(value, below)),
         Value::Array(items) => items.iter().all(|value| is_shallow(value, below)),

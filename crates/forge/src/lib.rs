@@ -56,30 +56,34 @@ pub use name::{SkillName, SkillNameError};
 pub use packet::{AnswerForm, PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use places::RefusedPlace;
-pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy, check_test_policy};
+pub use policy::{
+    MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy, check_test_policy,
+};
 pub use project::{ForgeProject, POLICY_FILE, PolicyUnread};
 pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
 pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, TrustedFile, UnhashedEntry};
 pub use research::{
-    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep, FailureDiagnosis,
-    FailureFact, KeptAdvice, MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError, ResearchNote,
-    ResearchOutcome, RetryMaterial, SkillReview, StandingFailure, diagnose, escalation, needs_review,
-    record_review, research, retry_material, standing_failure,
+    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep,
+    FailureDiagnosis, FailureFact, KeptAdvice, MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError,
+    ResearchNote, ResearchOutcome, RetryMaterial, SkillReview, StandingFailure, diagnose,
+    escalation, needs_review, record_review, research, retry_material, standing_failure,
 };
 pub use runner::{
-    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, ResidueReason, RunRequest,
-    RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError,
-    execute, find_python, git_directory_around, run_skill,
+    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, ResidueReason,
+    RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan,
+    SkillRunReport, StagingError, execute, find_python, git_directory_around, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};
 pub use trust::{
     Approval, ApprovalError, ExamplesRule, TrustChange, TrustError, demote_skill, promote_skill,
 };
-pub use verify::{SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError};
+pub use verify::{
+    SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError,
+};
 pub use workspace::{
-    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError, check_built,
-    check_scope, copy_back, recover_copy_back,
+    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError,
+    check_built, check_scope, copy_back, recover_copy_back,
 };
 pub use world::ForgeWorld;

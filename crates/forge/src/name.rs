@@ -11,9 +11,9 @@ const LONGEST: usize = 64;
 /// Words that Python keeps for itself, as far as a name could be one of them; `case`, `match`, `type` and the others that are words only in
 /// some places can be names.
 const KEYWORDS: [&str; 32] = [
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
-    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
-    "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+    "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
 /// Names that the package uses itself.
@@ -74,10 +74,14 @@ impl FromStr for SkillName {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let begins = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
         if !begins || text.len() > LONGEST || !text.bytes().all(allowed) {
-            return Err(SkillNameError::Form { text: text.chars().take(LONGEST + 8).collect() });
+            return Err(SkillNameError::Form {
+                text: text.chars().take(LONGEST + 8).collect(),
+            });
         }
         if KEYWORDS.contains(&text) || TAKEN.contains(&text) {
-            return Err(SkillNameError::Reserved { text: text.to_owned() });
+            return Err(SkillNameError::Reserved {
+                text: text.to_owned(),
+            });
         }
         Ok(Self(text.to_owned()))
     }

@@ -57,7 +57,13 @@ pub struct PacketParts<'a> {
 /// Puts the packet together.
 #[must_use]
 pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
-    let PacketParts { name, package, paths, skill, .. } = parts;
+    let PacketParts {
+        name,
+        package,
+        paths,
+        skill,
+        ..
+    } = parts;
     let mut packet = PromptBuilder::new()
         .ours("Write one skill: a small Python module with one class, and the test of that module.\n\n# What it is\n\n- skill: ")
         .operator(name.as_str())
@@ -82,7 +88,11 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
         .ours(RULES)
         .ours("\n")
         .ours(allowed(skill.side_effect));
-    if skill.grants.as_object().is_some_and(|grants| !grants.is_empty()) {
+    if skill
+        .grants
+        .as_object()
+        .is_some_and(|grants| !grants.is_empty())
+    {
         packet = packet
             .ours("What it was granted, and nothing besides:\n")
             .untrusted("grants.json", &cut(&format!("{:#}", skill.grants)));
@@ -100,7 +110,8 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
         .untrusted("test_skill_word_count.py", &Untrusted::new(of_package(EXAMPLE_TEST_TEXT, package)));
     for (index, (path, text)) in parts.standing.iter().enumerate() {
         if index == 0 {
-            packet = packet.ours("\n# What stands there now\n\nThe new files take the place of these:\n");
+            packet = packet
+                .ours("\n# What stands there now\n\nThe new files take the place of these:\n");
         }
         packet = packet.untrusted(path, &cut(text.as_str()));
     }
@@ -141,7 +152,9 @@ fn retold(packet: PromptBuilder, attempt: u64, previous: &RetryMaterial) -> Prom
     let packet = match &previous.standing {
         None => packet,
         Some(standing) => packet
-            .ours("What the gates found in the files that stand there now, of an earlier attempt:\n")
+            .ours(
+                "What the gates found in the files that stand there now, of an earlier attempt:\n",
+            )
             .untrusted("gates.md", &cut(standing.as_str())),
     };
     match &previous.advice {
@@ -215,7 +228,13 @@ fn block(path: &str, text: &str) -> String {
 
 /// What of the module is settled. A small model answers with what it was shown, so that what it is shown is no empty form.
 fn begun_skill(parts: &PacketParts<'_>) -> String {
-    let PacketParts { name, package, paths, skill, .. } = parts;
+    let PacketParts {
+        name,
+        package,
+        paths,
+        skill,
+        ..
+    } = parts;
     let (class, effects) = (&paths.class, skill.side_effect.as_str());
     format!(
         "\"\"\"What it does, in a few words.\"\"\"\n\nfrom typing import Any\n\nfrom {package}.skills.base import BaseSkill\n\n\n\
@@ -234,7 +253,12 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
     let secrets: String = grants
         .secrets
         .iter()
-        .map(|name| format!("    monkeypatch.setenv(\"{}\", \"made up\")\n", name.as_str()))
+        .map(|name| {
+            format!(
+                "    monkeypatch.setenv(\"{}\", \"made up\")\n",
+                name.as_str()
+            )
+        })
         .collect();
     let (imports, takes, first) = match parts.skill.side_effect {
         SideEffect::ReadOnly if grants.read_paths.is_empty() => ("", String::new(), String::new()),
@@ -245,7 +269,8 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
                 .chain(&grants.read_paths)
                 .map(|path| path.to_string())
                 .filter(|path| {
-                    path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))
+                    path.bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))
                 })
                 .map(|path| format!("    (tmp_path / \"{path}\").mkdir(parents=True)\n"))
                 .collect();
@@ -255,9 +280,10 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
                 format!("    monkeypatch.chdir(tmp_path)\n{made}"),
             )
         }
-        SideEffect::Network | SideEffect::SecretRead | SideEffect::Money | SideEffect::Messaging => {
-            ("", patch.to_owned(), secrets)
-        }
+        SideEffect::Network
+        | SideEffect::SecretRead
+        | SideEffect::Money
+        | SideEffect::Messaging => ("", patch.to_owned(), secrets),
     };
     format!(
         "\"\"\"What the skill promises.\"\"\"\n\n{imports}import pytest\n\nfrom {module} import {class}\n\n\n\
@@ -272,7 +298,10 @@ fn cut(text: &str) -> Untrusted {
     }
     let end = text.floor_char_boundary(MOST_BYTES);
     let kept = text.get(..end).unwrap_or_default();
-    Untrusted::new(format!("{kept}\n[only the first {end} of {} bytes are shown]\n", text.len()))
+    Untrusted::new(format!(
+        "{kept}\n[only the first {end} of {} bytes are shown]\n",
+        text.len()
+    ))
 }
 
 #[cfg(test)]

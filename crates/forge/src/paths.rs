@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn every_place_follows_from_the_name() {
-        let paths = SkillPaths::of(&"skillset".parse().unwrap(), &"word_count".parse().unwrap()).unwrap();
+        let paths =
+            SkillPaths::of(&"skillset".parse().unwrap(), &"word_count".parse().unwrap()).unwrap();
         assert_eq!(paths.skill.as_str(), "src/skillset/skills/word_count.py");
         assert_eq!(paths.test.as_str(), "tests/test_skill_word_count.py");
         assert_eq!(paths.module, "skillset.skills.word_count");

@@ -108,9 +108,17 @@ pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PlaceMeaning> {
 pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), RefusedPlace> {
     let path = place.to_string();
     let verb = usage.as_str();
-    let refused = |name: &str, why| RefusedPlace { verb, path: path.clone(), name: name.to_owned(), why };
+    let refused = |name: &str, why| RefusedPlace {
+        verb,
+        path: path.clone(),
+        name: name.to_owned(),
+        why,
+    };
     if let Some(home) = path.split('/').next().filter(|name| name.starts_with('~')) {
-        return Err(refused(home, "it is taken as it is written, below the project's top, and is no home"));
+        return Err(refused(
+            home,
+            "it is taken as it is written, below the project's top, and is no home",
+        ));
     }
     let mut way = String::new();
     for name in path.split('/') {
@@ -119,7 +127,10 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
         }
         way.push_str(name);
         if name.contains(['*', '?']) {
-            return Err(refused(name, "it is no pattern, and means a directory of that very name"));
+            return Err(refused(
+                name,
+                "it is no pattern, and means a directory of that very name",
+            ));
         }
         if name.contains(is_hidden) {
             return Err(refused(name, "it holds characters that nobody sees"));
@@ -129,7 +140,9 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
             None => continue,
             Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
             Some(PlaceMeaning::Secret) => "it is named like a place of secrets",
-            Some(PlaceMeaning::Obeyed) => "other programs take orders from what lies in such a directory",
+            Some(PlaceMeaning::Obeyed) => {
+                "other programs take orders from what lies in such a directory"
+            }
         };
         return Err(refused(name, why));
     }
@@ -148,8 +161,10 @@ fn is_obeyed(path: &str) -> bool {
         });
     }
     let path = names.join("/");
-    let (Ok(deep), Ok(path)) = (format!("{ANYWHERE}/{path}").parse::<RepoPath>(), path.parse::<RepoPath>())
-    else {
+    let (Ok(deep), Ok(path)) = (
+        format!("{ANYWHERE}/{path}").parse::<RepoPath>(),
+        path.parse::<RepoPath>(),
+    ) else {
         return true;
     };
     let says_what_is_run = |path: &RepoPath| {
@@ -169,12 +184,15 @@ fn is_run_by_name(name: &str) -> bool {
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     // `libx.so.1`.
     let is_versioned = |rest: &str| {
-        rest.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        rest.split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
     };
     RUN_BY_NAME.contains(&name)
         || !stem.is_empty() && LOADED.contains(&extension)
         || extension == "py" && (stem.starts_with("test_") || stem.ends_with("_test"))
-        || name.split_once(".so.").is_some_and(|(_, rest)| is_versioned(rest))
+        || name
+            .split_once(".so.")
+            .is_some_and(|(_, rest)| is_versioned(rest))
 }
 
 #[cfg(test)]
@@ -182,7 +200,9 @@ mod tests {
     use super::*;
 
     fn refused(path: &str) -> Option<String> {
-        may_be_granted(&path.parse().unwrap(), PlaceUse::Write).err().map(|refused| refused.name)
+        may_be_granted(&path.parse().unwrap(), PlaceUse::Write)
+            .err()
+            .map(|refused| refused.name)
     }
 
     #[test]
@@ -219,8 +239,13 @@ mod tests {
         ] {
             assert_eq!(refused(path).as_deref(), Some(name), "{path}");
         }
-        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write).unwrap_err().to_string();
-        assert!(said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"), "{said}");
+        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -265,7 +290,11 @@ mod tests {
             "requirements/base.txt",
             "scripts/ci/run.py",
         ] {
-            assert_eq!(meaning(path, PlaceKind::File), Some(PlaceMeaning::Obeyed), "{path}");
+            assert_eq!(
+                meaning(path, PlaceKind::File),
+                Some(PlaceMeaning::Obeyed),
+                "{path}"
+            );
         }
         for path in [
             "build/x.txt",

@@ -78,7 +78,8 @@ impl ForgeProject {
     ///
     /// [`PolicyUnread`] where a file is there and cannot be taken.
     pub fn policy(&self) -> Result<Option<SkillPolicy>, PolicyUnread> {
-        let bytes = match read_beneath(&self.root, POLICY_FILE, ByteLimit(MAX_POLICY_BYTES as u64)) {
+        let bytes = match read_beneath(&self.root, POLICY_FILE, ByteLimit(MAX_POLICY_BYTES as u64))
+        {
             Err(error) if error.is_not_found() => return Ok(None),
             read => read?,
         };
@@ -113,12 +114,19 @@ mod tests {
     fn one_process_works_on_a_skill_and_another_skill_or_project_does_not_wait() {
         let home = tempfile::tempdir().unwrap();
         let project = |of: &str| {
-            ForgeProject::new(PathBuf::from("/p"), Digest::of(of.as_bytes()), "skillset".parse().unwrap())
+            ForgeProject::new(
+                PathBuf::from("/p"),
+                Digest::of(of.as_bytes()),
+                "skillset".parse().unwrap(),
+            )
         };
         let name = |name: &str| name.parse::<SkillName>().unwrap();
         let (one, other) = (project("one"), project("other"));
         let held = one.lock(home.path(), &name("a"), "a test").unwrap();
-        assert!(matches!(one.lock(home.path(), &name("a"), "a test"), Err(LockError::Held { .. })));
+        assert!(matches!(
+            one.lock(home.path(), &name("a"), "a test"),
+            Err(LockError::Held { .. })
+        ));
         one.lock(home.path(), &name("b"), "a test").unwrap();
         other.lock(home.path(), &name("a"), "a test").unwrap();
         drop(held);

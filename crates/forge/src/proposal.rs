@@ -43,7 +43,9 @@ pub struct ProposalParts {
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
     /// It says nothing.
-    #[error("the description is empty; say in a sentence what the skill does with what it is given")]
+    #[error(
+        "the description is empty; say in a sentence what the skill does with what it is given"
+    )]
     NoDescription,
     /// It says too much.
     #[error(
@@ -54,7 +56,9 @@ pub enum ProposalError {
         chars: usize,
     },
     /// It hides something.
-    #[error("the description holds {found}, which is not seen as itself; write it as one line of plain text")]
+    #[error(
+        "the description holds {found}, which is not seen as itself; write it as one line of plain text"
+    )]
     HiddenCharacter {
         /// The character, escaped.
         found: String,
@@ -96,7 +100,9 @@ impl SkillProposal {
             return Err(ProposalError::LongDescription { chars });
         }
         if let Some(hidden) = description.chars().find(|c| is_hidden(*c)) {
-            return Err(ProposalError::HiddenCharacter { found: hidden.escape_default().to_string() });
+            return Err(ProposalError::HiddenCharacter {
+                found: hidden.escape_default().to_string(),
+            });
         }
         parts.grants.check(parts.side_effect)?;
         free_of_secrets("the description", &Value::String(description.clone()))?;
@@ -124,7 +130,14 @@ impl SkillProposal {
     ///
     /// Fails for numbers that have no canonical form.
     pub fn spec(&self, project: &ForgeProject) -> Result<Vec<u8>, CanonicalError> {
-        let ProposalParts { name, description, io_schema, side_effect, grants, .. } = &self.parts;
+        let ProposalParts {
+            name,
+            description,
+            io_schema,
+            side_effect,
+            grants,
+            ..
+        } = &self.parts;
         to_canonical_json(&json!({
             "schema_version": FORM, "name": name, "class": name.class(), "package": project.package(), "description": description,
             "io_schema": io_schema.document(), "side_effect_class": side_effect, "grants": grants,
@@ -142,7 +155,14 @@ impl SkillProposal {
         project: &ForgeProject,
         moment: Moment,
     ) -> Result<u64, ProposalError> {
-        let ProposalParts { name, description, io_schema, side_effect, grants, examples } = &self.parts;
+        let ProposalParts {
+            name,
+            description,
+            io_schema,
+            side_effect,
+            grants,
+            examples,
+        } = &self.parts;
         let held_out = match examples.as_slice() {
             [] => None,
             examples => Some(HeldOutExample::document(examples)),
@@ -164,7 +184,10 @@ impl SkillProposal {
 /// Looks for secrets in every text of a value, and in the value as it is written down: a secret may be spread over keys and values.
 fn free_of_secrets(part: &'static str, value: &Value) -> Result<(), ProposalError> {
     let found = |text: &str| match Scanner::builtin().scan(text.as_bytes()).first() {
-        Some(found) => Err(ProposalError::Secret { part, rule: found.rule.to_string() }),
+        Some(found) => Err(ProposalError::Secret {
+            part,
+            rule: found.rule.to_string(),
+        }),
         None => Ok(()),
     };
     let mut texts = String::new();

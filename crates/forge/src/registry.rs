@@ -76,7 +76,10 @@ impl RegistryEntry {
             ("promoted_at", self.promoted_at != written.promoted_at),
             ("approved_by", self.approved_by != written.approved_by),
         ];
-        keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+        keys.into_iter()
+            .filter(|(_, differs)| *differs)
+            .map(|(key, _)| key)
+            .collect()
     }
 }
 
@@ -192,22 +195,28 @@ impl SkillRegistry {
     ///
     /// [`RegistryError::Form`].
     pub fn parse(bytes: &[u8]) -> Result<Self, RegistryError> {
-        let form = |why: String| RegistryError::Form { why: short_line(&why, 200) };
+        let form = |why: String| RegistryError::Form {
+            why: short_line(&why, 200),
+        };
         let text = std::str::from_utf8(bytes).map_err(|error| form(error.to_string()))?;
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_depth: 8, max_nodes: 40_000, max_aliases: 0, max_anchors: 0, max_documents: 1, },
             no_schema: true,
             with_snippet: false,
         };
-        let written: Written =
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| form(error.to_string()))?;
+        let written: Written = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| form(error.to_string()))?;
         if written.schema_version != FORM {
-            return Err(form(format!("its schema_version is {:?}, not {FORM}", written.schema_version)));
+            return Err(form(format!(
+                "its schema_version is {:?}, not {FORM}",
+                written.schema_version
+            )));
         }
         let mut entries = BTreeMap::new();
         for (name, entry) in written.skills {
             let sha256 = entry.sha256.map(|text| {
-                text.parse::<Digest>().map_err(|_| form(format!("the sha256 of {name:?} is none")))
+                text.parse::<Digest>()
+                    .map_err(|_| form(format!("the sha256 of {name:?} is none")))
             });
             let entry = RegistryEntry {
                 module: entry.module,
@@ -262,14 +271,19 @@ impl SkillRegistry {
     #[must_use]
     pub fn differences(&self, written: &Self) -> Verdict {
         let mut verdict = Verdict::default();
-        for name in
-            self.entries.keys().chain(written.entries.keys().filter(|name| !self.entries.contains_key(*name)))
-        {
+        for name in self.entries.keys().chain(
+            written
+                .entries
+                .keys()
+                .filter(|name| !self.entries.contains_key(*name)),
+        ) {
             let told = match (self.entries.get(name), written.entries.get(name)) {
                 (Some(known), Some(read)) if known == read => continue,
                 (Some(_), Some(_)) => "says something else of it than the ledger",
                 (Some(_), None) => "does not name it, though the ledger of this machine trusts it",
-                (None, _) => "names it, and the ledger of this machine does not trust it: it is not run here",
+                (None, _) => {
+                    "names it, and the ledger of this machine does not trust it: it is not run here"
+                }
             };
             verdict.push(Finding::warning(
                 Code::new("forge-registry-differs"),
@@ -305,9 +319,11 @@ impl SkillRegistry {
         let known = RegistryEntry::of(paths, skill, trust);
         let subject = name.to_string();
         let finding = match found {
-            Err(error) => {
-                Finding::error(Code::new("forge-registry-unreadable"), subject, format!("{error}."))
-            }
+            Err(error) => Finding::error(
+                Code::new("forge-registry-unreadable"),
+                subject,
+                format!("{error}."),
+            ),
             Ok(None) => Finding::warning(
                 Code::new("forge-registry-missing"),
                 subject,
@@ -362,7 +378,8 @@ impl SkillRegistry {
         project: &ForgeProject,
     ) -> Result<Self, RegistryError> {
         let own = project.own_directory(&world.home)?;
-        let _turn = DirectoryTurn::take(&own, TurnPurpose::Change, PATIENCE)?.ok_or(RegistryError::Busy)?;
+        let _turn =
+            DirectoryTurn::take(&own, TurnPurpose::Change, PATIENCE)?.ok_or(RegistryError::Busy)?;
         let registry = Self::of(ledger, project)?;
         write_beneath(project.root(), REGISTRY_FILE, registry.text().as_bytes())?;
         Ok(registry)
@@ -392,7 +409,10 @@ mod tests {
 
     fn registry(entries: &[(&str, RegistryEntry)]) -> SkillRegistry {
         SkillRegistry {
-            entries: entries.iter().map(|(name, entry)| ((*name).to_owned(), entry.clone())).collect(),
+            entries: entries
+                .iter()
+                .map(|(name, entry)| ((*name).to_owned(), entry.clone()))
+                .collect(),
         }
     }
 
@@ -433,12 +453,28 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again_whatever_the_approver_is_called() {
-        for by in
-            ["Ada", "a: b", "#x", "- y", "\"quoted\" \\ back", "größer 漢字", "null", "1e3", "{{ }}", "'"]
-        {
-            let one = registry(&[("word_count", entry(Some(digest("x")), by)), ("y", entry(None, by))]);
+        for by in [
+            "Ada",
+            "a: b",
+            "#x",
+            "- y",
+            "\"quoted\" \\ back",
+            "größer 漢字",
+            "null",
+            "1e3",
+            "{{ }}",
+            "'",
+        ] {
+            let one = registry(&[
+                ("word_count", entry(Some(digest("x")), by)),
+                ("y", entry(None, by)),
+            ]);
             let text = one.text();
-            assert_eq!(SkillRegistry::parse(text.as_bytes()).unwrap(), one, "{text}");
+            assert_eq!(
+                SkillRegistry::parse(text.as_bytes()).unwrap(),
+                one,
+                "{text}"
+            );
             assert_eq!(SkillRegistry::parse(text.as_bytes()).unwrap().text(), text);
         }
         let none = SkillRegistry::default();
@@ -473,7 +509,13 @@ mod tests {
             twice,
             "\0",
         ] {
-            assert!(matches!(SkillRegistry::parse(bad.as_bytes()), Err(RegistryError::Form { .. })), "{bad}");
+            assert!(
+                matches!(
+                    SkillRegistry::parse(bad.as_bytes()),
+                    Err(RegistryError::Form { .. })
+                ),
+                "{bad}"
+            );
         }
         assert!(SkillRegistry::parse(b"\xff").is_err());
     }
@@ -483,18 +525,31 @@ mod tests {
         let (own, other) = (digest("own"), digest("other"));
         let name = name("word_count");
         let room = tempfile::tempdir().unwrap();
-        let project = ForgeProject::new(room.path().to_owned(), digest("p"), "skillset".parse().unwrap());
+        let project = ForgeProject::new(
+            room.path().to_owned(),
+            digest("p"),
+            "skillset".parse().unwrap(),
+        );
         let (paths, skill, trust) = (project.paths(&name).unwrap(), skill(), promotion(own));
         let judge = |found: Result<Option<SkillRegistry>, RegistryError>, unhashed| {
             let verdict = SkillRegistry::judge(&found, &name, &paths, &skill, &trust, unhashed);
-            let code = verdict.findings().first().map(|finding| finding.code.to_string());
+            let code = verdict
+                .findings()
+                .first()
+                .map(|finding| finding.code.to_string());
             (verdict.passes(), code.unwrap_or_default())
         };
-        let known = |sha256| RegistryEntry { promoted_at: trust.at.to_string(), ..entry(sha256, "Ada") };
+        let known = |sha256| RegistryEntry {
+            promoted_at: trust.at.to_string(),
+            ..entry(sha256, "Ada")
+        };
         let of = |sha256| Ok(Some(registry(&[("word_count", known(sha256))])));
         let refused = UnhashedEntry::Refused;
         assert_eq!(judge(of(Some(own)), refused), (true, String::new()));
-        assert_eq!(judge(of(Some(other)), refused), (false, "forge-registry-differs".to_owned()));
+        assert_eq!(
+            judge(of(Some(other)), refused),
+            (false, "forge-registry-differs".to_owned())
+        );
         // Whatever it says besides, it says what the ledger says.
         let others: [fn(&mut RegistryEntry); 5] = [
             |entry| entry.side_effect = "NETWORK".to_owned(),
@@ -507,30 +562,56 @@ mod tests {
             for sha256 in [Some(own), None] {
                 let mut changed = known(sha256);
                 change(&mut changed);
-                let found = judge(Ok(Some(registry(&[("word_count", changed)]))), UnhashedEntry::Allowed);
+                let found = judge(
+                    Ok(Some(registry(&[("word_count", changed)]))),
+                    UnhashedEntry::Allowed,
+                );
                 assert_eq!(found, (false, "forge-registry-differs".to_owned()));
             }
         }
         // The flag is for entries without a digest, and lets no other pass.
         assert!(!judge(of(Some(other)), UnhashedEntry::Allowed).0);
-        assert_eq!(judge(of(None), refused), (false, "forge-registry-unhashed".to_owned()));
-        assert_eq!(judge(of(None), UnhashedEntry::Allowed), (true, "forge-registry-unhashed".to_owned()));
-        assert_eq!(judge(Ok(None), refused), (true, "forge-registry-missing".to_owned()));
+        assert_eq!(
+            judge(of(None), refused),
+            (false, "forge-registry-unhashed".to_owned())
+        );
+        assert_eq!(
+            judge(of(None), UnhashedEntry::Allowed),
+            (true, "forge-registry-unhashed".to_owned())
+        );
+        assert_eq!(
+            judge(Ok(None), refused),
+            (true, "forge-registry-missing".to_owned())
+        );
         assert_eq!(
             judge(Ok(Some(SkillRegistry::default())), refused),
             (true, "forge-registry-missing".to_owned())
         );
-        let form = RegistryError::Form { why: "x".to_owned() };
-        assert_eq!(judge(Err(form), refused), (false, "forge-registry-unreadable".to_owned()));
+        let form = RegistryError::Form {
+            why: "x".to_owned(),
+        };
+        assert_eq!(
+            judge(Err(form), refused),
+            (false, "forge-registry-unreadable".to_owned())
+        );
     }
 
     #[test]
     fn each_difference_is_told_once() {
-        let known =
-            registry(&[("a", entry(Some(digest("a")), "Ada")), ("b", entry(Some(digest("b")), "Ada"))]);
-        let written = registry(&[("b", entry(Some(digest("c")), "Ada")), ("d", entry(None, "Eve"))]);
+        let known = registry(&[
+            ("a", entry(Some(digest("a")), "Ada")),
+            ("b", entry(Some(digest("b")), "Ada")),
+        ]);
+        let written = registry(&[
+            ("b", entry(Some(digest("c")), "Ada")),
+            ("d", entry(None, "Eve")),
+        ]);
         let told = known.differences(&written);
-        let subjects: Vec<&str> = told.findings().iter().map(|finding| finding.subject.as_str()).collect();
+        let subjects: Vec<&str> = told
+            .findings()
+            .iter()
+            .map(|finding| finding.subject.as_str())
+            .collect();
         assert_eq!(subjects, ["a", "b", "d"]);
         assert!(told.passes());
         assert!(known.differences(&known).findings().is_empty());

@@ -43,14 +43,21 @@ impl StepRefused {
     /// What to do first, where something helps.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        self.first.map(|step| format!("`crucible skill {step} {}` comes first", self.name))
+        self.first
+            .map(|step| format!("`crucible skill {step} {}` comes first", self.name))
     }
 }
 
 impl SkillStep {
     /// Every step, in the order in which a skill usually takes them.
-    pub const ALL: [Self; 6] =
-        [Self::Build, Self::Verify, Self::Research, Self::Promote, Self::Run, Self::Demote];
+    pub const ALL: [Self; 6] = [
+        Self::Build,
+        Self::Verify,
+        Self::Research,
+        Self::Promote,
+        Self::Run,
+        Self::Demote,
+    ];
 
     /// The word of the command.
     #[must_use]
@@ -67,7 +74,9 @@ impl SkillStep {
 
     /// The steps that may follow here.
     pub fn after(status: SkillStatus) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |step| step.obstacle(status).is_none())
+        Self::ALL
+            .into_iter()
+            .filter(move |step| step.obstacle(status).is_none())
     }
 
     /// Judges whether the step may follow for a skill that stands here.
@@ -78,7 +87,12 @@ impl SkillStep {
     pub fn check(self, name: &SkillName, status: SkillStatus) -> Result<(), StepRefused> {
         match self.obstacle(status) {
             None => Ok(()),
-            Some((why, first)) => Err(StepRefused { name: name.clone(), status, why, first }),
+            Some((why, first)) => Err(StepRefused {
+                name: name.clone(),
+                status,
+                why,
+                first,
+            }),
         }
     }
 
@@ -91,19 +105,26 @@ impl SkillStep {
             | (Self::Research, Proposed | Built)
             | (Self::Promote, Verified)
             | (Self::Demote | Self::Run, Trusted) => None,
-            (Self::Build, Verified) => {
-                Some(("what passed its gates is not built over; promote it, or verify it again", None))
-            }
-            (Self::Build | Self::Verify, Trusted) => {
-                Some(("somebody answers for exactly these files", Some(Self::Demote)))
-            }
+            (Self::Build, Verified) => Some((
+                "what passed its gates is not built over; promote it, or verify it again",
+                None,
+            )),
+            (Self::Build | Self::Verify, Trusted) => Some((
+                "somebody answers for exactly these files",
+                Some(Self::Demote),
+            )),
             (Self::Verify, Proposed) => Some(("there is nothing to verify yet", Some(Self::Build))),
             (Self::Research, Verified | Trusted) => Some(("nothing of it failed", None)),
-            (Self::Promote, Trusted) => {
-                Some(("somebody answers for it already, and it can be run", Some(Self::Demote)))
+            (Self::Promote, Trusted) => Some((
+                "somebody answers for it already, and it can be run",
+                Some(Self::Demote),
+            )),
+            (Self::Promote | Self::Run, Proposed) => {
+                Some(("nothing of it is built", Some(Self::Build)))
             }
-            (Self::Promote | Self::Run, Proposed) => Some(("nothing of it is built", Some(Self::Build))),
-            (Self::Promote | Self::Run, Built) => Some(("it has not passed its gates", Some(Self::Verify))),
+            (Self::Promote | Self::Run, Built) => {
+                Some(("it has not passed its gates", Some(Self::Verify)))
+            }
             (Self::Run, Verified) => Some(("nobody answers for it yet", Some(Self::Promote))),
             (Self::Demote, Proposed | Built | Verified) => Some(("it is not trusted anyway", None)),
         }
@@ -131,7 +152,11 @@ mod tests {
         ];
         assert_eq!(table.len(), SkillStatus::ALL.len());
         for (status, steps) in table {
-            assert_eq!(SkillStep::after(status).collect::<Vec<_>>(), steps, "{status:?}");
+            assert_eq!(
+                SkillStep::after(status).collect::<Vec<_>>(),
+                steps,
+                "{status:?}"
+            );
         }
     }
 
@@ -153,8 +178,14 @@ mod tests {
                 assert_eq!(refused.first, *first);
                 if let Some(first) = first {
                     let hint = refused.hint().unwrap_or_default();
-                    assert!(hint.contains(&format!("`crucible skill {first} word_count`")), "{hint}");
-                    assert!(first.obstacle(status).is_none(), "{step} in {status:?} sends to {first}");
+                    assert!(
+                        hint.contains(&format!("`crucible skill {first} word_count`")),
+                        "{hint}"
+                    );
+                    assert!(
+                        first.obstacle(status).is_none(),
+                        "{step} in {status:?} sends to {first}"
+                    );
                 }
             }
         }

@@ -63,7 +63,9 @@ pub enum ApprovalError {
         most: usize,
     },
     /// It is not seen as itself.
-    #[error("{part} holds {found}, which is not seen as itself; write it as one line of plain text")]
+    #[error(
+        "{part} holds {found}, which is not seen as itself; write it as one line of plain text"
+    )]
     Hidden {
         /// Which text.
         part: &'static str,
@@ -98,7 +100,10 @@ impl Approval {
             });
         }
         if says_nothing(reason) {
-            return Err(ApprovalError::Empty { part: why, hint: "say in a sentence why: --reason TEXT" });
+            return Err(ApprovalError::Empty {
+                part: why,
+                hint: "say in a sentence why: --reason TEXT",
+            });
         }
         for (part, text, most) in [(who, by, LONGEST_NAME), (why, reason, LONGEST_REASON)] {
             let chars = text.chars().count();
@@ -106,16 +111,25 @@ impl Approval {
                 return Err(ApprovalError::Long { part, chars, most });
             }
             if let Some(hidden) = text.chars().find(|c| is_hidden(*c)) {
-                return Err(ApprovalError::Hidden { part, found: hidden.escape_default().to_string() });
+                return Err(ApprovalError::Hidden {
+                    part,
+                    found: hidden.escape_default().to_string(),
+                });
             }
             if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
-                return Err(ApprovalError::Secret { part, rule: found.rule.to_string() });
+                return Err(ApprovalError::Secret {
+                    part,
+                    rule: found.rule.to_string(),
+                });
             }
         }
         if by.trim().to_lowercase() == CRUCIBLE {
             return Err(ApprovalError::Reserved);
         }
-        Ok(Self { by: by.trim().to_owned(), reason: reason.trim().to_owned() })
+        Ok(Self {
+            by: by.trim().to_owned(),
+            reason: reason.trim().to_owned(),
+        })
     }
 
     /// Who it is.
@@ -198,11 +212,20 @@ pub fn promote_skill(
         None => Vec::new(),
     };
     let paths = project.paths(name)?;
-    let files = paths.files().map(|path| (path.clone(), digest_of(project, path)));
+    let files = paths
+        .files()
+        .map(|path| (path.clone(), digest_of(project, path)));
     let mut verdict = judge_promotion(name, newest.as_ref(), &gates, &files, rule);
-    verdict.merge(judge_grants(name, serde_json::from_value(skill.grants), skill.side_effect));
+    verdict.merge(judge_grants(
+        name,
+        serde_json::from_value(skill.grants),
+        skill.side_effect,
+    ));
     let Some(newest) = newest.filter(|_| verdict.passes()) else {
-        return Ok(TrustChange { verdict, promotion: None });
+        return Ok(TrustChange {
+            verdict,
+            promotion: None,
+        });
     };
     let row = ledger.promote_skill(&NewPromotion {
         moment: Moment::of(world.clock),
@@ -216,7 +239,10 @@ pub fn promote_skill(
         test: newest.test,
     })?;
     verdict.merge(told_in_registry(world, ledger, project, name));
-    Ok(TrustChange { verdict, promotion: Some(row) })
+    Ok(TrustChange {
+        verdict,
+        promotion: Some(row),
+    })
 }
 
 /// Takes trust away from a skill: it counts as built.
@@ -239,7 +265,10 @@ pub fn demote_skill(
     };
     let row = take_away(world, ledger, &trust, &approval.by, &approval.reason)?;
     let verdict = told_in_registry(world, ledger, project, name);
-    Ok(TrustChange { verdict, promotion: Some(row) })
+    Ok(TrustChange {
+        verdict,
+        promotion: Some(row),
+    })
 }
 
 /// Demotes a skill whose newest runs by this promotion all failed or were denied, `most` of them; zero means never. The lock of the skill is not
@@ -256,12 +285,16 @@ pub(crate) fn demote_what_fails(
     if !keeps_failing(&runs, trust.event, most) {
         return Ok(None);
     }
-    let reason =
-        format!("its last {most} runs failed or were denied, [forge] demote_after_failures is {most}");
+    let reason = format!(
+        "its last {most} runs failed or were denied, [forge] demote_after_failures is {most}"
+    );
     match take_away(world, ledger, trust, CRUCIBLE, &reason) {
         Ok(row) => {
             let verdict = told_in_registry(world, ledger, project, name);
-            Ok(Some(TrustChange { verdict, promotion: Some(row) }))
+            Ok(Some(TrustChange {
+                verdict,
+                promotion: Some(row),
+            }))
         }
         // Somebody demoted it meanwhile.
         Err(LedgerError::SkillMoved { .. }) => Ok(None),
@@ -272,12 +305,17 @@ pub(crate) fn demote_what_fails(
 /// Whether the newest runs by a promotion, `most` of them, failed or were denied. Runs that were refused say nothing of the skill.
 fn keeps_failing(newest_first: &[SkillRunRow], promotion: u64, most: u32) -> bool {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut ran = newest_first.iter().filter(|run| run.outcome != SkillRunOutcome::Refused);
+    let mut ran = newest_first
+        .iter()
+        .filter(|run| run.outcome != SkillRunOutcome::Refused);
     most > 0
         && (0..most).all(|_| {
             ran.next().is_some_and(|run| {
                 run.promotion == Some(promotion)
-                    && matches!(run.outcome, SkillRunOutcome::Failed | SkillRunOutcome::Denied)
+                    && matches!(
+                        run.outcome,
+                        SkillRunOutcome::Failed | SkillRunOutcome::Denied
+                    )
             })
         })
 }
@@ -291,7 +329,8 @@ fn judge_promotion(
     rule: ExamplesRule,
 ) -> Verdict {
     let Some(newest) = newest.filter(|row| row.status == VerificationStatus::Passed) else {
-        let hint = format!("Its newest verification did not pass. Run `crucible skill verify {name}`.");
+        let hint =
+            format!("Its newest verification did not pass. Run `crucible skill verify {name}`.");
         return Verdict::new(vec![Finding::error(
             Code::new("forge-promote-unverified"),
             name.to_string(),
@@ -313,13 +352,21 @@ fn judge_promotion(
         let hint = match found {
             Ok(digest) if *digest == verified => continue,
             Ok(_) => {
-                format!("It is not what was verified. Run `crucible skill verify {name}`, and promote then.")
+                format!(
+                    "It is not what was verified. Run `crucible skill verify {name}`, and promote then."
+                )
             }
             Err(why) => format!("It cannot be read: {why}. Put back what was verified."),
         };
-        verdict.push(Finding::error(Code::new("forge-promote-changed"), path.to_string(), hint));
+        verdict.push(Finding::error(
+            Code::new("forge-promote-changed"),
+            path.to_string(),
+            hint,
+        ));
     }
-    let examples = gates.iter().any(|gate| SkillGate::Examples.is_of(gate) && gate.passed);
+    let examples = gates
+        .iter()
+        .any(|gate| SkillGate::Examples.is_of(gate) && gate.passed);
     if rule == ExamplesRule::Required && !examples {
         verdict.push(Finding::error(
             Code::new("forge-promote-examples"),
@@ -331,20 +378,33 @@ fn judge_promotion(
 }
 
 /// Whether a run would let the skill have what it was granted when it was proposed, and what of that deserves a look.
-fn judge_grants(name: &SkillName, grants: Result<Grants, serde_json::Error>, class: SideEffect) -> Verdict {
+fn judge_grants(
+    name: &SkillName,
+    grants: Result<Grants, serde_json::Error>,
+    class: SideEffect,
+) -> Verdict {
     let refused = |why: &dyn std::fmt::Display| {
-        let hint = format!("{why}. No run lets a skill have that: propose it anew under another name.");
+        let hint =
+            format!("{why}. No run lets a skill have that: propose it anew under another name.");
         let code = Code::new("forge-promote-grants");
         Verdict::new(vec![Finding::error(code, name.to_string(), hint)])
     };
     match grants {
         Err(error) => refused(&format_args!("what it was granted cannot be read: {error}")),
-        Ok(grants) => grants.check(class).map_or_else(|error| refused(&error), |()| grants.judge()),
+        Ok(grants) => grants
+            .check(class)
+            .map_or_else(|error| refused(&error), |()| grants.judge()),
     }
 }
 
-fn known(ledger: &Ledger, project: &ForgeProject, name: &SkillName) -> Result<SkillRow, TrustError> {
-    ledger.skill(project.key(), name.as_str())?.ok_or_else(|| TrustError::Unknown { name: name.clone() })
+fn known(
+    ledger: &Ledger,
+    project: &ForgeProject,
+    name: &SkillName,
+) -> Result<SkillRow, TrustError> {
+    ledger
+        .skill(project.key(), name.as_str())?
+        .ok_or_else(|| TrustError::Unknown { name: name.clone() })
 }
 
 fn take_away(

@@ -14,11 +14,13 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::fs::{FsError, read_beneath};
 use crucible_host::lock::{Lock, LockError};
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewVerification, SkillArtifactKind, SkillBuildRow, SkillBuildStatus,
-    SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
+    Ledger, LedgerError, Moment, NewVerification, SkillArtifactKind, SkillBuildRow,
+    SkillBuildStatus, SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel,
+    VerificationRow,
 };
 use crucible_model::{
-    ByteLimit, CanonicalError, Code, Digest, Finding, RepoPath, RepoPathError, Verdict, to_canonical_json,
+    ByteLimit, CanonicalError, Code, Digest, Finding, RepoPath, RepoPathError, Verdict,
+    to_canonical_json,
 };
 use crucible_repo::{Omission, WorkspaceChange};
 use serde_json::{Value, json};
@@ -120,7 +122,9 @@ pub enum VerifyStepError {
         source: GateObstacle,
     },
     /// What the ledger has of the skill is not what Crucible writes.
-    #[error("the record of the skill {name} cannot be read: {why}; `crucible ledger verify` says more")]
+    #[error(
+        "the record of the skill {name} cannot be read: {why}; `crucible ledger verify` says more"
+    )]
     Record {
         /// Its name.
         name: SkillName,
@@ -157,7 +161,10 @@ impl SkillVerified {
     /// Whether the time of a gate was over.
     #[must_use]
     pub fn timed_out(&self) -> bool {
-        self.verdict.findings().iter().any(|finding| finding.code == GATE_TIMED_OUT)
+        self.verdict
+            .findings()
+            .iter()
+            .any(|finding| finding.code == GATE_TIMED_OUT)
     }
 }
 
@@ -199,28 +206,40 @@ impl<'a> SkillVerification<'a> {
         let unknown = || VerifyStepError::Unknown { name: name.clone() };
         settle_builds(world, project, ledger, name)?;
         let paths = project.paths(name)?;
-        let row = ledger.skill(project.key(), name.as_str())?.ok_or_else(unknown)?;
+        let row = ledger
+            .skill(project.key(), name.as_str())?
+            .ok_or_else(unknown)?;
         SkillStep::Verify.check(name, row.status)?;
-        let record = |why: String| VerifyStepError::Record { name: name.clone(), why };
+        let record = |why: String| VerifyStepError::Record {
+            name: name.clone(),
+            why,
+        };
         let build = ledger.skill_builds(row.id)?.pop();
         let build = build
             .filter(|build| build.status == SkillBuildStatus::Succeeded)
             .ok_or_else(|| record("its newest attempt did not succeed".to_owned()))?;
-        let grants: Grants =
-            serde_json::from_value(row.grants.clone()).map_err(|error| record(error.to_string()))?;
-        let io_schema =
-            IoSchema::from_value(row.io_schema.clone()).map_err(|error| record(error.to_string()))?;
+        let grants: Grants = serde_json::from_value(row.grants.clone())
+            .map_err(|error| record(error.to_string()))?;
+        let io_schema = IoSchema::from_value(row.io_schema.clone())
+            .map_err(|error| record(error.to_string()))?;
         let policy = project.policy()?.unwrap_or_default();
         let read = |path: &RepoPath| match read_beneath(project.root(), path.as_str(), MOST_READ) {
             Ok(bytes) => Ok(GateSource::new(path, bytes)),
-            Err(source) => Err(VerifyStepError::File { path: path.clone(), source }),
+            Err(source) => Err(VerifyStepError::File {
+                path: path.clone(),
+                source,
+            }),
         };
         let (skill, test) = (read(&paths.skill)?, read(&paths.test)?);
         let examples = match held_out(ledger, &row, &io_schema).map_err(record)? {
             None => None,
             Some(examples) => {
                 let python = find_python(world, request.python).await?;
-                Some(GateExamples { examples, python, site_packages: request.site_packages.to_vec() })
+                Some(GateExamples {
+                    examples,
+                    python,
+                    site_packages: request.site_packages.to_vec(),
+                })
             }
         };
         let tools = SkillTools::find(world, request.tools).await?;
@@ -297,14 +316,19 @@ impl<'a> SkillVerification<'a> {
         observer: &dyn SkillGateObserver,
     ) -> Result<SkillVerified, VerifyStepError> {
         let before = self.workspace.changes()?;
-        let gates: Vec<&dyn ForgeGate> =
-            GATES.into_iter().filter(|gate| gate.applies(&self.site())).collect();
+        let gates: Vec<&dyn ForgeGate> = GATES
+            .into_iter()
+            .filter(|gate| gate.applies(&self.site()))
+            .collect();
         let row = ledger.begin_verification(&NewVerification {
             moment: self.now(),
             proposal: self.row.id,
             build: self.build.id,
             level: self.request.level,
-            required: gates.iter().map(|gate| gate.id().as_str().to_owned()).collect(),
+            required: gates
+                .iter()
+                .map(|gate| gate.id().as_str().to_owned())
+                .collect(),
             skill: self.skill.digest,
             test: self.test.digest,
         })?;
@@ -315,10 +339,14 @@ impl<'a> SkillVerification<'a> {
             let id = gate.id();
             observer.started(id);
             let watch = Stopwatch::start();
-            let mut answer =
-                gate.ask(&site).await.map_err(|source| VerifyStepError::Obstacle { gate: id, source })?;
+            let mut answer = gate
+                .ask(&site)
+                .await
+                .map_err(|source| VerifyStepError::Obstacle { gate: id, source })?;
             if id == SkillGate::Pytest {
-                answer.verdict.merge(touched(&before, &self.workspace.changes()?));
+                answer
+                    .verdict
+                    .merge(touched(&before, &self.workspace.changes()?));
             }
             let verdict = bounded(&answer.verdict);
             let kept = if answer.log.is_empty() {
@@ -343,14 +371,25 @@ impl<'a> SkillVerification<'a> {
         }
         let report = to_canonical_json(&self.report(&row, &outcomes, &verdict))?;
         let kind = SkillArtifactKind::VerificationReport;
-        let report =
-            ledger.keep_skill_artifact(self.row.id, Some(self.build.id), kind, &report, self.now())?;
+        let report = ledger.keep_skill_artifact(
+            self.row.id,
+            Some(self.build.id),
+            kind,
+            &report,
+            self.now(),
+        )?;
         let (end, status) = match verdict.passes() {
             true => (VerificationEnd::Passed, SkillStatus::Verified),
             false => (VerificationEnd::Failed, SkillStatus::Built),
         };
         ledger.end_verification(&row, self.now(), end)?;
-        Ok(SkillVerified { verdict, gates: outcomes, row, status, report })
+        Ok(SkillVerified {
+            verdict,
+            gates: outcomes,
+            row,
+            status,
+            report,
+        })
     }
 
     fn now(&self) -> Moment {
@@ -381,7 +420,10 @@ impl<'a> SkillVerification<'a> {
     /// Whether these are the files that the attempt made. Others are verified too: it is what is verified that is promoted.
     fn same_as_built(&self) -> Verdict {
         let mut verdict = Verdict::default();
-        for (source, built) in [(&self.skill, self.build.skill), (&self.test, self.build.test)] {
+        for (source, built) in [
+            (&self.skill, self.build.skill),
+            (&self.test, self.build.test),
+        ] {
             if built != Some(source.digest) {
                 verdict.push(Finding::warning(
                     Code::new("forge-not-as-built"),
@@ -393,9 +435,17 @@ impl<'a> SkillVerification<'a> {
         verdict
     }
 
-    fn report(&self, row: &VerificationRow, outcomes: &[SkillGateOutcome], verdict: &Verdict) -> Value {
-        let tools: Vec<Value> =
-            self.tools.all().map(|tool| json!({ "name": tool.name, "version": tool.version })).to_vec();
+    fn report(
+        &self,
+        row: &VerificationRow,
+        outcomes: &[SkillGateOutcome],
+        verdict: &Verdict,
+    ) -> Value {
+        let tools: Vec<Value> = self
+            .tools
+            .all()
+            .map(|tool| json!({ "name": tool.name, "version": tool.version }))
+            .to_vec();
         let omitted = self.workspace.omitted();
         let named: Vec<Value> = omitted
             .iter()
@@ -446,9 +496,16 @@ fn held_out(
     row: &SkillRow,
     schema: &IoSchema,
 ) -> Result<Option<Vec<HeldOutExample>>, String> {
-    let kept = ledger.skill_artifacts(row.id).map_err(|error| error.to_string())?;
-    for artifact in kept.iter().filter(|kept| kept.kind == SkillArtifactKind::Note && kept.build.is_none()) {
-        let bytes = ledger.artifact(&artifact.digest).map_err(|error| error.to_string())?;
+    let kept = ledger
+        .skill_artifacts(row.id)
+        .map_err(|error| error.to_string())?;
+    for artifact in kept
+        .iter()
+        .filter(|kept| kept.kind == SkillArtifactKind::Note && kept.build.is_none())
+    {
+        let bytes = ledger
+            .artifact(&artifact.digest)
+            .map_err(|error| error.to_string())?;
         let bytes = bytes.ok_or_else(|| format!("the artifact {} is gone", artifact.digest))?;
         let examples = HeldOutExample::kept(&bytes, schema).map_err(|error| error.to_string())?;
         if examples.is_some() {
@@ -468,7 +525,10 @@ fn touched(before: &[WorkspaceChange], after: &[WorkspaceChange]) -> Verdict {
             "Something that the gates ran changed the project around the skill. Write below tmp_path in a test.",
         ));
     }
-    for change in before.iter().filter(|change| !after.iter().any(|now| now.path == change.path)) {
+    for change in before
+        .iter()
+        .filter(|change| !after.iter().any(|now| now.path == change.path))
+    {
         verdict.push(Finding::error(
             Code::new("forge-copy-changed"),
             change.path.to_string_lossy(),

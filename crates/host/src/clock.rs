@@ -14,9 +14,16 @@ pub const CLOCK_VARIABLE: &str = "CRUCIBLE_CLOCK";
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
     fn now(&self) -> Timestamp {
-        Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        Timestamp::from_unix(
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default(),
+        )
     }
 
     fn source(&self) -> ClockSource {
@@ -62,7 +69,10 @@ pub struct Stopwatch(Instant);
 impl Stopwatch {
     /// Starts measuring.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that measures time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that measures time"
+    )]
     pub fn start() -> Self {
         Self(Instant::now())
     }

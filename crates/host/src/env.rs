@@ -16,7 +16,10 @@ pub struct Environment {
 impl Environment {
     /// Captures the environment of this process. Called once, by `cli`.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the environment"
+    )]
     pub fn capture() -> Self {
         Self {
             variables: std::env::vars_os().collect(),
@@ -33,8 +36,14 @@ impl Environment {
         K: Into<OsString>,
         V: Into<OsString>,
     {
-        let variables = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { variables, working_directory: working_directory.into() }
+        let variables = pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Self {
+            variables,
+            working_directory: working_directory.into(),
+        }
     }
 
     /// A variable, where it is set and UTF-8.
@@ -46,12 +55,16 @@ impl Environment {
     /// A variable, where it is set.
     #[must_use]
     pub fn get_os(&self, name: &str) -> Option<&OsStr> {
-        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.variables
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
     }
 
     /// Every variable, by name.
     pub fn pairs(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
     /// The working directory the command began in.
@@ -64,14 +77,20 @@ impl Environment {
     /// somebody else's project.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        self.get_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.get_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute())
     }
 
     /// A text that names the user's home by `~`: for what is written down, where nobody needs to know who the user is.
     #[must_use]
     pub fn without_home(&self, text: &str) -> String {
         let home = self.home();
-        match home.as_deref().and_then(Path::to_str).map(|home| home.trim_end_matches('/')) {
+        match home
+            .as_deref()
+            .and_then(Path::to_str)
+            .map(|home| home.trim_end_matches('/'))
+        {
             Some(home) if !home.is_empty() => text.replace(home, "~"),
             Some(_) | None => text.to_owned(),
         }
@@ -84,10 +103,18 @@ impl Environment {
     ///
     /// [`HomeError`] when `CRUCIBLE_HOME` is relative, or `HOME` where it is needed, or nothing names a directory.
     pub fn crucible_home(&self) -> Result<PathBuf, HomeError> {
-        let set = |name: &str| self.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let set = |name: &str| {
+            self.get_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         match set("CRUCIBLE_HOME") {
             Some(home) if home.is_absolute() => return Ok(home),
-            Some(_) => return Err(HomeError::Relative { variable: "CRUCIBLE_HOME" }),
+            Some(_) => {
+                return Err(HomeError::Relative {
+                    variable: "CRUCIBLE_HOME",
+                });
+            }
             None => {}
         }
         let data = set("XDG_DATA_HOME").filter(|data| data.is_absolute());
@@ -101,7 +128,10 @@ impl Environment {
     /// Where temporary files go: `TMPDIR` where it is an absolute path, else `/tmp`.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
-        let named = self.get_os("TMPDIR").map(PathBuf::from).filter(|directory| directory.is_absolute());
+        let named = self
+            .get_os("TMPDIR")
+            .map(PathBuf::from)
+            .filter(|directory| directory.is_absolute());
         named.unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
@@ -171,11 +201,16 @@ pub fn find_program(program: &Path, cwd: &Path, path: &OsStr) -> Result<PathBuf,
     let candidates: Vec<PathBuf> = if program.as_os_str().as_encoded_bytes().contains(&b'/') {
         vec![cwd.join(program)]
     } else {
-        path_dirs(path).into_iter().map(|dir| dir.join(program)).collect()
+        path_dirs(path)
+            .into_iter()
+            .map(|dir| dir.join(program))
+            .collect()
     };
     let mut first_problem = None;
     for candidate in &candidates {
-        let Ok(meta) = candidate.metadata() else { continue };
+        let Ok(meta) = candidate.metadata() else {
+            continue;
+        };
         let file = candidate.clone();
         if meta.is_dir() {
             first_problem.get_or_insert(ProgramError::IsDirectory { file });
@@ -185,18 +220,26 @@ pub fn find_program(program: &Path, cwd: &Path, path: &OsStr) -> Result<PathBuf,
             return Ok(file);
         }
     }
-    Err(first_problem.unwrap_or(ProgramError::NotFound { searched: candidates }))
+    Err(first_problem.unwrap_or(ProgramError::NotFound {
+        searched: candidates,
+    }))
 }
 
 fn path_dirs(path: &OsStr) -> Vec<PathBuf> {
-    std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
+    std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .collect()
 }
 
 fn list(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
         return "nothing: PATH holds no absolute directory".to_owned();
     }
-    paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .map(|path| path.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -210,23 +253,46 @@ mod tests {
             let env = Environment::from_pairs([("TMPDIR", named)], "/");
             assert_eq!(env.temporary_directory(), Path::new(used));
         }
-        assert_eq!(Environment::default().temporary_directory(), Path::new("/tmp"));
+        assert_eq!(
+            Environment::default().temporary_directory(),
+            Path::new("/tmp")
+        );
     }
 
     #[test]
     fn the_home_of_the_program_is_where_it_is_named_and_absolute() {
-        let home =
-            |pairs: &[(&str, &str)]| Environment::from_pairs(pairs.iter().copied(), "/").crucible_home();
+        let home = |pairs: &[(&str, &str)]| {
+            Environment::from_pairs(pairs.iter().copied(), "/").crucible_home()
+        };
         let own = ("HOME", "/home/me");
-        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "/x"), ("XDG_DATA_HOME", "/d")]), Ok("/x".into()));
-        assert_eq!(home(&[own, ("CRUCIBLE_HOME", ""), ("XDG_DATA_HOME", "/d")]), Ok("/d/crucible".into()));
-        assert_eq!(home(&[own, ("XDG_DATA_HOME", "d")]), Ok("/home/me/.local/share/crucible".into()));
+        assert_eq!(
+            home(&[own, ("CRUCIBLE_HOME", "/x"), ("XDG_DATA_HOME", "/d")]),
+            Ok("/x".into())
+        );
+        assert_eq!(
+            home(&[own, ("CRUCIBLE_HOME", ""), ("XDG_DATA_HOME", "/d")]),
+            Ok("/d/crucible".into())
+        );
+        assert_eq!(
+            home(&[own, ("XDG_DATA_HOME", "d")]),
+            Ok("/home/me/.local/share/crucible".into())
+        );
         let relative = |variable| Err(HomeError::Relative { variable });
-        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "x")]), relative("CRUCIBLE_HOME"));
+        assert_eq!(
+            home(&[own, ("CRUCIBLE_HOME", "x")]),
+            relative("CRUCIBLE_HOME")
+        );
         for odd in ["relh", ".", "./x", "~"] {
             assert_eq!(home(&[("HOME", odd)]), relative("HOME"), "{odd}");
-            assert_eq!(home(&[("HOME", odd), ("CRUCIBLE_HOME", "/x")]), Ok("/x".into()));
-            assert_eq!(Environment::from_pairs([("HOME", odd)], "/").home(), None, "{odd}");
+            assert_eq!(
+                home(&[("HOME", odd), ("CRUCIBLE_HOME", "/x")]),
+                Ok("/x".into())
+            );
+            assert_eq!(
+                Environment::from_pairs([("HOME", odd)], "/").home(),
+                None,
+                "{odd}"
+            );
         }
         assert_eq!(home(&[("HOME", "")]), Err(HomeError::NotSet));
         assert_eq!(home(&[]), Err(HomeError::NotSet));
@@ -234,11 +300,25 @@ mod tests {
 
     #[test]
     fn a_bare_name_is_found_on_the_given_path_only() {
-        let found = find_program(Path::new("sh"), Path::new("/"), "/nowhere:/bin:/usr/bin".as_ref()).unwrap();
+        let found = find_program(
+            Path::new("sh"),
+            Path::new("/"),
+            "/nowhere:/bin:/usr/bin".as_ref(),
+        )
+        .unwrap();
         assert!(found.ends_with("sh"));
         let lost = find_program(Path::new("sh"), Path::new("/"), OsStr::new("")).unwrap_err();
-        assert_eq!(lost, ProgramError::NotFound { searched: Vec::new() });
-        assert!(lost.to_string().contains("PATH holds no absolute directory"), "{lost}");
+        assert_eq!(
+            lost,
+            ProgramError::NotFound {
+                searched: Vec::new()
+            }
+        );
+        assert!(
+            lost.to_string()
+                .contains("PATH holds no absolute directory"),
+            "{lost}"
+        );
     }
 
     #[test]
@@ -247,16 +327,26 @@ mod tests {
         std::os::unix::fs::symlink("/bin/sh", home.path().join("tool")).unwrap();
         for path in [".", "", "bin:."] {
             let result = find_program(Path::new("tool"), home.path(), path.as_ref());
-            assert!(matches!(result, Err(ProgramError::NotFound { .. })), "{path:?}");
+            assert!(
+                matches!(result, Err(ProgramError::NotFound { .. })),
+                "{path:?}"
+            );
         }
         assert!(find_program(Path::new("./tool"), home.path(), OsStr::new("")).is_ok());
     }
 
     #[test]
     fn what_is_no_program_is_named() {
-        let tried = |name: &str| Environment::from_pairs([("PATH", "/bin")], "/").find_program(name);
-        assert!(matches!(tried("/etc"), Err(ProgramError::IsDirectory { .. })));
-        assert!(matches!(tried("/etc/passwd"), Err(ProgramError::NotExecutable { .. })));
+        let tried =
+            |name: &str| Environment::from_pairs([("PATH", "/bin")], "/").find_program(name);
+        assert!(matches!(
+            tried("/etc"),
+            Err(ProgramError::IsDirectory { .. })
+        ));
+        assert!(matches!(
+            tried("/etc/passwd"),
+            Err(ProgramError::NotExecutable { .. })
+        ));
         let error = tried("/no/such").unwrap_err();
         assert!(error.to_string().contains("/no/such"), "{error}");
     }

@@ -24,7 +24,8 @@ use rustix::fs::OFlags;
 mod beneath;
 
 pub use beneath::{
-    create_dir_beneath, flush_beneath, is_file_beneath, read_beneath, write_beneath, write_beneath_unflushed,
+    create_dir_beneath, flush_beneath, is_file_beneath, read_beneath, write_beneath,
+    write_beneath_unflushed,
 };
 
 /// Why the file system did not do what was asked.
@@ -52,7 +53,11 @@ pub enum FsError {
 
 impl FsError {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// What the operating system said.
@@ -78,7 +83,11 @@ impl FsError {
     /// Whether something stands there that is no regular file: a link where none is followed, a directory, a pipe.
     #[must_use]
     pub fn is_no_file(&self) -> bool {
-        let is_other = |source: &io::Error| source.get_ref().is_some_and(|inner| inner.is::<NoRegularFile>());
+        let is_other = |source: &io::Error| {
+            source
+                .get_ref()
+                .is_some_and(|inner| inner.is::<NoRegularFile>())
+        };
         self.is_link() || matches!(self, Self::Io { source, .. } if is_other(source))
     }
 }
@@ -98,13 +107,17 @@ fn link_stands() -> io::Error {
 }
 
 fn is_link_stands(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<LinkStands>())
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<LinkStands>())
 }
 
 /// What the reader can do about it.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there, and try again",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room there, and try again"
+        }
         io::ErrorKind::ReadOnlyFilesystem => {
             "the file system can only be read: work on a copy elsewhere, or mount it for writing"
         }
@@ -157,7 +170,10 @@ pub fn write_atomic_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
 pub fn write_unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsError> {
     let fail = |source| FsError::io("write", path, source);
     let temporary = temporary_with(path, bytes, mode).map_err(fail)?;
-    temporary.persist(path).map(drop).map_err(|error| fail(error.error))
+    temporary
+        .persist(path)
+        .map(drop)
+        .map_err(|error| fail(error.error))
 }
 
 /// Writes a new file whole and durably, for this user alone; an existing file is kept.
@@ -169,20 +185,26 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let fail = |source| FsError::io("write", path, source);
     let temporary = temporary_with(path, bytes, 0o600).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
-    temporary.persist_noclobber(path).map_err(|error| fail(error.error))?;
+    temporary
+        .persist_noclobber(path)
+        .map_err(|error| fail(error.error))?;
     flush_name(path)
 }
 
 /// A temporary file beside `path` with these bytes and permission bits.
 fn temporary_with(path: &Path, bytes: &[u8], mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let mut temporary = loop {
-        let temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent_of(path))?;
+        let temporary = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .tempfile_in(parent_of(path))?;
         if hold(temporary.as_file())? {
             break temporary;
         }
     };
     temporary.write_all(bytes)?;
-    temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+    temporary
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))?;
     Ok(temporary)
 }
 
@@ -229,13 +251,20 @@ fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
     let fail = |source| FsError::io("append to", path, source);
     // A pipe is not waited at.
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
-    let open = File::options().append(true).create(true).custom_flags(flags).open(path);
+    let open = File::options()
+        .append(true)
+        .create(true)
+        .custom_flags(flags)
+        .open(path);
     let mut file = open.map_err(|source| match path.symlink_metadata() {
         Ok(meta) if meta.is_symlink() => fail(link_stands()),
         _ => fail(source),
     })?;
     if !file.metadata().map_err(fail)?.is_file() {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, NoRegularFile)));
+        return Err(fail(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            NoRegularFile,
+        )));
     }
     file.write_all(bytes).map_err(fail)?;
     Ok(file)
@@ -248,7 +277,11 @@ fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
 /// Fails when something of that name is there, or the directory is missing, not writable or full.
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 pub fn create_new(path: &Path) -> Result<File, FsError> {
-    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
     file.map_err(|source| FsError::io("create", path, source))
 }
 
@@ -257,7 +290,10 @@ pub fn create_new(path: &Path) -> Result<File, FsError> {
 /// # Errors
 ///
 /// Fails when something else stands there or the parent is not writable.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
     DirBuilder::new()
         .recursive(true)
@@ -294,16 +330,25 @@ fn read_known(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsEr
     let fail = |source| FsError::io("read", path, source);
     let meta = file.metadata().map_err(fail)?;
     if !meta.is_file() {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, NoRegularFile)));
+        return Err(fail(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            NoRegularFile,
+        )));
     }
     if meta.len() > limit.0 {
-        return Err(FsError::TooLarge { path: path.to_owned(), limit: limit.0 });
+        return Err(FsError::TooLarge {
+            path: path.to_owned(),
+            limit: limit.0,
+        });
     }
     read_open(file, path, meta.len(), limit)
 }
 
 /// Opens for reading without waiting for somebody to write.
-#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns the opening of files; this one is read"
+)]
 fn open_at_once(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     File::options().read(true).custom_flags(flags).open(path)
@@ -320,7 +365,10 @@ fn read_open(file: File, path: &Path, length: u64, limit: ByteLimit) -> Result<V
         .read_to_end(&mut bytes)
         .map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit.0 {
-        return Err(FsError::TooLarge { path: path.to_owned(), limit: limit.0 });
+        return Err(FsError::TooLarge {
+            path: path.to_owned(),
+            limit: limit.0,
+        });
     }
     Ok(bytes)
 }
@@ -336,7 +384,10 @@ pub fn read_prefix(path: &Path, limit: ByteLimit) -> Result<Prefix, FsError> {
     let total = file.metadata().map_err(fail)?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(total.min(limit.0)).unwrap_or_default());
     file.take(limit.0).read_to_end(&mut bytes).map_err(fail)?;
-    Ok(Prefix { total: total.max(bytes.len() as u64), bytes })
+    Ok(Prefix {
+        total: total.max(bytes.len() as u64),
+        bytes,
+    })
 }
 
 /// Removes a file; one that is not there is fine.
@@ -344,7 +395,10 @@ pub fn read_prefix(path: &Path, limit: ByteLimit) -> Result<Prefix, FsError> {
 /// # Errors
 ///
 /// Fails when the file is there and cannot be removed.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn remove_file(path: &Path) -> Result<(), FsError> {
     ignore_missing(std::fs::remove_file(path)).map_err(|source| FsError::io("remove", path, source))
 }
@@ -365,7 +419,10 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
     };
     for entry in entries {
         let entry = entry.map_err(fail)?;
-        let ours = entry.file_name().as_bytes().starts_with(TEMPORARY.as_bytes());
+        let ours = entry
+            .file_name()
+            .as_bytes()
+            .starts_with(TEMPORARY.as_bytes());
         if ours && entry.file_type().map_err(fail)?.is_file() && !is_locked(&entry.path()) {
             remove_file(&entry.path())?;
         }
@@ -374,7 +431,10 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
 }
 
 /// Whether a process holds the lock of a file.
-#[expect(clippy::disallowed_methods, reason = "the file is only read, and no link is followed")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file is only read, and no link is followed"
+)]
 fn is_locked(path: &Path) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path);
@@ -387,7 +447,11 @@ fn is_locked(path: &Path) -> bool {
 ///
 /// [`FsError::is_link`].
 pub fn refuse_link(path: &Path) -> Result<(), FsError> {
-    if path.is_symlink() { Err(FsError::io("use", path, link_stands())) } else { Ok(()) }
+    if path.is_symlink() {
+        Err(FsError::io("use", path, link_stands()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Removes the directories in `parent` whose names begin with `prefix` and that were made longer ago than `age`: what a killed
@@ -401,7 +465,10 @@ pub fn remove_stale_directories(parent: &Path, prefix: &str, age: Duration) {
         let meta = entry.metadata().ok().filter(|meta| ours && meta.is_dir());
         let made = meta.and_then(|meta| meta.modified().ok());
         // A clock that was set back makes nothing stale.
-        if made.and_then(|made| made.elapsed().ok()).is_some_and(|passed| passed > age) {
+        if made
+            .and_then(|made| made.elapsed().ok())
+            .is_some_and(|passed| passed > age)
+        {
             let _stays = remove_dir_all(&entry.path());
         }
     }
@@ -412,7 +479,10 @@ pub fn remove_stale_directories(parent: &Path, prefix: &str, age: Duration) {
 /// # Errors
 ///
 /// Fails when something below cannot be removed.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn remove_dir_all(path: &Path) -> Result<(), FsError> {
     let first = ignore_missing(std::fs::remove_dir_all(path));
     if matches!(&first, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
@@ -425,16 +495,23 @@ pub fn remove_dir_all(path: &Path) -> Result<(), FsError> {
 }
 
 /// Lets us into every directory below `root`, links not followed. What cannot be changed stays as it is.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 fn open_up(root: &Path) {
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
-        let Ok(meta) = dir.symlink_metadata() else { continue };
+        let Ok(meta) = dir.symlink_metadata() else {
+            continue;
+        };
         if !meta.is_dir() {
             continue;
         }
-        let _stays_closed =
-            std::fs::set_permissions(&dir, Permissions::from_mode(meta.permissions().mode() | 0o700));
+        let _stays_closed = std::fs::set_permissions(
+            &dir,
+            Permissions::from_mode(meta.permissions().mode() | 0o700),
+        );
         let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
         open.extend(entries.map(|entry| entry.path()));
     }
@@ -445,7 +522,10 @@ fn open_up(root: &Path) {
 /// # Errors
 ///
 /// Fails when source or target do not allow it.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
     std::fs::rename(from, to).map_err(|source| FsError::io("rename to", to, source))?;
     flush_name(to)
@@ -456,9 +536,13 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
 /// # Errors
 ///
 /// Fails when something of that name is there, or the directory is not writable.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn make_link(target: &Path, link: &Path) -> Result<(), FsError> {
-    std::os::unix::fs::symlink(target, link).map_err(|source| FsError::io("make the link", link, source))
+    std::os::unix::fs::symlink(target, link)
+        .map_err(|source| FsError::io("make the link", link, source))
 }
 
 /// Sets the permission bits of a file.
@@ -466,7 +550,10 @@ pub fn make_link(target: &Path, link: &Path) -> Result<(), FsError> {
 /// # Errors
 ///
 /// Fails when the file is not there or not ours.
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 pub fn set_mode(path: &Path, mode: u32) -> Result<(), FsError> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| FsError::io("set the mode of", path, source))
@@ -494,11 +581,15 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
 }
 
 fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn sync_directory(path: &Path) -> Result<(), FsError> {
-    File::open(path).and_then(|dir| dir.sync_all()).map_err(|source| FsError::io("flush", path, source))
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .map_err(|source| FsError::io("flush", path, source))
 }
 
 #[cfg(test)]
@@ -525,25 +616,45 @@ mod tests {
     fn what_is_no_regular_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::Mode::from_raw_mode(0o600),
+        )
+        .unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         for odd in [&pipe, &link, dir.path()] {
-            let error = read_regular_up_to(odd, ByteLimit(10)).unwrap_err().to_string();
+            let error = read_regular_up_to(odd, ByteLimit(10))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("cannot read"), "{error}");
         }
-        assert_eq!(read_prefix(&pipe, ByteLimit(10)).unwrap().bytes, b"", "nobody writes there");
+        assert_eq!(
+            read_prefix(&pipe, ByteLimit(10)).unwrap().bytes,
+            b"",
+            "nobody writes there"
+        );
         let file = dir.path().join("file");
         write_atomic(&file, b"content").unwrap();
-        assert_eq!(read_regular_up_to(&file, ByteLimit(10)).unwrap(), b"content");
-        assert!(matches!(read_regular_up_to(&file, ByteLimit(3)), Err(FsError::TooLarge { .. })));
+        assert_eq!(
+            read_regular_up_to(&file, ByteLimit(10)).unwrap(),
+            b"content"
+        );
+        assert!(matches!(
+            read_regular_up_to(&file, ByteLimit(3)),
+            Err(FsError::TooLarge { .. })
+        ));
     }
 
     #[test]
     fn temporary_directories_are_for_their_owner_and_go_when_they_are_old() {
         let parent = tempfile::tempdir().unwrap();
         let made = temp_dir_in(parent.path(), "crucible-x-").unwrap().keep();
-        assert_eq!(std::fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            std::fs::metadata(&made).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         let other = parent.path().join("other");
         create_dir_all(&other).unwrap();
         remove_stale_directories(parent.path(), "crucible-x-", Duration::from_secs(3600));
@@ -563,10 +674,15 @@ mod tests {
         std::os::unix::fs::symlink("a.json", dir.path().join(".tmp-link")).unwrap();
         remove_stale_temporaries(dir.path()).unwrap();
         remove_stale_temporaries(&dir.path().join("missing")).unwrap();
-        let mut left: Vec<_> =
-            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut left: Vec<_> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         left.sort();
-        assert_eq!(left, [".tmp", ".tmp-directory", ".tmp-link", "a.json", "tmp-x"]);
+        assert_eq!(
+            left,
+            [".tmp", ".tmp-directory", ".tmp-link", "a.json", "tmp-x"]
+        );
     }
 
     #[test]
@@ -593,7 +709,16 @@ mod tests {
     fn a_write_that_fails_leaves_the_old_file() {
         let dir = tempfile::tempdir().unwrap();
         write_new(&dir.path().join("new"), b"x").unwrap();
-        assert_eq!(dir.path().join("new").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            dir.path()
+                .join("new")
+                .metadata()
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
         let path = dir.path().join("missing/a.json");
         let error = write_atomic(&path, b"x").unwrap_err();
         assert!(error.is_not_found(), "{error}");
@@ -616,7 +741,10 @@ mod tests {
         set_mode(&inner, 0).unwrap();
         set_mode(&dir.path().join("a"), 0).unwrap();
         open_up(&dir.path().join("a"));
-        assert_eq!(inner.metadata().unwrap().permissions().mode() & 0o700, 0o700);
+        assert_eq!(
+            inner.metadata().unwrap().permissions().mode() & 0o700,
+            0o700
+        );
         remove_dir_all(&dir.path().join("a")).unwrap();
         assert!(!dir.path().join("a").exists());
     }
@@ -633,8 +761,16 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(append_durable(&link, b"x").unwrap_err().is_link());
         let pipe = dir.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
-        assert!(append_durable(&pipe, b"x").is_err(), "a pipe that nobody reads is not waited at");
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::Mode::from_raw_mode(0o600),
+        )
+        .unwrap();
+        assert!(
+            append_durable(&pipe, b"x").is_err(),
+            "a pipe that nobody reads is not waited at"
+        );
         let _reader = open_at_once(&pipe).unwrap();
         assert!(append_durable(&pipe, b"x").unwrap_err().is_no_file());
         assert!(append_unflushed(&link, b"x").unwrap_err().is_link());

@@ -146,7 +146,9 @@ impl HttpClient {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _already_there = rustls::crypto::ring::default_provider().install_default();
         }
-        Ok(Self { loops: Mutex::new(vec![(Owner::Nobody, Arc::new(Connections::new()?))]) })
+        Ok(Self {
+            loops: Mutex::new(vec![(Owner::Nobody, Arc::new(Connections::new()?))]),
+        })
     }
 
     /// Sends one request and reads the whole answer, whatever its status.
@@ -171,7 +173,11 @@ impl HttpClient {
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
         let connections = self.connections()?;
-        let client = if url.scheme() == "https" { connections.tls().await? } else { &connections.plain };
+        let client = if url.scheme() == "https" {
+            connections.tls().await?
+        } else {
+            &connections.plain
+        };
         let (mut call, mut typed) = match request.payload {
             Payload::Nothing => (client.get(url), true),
             Payload::Json(body) => (client.post(url).body(body), false),
@@ -187,23 +193,42 @@ impl HttpClient {
         if !typed {
             call = call.header(reqwest::header::CONTENT_TYPE, "application/json");
         }
-        let mut response = call.send().await.map_err(|error| translate(&error, origin))?;
-        let too_large = || HttpError::TooLarge { origin: origin.to_owned(), limit: request.max_body.0 };
-        if response.content_length().is_some_and(|length| length > request.max_body.0) {
+        let mut response = call
+            .send()
+            .await
+            .map_err(|error| translate(&error, origin))?;
+        let too_large = || HttpError::TooLarge {
+            origin: origin.to_owned(),
+            limit: request.max_body.0,
+        };
+        if response
+            .content_length()
+            .is_some_and(|length| length > request.max_body.0)
+        {
             return Err(too_large());
         }
         let status = response.status().as_u16();
         let headers = (response.headers().iter())
-            .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+            .filter_map(|(name, value)| {
+                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+            })
             .collect();
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| translate(&error, origin))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| translate(&error, origin))?
+        {
             if (body.len() + chunk.len()) as u64 > request.max_body.0 {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(HttpResponse { status, headers, body })
+        Ok(HttpResponse {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// The connections of this event loop.
@@ -212,7 +237,9 @@ impl HttpClient {
         // Nothing is half done while it is locked, so a panic elsewhere spoils nothing. A client without certificates is made in
         // no time; nothing else is done here.
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = loops.iter().position(|(owner, _)| [Owner::Nobody, this].contains(owner));
+        let known = loops
+            .iter()
+            .position(|(owner, _)| [Owner::Nobody, this].contains(owner));
         let connections = match known {
             Some(at) => loops.remove(at).1,
             None => Arc::new(Connections::new()?),
@@ -227,15 +254,23 @@ impl HttpClient {
 
 impl Connections {
     fn new() -> Result<Self, HttpError> {
-        let plain = builder().tls_certs_only([]).build().map_err(|error| setup(&error))?;
-        Ok(Self { plain, tls: OnceCell::new() })
+        let plain = builder()
+            .tls_certs_only([])
+            .build()
+            .map_err(|error| setup(&error))?;
+        Ok(Self {
+            plain,
+            tls: OnceCell::new(),
+        })
     }
 
     /// The client that speaks TLS. Whoever asks while it is made waits for it, and holds up neither its own loop nor another.
     async fn tls(&self) -> Result<&Client, HttpError> {
         let make = || async {
             let made = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
-            let gone = |_| HttpError::Setup { detail: "the program is about to end".to_owned() };
+            let gone = |_| HttpError::Setup {
+                detail: "the program is about to end".to_owned(),
+            };
             made.map_err(gone)?.map_err(|error| setup(&error))
         };
         self.tls.get_or_try_init(make).await
@@ -294,10 +329,16 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
 /// [`HttpError::BadUrl`] as [`check_url`].
 pub fn host_and_port(url: &str) -> Result<(String, u16), HttpError> {
     let url = parse_url(url)?;
-    let no_host = HttpError::BadUrl { why: "it names no host" };
+    let no_host = HttpError::BadUrl {
+        why: "it names no host",
+    };
     let port = url.port_or_known_default();
     // An IPv6 address stands between brackets there.
-    let host = url.host_str().map(|host| host.trim_start_matches('[').trim_end_matches(']').to_owned());
+    let host = url.host_str().map(|host| {
+        host.trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned()
+    });
     host.zip(port).ok_or(no_host)
 }
 
@@ -306,7 +347,8 @@ pub fn host_and_port(url: &str) -> Result<(String, u16), HttpError> {
 #[must_use]
 pub fn without_login(url: &str) -> String {
     let is_scheme = |name: &str| {
-        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
     };
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) if is_scheme(scheme) => (Some(scheme), rest),
@@ -318,23 +360,30 @@ pub fn without_login(url: &str) -> String {
 
 fn parse_url(text: &str) -> Result<Url, HttpError> {
     let bad = |why| HttpError::BadUrl { why };
-    let url =
-        Url::parse(text).map_err(|_| bad("it is not an absolute URL such as http://localhost:8000/v1"))?;
+    let url = Url::parse(text)
+        .map_err(|_| bad("it is not an absolute URL such as http://localhost:8000/v1"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("only http and https are spoken"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("it holds a user name or a password; put the key into a variable and name that"));
+        return Err(bad(
+            "it holds a user name or a password; put the key into a variable and name that",
+        ));
     }
     Ok(url)
 }
 
 fn builder() -> ClientBuilder {
-    Client::builder().no_proxy().redirect(redirect::Policy::none()).referer(false)
+    Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .referer(false)
 }
 
 fn setup(error: &reqwest::Error) -> HttpError {
-    HttpError::Setup { detail: root_cause(error) }
+    HttpError::Setup {
+        detail: root_cause(error),
+    }
 }
 
 fn translate(error: &reqwest::Error, origin: &str) -> HttpError {
@@ -352,7 +401,10 @@ fn translate(error: &reqwest::Error, origin: &str) -> HttpError {
 fn root_cause(error: &reqwest::Error) -> String {
     let mut next = error.source();
     while let Some(cause) = next {
-        if let Some(cause) = cause.downcast_ref::<io::Error>().filter(|io| io.get_ref().is_none()) {
+        if let Some(cause) = cause
+            .downcast_ref::<io::Error>()
+            .filter(|io| io.get_ref().is_none())
+        {
             return cause.to_string();
         }
         next = cause.source();
@@ -400,10 +452,17 @@ mod tests {
         post_within(Duration::from_secs(2), url, limit).await
     }
 
-    async fn post_within(timeout: Duration, url: &str, limit: u64) -> Result<HttpResponse, HttpError> {
+    async fn post_within(
+        timeout: Duration,
+        url: &str,
+        limit: u64,
+    ) -> Result<HttpResponse, HttpError> {
         let request = HttpRequest {
             url: url.to_owned(),
-            headers: vec![("authorization".to_owned(), Secret::new("Bearer k-123456".to_owned()))],
+            headers: vec![(
+                "authorization".to_owned(),
+                Secret::new("Bearer k-123456".to_owned()),
+            )],
             payload: Payload::Json(b"{\"prompt\":\"b-123456\"}".to_vec()),
             timeout,
             max_body: ByteLimit(limit),
@@ -433,7 +492,9 @@ mod tests {
                 counter.fetch_add(1, Ordering::SeqCst);
                 std::thread::spawn(move || {
                     while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
-                        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                        stream
+                            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                            .unwrap();
                     }
                 });
             }
@@ -482,7 +543,10 @@ mod tests {
         }
         // One each is the rule; a connection that is given back a moment too late costs another.
         let opened = opened.load(Ordering::SeqCst);
-        assert!((2..TURNS / 2).contains(&opened), "{opened} connections for two loops");
+        assert!(
+            (2..TURNS / 2).contains(&opened),
+            "{opened} connections for two loops"
+        );
     }
 
     #[test]
@@ -494,7 +558,10 @@ mod tests {
         let kept = |of: &Runtime| {
             let loops = client.loops.lock().unwrap();
             let of = Owner::Loop(of.handle().id());
-            loops.iter().find(|(owner, _)| *owner == of).map(|(_, connections)| Arc::clone(connections))
+            loops
+                .iter()
+                .find(|(owner, _)| *owner == of)
+                .map(|(_, connections)| Arc::clone(connections))
         };
         let own = kept(&often).unwrap();
         let once: Vec<Runtime> = (0..MOST_LOOPS + 3).map(|_| event_loop()).collect();
@@ -535,11 +602,15 @@ mod tests {
     #[tokio::test]
     async fn an_announced_long_body_and_an_unannounced_one_both_stop_at_the_limit() {
         let announced = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc");
-        let chunked =
-            serve(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n5\r\nabcde\r\n");
+        let chunked = serve(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n5\r\nabcde\r\n",
+        );
         for url in [announced, chunked] {
             let error = post(&url, 8).await.unwrap_err();
-            assert!(matches!(error, HttpError::TooLarge { limit: 8, .. }), "{error}");
+            assert!(
+                matches!(error, HttpError::TooLarge { limit: 8, .. }),
+                "{error}"
+            );
         }
     }
 
@@ -577,15 +648,22 @@ mod tests {
         let plain = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         // Reading the machine's certificates takes its time.
         let time = Duration::from_secs(60);
-        let error = post_within(time, &plain.replace("http://", "https://"), 100).await.unwrap_err();
+        let error = post_within(time, &plain.replace("http://", "https://"), 100)
+            .await
+            .unwrap_err();
         assert!(matches!(error, HttpError::Connect { .. }), "{error}");
     }
 
     #[tokio::test]
     async fn addresses_that_cannot_be_used_are_refused_without_being_shown() {
-        for bad in
-            ["", "localhost", "ftp://host/", "http://user:k-123456@host/", "file:///etc/passwd", "http://"]
-        {
+        for bad in [
+            "",
+            "localhost",
+            "ftp://host/",
+            "http://user:k-123456@host/",
+            "file:///etc/passwd",
+            "http://",
+        ] {
             let error = post(bad, 1).await.unwrap_err();
             assert!(matches!(error, HttpError::BadUrl { .. }), "{bad}: {error}");
             assert!(!error.to_string().contains("123456"));
@@ -605,7 +683,10 @@ mod tests {
             ("me:pass@host/v1", "host/v1"),
             ("me:pa://ss@host/v1", "host/v1"),
             ("http:/me:pass@host", "host"),
-            ("http://localhost:8000/v1?a=b#c", "http://localhost:8000/v1?a=b#c"),
+            (
+                "http://localhost:8000/v1?a=b#c",
+                "http://localhost:8000/v1?a=b#c",
+            ),
             ("https://host", "https://host"),
             ("://@", "://"),
             ("@", ""),
@@ -619,12 +700,20 @@ mod tests {
     async fn a_key_with_a_line_break_is_refused_and_not_shown() {
         let request = HttpRequest {
             url: "http://127.0.0.1:1/".to_owned(),
-            headers: vec![("x-api-key".to_owned(), Secret::new("k-123456\r\nx-other: 1".to_owned()))],
+            headers: vec![(
+                "x-api-key".to_owned(),
+                Secret::new("k-123456\r\nx-other: 1".to_owned()),
+            )],
             payload: Payload::Json(Vec::new()),
             timeout: Duration::from_secs(1),
             max_body: ByteLimit(1),
         };
         let error = HttpClient::new().unwrap().send(request).await.unwrap_err();
-        assert_eq!(error, HttpError::BadHeader { name: "x-api-key".to_owned() });
+        assert_eq!(
+            error,
+            HttpError::BadHeader {
+                name: "x-api-key".to_owned()
+            }
+        );
     }
 }

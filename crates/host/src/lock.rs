@@ -72,7 +72,10 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     let holder = Holder::read(&mut file);
                     if holder.is_alive() || waited >= PATIENCE {
-                        return Err(LockError::Held { path: path.to_owned(), owner: holder.words });
+                        return Err(LockError::Held {
+                            path: path.to_owned(),
+                            owner: holder.words,
+                        });
                     }
                     std::thread::sleep(PAUSE);
                     waited += PAUSE;
@@ -81,7 +84,10 @@ impl Lock {
             }
         }
         sign(&mut file, owner).map_err(fail("write the lock"))?;
-        Ok(Self { file, path: path.to_owned() })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+        })
     }
 
     /// Takes the lock at `path` from whoever holds it, by putting another file in its place. The holder is not stopped: it learns of
@@ -95,12 +101,18 @@ impl Lock {
         // Not the name of a temporary file: the holder removes those of killed processes whenever it tidies up.
         let new = path.with_file_name(format!("{SEIZING}{}", random::token()?));
         let mut file = fs::create_new(&new)?;
-        let signed = file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail);
+        let signed = file
+            .lock()
+            .and_then(|()| sign(&mut file, owner))
+            .map_err(fail);
         if let Err(error) = signed.and_then(|()| fs::rename(&new, path)) {
             let _stays = fs::remove_file(&new);
             return Err(error.into());
         }
-        Ok(Self { file, path: path.to_owned() })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+        })
     }
 
     /// Whether nobody has seized it, nor taken its file away.
@@ -163,7 +175,11 @@ impl DirectoryTurn {
     /// # Errors
     ///
     /// Fails when the directory cannot be opened or locked.
-    pub fn take(directory: &Path, purpose: TurnPurpose, patience: Duration) -> Result<Option<Self>, FsError> {
+    pub fn take(
+        directory: &Path,
+        purpose: TurnPurpose,
+        patience: Duration,
+    ) -> Result<Option<Self>, FsError> {
         let fail = |source| FsError::io("lock", directory, source);
         let file = File::open(directory).map_err(fail)?;
         let mut waited = Duration::ZERO;
@@ -189,11 +205,19 @@ impl DirectoryTurn {
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
-    let opened =
-        File::options().read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path);
+    let opened = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(path);
     // What the system says of a link or a directory there does not tell what to do.
     let odd = || {
-        io::Error::new(io::ErrorKind::InvalidInput, "it has to be a regular file and no link; move it away")
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it has to be a regular file and no link; move it away",
+        )
     };
     let is_odd = |meta: std::fs::Metadata| !meta.is_file();
     match opened {
@@ -204,7 +228,10 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens what is there for reading. A pipe is not waited at, and a link is not followed.
-#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns the opening of files; this one is read"
+)]
 fn open_to_look(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     File::options().read(true).custom_flags(flags).open(path)
@@ -240,18 +267,31 @@ struct Holder {
 impl Holder {
     fn read(file: &mut File) -> Self {
         let mut text = String::new();
-        let _unreadable_is_unknown =
-            file.seek(SeekFrom::Start(0)).and_then(|_| file.take(512).read_to_string(&mut text));
+        let _unreadable_is_unknown = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.take(512).read_to_string(&mut text));
         let mut lines = text.lines();
-        let words = lines.next().filter(|line| !line.is_empty()).unwrap_or("unknown").to_owned();
-        let process = words.strip_prefix("process ").and_then(|rest| rest.split(':').next()?.parse().ok());
+        let words = lines
+            .next()
+            .filter(|line| !line.is_empty())
+            .unwrap_or("unknown")
+            .to_owned();
+        let process = words
+            .strip_prefix("process ")
+            .and_then(|rest| rest.split(':').next()?.parse().ok());
         let started = lines.find_map(|line| line.strip_prefix(STARTED)?.parse().ok());
-        Self { words, process, started }
+        Self {
+            words,
+            process,
+            started,
+        }
     }
 
     /// Whether the process that wrote itself down still runs. A holder that has written nothing yet does not count.
     fn is_alive(&self) -> bool {
-        let Some(process) = self.process else { return false };
+        let Some(process) = self.process else {
+            return false;
+        };
         match (start_of(process), self.started) {
             (Some(now), Some(then)) => now == then,
             (Some(_), None) => true,
@@ -301,10 +341,16 @@ mod tests {
         drop(held);
         Lock::acquire(&path, "skill build").unwrap();
 
-        let turn = DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO).unwrap().unwrap();
+        let turn = DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO)
+            .unwrap()
+            .unwrap();
         let _of_the_child = turn.directory.try_clone().unwrap();
         drop(turn);
-        assert!(DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO).unwrap().is_some());
+        assert!(
+            DirectoryTurn::take(dir.path(), TurnPurpose::Change, Duration::ZERO)
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]
@@ -325,7 +371,11 @@ mod tests {
         std::fs::write(path, text).unwrap();
         let file = File::options().read(true).write(true).open(path).unwrap();
         file.lock().unwrap();
-        Command::new("sleep").arg(seconds).stdin(Stdio::from(file)).spawn().unwrap()
+        Command::new("sleep")
+            .arg(seconds)
+            .stdin(Stdio::from(file))
+            .spawn()
+            .unwrap()
     }
 
     fn a_dead_process() -> u32 {
@@ -363,7 +413,12 @@ mod tests {
         let dead = a_dead_process();
         let mut child = left_behind(&path, &format!("process {dead}: advancing the run\n"), "60");
         let refused = Lock::acquire(&path, "another").unwrap_err();
-        assert!(refused.to_string().contains(&format!("process {dead}: advancing")), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("process {dead}: advancing")),
+            "{refused}"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -376,7 +431,10 @@ mod tests {
         assert!(old.is_still_held());
         let new = Lock::seize(&path, "the second").unwrap();
         assert!(!old.is_still_held() && new.is_still_held());
-        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert_eq!(names, ["lock"]);
         drop(old);
         let refused = Lock::acquire(&path, "a third").unwrap_err().to_string();
@@ -384,7 +442,11 @@ mod tests {
         drop(new);
         assert!(Lock::acquire(&path, "a third").unwrap().is_still_held());
         let free = dir.path().join("free");
-        assert!(Lock::seize(&free, "nobody held it").unwrap().is_still_held());
+        assert!(
+            Lock::seize(&free, "nobody held it")
+                .unwrap()
+                .is_still_held()
+        );
         assert!(Lock::seize(&dir.path().join("missing/lock"), "x").is_err());
     }
 
@@ -399,7 +461,9 @@ mod tests {
                     fs::remove_stale_temporaries(dir.path()).unwrap();
                 }
             });
-            let seized: Vec<_> = (0..300).map(|_| Lock::seize(&path, "the next").map(|_| ())).collect();
+            let seized: Vec<_> = (0..300)
+                .map(|_| Lock::seize(&path, "the next").map(|_| ()))
+                .collect();
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             assert!(seized.iter().all(Result::is_ok), "{seized:?}");
         });
@@ -410,7 +474,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         // The holder is dead, and its child keeps the descriptor for a moment: who comes now waits at the old file.
-        let mut child = left_behind(&path, &format!("process {}: gone\n", a_dead_process()), "0.5");
+        let mut child = left_behind(
+            &path,
+            &format!("process {}: gone\n", a_dead_process()),
+            "0.5",
+        );
         let waiting = std::thread::spawn({
             let path = path.clone();
             move || Lock::acquire(&path, "waiting").map(|_| ())
@@ -431,12 +499,20 @@ mod tests {
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let pipe = dir.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::Mode::from_raw_mode(0o600),
+        )
+        .unwrap();
         for odd in [&link, &pipe, dir.path()] {
             let refused = Lock::acquire(odd, "x").unwrap_err();
             assert!(matches!(refused, LockError::Fs(_)), "{}", odd.display());
             let told = refused.to_string();
-            assert!(told.contains("it has to be a regular file and no link; move it away"), "{told}");
+            assert!(
+                told.contains("it has to be a regular file and no link; move it away"),
+                "{told}"
+            );
         }
         assert!(Lock::seize(&link, "x").unwrap().is_still_held());
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
@@ -445,18 +521,23 @@ mod tests {
     #[test]
     fn one_changes_while_nobody_looks() {
         let dir = tempfile::tempdir().unwrap();
-        let take = |purpose| DirectoryTurn::take(dir.path(), purpose, Duration::from_millis(20)).unwrap();
+        let take =
+            |purpose| DirectoryTurn::take(dir.path(), purpose, Duration::from_millis(20)).unwrap();
         let looking = (take(TurnPurpose::Look), take(TurnPurpose::Look));
         assert!(looking.0.is_some() && looking.1.is_some());
         assert!(take(TurnPurpose::Change).is_none());
         drop(looking);
         let changing = take(TurnPurpose::Change);
         assert!(
-            changing.is_some() && take(TurnPurpose::Look).is_none() && take(TurnPurpose::Change).is_none()
+            changing.is_some()
+                && take(TurnPurpose::Look).is_none()
+                && take(TurnPurpose::Change).is_none()
         );
         drop(changing);
         assert!(take(TurnPurpose::Look).is_some());
-        assert!(DirectoryTurn::take(&dir.path().join("missing"), TurnPurpose::Look, PATIENCE).is_err());
+        assert!(
+            DirectoryTurn::take(&dir.path().join("missing"), TurnPurpose::Look, PATIENCE).is_err()
+        );
     }
 
     #[test]
@@ -464,7 +545,10 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         let begun = Instant::now();
         while start_of(child.id()).is_some() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "an ended process counts as alive");
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "an ended process counts as alive"
+            );
             std::thread::sleep(PAUSE);
         }
         child.wait().unwrap();

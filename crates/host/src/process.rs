@@ -39,7 +39,12 @@ impl ProcessStat {
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
         let started = fields.nth(15)?.parse().ok()?;
-        Some(Self { state, parent, session, started })
+        Some(Self {
+            state,
+            parent,
+            session,
+            started,
+        })
     }
 }
 
@@ -52,7 +57,15 @@ mod tests {
         let fields = b" S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 99 100";
         for name in [&b"(sh)"[..], b"(a) Z 1 1 1 (\n)", b"(\xff\xfe)", b"()"] {
             let stat = ProcessStat::parse(&[b"12 ", name, fields].concat()).unwrap();
-            assert_eq!(stat, ProcessStat { state: b'S', parent: 7, session: 9, started: 777 });
+            assert_eq!(
+                stat,
+                ProcessStat {
+                    state: b'S',
+                    parent: 7,
+                    session: 9,
+                    started: 777
+                }
+            );
             assert!(!stat.has_ended());
         }
         for broken in [&b"12 (x"[..], b"", b"12 (x)", b"12 (x) S 7 8 9"] {

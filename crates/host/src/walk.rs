@@ -49,23 +49,37 @@ mod tests {
     #[test]
     fn finds_hidden_files_and_passes_over_git_and_what_it_ignores() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, content) in
-            [("b", ""), (".env", ""), ("skip.log", ""), (".gitignore", "*.log\n"), (".git/config", "")]
-        {
+        for (name, content) in [
+            ("b", ""),
+            (".env", ""),
+            ("skip.log", ""),
+            (".gitignore", "*.log\n"),
+            (".git/config", ""),
+        ] {
             let path = dir.path().join(name);
             crate::fs::create_dir_all(path.parent().unwrap()).unwrap();
             crate::fs::write_atomic(&path, content.as_bytes()).unwrap();
         }
-        let found: Vec<_> =
-            files(dir.path()).map(|file| file.unwrap().file_name().unwrap().to_owned()).collect();
+        let found: Vec<_> = files(dir.path())
+            .map(|file| file.unwrap().file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(found, [".env", ".gitignore", "b"]);
         let path = |name: &str| dir.path().join(name);
         std::os::unix::fs::symlink("b", path("link.md")).unwrap();
         std::os::unix::fs::symlink(".git", path("directory")).unwrap();
         std::os::unix::fs::symlink("b", path("ignored.log")).unwrap();
         let found: Vec<_> = entries(dir.path()).map(Result::unwrap).collect();
-        let (file, other) = (|name| WalkedEntry::File(path(name)), |name| WalkedEntry::Other(path(name)));
-        let all = [file(".env"), file(".gitignore"), file("b"), other("directory"), other("link.md")];
+        let (file, other) = (
+            |name| WalkedEntry::File(path(name)),
+            |name| WalkedEntry::Other(path(name)),
+        );
+        let all = [
+            file(".env"),
+            file(".gitignore"),
+            file("b"),
+            other("directory"),
+            other("link.md"),
+        ];
         assert_eq!(found, all, "a link is told, and nothing behind it");
         assert_eq!(files(dir.path()).count(), 3);
     }

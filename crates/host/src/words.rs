@@ -103,7 +103,10 @@ mod tests {
             ("", vec![]),
             ("  \t ", vec![]),
             ("agent --role {role}", vec!["agent", "--role", "{role}"]),
-            (r#"a "b c" 'd "e"' f\ g"#, vec!["a", "b c", r#"d "e""#, "f g"]),
+            (
+                r#"a "b c" 'd "e"' f\ g"#,
+                vec!["a", "b c", r#"d "e""#, "f g"],
+            ),
             (r#"a"b"'c'd"#, vec!["abcd"]),
             (r#"'' """#, vec!["", ""]),
             (r#""\$HOME \"x\" \n""#, vec![r#"$HOME "x" \n"#]),

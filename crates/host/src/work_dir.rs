@@ -42,8 +42,10 @@ impl WorkDir {
     /// Fails when `parent` is missing, not writable or full, or when `label` is no part of a file name.
     pub fn create(parent: &Path, prefix: &str, label: &str) -> Result<Self, FsError> {
         if prefix.contains(['/', '\0']) || label.contains(['/', '\0']) {
-            let source =
-                io::Error::new(io::ErrorKind::InvalidInput, format!("{label:?} is no part of a name"));
+            let source = io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{label:?} is no part of a name"),
+            );
             return Err(FsError::io("make a work directory in", parent, source));
         }
         let random = random::token()?;
@@ -58,7 +60,11 @@ impl WorkDir {
                 break file;
             }
         };
-        let made = Self { path, lock, _held: held };
+        let made = Self {
+            path,
+            lock,
+            _held: held,
+        };
         make_directory(&made.path)?;
         Ok(made)
     }
@@ -72,20 +78,26 @@ impl WorkDir {
     /// Removes what dead holders left of directories with this prefix in `parent`, and says how many those were. What
     /// cannot be removed stays for the next time.
     pub fn sweep(parent: &Path, prefix: &str) -> usize {
-        let Ok(entries) = std::fs::read_dir(parent) else { return 0 };
+        let Ok(entries) = std::fs::read_dir(parent) else {
+            return 0;
+        };
         let mut removed = 0;
         for entry in entries.flatten() {
             let name = entry.file_name();
             let path = entry.path();
-            let Ok(meta) = path.symlink_metadata() else { continue };
+            let Ok(meta) = path.symlink_metadata() else {
+                continue;
+            };
             if !name.as_bytes().starts_with(prefix.as_bytes()) || !is_ours(&meta) {
                 continue;
             }
             if let Some(directory) = name.as_bytes().strip_suffix(LOCK.as_bytes())
                 && meta.is_file()
             {
-                removed +=
-                    usize::from(sweep_locked(&path, &parent.join(std::ffi::OsStr::from_bytes(directory))));
+                removed += usize::from(sweep_locked(
+                    &path,
+                    &parent.join(std::ffi::OsStr::from_bytes(directory)),
+                ));
             } else if meta.is_dir() && is_orphan(&path, &meta) {
                 removed += usize::from(fs::remove_dir_all(&path).is_ok());
             }
@@ -105,7 +117,9 @@ impl Drop for WorkDir {
 
 /// Removes the directory that the lock at `lock` stands for, and the lock, where nobody holds it.
 fn sweep_locked(lock: &Path, directory: &Path) -> bool {
-    let Ok(file) = open_lock(lock, OFlags::empty()) else { return false };
+    let Ok(file) = open_lock(lock, OFlags::empty()) else {
+        return false;
+    };
     match file.try_lock() {
         Ok(()) if is_still_there(&file, lock) => {}
         Ok(()) | Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return false,
@@ -132,16 +146,27 @@ fn lock_beside(directory: &Path) -> PathBuf {
 fn open_lock(path: &Path, extra: OFlags) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | extra;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(path)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)?;
     let meta = file.metadata()?;
     if meta.is_file() && is_ours(&meta) {
         Ok(file)
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file of this user"))
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no file of this user",
+        ))
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "host owns changes of the file system"
+)]
 fn make_directory(path: &Path) -> Result<(), FsError> {
     DirBuilder::new()
         .mode(0o700)
@@ -163,7 +188,11 @@ fn is_ours(meta: &Metadata) -> bool {
 
 /// Whether a directory lost its lock file long ago.
 fn is_orphan(path: &Path, meta: &Metadata) -> bool {
-    let is_old = meta.modified().ok().and_then(|made| made.elapsed().ok()).is_some_and(|age| age > ORPHAN);
+    let is_old = meta
+        .modified()
+        .ok()
+        .and_then(|made| made.elapsed().ok())
+        .is_some_and(|age| age > ORPHAN);
     is_old && lock_beside(path).symlink_metadata().is_err()
 }
 
@@ -198,9 +227,21 @@ mod tests {
     fn it_is_for_its_owner_and_goes_with_all_it_holds() {
         let parent = tempfile::tempdir().unwrap();
         let made = WorkDir::create(parent.path(), PREFIX, "7").unwrap();
-        let name = made.path().file_name().unwrap().to_str().unwrap().to_owned();
-        assert!(name.starts_with("crucible-test-7-") && name.len() > 30, "{name}");
-        assert_eq!(made.path().metadata().unwrap().permissions().mode() & 0o7777, 0o700);
+        let name = made
+            .path()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            name.starts_with("crucible-test-7-") && name.len() > 30,
+            "{name}"
+        );
+        assert_eq!(
+            made.path().metadata().unwrap().permissions().mode() & 0o7777,
+            0o700
+        );
         fs::create_dir_all(&made.path().join("a/b")).unwrap();
         fs::write_atomic(&made.path().join("a/b/c"), b"x").unwrap();
         symlink("/etc", made.path().join("link")).unwrap();
@@ -223,7 +264,12 @@ mod tests {
             let _work = WorkDir::create(parent.path(), PREFIX, "2").unwrap();
             pending::<()>().await;
         });
-        assert!(going_on.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            going_on
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
         assert_eq!(names(parent.path()).len(), 2);
         drop(going_on);
         assert!(names(parent.path()).is_empty());
@@ -252,8 +298,10 @@ mod tests {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let made =
-            lines.map(Result::unwrap).find_map(|line| Some(line.split_once("made ")?.1.to_owned())).unwrap();
+        let made = lines
+            .map(Result::unwrap)
+            .find_map(|line| Some(line.split_once("made ")?.1.to_owned()))
+            .unwrap();
         let made = PathBuf::from(made);
         fs::write_atomic(&made.join("file"), b"x").unwrap();
         let mine = WorkDir::create(parent.path(), PREFIX, "mine").unwrap();
@@ -264,7 +312,10 @@ mod tests {
         assert!(made.join("file").exists());
         let begun = Instant::now();
         while WorkDir::sweep(parent.path(), PREFIX) == 0 {
-            assert!(begun.elapsed() < Duration::from_secs(30), "a dead process's directory is not swept");
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "a dead process's directory is not swept"
+            );
         }
         assert!(!made.exists() && mine.path().exists());
         assert_eq!(names(parent.path()).len(), 2);

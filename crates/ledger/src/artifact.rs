@@ -33,7 +33,11 @@ impl Ledger {
         let bytes: Option<Vec<u8>> = self
             .connection
             .prepare_cached("SELECT bytes FROM artifacts WHERE digest = ?1")
-            .and_then(|mut select| select.query_row([digest.to_string()], |row| row.get(0)).optional())
+            .and_then(|mut select| {
+                select
+                    .query_row([digest.to_string()], |row| row.get(0))
+                    .optional()
+            })
             .map_err(self.fail())?;
         match bytes {
             Some(bytes) if Digest::of(&bytes) != *digest => Err(LedgerError::Damaged {
@@ -67,7 +71,9 @@ pub(crate) fn put_within(
     let digest = Digest::of(bytes);
     if describe(transaction, &digest).map_err(fail)?.is_none() {
         transaction
-            .prepare_cached("INSERT INTO artifacts (digest, kind, size, bytes) VALUES (?1, ?2, ?3, ?4)")
+            .prepare_cached(
+                "INSERT INTO artifacts (digest, kind, size, bytes) VALUES (?1, ?2, ?3, ?4)",
+            )
             .and_then(|mut insert| {
                 insert.execute(params![digest.to_string(), kind, bytes.len() as i64, bytes])
             })
@@ -85,8 +91,13 @@ pub(crate) fn describe(
         .prepare_cached("SELECT kind, size FROM artifacts WHERE digest = ?1")?
         .query_row([digest.to_string()], |row| {
             let size: i64 = row.get(1)?;
-            let size = u64::try_from(size).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, size))?;
-            Ok(ArtifactRef { digest: *digest, kind: row.get(0)?, size })
+            let size = u64::try_from(size)
+                .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, size))?;
+            Ok(ArtifactRef {
+                digest: *digest,
+                kind: row.get(0)?,
+                size,
+            })
         })
         .optional()
 }

@@ -153,14 +153,29 @@ impl Ledger {
         let used = read_usage(&transaction, &call.run).map_err(&fail)?;
         let checks = [
             (BudgetedResource::Calls, used.calls, 1, allowance.calls),
-            (BudgetedResource::Tokens, used.tokens, call.tokens, allowance.tokens),
-            (BudgetedResource::Cost, used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
+            (
+                BudgetedResource::Tokens,
+                used.tokens,
+                call.tokens,
+                allowance.tokens,
+            ),
+            (
+                BudgetedResource::Cost,
+                used.cost.0,
+                call.cost.0,
+                allowance.cost.map(|money| money.0),
+            ),
         ];
         for (what, used, wanted, limit) in checks {
             // Nothing more always fits, even over a limit that was lowered since.
             let passed = |limit: &u64| wanted > 0 && used.saturating_add(wanted) > *limit;
             if let Some(limit) = limit.filter(passed) {
-                return Ok(Reservation::Refused { what, used, wanted, limit });
+                return Ok(Reservation::Refused {
+                    what,
+                    used,
+                    wanted,
+                    limit,
+                });
             }
         }
         let numbers = "SELECT (SELECT ifnull(max(seq), 0) + 1 FROM model_calls WHERE run_id = ?1),
@@ -169,7 +184,9 @@ impl Ledger {
         let (seq, attempt): (i64, i64) = transaction
             .prepare_cached(numbers)
             .and_then(|mut select| {
-                select.query_row([call.run.as_str(), &request], |row| Ok((row.get(0)?, row.get(1)?)))
+                select.query_row([call.run.as_str(), &request], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
             })
             .map_err(&fail)?;
         let sql =
@@ -193,7 +210,9 @@ impl Ledger {
             })
             .map_err(&fail)?;
         commit(transaction, call.ts, &fail)?;
-        Ok(Reservation::Granted { seq: seq.unsigned_abs() })
+        Ok(Reservation::Granted {
+            seq: seq.unsigned_abs(),
+        })
     }
 
     /// Records how a reserved call ended. What it did not report stays reserved.
@@ -201,7 +220,12 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::NoOpenCall`] when the call is not open.
-    pub fn settle_call(&mut self, run: &RunId, seq: u64, end: &Settlement) -> Result<(), LedgerError> {
+    pub fn settle_call(
+        &mut self,
+        run: &RunId,
+        seq: u64,
+        end: &Settlement,
+    ) -> Result<(), LedgerError> {
         let sql = "UPDATE model_calls SET state = 'settled', settled_at = ?3, outcome = ?4, tokens_in = ?5,
                                           tokens_out = ?6, cost = ?7
                    WHERE run_id = ?1 AND seq = ?2 AND state = 'reserved'";
@@ -216,9 +240,14 @@ impl Ledger {
             end.tokens_out.map(to_sql),
             end.cost.map(|money| to_sql(money.0))
         ];
-        let changed = transaction.prepare_cached(sql).and_then(|mut update| update.execute(values));
+        let changed = transaction
+            .prepare_cached(sql)
+            .and_then(|mut update| update.execute(values));
         if changed.map_err(&fail)? == 0 {
-            return Err(LedgerError::NoOpenCall { run: run.clone(), seq });
+            return Err(LedgerError::NoOpenCall {
+                run: run.clone(),
+                seq,
+            });
         }
         commit(transaction, end.ts, &fail)
     }
@@ -255,26 +284,34 @@ fn read_calls(connection: &Connection, run: &RunId) -> Result<Vec<CallRow>, rusq
     let sql = "SELECT seq, provider, model, request, attempt, reserved_at, reserved_tokens, reserved_cost,
                       state, settled_at, outcome, tokens_in, tokens_out, cost
                FROM model_calls WHERE run_id = ?1 ORDER BY seq";
-    connection.prepare_cached(sql)?.query_map([run.as_str()], |row| read_call(row, run))?.collect()
+    connection
+        .prepare_cached(sql)?
+        .query_map([run.as_str()], |row| read_call(row, run))?
+        .collect()
 }
 
 fn read_usage(connection: &Connection, run: &RunId) -> Result<Usage, rusqlite::Error> {
-    connection.prepare_cached(USAGE)?.query_row([run.as_str()], |row| {
-        Ok(Usage {
-            calls: unsigned(row, 0)?,
-            tokens: unsigned(row, 1)?,
-            cost: MicroDollars(unsigned(row, 2)?),
-            open: unsigned(row, 3)?,
+    connection
+        .prepare_cached(USAGE)?
+        .query_row([run.as_str()], |row| {
+            Ok(Usage {
+                calls: unsigned(row, 0)?,
+                tokens: unsigned(row, 1)?,
+                cost: MicroDollars(unsigned(row, 2)?),
+                open: unsigned(row, 3)?,
+            })
         })
-    })
 }
 
 fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
     let instant = |index: usize| {
-        row.get::<_, String>(index)?.parse::<Timestamp>().map_err(|error| unreadable(index, error))
+        row.get::<_, String>(index)?
+            .parse::<Timestamp>()
+            .map_err(|error| unreadable(index, error))
     };
     let optional = |index: usize| {
-        row.get::<_, Option<i64>>(index).map(|value| value.and_then(|n| u64::try_from(n).ok()))
+        row.get::<_, Option<i64>>(index)
+            .map(|value| value.and_then(|n| u64::try_from(n).ok()))
     };
     let state = match row.get::<_, String>(8)?.as_str() {
         "reserved" => CallState::Reserved,
@@ -292,7 +329,10 @@ fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
             run: run.clone(),
             provider: row.get(1)?,
             model: row.get(2)?,
-            request: row.get::<_, String>(3)?.parse().map_err(|error| unreadable(3, error))?,
+            request: row
+                .get::<_, String>(3)?
+                .parse()
+                .map_err(|error| unreadable(3, error))?,
             ts: instant(5)?,
             tokens: unsigned(row, 6)?,
             cost: MicroDollars(unsigned(row, 7)?),

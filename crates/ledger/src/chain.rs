@@ -78,7 +78,11 @@ impl Ledger {
                     .collect(),
             }
         };
-        read().map_err(self.fail())?.into_iter().map(RawEvent::parse).collect()
+        read()
+            .map_err(self.fail())?
+            .into_iter()
+            .map(RawEvent::parse)
+            .collect()
     }
 
     /// One event by its number.
@@ -150,7 +154,9 @@ pub(crate) fn append_within(
     check_size("list of artifacts", artifact_list.len(), MAX_BODY_BYTES)?;
 
     let mut raw = RawEvent {
-        seq: i64::try_from(head.seq).unwrap_or(i64::MAX).saturating_add(1),
+        seq: i64::try_from(head.seq)
+            .unwrap_or(i64::MAX)
+            .saturating_add(1),
         run: new.run.to_string(),
         ts: new.ts.to_string(),
         role: new.role,
@@ -168,13 +174,16 @@ pub(crate) fn append_within(
 }
 
 pub(crate) fn read_head(connection: &Connection) -> Result<ChainHead, rusqlite::Error> {
-    connection.prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?.query_row([], |row| {
-        let seq: i64 = row.get(0)?;
-        let hash: String = row.get(1)?;
-        let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
-        let hash = hash.parse().map_err(|error| unreadable(1, error))?;
-        Ok(ChainHead { seq, hash })
-    })
+    connection
+        .prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?
+        .query_row([], |row| {
+            let seq: i64 = row.get(0)?;
+            let hash: String = row.get(1)?;
+            let seq =
+                u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
+            let hash = hash.parse().map_err(|error| unreadable(1, error))?;
+            Ok(ChainHead { seq, hash })
+        })
 }
 
 /// A value of the wrong form in a column, as SQLite's own errors are told.
@@ -187,11 +196,14 @@ pub(crate) fn unreadable(
 
 fn canonical_text<T: serde::Serialize>(value: &T) -> Result<String, LedgerError> {
     let bytes = to_canonical_json(value)?;
-    String::from_utf8(bytes).map_err(|_| LedgerError::Unreadable { what: "canonical JSON".to_owned() })
+    String::from_utf8(bytes).map_err(|_| LedgerError::Unreadable {
+        what: "canonical JSON".to_owned(),
+    })
 }
 
 fn insert(connection: &Connection, raw: &RawEvent) -> Result<usize, rusqlite::Error> {
-    let sql = "INSERT INTO events (seq, run_id, ts, role, event, path, key, artifacts, body, prev, hash)
+    let sql =
+        "INSERT INTO events (seq, run_id, ts, role, event, path, key, artifacts, body, prev, hash)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     connection.prepare_cached(sql)?.execute(params![
         raw.seq,
@@ -208,7 +220,10 @@ fn insert(connection: &Connection, raw: &RawEvent) -> Result<usize, rusqlite::Er
     ])
 }
 
-fn find_by_key(connection: &Connection, new: &NewEvent) -> Result<Option<RawEvent>, rusqlite::Error> {
+fn find_by_key(
+    connection: &Connection,
+    new: &NewEvent,
+) -> Result<Option<RawEvent>, rusqlite::Error> {
     let Some(key) = &new.key else { return Ok(None) };
     connection
         .prepare_cached(select_events!("WHERE run_id = ?1 AND key = ?2"))?
@@ -220,7 +235,11 @@ fn accept_existing(new: NewEvent, existing: RawEvent) -> Result<EventRecord, Led
     if existing.event == new.event {
         return existing.parse();
     }
-    Err(LedgerError::KeyTaken { run: new.run, key: new.key.unwrap_or_default(), existing: existing.event })
+    Err(LedgerError::KeyTaken {
+        run: new.run,
+        key: new.key.unwrap_or_default(),
+        existing: existing.event,
+    })
 }
 
 #[cfg(test)]
@@ -246,16 +265,36 @@ mod tests {
             (&mine, None),
         ] {
             let event = NewEvent::new(run.clone(), ts, "chair", "step", json!({}));
-            ledger.append(NewEvent { key: key.map(str::to_owned), ..event }).unwrap();
+            ledger
+                .append(NewEvent {
+                    key: key.map(str::to_owned),
+                    ..event
+                })
+                .unwrap();
         }
         let found = ledger.events(Some(&mine)).unwrap();
-        let found: Vec<_> = found.iter().map(|event| (event.seq, event.key.as_deref())).collect();
-        assert_eq!(found, [(1, Some("z")), (3, None), (4, Some("a")), (6, None)]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|event| (event.seq, event.key.as_deref()))
+            .collect();
+        assert_eq!(
+            found,
+            [(1, Some("z")), (3, None), (4, Some("a")), (6, None)]
+        );
 
-        let mut plan = ledger.connection.prepare(&format!("EXPLAIN QUERY PLAN {EVENTS_OF_RUN}")).unwrap();
-        let steps: Vec<String> =
-            plan.query_map(["mine"], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-        assert!(steps.iter().all(|step| !step.starts_with("SCAN")), "{steps:?}");
+        let mut plan = ledger
+            .connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {EVENTS_OF_RUN}"))
+            .unwrap();
+        let steps: Vec<String> = plan
+            .query_map(["mine"], |row| row.get(3))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert!(
+            steps.iter().all(|step| !step.starts_with("SCAN")),
+            "{steps:?}"
+        );
         for index in ["events_without_key", "events_once_per_key"] {
             assert!(steps.iter().any(|step| step.contains(index)), "{steps:?}");
         }

@@ -72,7 +72,9 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// A part of an event is longer than an event may hold.
-    #[error("the {part} of the event is {size} bytes, at most {limit} fit; store it as an artifact")]
+    #[error(
+        "the {part} of the event is {size} bytes, at most {limit} fit; store it as an artifact"
+    )]
     TooLarge {
         /// Which part.
         part: &'static str,
@@ -188,11 +190,13 @@ impl LedgerError {
         let path = path.to_owned();
         let rusqlite::Error::SqliteFailure(failure, message) = &error else {
             return match error {
-                rusqlite::Error::InvalidColumnType(_, column, _) => {
-                    Self::Unreadable { what: format!("the column {column}") }
-                }
+                rusqlite::Error::InvalidColumnType(_, column, _) => Self::Unreadable {
+                    what: format!("the column {column}"),
+                },
                 rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::Utf8Error(..) => {
-                    Self::Unreadable { what: "a value".to_owned() }
+                    Self::Unreadable {
+                        what: "a value".to_owned(),
+                    }
                 }
                 source => Self::Sqlite { path, source },
             };
@@ -200,16 +204,27 @@ impl LedgerError {
         let detail = || message.clone().unwrap_or_else(|| failure.to_string());
         match failure.code {
             ErrorCode::NotADatabase => Self::NotADatabase { path },
-            ErrorCode::DatabaseCorrupt => Self::Damaged { path, detail: detail() },
-            ErrorCode::CannotOpen => Self::CannotOpen { path, reason: detail() },
+            ErrorCode::DatabaseCorrupt => Self::Damaged {
+                path,
+                detail: detail(),
+            },
+            ErrorCode::CannotOpen => Self::CannotOpen {
+                path,
+                reason: detail(),
+            },
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly { path },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked { path },
             ErrorCode::DiskFull => Self::DiskFull { path },
             // Growing the shared-memory file of the write-ahead log fails this way when the disk is full.
-            ErrorCode::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
+            ErrorCode::SystemIoFailure
+                if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
+            {
                 Self::DiskFull { path }
             }
-            _ => Self::Sqlite { path, source: error },
+            _ => Self::Sqlite {
+                path,
+                source: error,
+            },
         }
     }
 }

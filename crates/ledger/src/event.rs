@@ -98,7 +98,11 @@ impl NewEvent {
 
 pub(crate) fn check_size(part: &'static str, size: usize, limit: usize) -> Result<(), LedgerError> {
     if size > limit {
-        return Err(LedgerError::TooLarge { part, size: size as u64, limit: limit as u64 });
+        return Err(LedgerError::TooLarge {
+            part,
+            size: size as u64,
+            limit: limit as u64,
+        });
     }
     Ok(())
 }
@@ -224,7 +228,10 @@ impl RawEvent {
             ts: self.ts.parse().map_err(|_| self.unreadable("instant"))?,
             artifacts: self.artifact_refs()?,
             body: serde_json::from_str(&self.body).map_err(|_| self.unreadable("body"))?,
-            prev: self.prev.parse().map_err(|_| self.unreadable("previous hash"))?,
+            prev: self
+                .prev
+                .parse()
+                .map_err(|_| self.unreadable("previous hash"))?,
             hash: self.hash.parse().map_err(|_| self.unreadable("hash"))?,
             role: self.role,
             event: self.event,
@@ -234,6 +241,8 @@ impl RawEvent {
     }
 
     fn unreadable(&self, column: &str) -> LedgerError {
-        LedgerError::Unreadable { what: format!("the {column} of event {}", self.seq) }
+        LedgerError::Unreadable {
+            what: format!("the {column} of event {}", self.seq),
+        }
     }
 }

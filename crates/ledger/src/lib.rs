@@ -32,7 +32,8 @@ mod verify;
 
 pub use artifact::MAX_ARTIFACT_BYTES;
 pub use calls::{
-    Allowance, BudgetedResource, CallRow, CallState, MicroDollars, NewCall, Reservation, Settlement, Usage,
+    Allowance, BudgetedResource, CallRow, CallState, MicroDollars, NewCall, Reservation,
+    Settlement, Usage,
 };
 pub use chain::ChainHead;
 pub use crawl::{
@@ -43,9 +44,9 @@ pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use forge::{
     NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification, PromotionRow, SideEffect,
-    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGateRow,
-    SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
-    VerificationStatus, skill_run_id,
+    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus,
+    SkillGateRow, SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd,
+    VerificationLevel, VerificationRow, VerificationStatus, skill_run_id,
 };
 pub use moment::Moment;
 pub use recorded_rows::{RowFault, RowKind};

@@ -20,7 +20,10 @@ impl Moment {
     /// The present one, by this clock.
     #[must_use]
     pub fn of(clock: &dyn Clock) -> Self {
-        Self { at: clock.now(), clock: clock.source() }
+        Self {
+            at: clock.now(),
+            clock: clock.source(),
+        }
     }
 
     /// An event of this moment in a run; that the clock is pinned stands in it.

@@ -27,17 +27,50 @@ use crate::event::{MAX_BODY_BYTES, NewEvent};
 
 /// The tables whose rows are recorded in the chain.
 const GUARDED: [GuardedTable; 11] = [
-    GuardedTable { name: "runs", kind: RowKind::Run },
-    GuardedTable { name: "model_calls", kind: RowKind::Call },
-    GuardedTable { name: "crawl_sessions", kind: RowKind::Crawl },
-    GuardedTable { name: "crawl_artifacts", kind: RowKind::Crawl },
-    GuardedTable { name: "crawl_messages", kind: RowKind::Crawl },
-    GuardedTable { name: "skill_proposals", kind: RowKind::Skill },
-    GuardedTable { name: "builds", kind: RowKind::Skill },
-    GuardedTable { name: "verifications", kind: RowKind::Skill },
-    GuardedTable { name: "gate_results", kind: RowKind::Skill },
-    GuardedTable { name: "skill_artifacts", kind: RowKind::Skill },
-    GuardedTable { name: "skill_runs", kind: RowKind::Skill },
+    GuardedTable {
+        name: "runs",
+        kind: RowKind::Run,
+    },
+    GuardedTable {
+        name: "model_calls",
+        kind: RowKind::Call,
+    },
+    GuardedTable {
+        name: "crawl_sessions",
+        kind: RowKind::Crawl,
+    },
+    GuardedTable {
+        name: "crawl_artifacts",
+        kind: RowKind::Crawl,
+    },
+    GuardedTable {
+        name: "crawl_messages",
+        kind: RowKind::Crawl,
+    },
+    GuardedTable {
+        name: "skill_proposals",
+        kind: RowKind::Skill,
+    },
+    GuardedTable {
+        name: "builds",
+        kind: RowKind::Skill,
+    },
+    GuardedTable {
+        name: "verifications",
+        kind: RowKind::Skill,
+    },
+    GuardedTable {
+        name: "gate_results",
+        kind: RowKind::Skill,
+    },
+    GuardedTable {
+        name: "skill_artifacts",
+        kind: RowKind::Skill,
+    },
+    GuardedTable {
+        name: "skill_runs",
+        kind: RowKind::Skill,
+    },
 ];
 
 /// The role of the events that record rows.
@@ -101,15 +134,25 @@ impl GuardedTable {
     }
 
     fn fault(&self, key: &str, problem: &'static str) -> RowFault {
-        RowFault { of: self.kind, subject: subject_of(self.name, key), problem }
+        RowFault {
+            of: self.kind,
+            subject: subject_of(self.name, key),
+            problem,
+        }
     }
 }
 
 /// The name of a row in findings.
 fn subject_of(table: &str, key: &str) -> String {
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let parts: Vec<String> = serde_json::from_str::<Vec<Value>>(key)
-        .map_or_else(|_| vec![key.to_owned()], |parts| parts.iter().map(plain).collect());
+    let plain = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let parts: Vec<String> = serde_json::from_str::<Vec<Value>>(key).map_or_else(
+        |_| vec![key.to_owned()],
+        |parts| parts.iter().map(plain).collect(),
+    );
     match (table, parts.as_slice()) {
         ("runs", [run]) => format!("run {run}"),
         ("model_calls", [run, seq]) => format!("call {seq} of run {run}"),
@@ -126,7 +169,10 @@ struct Columns {
 impl Columns {
     fn of(connection: &Connection, table: &GuardedTable) -> Result<Self, rusqlite::Error> {
         let names = |sql: &str| -> Result<Vec<String>, rusqlite::Error> {
-            connection.prepare_cached(sql)?.query_map([table.name], |row| row.get(0))?.collect()
+            connection
+                .prepare_cached(sql)?
+                .query_map([table.name], |row| row.get(0))?
+                .collect()
         };
         Ok(Self {
             all: names("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?,
@@ -136,14 +182,21 @@ impl Columns {
 
     /// The JSON array of the key of a row that is called `row`.
     fn key_of(&self, row: &str) -> String {
-        let parts: Vec<String> = self.key.iter().map(|column| format!("{row}.{column}")).collect();
+        let parts: Vec<String> = self
+            .key
+            .iter()
+            .map(|column| format!("{row}.{column}"))
+            .collect();
         format!("json_array({})", parts.join(", "))
     }
 
     /// The JSON object of a row that is called `row`.
     fn row_of(&self, row: &str) -> String {
-        let parts: Vec<String> =
-            self.all.iter().map(|column| format!("'{column}', {row}.{column}")).collect();
+        let parts: Vec<String> = self
+            .all
+            .iter()
+            .map(|column| format!("'{column}', {row}.{column}"))
+            .collect();
         format!("json_object({})", parts.join(", "))
     }
 
@@ -152,7 +205,12 @@ impl Columns {
         let part = |(at, column): (usize, &String)| {
             format!("{row}.{column} = iif(json_valid({key}), json_extract({key}, '$[{at}]'), NULL)")
         };
-        self.key.iter().enumerate().map(part).collect::<Vec<_>>().join(" AND ")
+        self.key
+            .iter()
+            .enumerate()
+            .map(part)
+            .collect::<Vec<_>>()
+            .join(" AND ")
     }
 }
 
@@ -173,7 +231,10 @@ impl RecordedRow {
                 *value = json!({ "sha256": Digest::of(text.as_bytes()), "bytes": text.len() });
             }
         }
-        Some(Self { table: table.name.to_owned(), row })
+        Some(Self {
+            table: table.name.to_owned(),
+            row,
+        })
     }
 
     /// The key, as [`Columns::key_of`] gives it.
@@ -250,9 +311,14 @@ fn take_changes(transaction: &Connection) -> Result<Vec<Change>, rusqlite::Error
     let sql = "SELECT table_name, row_key, before, min(rowid) FROM temp.changed_rows
                GROUP BY table_name, row_key ORDER BY min(rowid)";
     let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?));
-    let rows: Vec<_> = transaction.prepare_cached(sql)?.query_map([], read)?.collect::<Result<_, _>>()?;
+    let rows: Vec<_> = transaction
+        .prepare_cached(sql)?
+        .query_map([], read)?
+        .collect::<Result<_, _>>()?;
     if !rows.is_empty() {
-        transaction.prepare_cached("DELETE FROM temp.changed_rows")?.execute([])?;
+        transaction
+            .prepare_cached("DELETE FROM temp.changed_rows")?
+            .execute([])?;
     }
     let change = |(table, key, before): (String, String, Option<String>)| {
         GuardedTable::named(&table).map(|table| Change { table, key, before })
@@ -271,21 +337,31 @@ fn record(
         if was_confirmed(transaction, change).map_err(fail)?
             && let Some(row) = read_row(transaction, change.table, &change.key).map_err(fail)?
         {
-            books.entry(book_of(change)?).or_default().push((change, row));
+            books
+                .entry(book_of(change)?)
+                .or_default()
+                .push((change, row));
         }
     }
     for (book, rows) in books {
         let (changes, rows): (Vec<&Change>, Vec<RecordedRow>) = rows.into_iter().unzip();
-        let body = serde_json::to_value(Body { rows })
-            .map_err(|_| LedgerError::Unreadable { what: "a row".to_owned() })?;
-        let event = append_within(transaction, NewEvent::new(book, at, ROLE, ROWS_RECORDED, body), fail)?;
+        let body = serde_json::to_value(Body { rows }).map_err(|_| LedgerError::Unreadable {
+            what: "a row".to_owned(),
+        })?;
+        let event = append_within(
+            transaction,
+            NewEvent::new(book, at, ROLE, ROWS_RECORDED, body),
+            fail,
+        )?;
         let event = i64::try_from(event.seq).unwrap_or(i64::MAX);
         let sql = "INSERT INTO recorded_rows (table_name, row_key, event) VALUES (?1, ?2, ?3)
                    ON CONFLICT (table_name, row_key) DO UPDATE SET event = excluded.event";
         for change in changes {
             transaction
                 .prepare_cached(sql)
-                .and_then(|mut upsert| upsert.execute(params![change.table.name, change.key, event]))
+                .and_then(|mut upsert| {
+                    upsert.execute(params![change.table.name, change.key, event])
+                })
                 .map_err(fail)?;
         }
     }
@@ -317,8 +393,10 @@ fn read_row(
         table.name,
         columns.has_key("x", "?1")
     );
-    let object: Option<String> =
-        connection.prepare_cached(&sql)?.query_row([key], |row| row.get(0)).optional()?;
+    let object: Option<String> = connection
+        .prepare_cached(&sql)?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
     Ok(object.and_then(|object| RecordedRow::of(table, &object)))
 }
 
@@ -333,24 +411,38 @@ fn newest_record(
          LEFT JOIN events e ON e.seq = r.event AND e.role = '{ROLE}' AND e.event = '{ROWS_RECORDED}'
          WHERE r.table_name = ?1 AND r.row_key = ?2"
     );
-    connection.prepare_cached(&sql)?.query_row([table, key], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    connection
+        .prepare_cached(&sql)?
+        .query_row([table, key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
 }
 
 /// The run under which a row is recorded.
 fn book_of(change: &Change) -> Result<RunId, LedgerError> {
-    let run =
-        || serde_json::from_str::<Vec<Value>>(&change.key).ok()?.first()?.as_str()?.parse::<RunId>().ok();
+    let run = || {
+        serde_json::from_str::<Vec<Value>>(&change.key)
+            .ok()?
+            .first()?
+            .as_str()?
+            .parse::<RunId>()
+            .ok()
+    };
     let book = match change.table.is_of_runs().then(run).flatten() {
         Some(run) => book_of_run(&run),
         None => "rows".parse().ok(),
     };
-    book.ok_or_else(|| LedgerError::Unreadable { what: format!("a row of {}", change.table.name) })
+    book.ok_or_else(|| LedgerError::Unreadable {
+        what: format!("a row of {}", change.table.name),
+    })
 }
 
 /// The run under which the rows of a run are recorded.
 fn book_of_run(run: &RunId) -> Option<RunId> {
     let short = || format!("rows-{}", Digest::of(run.as_str().as_bytes()).short());
-    format!("rows-{run}").parse().or_else(|_| short().parse()).ok()
+    format!("rows-{run}")
+        .parse()
+        .or_else(|_| short().parse())
+        .ok()
 }
 
 /// The rows that the chain does not confirm, of one run or of all.
@@ -358,8 +450,15 @@ pub(crate) fn disagreements(
     connection: &Connection,
     run: Option<&RunId>,
 ) -> Result<Vec<RowFault>, rusqlite::Error> {
-    let mut comparison = Comparison { connection, seen: BTreeSet::new(), faults: Vec::new() };
-    for table in GUARDED.iter().filter(|table| run.is_none() || table.is_of_runs()) {
+    let mut comparison = Comparison {
+        connection,
+        seen: BTreeSet::new(),
+        faults: Vec::new(),
+    };
+    for table in GUARDED
+        .iter()
+        .filter(|table| run.is_none() || table.is_of_runs())
+    {
         comparison.rows_of(table, run)?;
     }
     comparison.events(run)?;
@@ -378,7 +477,11 @@ struct Comparison<'c> {
 
 impl Comparison<'_> {
     /// Compares each row with its newest event.
-    fn rows_of(&mut self, table: &GuardedTable, run: Option<&RunId>) -> Result<(), rusqlite::Error> {
+    fn rows_of(
+        &mut self,
+        table: &GuardedTable,
+        run: Option<&RunId>,
+    ) -> Result<(), rusqlite::Error> {
         let columns = Columns::of(self.connection, table)?;
         let of_run = match (run, columns.key.first()) {
             (Some(_), Some(first)) => format!("WHERE x.{first} = ?1"),
@@ -407,7 +510,11 @@ impl Comparison<'_> {
     /// Looks for events whose row is gone, or names an older event.
     fn events(&mut self, run: Option<&RunId>) -> Result<(), rusqlite::Error> {
         let book = run.map(|run| book_of_run(run).map_or_else(String::new, String::from));
-        let of_run = if book.is_some() { "run_id = ?1 AND key IS NULL AND" } else { "" };
+        let of_run = if book.is_some() {
+            "run_id = ?1 AND key IS NULL AND"
+        } else {
+            ""
+        };
         let sql = format!(
             "SELECT seq, iif(octet_length(body) <= {MAX_BODY_BYTES}, body, NULL) FROM events
              WHERE {of_run} role = '{ROLE}' AND event = '{ROWS_RECORDED}' ORDER BY seq"
@@ -418,7 +525,9 @@ impl Comparison<'_> {
             // A body that cannot be read is a finding about its event.
             let body: Option<Body> = serde_json::from_str(&text(row, 1)).ok();
             for recorded in body.into_iter().flat_map(|body| body.rows) {
-                let Some(table) = GuardedTable::named(&recorded.table) else { continue };
+                let Some(table) = GuardedTable::named(&recorded.table) else {
+                    continue;
+                };
                 let key = recorded.key(&Columns::of(connection, table)?);
                 let newest = newest_record(connection, table.name, &key)?.map(|(event, _)| event);
                 let problem = match newest {
@@ -452,14 +561,21 @@ impl Comparison<'_> {
                 Ok(())
             })?;
         }
-        let names: Vec<String> = GUARDED.iter().map(|table| format!("'{}'", table.name)).collect();
+        let names: Vec<String> = GUARDED
+            .iter()
+            .map(|table| format!("'{}'", table.name))
+            .collect();
         let sql = format!(
             "SELECT table_name, row_key FROM recorded_rows WHERE table_name NOT IN ({})",
             names.join(", ")
         );
         each(connection, &sql, None, |row| {
             let subject = subject_of(&text(row, 0), &text(row, 1));
-            self.faults.push(RowFault { of: RowKind::Record, subject, problem: GONE });
+            self.faults.push(RowFault {
+                of: RowKind::Record,
+                subject,
+                problem: GONE,
+            });
             Ok(())
         })
     }
@@ -511,13 +627,19 @@ pub(crate) fn adopt_rows(connection: &Connection) -> Result<(), rusqlite::Error>
     adopt(connection, || {
         let newest = "SELECT coalesce((SELECT ts FROM events ORDER BY seq DESC LIMIT 1), (SELECT max(updated) FROM runs),
                                       (SELECT max(reserved_at) FROM model_calls))";
-        let Some(at) = instant(connection, newest, fail)? else { return Ok(()) };
+        let Some(at) = instant(connection, newest, fail)? else {
+            return Ok(());
+        };
         for table in &GUARDED {
             let columns = Columns::of(connection, table).map_err(fail)?;
             let sql = format!("SELECT {} FROM {} AS x", columns.key_of("x"), table.name);
             let changes: Vec<Change> = texts(connection, &sql, fail)?
                 .into_iter()
-                .map(|key| Change { table, key, before: None })
+                .map(|key| Change {
+                    table,
+                    key,
+                    before: None,
+                })
                 .collect();
             for part in changes.chunks(MAX_ROWS_PER_EVENT) {
                 record(connection, part, at, fail)?;
@@ -532,12 +654,15 @@ pub(crate) fn adopt_artifacts(connection: &Connection) -> Result<(), rusqlite::E
     let fail = &of_migration;
     adopt(connection, || {
         let newest = "SELECT (SELECT ts FROM events ORDER BY seq DESC LIMIT 1)";
-        let Some(at) = instant(connection, newest, fail)? else { return Ok(()) };
+        let Some(at) = instant(connection, newest, fail)? else {
+            return Ok(());
+        };
         let run: RunId = "adopted-artifacts".parse().map_err(|_| unreadable())?;
-        let digests: Vec<Digest> = texts(connection, "SELECT digest FROM artifacts ORDER BY id", fail)?
-            .iter()
-            .filter_map(|digest| digest.parse().ok())
-            .collect();
+        let digests: Vec<Digest> =
+            texts(connection, "SELECT digest FROM artifacts ORDER BY id", fail)?
+                .iter()
+                .filter_map(|digest| digest.parse().ok())
+                .collect();
         for part in digests.chunks(MAX_ARTIFACTS_PER_EVENT) {
             let mut event = NewEvent::new(run.clone(), at, ROLE, ARTIFACTS_ADOPTED, json!({}));
             event.artifacts = part.to_vec();
@@ -569,8 +694,12 @@ fn instant(
     sql: &str,
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<Option<Timestamp>, LedgerError> {
-    let found: Option<String> = connection.query_row(sql, [], |row| row.get(0)).map_err(fail)?;
-    found.map(|text| text.parse().map_err(|_| unreadable())).transpose()
+    let found: Option<String> = connection
+        .query_row(sql, [], |row| row.get(0))
+        .map_err(fail)?;
+    found
+        .map(|text| text.parse().map_err(|_| unreadable()))
+        .transpose()
 }
 
 fn texts(
@@ -579,9 +708,14 @@ fn texts(
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<Vec<String>, LedgerError> {
     let mut select = connection.prepare(sql).map_err(fail)?;
-    select.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(fail)
+    select
+        .query_map([], |row| row.get(0))
+        .and_then(Iterator::collect)
+        .map_err(fail)
 }
 
 fn unreadable() -> LedgerError {
-    LedgerError::Unreadable { what: "a ledger of an older version".to_owned() }
+    LedgerError::Unreadable {
+        what: "a ledger of an older version".to_owned(),
+    }
 }

@@ -59,17 +59,26 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`Ledger::runs`].
-    pub fn runs_of(&self, repo: &str, states: &[&str], most: usize) -> Result<Vec<RunRow>, LedgerError> {
+    pub fn runs_of(
+        &self,
+        repo: &str,
+        states: &[&str],
+        most: usize,
+    ) -> Result<Vec<RunRow>, LedgerError> {
         let sql = "SELECT id, goal, repo, state, created, updated FROM runs WHERE repo = ?1
                    ORDER BY created DESC, id DESC";
         let read = |select: &mut rusqlite::CachedStatement<'_>| {
             let rows = select.query_map([repo], read_run)?;
             let reached = |row: &Result<RunRow, rusqlite::Error>| {
-                row.as_ref().map_or(true, |run| states.contains(&run.state.as_str()))
+                row.as_ref()
+                    .map_or(true, |run| states.contains(&run.state.as_str()))
             };
             rows.filter(reached).take(most).collect()
         };
-        self.connection.prepare_cached(sql).and_then(|mut select| read(&mut select)).map_err(self.fail())
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut select| read(&mut select))
+            .map_err(self.fail())
     }
 
     /// The file of a run as its last event about that path knows it, from the artifacts; nothing where no event tells of
@@ -84,10 +93,15 @@ impl Ledger {
         let body: Option<String> = self
             .connection
             .prepare_cached(sql)
-            .and_then(|mut select| select.query_row([run.as_str(), path], |row| row.get(0)).optional())
+            .and_then(|mut select| {
+                select
+                    .query_row([run.as_str(), path], |row| row.get(0))
+                    .optional()
+            })
             .map_err(self.fail())?;
-        let digest =
-            body.and_then(|body| serde_json::from_str::<Recorded>(&body).ok()).map(|body| body.digest);
+        let digest = body
+            .and_then(|body| serde_json::from_str::<Recorded>(&body).ok())
+            .map(|body| body.digest);
         digest.map_or(Ok(None), |digest| self.artifact(&digest))
     }
 
@@ -98,7 +112,9 @@ impl Ledger {
     /// As [`Ledger::runs`].
     pub fn run(&self, id: &RunId) -> Result<Option<RunRow>, LedgerError> {
         self.connection
-            .prepare_cached("SELECT id, goal, repo, state, created, updated FROM runs WHERE id = ?1")
+            .prepare_cached(
+                "SELECT id, goal, repo, state, created, updated FROM runs WHERE id = ?1",
+            )
             .and_then(|mut select| select.query_row([id.as_str()], read_run).optional())
             .map_err(self.fail())
     }
@@ -106,8 +122,12 @@ impl Ledger {
 
 /// All runs, the newest first.
 fn read_all(connection: &Connection) -> Result<Vec<RunRow>, rusqlite::Error> {
-    let sql = "SELECT id, goal, repo, state, created, updated FROM runs ORDER BY created DESC, id DESC";
-    connection.prepare_cached(sql)?.query_map([], read_run)?.collect()
+    let sql =
+        "SELECT id, goal, repo, state, created, updated FROM runs ORDER BY created DESC, id DESC";
+    connection
+        .prepare_cached(sql)?
+        .query_map([], read_run)?
+        .collect()
 }
 
 /// Adds a run to the list within whatever transaction the caller has. A row that stays the same is not recorded again.
@@ -120,7 +140,10 @@ pub(crate) fn record_run_within(
         .prepare_cached("SELECT id, goal, repo, state, created, updated FROM runs WHERE id = ?1")
         .and_then(|mut select| select.query_row([run.id.as_str()], read_run).optional())
         .map_err(fail)?;
-    let run = RunRow { created: known.as_ref().map_or(run.created, |known| known.created), ..run.clone() };
+    let run = RunRow {
+        created: known.as_ref().map_or(run.created, |known| known.created),
+        ..run.clone()
+    };
     if known.as_ref() == Some(&run) {
         return Ok(());
     }
@@ -135,16 +158,24 @@ pub(crate) fn record_run_within(
         run.created.to_string(),
         run.updated.to_string()
     ];
-    connection.prepare_cached(sql).and_then(|mut upsert| upsert.execute(values)).map_err(fail)?;
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut upsert| upsert.execute(values))
+        .map_err(fail)?;
     record_changes(connection, run.updated, fail)
 }
 
 fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     let instant = |index: usize| {
-        row.get::<_, String>(index)?.parse::<Timestamp>().map_err(|error| unreadable(index, error))
+        row.get::<_, String>(index)?
+            .parse::<Timestamp>()
+            .map_err(|error| unreadable(index, error))
     };
     Ok(RunRow {
-        id: row.get::<_, String>(0)?.parse().map_err(|error| unreadable(0, error))?,
+        id: row
+            .get::<_, String>(0)?
+            .parse()
+            .map_err(|error| unreadable(0, error))?,
         goal: row.get(1)?,
         repo: row.get(2)?,
         state: row.get(3)?,
@@ -165,9 +196,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        for (id, repo, state) in
-            [("a", "/r", "verified"), ("b", "/r", "failed"), ("c", "/r", "landed"), ("d", "/s", "landed")]
-        {
+        for (id, repo, state) in [
+            ("a", "/r", "verified"),
+            ("b", "/r", "failed"),
+            ("c", "/r", "landed"),
+            ("d", "/s", "landed"),
+        ] {
             let row = RunRow {
                 id: id.parse().unwrap(),
                 goal: "g".to_owned(),
@@ -180,7 +214,9 @@ mod tests {
         }
         let found = |states: &[&str], most| {
             let runs = ledger.runs_of("/r", states, most).unwrap();
-            runs.iter().map(|run| run.id.to_string()).collect::<Vec<_>>()
+            runs.iter()
+                .map(|run| run.id.to_string())
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(&["verified", "landed"], 9), ["c", "a"]);
         assert_eq!(found(&["verified", "landed"], 1), ["c"]);
@@ -190,14 +226,39 @@ mod tests {
         for (key, bytes) in [("one", &b"first"[..]), ("two", b"second")] {
             let digest = ledger.put_artifact("f", bytes).unwrap();
             let body = json!({ "digest": digest, "more": 1 });
-            ledger.append(NewEvent::new(run.clone(), at, "r", "E", body).about("f").once(key)).unwrap();
+            ledger
+                .append(
+                    NewEvent::new(run.clone(), at, "r", "E", body)
+                        .about("f")
+                        .once(key),
+                )
+                .unwrap();
         }
-        ledger.append(NewEvent::new(run.clone(), at, "r", "E", json!({})).about("g").once("g")).unwrap();
+        ledger
+            .append(
+                NewEvent::new(run.clone(), at, "r", "E", json!({}))
+                    .about("g")
+                    .once("g"),
+            )
+            .unwrap();
         let gone = json!({ "digest": Digest::of(b"never kept") });
-        ledger.append(NewEvent::new(run.clone(), at, "r", "E", gone).about("h").once("h")).unwrap();
-        assert_eq!(ledger.recorded_file(&run, "f").unwrap().as_deref(), Some(&b"second"[..]));
+        ledger
+            .append(
+                NewEvent::new(run.clone(), at, "r", "E", gone)
+                    .about("h")
+                    .once("h"),
+            )
+            .unwrap();
+        assert_eq!(
+            ledger.recorded_file(&run, "f").unwrap().as_deref(),
+            Some(&b"second"[..])
+        );
         for (of, path) in [("a", "g"), ("a", "h"), ("a", "i"), ("b", "f")] {
-            assert_eq!(ledger.recorded_file(&of.parse().unwrap(), path).unwrap(), None, "{of} {path}");
+            assert_eq!(
+                ledger.recorded_file(&of.parse().unwrap(), path).unwrap(),
+                None,
+                "{of} {path}"
+            );
         }
     }
 }

@@ -126,12 +126,20 @@ struct Told {
 ///
 /// Never in practice: what is put together is a run id.
 pub fn spec_run_id(project: &Digest, spec: &str) -> Result<RunId, LedgerError> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
     let name: String = spec.chars().take(40).map(plain).collect();
     let of = Digest::of(format!("{project}\n{spec}").as_bytes());
     format!("spec-{name}-{}", of.short())
         .parse()
-        .map_err(|_| LedgerError::Unreadable { what: format!("the spec {spec:?}") })
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("the spec {spec:?}"),
+        })
 }
 
 impl Ledger {
@@ -140,7 +148,10 @@ impl Ledger {
     /// # Errors
     ///
     /// Fails when the receipt is too large, and for all that can be wrong with the database.
-    pub fn record_spec_receipt(&mut self, new: &NewSpecReceipt) -> Result<SpecReceiptRow, LedgerError> {
+    pub fn record_spec_receipt(
+        &mut self,
+        new: &NewSpecReceipt,
+    ) -> Result<SpecReceiptRow, LedgerError> {
         self.add_spec_receipt(new, ReceiptWriter::ThisMachine)
     }
 
@@ -149,7 +160,10 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`Ledger::record_spec_receipt`].
-    pub fn learn_spec_receipt(&mut self, new: &NewSpecReceipt) -> Result<SpecReceiptRow, LedgerError> {
+    pub fn learn_spec_receipt(
+        &mut self,
+        new: &NewSpecReceipt,
+    ) -> Result<SpecReceiptRow, LedgerError> {
         self.add_spec_receipt(new, ReceiptWriter::Unknown)
     }
 
@@ -167,11 +181,20 @@ impl Ledger {
             phase: &new.phase,
             status: &new.status,
             digest: new.digest,
-            outputs: new.outputs.iter().map(|(path, sha256)| Output { path, sha256: *sha256 }).collect(),
+            outputs: new
+                .outputs
+                .iter()
+                .map(|(path, sha256)| Output {
+                    path,
+                    sha256: *sha256,
+                })
+                .collect(),
             clock: (new.clock == ClockSource::Pinned).then_some(ClockSource::Pinned),
             learned: (writer == ReceiptWriter::Unknown).then_some(true),
         })
-        .map_err(|_| LedgerError::Unreadable { what: format!("the receipt {}", new.receipt_id) })?;
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("the receipt {}", new.receipt_id),
+        })?;
         let run = spec_run_id(&new.project, &new.spec)?;
         let row = |event, writer| SpecReceiptRow {
             event,
@@ -188,8 +211,15 @@ impl Ledger {
                  WHERE project = ?1 AND spec = ?2 AND receipt_id = ?3 AND digest = ?4",
             ))
             .and_then(|mut select| {
-                let key = params![new.project.to_string(), new.spec, new.receipt_id, new.digest.to_string()];
-                select.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()
+                let key = params![
+                    new.project.to_string(),
+                    new.spec,
+                    new.receipt_id,
+                    new.digest.to_string()
+                ];
+                select
+                    .query_row(key, |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()
             })
             .map_err(&fail)?;
         if let Some((event, is_learned)) = known {
@@ -251,7 +281,11 @@ impl Ledger {
         );
         self.connection
             .prepare_cached(&sql)
-            .and_then(|mut select| select.query_map(params![project.to_string(), spec], read)?.collect())
+            .and_then(|mut select| {
+                select
+                    .query_map(params![project.to_string(), spec], read)?
+                    .collect()
+            })
             .map_err(self.fail())
     }
 
@@ -285,10 +319,12 @@ impl Ledger {
                    ) ORDER BY event_seq"
         );
         let of_spec = |row: &Row<'_>| Ok((row.get::<_, String>(6)?, read(row)?));
-        let rows: Result<Vec<_>, _> = self
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut select| select.query_map(params![project.to_string()], of_spec)?.collect());
+        let rows: Result<Vec<_>, _> =
+            self.connection.prepare_cached(&sql).and_then(|mut select| {
+                select
+                    .query_map(params![project.to_string()], of_spec)?
+                    .collect()
+            });
         let mut specs: BTreeMap<String, Vec<SpecReceiptRow>> = BTreeMap::new();
         for (spec, row) in rows.map_err(self.fail())? {
             specs.entry(spec).or_default().push(row);
@@ -314,7 +350,9 @@ impl Ledger {
         self.connection
             .prepare_cached(&sql)
             .and_then(|mut select| {
-                select.query_map(params![project.to_string(), spec, receipt_id], read)?.collect()
+                select
+                    .query_map(params![project.to_string(), spec, receipt_id], read)?
+                    .collect()
             })
             .map_err(self.fail())
     }
@@ -376,5 +414,9 @@ fn read(row: &Row<'_>) -> Result<SpecReceiptRow, rusqlite::Error> {
 }
 
 fn written_by(is_learned: bool) -> ReceiptWriter {
-    if is_learned { ReceiptWriter::Unknown } else { ReceiptWriter::ThisMachine }
+    if is_learned {
+        ReceiptWriter::Unknown
+    } else {
+        ReceiptWriter::ThisMachine
+    }
 }

@@ -50,10 +50,12 @@ const ADOPTS_ROWS: usize = 10;
 /// Every migration in its order, with what is done beside its SQL.
 fn migrations() -> Migrations<'static> {
     let migration = |(at, sql): (usize, &&'static str)| match at + 1 {
-        ADOPTS_ARTIFACTS => {
-            M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt_artifacts(turn)?))
-        }
-        ADOPTS_ROWS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| Ok(adopt_rows(turn)?)),
+        ADOPTS_ARTIFACTS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| {
+            Ok(adopt_artifacts(turn)?)
+        }),
+        ADOPTS_ROWS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| {
+            Ok(adopt_rows(turn)?)
+        }),
         _ => M::up(sql),
     };
     Migrations::new(MIGRATIONS.iter().enumerate().map(migration).collect())
@@ -86,8 +88,11 @@ impl Ledger {
     /// As [`Ledger::open`].
     pub fn open_waiting(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
         // A name that begins with `file:` would be read as a URI; a leading `./` keeps every name a name.
-        let path =
-            if path.is_absolute() { Cow::Borrowed(path) } else { Cow::Owned(Path::new(".").join(path)) };
+        let path = if path.is_absolute() {
+            Cow::Borrowed(path)
+        } else {
+            Cow::Owned(Path::new(".").join(path))
+        };
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -114,7 +119,10 @@ impl Ledger {
         use_write_ahead_log(&connection, patience).map_err(fail)?;
         migrate(&mut connection, &path)?;
         watch(&connection).map_err(fail)?;
-        Ok(Self { connection, path: path.into_owned() })
+        Ok(Self {
+            connection,
+            path: path.into_owned(),
+        })
     }
 
     /// Opens the ledger at `path` if there is one: looking at it makes none.
@@ -123,7 +131,11 @@ impl Ledger {
     ///
     /// As [`Ledger::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, LedgerError> {
-        if is_there(path)? { Self::open(path).map(Some) } else { Ok(None) }
+        if is_there(path)? {
+            Self::open(path).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Looks whether this process may write: another writer is waited for as in every call. Nothing is written. For work that costs
@@ -150,7 +162,10 @@ impl Ledger {
     ) -> Result<T, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let mut turn = LedgerTransaction { connection: &transaction, path: &self.path };
+        let mut turn = LedgerTransaction {
+            connection: &transaction,
+            path: &self.path,
+        };
         let done = work(&mut turn)?;
         transaction.commit().map_err(&fail)?;
         Ok(done)
@@ -230,7 +245,9 @@ pub(crate) fn read_schema(connection: &Connection) -> Result<Vec<[String; 4]>, r
                WHERE name NOT LIKE 'sqlite_stat%'
                UNION ALL SELECT 'version', CAST(version AS TEXT), migration, '' FROM schema_version ORDER BY 1, 2";
     let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    let rows = statement.query_map([], |row| {
+        Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+    })?;
     rows.collect()
 }
 
@@ -255,8 +272,10 @@ fn remove_stale_temporaries(path: &Path) {
 
 /// Whether something stands there. What cannot be looked at is not taken for nothing.
 fn is_there(path: &Path) -> Result<bool, LedgerError> {
-    path.try_exists()
-        .map_err(|error| LedgerError::CannotOpen { path: path.to_owned(), reason: error.to_string() })
+    path.try_exists().map_err(|error| LedgerError::CannotOpen {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// SQLite takes a file of a few bytes for an empty database and would write over it, and it waits at pipes.
@@ -272,13 +291,18 @@ fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
             Ok(meta) if !meta.is_file() => "it is no regular file",
             Ok(_) | Err(_) => continue,
         };
-        return Err(LedgerError::CannotOpen { path: file.to_owned(), reason: reason.to_owned() });
+        return Err(LedgerError::CannotOpen {
+            path: file.to_owned(),
+            reason: reason.to_owned(),
+        });
     }
     let start = fs::read_prefix(path, ByteLimit(MAGIC.len() as u64))?.bytes;
     if start.is_empty() || start == MAGIC {
         Ok(())
     } else {
-        Err(LedgerError::NotADatabase { path: path.to_owned() })
+        Err(LedgerError::NotADatabase {
+            path: path.to_owned(),
+        })
     }
 }
 
@@ -304,11 +328,17 @@ fn check_identity(connection: &Connection, path: &Path) -> Result<(), LedgerErro
         .map_err(|error| LedgerError::from_sqlite(path, error))?;
     let is_fresh = (id, version, objects) == (0, 0, 0);
     if !is_fresh && id != APPLICATION_ID {
-        return Err(LedgerError::Foreign { path: path.to_owned() });
+        return Err(LedgerError::Foreign {
+            path: path.to_owned(),
+        });
     }
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if version < 0 || version > known {
-        return Err(LedgerError::Newer { path: path.to_owned(), found: version, known });
+        return Err(LedgerError::Newer {
+            path: path.to_owned(),
+            found: version,
+            known,
+        });
     }
     Ok(())
 }
@@ -318,7 +348,9 @@ fn use_write_ahead_log(connection: &Connection, patience: Duration) -> Result<()
     let pause = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     loop {
-        match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
+            row.get::<_, String>(0)
+        }) {
             Err(rusqlite::Error::SqliteFailure(failure, _))
                 if failure.code == rusqlite::ErrorCode::DatabaseBusy && waited < patience =>
             {
@@ -339,8 +371,13 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> 
     // so the later one only has to see that the work is done.
     match (migrations.pending_migrations(connection), error) {
         (Ok(0), _) => Ok(()),
-        (_, rusqlite_migration::Error::RusqliteError { err, .. }) => Err(LedgerError::from_sqlite(path, err)),
-        (_, other) => Err(LedgerError::Damaged { path: path.to_owned(), detail: other.to_string() }),
+        (_, rusqlite_migration::Error::RusqliteError { err, .. }) => {
+            Err(LedgerError::from_sqlite(path, err))
+        }
+        (_, other) => Err(LedgerError::Damaged {
+            path: path.to_owned(),
+            detail: other.to_string(),
+        }),
     }
 }
 
@@ -355,7 +392,13 @@ mod tests {
     fn event(number: u64) -> NewEvent {
         let run: RunId = "r".parse().unwrap();
         let ts: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();
-        NewEvent::new(run, ts, "chair", "step", json!({ "number": number, "padding": "x".repeat(500) }))
+        NewEvent::new(
+            run,
+            ts,
+            "chair",
+            "step",
+            json!({ "number": number, "padding": "x".repeat(500) }),
+        )
     }
 
     /// A database as the version before migration `version + 1` left it, with what that version could hold.
@@ -366,7 +409,10 @@ mod tests {
         if version >= 1 {
             drop(old);
             let connection = Connection::open(path).unwrap();
-            let mut ledger = Ledger { connection, path: path.to_owned() };
+            let mut ledger = Ledger {
+                connection,
+                path: path.to_owned(),
+            };
             ledger.append(event(1)).unwrap();
             ledger.put_artifact("log", b"kept").unwrap();
         }
@@ -380,10 +426,15 @@ mod tests {
             database_of_version(&path, version);
             let mut ledger = Ledger::open(&path).unwrap();
             // The event that was written then, and one that tells of the artifact where the version did not yet.
-            let kept = u64::from(version >= 1) + u64::from((1..ADOPTS_ARTIFACTS).contains(&version));
+            let kept =
+                u64::from(version >= 1) + u64::from((1..ADOPTS_ARTIFACTS).contains(&version));
             assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
             assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
-            assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
+            assert_eq!(
+                ledger.verify(&[]).unwrap().findings(),
+                [],
+                "from version {version}"
+            );
             assert!(ledger.runs().unwrap().is_empty());
             let crawl = NewCrawl {
                 moment: crate::Moment {
@@ -393,7 +444,9 @@ mod tests {
                 query: None,
                 config_snapshot: "{}".to_owned(),
             };
-            let (id, ()) = ledger.begin_crawl(&crawl, |_| Ok::<_, LedgerError>(())).unwrap();
+            let (id, ()) = ledger
+                .begin_crawl(&crawl, |_| Ok::<_, LedgerError>(()))
+                .unwrap();
             assert_eq!(id, 1, "from version {version}");
             let receipt = NewSpecReceipt {
                 project: Digest::of(b"project"),
@@ -409,8 +462,17 @@ mod tests {
                 content: b"{}".to_vec(),
             };
             let row = ledger.record_spec_receipt(&receipt).unwrap();
-            assert_eq!(ledger.newest_spec_receipts(&receipt.project, "spec").unwrap(), [row]);
-            assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
+            assert_eq!(
+                ledger
+                    .newest_spec_receipts(&receipt.project, "spec")
+                    .unwrap(),
+                [row]
+            );
+            assert_eq!(
+                ledger.verify(&[]).unwrap().findings(),
+                [],
+                "from version {version}"
+            );
         }
     }
 
@@ -420,7 +482,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (whole, grown) = (dir.path().join("whole.db"), dir.path().join("grown.db"));
         fs::write_new(&whole, &new_image().unwrap()).unwrap();
-        drop(Connection::open(&grown).unwrap().query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())));
+        drop(
+            Connection::open(&grown).unwrap().query_row(
+                "PRAGMA journal_mode = WAL",
+                [],
+                |_| Ok(()),
+            ),
+        );
         let schemas = [&whole, &grown].map(|path| {
             let mut ledger = Ledger::open(path).unwrap();
             ledger.append(event(1)).unwrap();
@@ -449,7 +517,10 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), MIGRATIONS.len());
         for (index, name) in names.iter().enumerate() {
-            assert!(name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"), "{name}");
+            assert!(
+                name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"),
+                "{name}"
+            );
         }
     }
 
@@ -461,8 +532,16 @@ mod tests {
             database_of_version(&path, version);
             drop(Ledger::open(&path).unwrap());
             let other = Connection::open(&path).unwrap();
-            let read = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-            assert_eq!(read("SELECT max(version) FROM schema_version"), MIGRATIONS.len() as i64, "{version}");
+            let read = |sql: &str| {
+                other
+                    .query_row(sql, [], |row| row.get::<_, i64>(0))
+                    .unwrap()
+            };
+            assert_eq!(
+                read("SELECT max(version) FROM schema_version"),
+                MIGRATIONS.len() as i64,
+                "{version}"
+            );
             assert_eq!(
                 read("SELECT count(*) FROM schema_version"),
                 read("SELECT user_version FROM pragma_user_version")
@@ -475,7 +554,10 @@ mod tests {
                 .collect::<Result<_, _>>()
                 .unwrap();
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-            assert!(names.iter().all(|name| folder.join(name).is_file()), "{names:?}");
+            assert!(
+                names.iter().all(|name| folder.join(name).is_file()),
+                "{names:?}"
+            );
             assert!(other.execute("DELETE FROM schema_version", []).is_err());
         }
     }
@@ -486,8 +568,13 @@ mod tests {
         for version in 1..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
             migrations().to_version(&mut connection, version).unwrap();
-            connection.pragma_update(None, "user_version", version as i64 - 1).unwrap();
-            assert!(migrations().to_version(&mut connection, version).is_err(), "{version}");
+            connection
+                .pragma_update(None, "user_version", version as i64 - 1)
+                .unwrap();
+            assert!(
+                migrations().to_version(&mut connection, version).is_err(),
+                "{version}"
+            );
         }
     }
 
@@ -496,10 +583,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         ledger.append(event(1)).unwrap();
-        let pages: i64 = ledger.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        let pages: i64 = ledger
+            .connection
+            .query_row("PRAGMA page_count", [], |row| row.get(0))
+            .unwrap();
         ledger
             .connection
-            .query_row(&format!("PRAGMA max_page_count = {}", pages + 2), [], |_| Ok(()))
+            .query_row(
+                &format!("PRAGMA max_page_count = {}", pages + 2),
+                [],
+                |_| Ok(()),
+            )
             .unwrap();
         let mut last = 1;
         let error = loop {
@@ -509,10 +603,16 @@ mod tests {
             }
         };
         assert!(matches!(error, LedgerError::DiskFull { .. }), "{error}");
-        assert!(matches!(ledger.put_artifact("log", &[0; 100_000]), Err(LedgerError::DiskFull { .. })));
+        assert!(matches!(
+            ledger.put_artifact("log", &[0; 100_000]),
+            Err(LedgerError::DiskFull { .. })
+        ));
         assert_eq!(ledger.head().unwrap().seq, last);
         assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
-        ledger.connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
+        ledger
+            .connection
+            .query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()))
+            .unwrap();
         assert_eq!(ledger.append(event(last + 1)).unwrap().seq, last + 1);
     }
 
@@ -524,7 +624,10 @@ mod tests {
             let ledger = Ledger::open(&path).unwrap();
             let text = |name: &str| -> String {
                 let sql = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
-                ledger.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+                ledger
+                    .connection
+                    .query_row(&sql, [], |row| row.get(0))
+                    .unwrap()
             };
             assert_eq!(text("journal_mode"), "wal");
             assert_eq!(text("synchronous"), "2");

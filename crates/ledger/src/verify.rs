@@ -72,7 +72,9 @@ impl Ledger {
                 Ok(()) => {}
                 Err(PassError::Database(error)) => match fail(error) {
                     LedgerError::Damaged { detail, .. } => check.damaged(&detail),
-                    LedgerError::NotADatabase { .. } => check.damaged("a page is not part of a database"),
+                    LedgerError::NotADatabase { .. } => {
+                        check.damaged("a page is not part of a database")
+                    }
                     LedgerError::Sqlite { source, .. }
                         if source.sqlite_error_code() == Some(rusqlite::ErrorCode::Unknown) =>
                     {
@@ -109,7 +111,18 @@ impl From<LedgerError> for PassError {
 
 fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
     // A column that is longer than anything Crucible writes is read as NULL, not into memory.
-    let names = ["run_id", "ts", "role", "event", "path", "key", "artifacts", "body", "prev", "hash"];
+    let names = [
+        "run_id",
+        "ts",
+        "role",
+        "event",
+        "path",
+        "key",
+        "artifacts",
+        "body",
+        "prev",
+        "hash",
+    ];
     let columns: Vec<String> = names
         .iter()
         .map(|name| match *name {
@@ -120,8 +133,10 @@ fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassEr
             _ => format!("iif(octet_length({name}) <= {MAX_BODY_BYTES}, {name}, NULL)"),
         })
         .collect();
-    let sql =
-        format!("SELECT seq, {} FROM events NOT INDEXED WHERE seq >= ?1 ORDER BY seq", columns.join(", "));
+    let sql = format!(
+        "SELECT seq, {} FROM events NOT INDEXED WHERE seq >= ?1 ORDER BY seq",
+        columns.join(", ")
+    );
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([check.first])?;
     while let Some(row) = rows.next()? {
@@ -208,7 +223,11 @@ fn check_rows(connection: &Connection, check: &mut Check) -> Result<(), PassErro
             RowKind::Skill => Code::new("ledger-skill-edited"),
             RowKind::Record => Code::new("ledger-row-edited"),
         };
-        check.push(code, fault.subject, format!("{}; restore the ledger from a copy", fault.problem));
+        check.push(
+            code,
+            fault.subject,
+            format!("{}; restore the ledger from a copy", fault.problem),
+        );
     }
     Ok(())
 }
@@ -217,13 +236,16 @@ fn check_schema(connection: &Connection, check: &mut Check) -> Result<(), PassEr
     let expected = expected_schema()?;
     let found = read_schema(connection)?;
     let differs = |one: &[[String; 4]], other: &[[String; 4]]| {
-        one.iter().find(|object| !other.contains(object)).map(|[kind, name, ..]| format!("{kind} {name}"))
+        one.iter()
+            .find(|object| !other.contains(object))
+            .map(|[kind, name, ..]| format!("{kind} {name}"))
     };
     if let Some(object) = differs(&expected, &found).or_else(|| differs(&found, &expected)) {
         check.push(
             Code::new("ledger-schema-edited"),
             object,
-            "the tables or their guards were altered by hand; restore the ledger from a copy".to_owned(),
+            "the tables or their guards were altered by hand; restore the ledger from a copy"
+                .to_owned(),
         );
     }
     Ok(())
@@ -292,7 +314,16 @@ impl Check {
     fn from(first: u64, anchors: &[Anchor]) -> Self {
         let first = i64::try_from(first).unwrap_or(i64::MAX);
         let whole = Self::new(anchors);
-        if first <= 1 { whole } else { Self { first, last: first - 1, before: Before::Unknown, ..whole } }
+        if first <= 1 {
+            whole
+        } else {
+            Self {
+                first,
+                last: first - 1,
+                before: Before::Unknown,
+                ..whole
+            }
+        }
     }
 
     fn event(&mut self, connection: &Connection, raw: &RawEvent) -> Result<(), PassError> {
@@ -340,7 +371,10 @@ impl Check {
             let hint = match seq - next {
                 1 => "it was deleted; restore the ledger from a copy".to_owned(),
                 many => {
-                    format!("it and {} more behind it were deleted; restore the ledger from a copy", many - 1)
+                    format!(
+                        "it and {} more behind it were deleted; restore the ledger from a copy",
+                        many - 1
+                    )
                 }
             };
             self.event_finding(Code::new("ledger-event-missing"), next, &hint);
@@ -365,7 +399,8 @@ impl Check {
         let Some(seq) = self.broken_link.take() else {
             return;
         };
-        let confirmed = matches!((follows, self.before), (Some(prev), Before::Hash(hash)) if prev == hash);
+        let confirmed =
+            matches!((follows, self.before), (Some(prev), Before::Hash(hash)) if prev == hash);
         let bad = if confirmed && seq > 1 { seq - 1 } else { seq };
         self.event_finding(
             Code::new("ledger-event-replaced"),
@@ -394,7 +429,8 @@ impl Check {
                 "it was inserted by hand; the event that was here stands further on",
             );
         }
-        let hint = format!("the event that stands here is event {origin}; restore the ledger from a copy");
+        let hint =
+            format!("the event that stands here is event {origin}; restore the ledger from a copy");
         self.event_finding(Code::new("ledger-event-moved"), seq, &hint);
         self.shift = origin - seq;
         self.before = Before::Unknown;
@@ -410,18 +446,28 @@ impl Check {
         if self.findings.len() >= MAX_FINDINGS {
             return Ok(None);
         }
-        let matches = |seq: i64| -> Result<bool, LedgerError> { Ok(seq >= 1 && raw.hash_at(seq)? == stored) };
+        let matches =
+            |seq: i64| -> Result<bool, LedgerError> { Ok(seq >= 1 && raw.hash_at(seq)? == stored) };
         for near in [raw.seq + self.shift, raw.seq - 1, raw.seq + 1] {
             if matches(near)? {
                 return Ok(Some(near));
             }
         }
-        let seq_of =
-            |sql: &str, hash: &str| connection.query_row(sql, [hash], |row| row.get::<_, i64>(0)).optional();
-        let after =
-            seq_of("SELECT seq FROM events NOT INDEXED WHERE hash = ?1", &raw.prev)?.map(|seq| seq + 1);
-        let before =
-            seq_of("SELECT seq FROM events NOT INDEXED WHERE prev = ?1", &raw.hash)?.map(|seq| seq - 1);
+        let seq_of = |sql: &str, hash: &str| {
+            connection
+                .query_row(sql, [hash], |row| row.get::<_, i64>(0))
+                .optional()
+        };
+        let after = seq_of(
+            "SELECT seq FROM events NOT INDEXED WHERE hash = ?1",
+            &raw.prev,
+        )?
+        .map(|seq| seq + 1);
+        let before = seq_of(
+            "SELECT seq FROM events NOT INDEXED WHERE prev = ?1",
+            &raw.hash,
+        )?
+        .map(|seq| seq - 1);
         for far in [after, before].into_iter().flatten() {
             if matches(far)? {
                 return Ok(Some(far));
@@ -441,7 +487,10 @@ impl Check {
                 Ok(None) => self.push(
                     Code::new("ledger-artifact-missing"),
                     format!("artifact {}", reference.digest),
-                    format!("event {} speaks of it; restore the ledger from a copy", raw.seq),
+                    format!(
+                        "event {} speaks of it; restore the ledger from a copy",
+                        raw.seq
+                    ),
                 ),
                 Err(error @ rusqlite::Error::SqliteFailure(..)) => return Err(error.into()),
                 Ok(Some(_)) | Err(_) => self.artifact_edited(&reference.digest.to_string()),
@@ -451,7 +500,10 @@ impl Check {
     }
 
     fn check_anchors(&mut self, seq: i64, stored: Digest) {
-        while let Some(&(place, hash)) = self.anchors.get(self.next_anchor).filter(|(place, _)| *place <= seq)
+        while let Some(&(place, hash)) = self
+            .anchors
+            .get(self.next_anchor)
+            .filter(|(place, _)| *place <= seq)
         {
             self.next_anchor += 1;
             if place == seq && hash != stored {
@@ -473,7 +525,11 @@ impl Check {
             Err(_) => None,
         };
         let counter: Option<i64> = connection
-            .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'events'", [], |row| row.get(0))
+            .query_row(
+                "SELECT seq FROM sqlite_sequence WHERE name = 'events'",
+                [],
+                |row| row.get(0),
+            )
             .optional()?;
         self.settle_broken_link(head.map(|head| head.hash));
 
@@ -482,10 +538,15 @@ impl Check {
         let witnesses = [
             (head_seq, "the ledger's own head"),
             (counter, "the ledger's own counter"),
-            (self.anchors.last().map(|(place, _)| *place), "a landed commit"),
+            (
+                self.anchors.last().map(|(place, _)| *place),
+                "a landed commit",
+            ),
         ];
-        let longest =
-            witnesses.iter().filter_map(|(seq, who)| seq.map(|seq| (seq, *who))).max_by_key(|(seq, _)| *seq);
+        let longest = witnesses
+            .iter()
+            .filter_map(|(seq, who)| seq.map(|seq| (seq, *who)))
+            .max_by_key(|(seq, _)| *seq);
         if let Some((seq, who)) = longest.filter(|(seq, _)| *seq > last) {
             let hint = format!("{who} knows events up to {seq}; restore the ledger from a copy");
             self.event_finding(Code::new("ledger-tail-cut"), last + 1, &hint);
@@ -518,13 +579,19 @@ impl Check {
         self.push(
             Code::new("ledger-artifact-edited"),
             format!("artifact {name}"),
-            "it is not what was stored under this digest; restore the ledger from a copy".to_owned(),
+            "it is not what was stored under this digest; restore the ledger from a copy"
+                .to_owned(),
         );
     }
 
     fn damaged(&mut self, detail: &str) {
-        let hint = format!("SQLite says: {detail}; keep the file and restore the ledger from a copy");
-        self.push(Code::new("ledger-database-damaged"), format!("behind event {}", self.last), hint);
+        let hint =
+            format!("SQLite says: {detail}; keep the file and restore the ledger from a copy");
+        self.push(
+            Code::new("ledger-database-damaged"),
+            format!("behind event {}", self.last),
+            hint,
+        );
     }
 
     fn event_finding(&mut self, code: Code, seq: i64, hint: &str) {

@@ -30,7 +30,10 @@ pub struct AdviceLimits {
 impl Default for AdviceLimits {
     /// 8,000 characters and 30 seconds.
     fn default() -> Self {
-        Self { max_prompt_chars: 8_000, timeout: Duration::from_secs(30) }
+        Self {
+            max_prompt_chars: 8_000,
+            timeout: Duration::from_secs(30),
+        }
     }
 }
 
@@ -147,8 +150,14 @@ impl<'c> Advisor<'c> {
             metadata: question.hints,
         };
         let result = self.client.call(inv).await?;
-        let text = result.whole_answer().map_err(|cut| AdviceError::Failed(AdviceFailure::CutShort(cut)))?;
-        Ok(Advice { text, model: result.model_used, left_out_chars })
+        let text = result
+            .whole_answer()
+            .map_err(|cut| AdviceError::Failed(AdviceFailure::CutShort(cut)))?;
+        Ok(Advice {
+            text,
+            model: result.model_used,
+            left_out_chars,
+        })
     }
 }
 
@@ -164,15 +173,24 @@ fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize),
     // An empty piece needs the line break that a longer one may bring itself, so nothing is longer than
     // counted here.
     let bare = count(&prompt(question, CUT, 0));
-    let room = limit.checked_sub(bare).ok_or(AdviceFailure::TaskTooLong { chars: bare, limit })?;
-    let material: usize = question.material.iter().map(|(_, text)| text.as_str().chars().count()).sum();
+    let room = limit
+        .checked_sub(bare)
+        .ok_or(AdviceFailure::TaskTooLong { chars: bare, limit })?;
+    let material: usize = question
+        .material
+        .iter()
+        .map(|(_, text)| text.as_str().chars().count())
+        .sum();
     Ok((prompt(question, CUT, room), material.saturating_sub(room)))
 }
 
 /// The prompt with at most this many characters of material.
 fn prompt(question: &Question<'_>, notice: &'static str, room: usize) -> PromptText {
     let mut room = room;
-    let start = PromptBuilder::new().ours(question.task).ours("\n").ours(notice);
+    let start = PromptBuilder::new()
+        .ours(question.task)
+        .ours("\n")
+        .ours(notice);
     let with_piece = |builder: PromptBuilder, (name, text): &(&str, Untrusted)| {
         let kept: String = text.as_str().chars().take(room).collect();
         room -= kept.chars().count();
@@ -192,13 +210,21 @@ mod tests {
     use super::*;
 
     fn question<'q>(material: &'q [(&'q str, Untrusted)]) -> Question<'q> {
-        Question { spec_id: "s", phase_id: "p", task: "Say what is wrong.", material, hints: BTreeMap::new() }
+        Question {
+            spec_id: "s",
+            phase_id: "p",
+            task: "Say what is wrong.",
+            material,
+            hints: BTreeMap::new(),
+        }
     }
 
     #[test]
     fn oversized_material_loses_its_end() {
-        let material =
-            [("a", Untrusted::new("first".repeat(20))), ("b", Untrusted::new("second".repeat(20)))];
+        let material = [
+            ("a", Untrusted::new("first".repeat(20))),
+            ("b", Untrusted::new("second".repeat(20))),
+        ];
         let question = question(&material);
         let (whole, left_out) = bounded(&question, 8_000).unwrap();
         assert!(whole.as_str().contains(&"second".repeat(20)) && !whole.as_str().contains(CUT));
@@ -208,14 +234,27 @@ mod tests {
         let (cut, left_out) = bounded(&question, limit).unwrap();
         assert!(cut.as_str().contains(&"first".repeat(20)) && cut.as_str().contains(CUT));
         assert!(left_out > 0 && !cut.as_str().contains(&"second".repeat(20)));
-        assert!(cut.as_str().trim_end().lines().last().unwrap().starts_with(">>>END "));
+        assert!(
+            cut.as_str()
+                .trim_end()
+                .lines()
+                .last()
+                .unwrap()
+                .starts_with(">>>END ")
+        );
     }
 
     #[test]
     fn our_own_words_are_never_cut() {
         let error = bounded(&question(&[("a", Untrusted::new("x"))]), 10).unwrap_err();
-        assert!(matches!(error, AdviceFailure::TaskTooLong { limit: 10, .. }), "{error}");
-        assert!(bounded(&question(&[]), 19).is_ok(), "the task and its line break");
+        assert!(
+            matches!(error, AdviceFailure::TaskTooLong { limit: 10, .. }),
+            "{error}"
+        );
+        assert!(
+            bounded(&question(&[]), 19).is_ok(),
+            "the task and its line break"
+        );
     }
 
     mod properties {

@@ -51,9 +51,17 @@ pub(crate) fn read<T: DeserializeOwned>(
 /// which only the last part is kept.
 pub(crate) fn model_name(stated: Option<&str>, asked: &str) -> String {
     let stated = stated.unwrap_or_default();
-    let name = if stated.starts_with('/') { stated.rsplit('/').next().unwrap_or(asked) } else { stated };
+    let name = if stated.starts_with('/') {
+        stated.rsplit('/').next().unwrap_or(asked)
+    } else {
+        stated
+    };
     let name = plain(name, MAX_MODEL_NAME);
-    if name.is_empty() { asked.to_owned() } else { name }
+    if name.is_empty() {
+        asked.to_owned()
+    } else {
+        name
+    }
 }
 
 /// A model's name in a server's list: as [`model_name`], but with the whole path, because requests must

@@ -17,16 +17,25 @@ impl AskedPrices {
 
     /// The first model without a price.
     pub(crate) fn without_price(&self) -> Option<&str> {
-        self.0.iter().find(|(_, price)| *price == Price::Unknown).map(|(model, _)| model.as_str())
+        self.0
+            .iter()
+            .find(|(_, price)| *price == Price::Unknown)
+            .map(|(model, _)| model.as_str())
     }
 
     /// The maximum cost of this many tokens, in millionths of a dollar.
     pub(crate) fn most(&self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
-        self.dearest(input_tokens, output_tokens).map(|(_, cost)| cost)
+        self.dearest(input_tokens, output_tokens)
+            .map(|(_, cost)| cost)
     }
 
     /// The model whose price applies if this model answered, and the cost in millionths of a dollar.
-    pub(crate) fn of(&self, answered: &str, input_tokens: u64, output_tokens: u64) -> Option<(&str, u64)> {
+    pub(crate) fn of(
+        &self,
+        answered: &str,
+        input_tokens: u64,
+        output_tokens: u64,
+    ) -> Option<(&str, u64)> {
         match self.0.iter().find(|(model, _)| model == answered) {
             Some((model, price)) => Some((model, price.of(input_tokens, output_tokens)?)),
             // A service may report a more specific name than the requested one.
@@ -40,7 +49,10 @@ impl AskedPrices {
             .0
             .iter()
             .map(|(model, price)| Some((model.as_str(), price.of(input_tokens, output_tokens)?)));
-        costs.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|(_, cost)| *cost)
+        costs
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max_by_key(|(_, cost)| *cost)
     }
 }
 
@@ -49,11 +61,18 @@ mod tests {
     use super::*;
 
     fn price(input: u64, output: u64) -> Price {
-        Price::PerMillionTokens { input: input * 1_000_000, output: output * 1_000_000 }
+        Price::PerMillionTokens {
+            input: input * 1_000_000,
+            output: output * 1_000_000,
+        }
     }
 
     fn prices(models: &[(&str, Price)]) -> AskedPrices {
-        AskedPrices::new(models.iter().map(|(model, price)| ((*model).to_owned(), *price)))
+        AskedPrices::new(
+            models
+                .iter()
+                .map(|(model, price)| ((*model).to_owned(), *price)),
+        )
     }
 
     #[test]
@@ -69,14 +88,24 @@ mod tests {
         assert_eq!(both.of("cheap", 1, 1), Some(("cheap", 2)));
         assert_eq!(both.of("dear", 1, 1), Some(("dear", 18)));
         assert_eq!(both.of("cheap-2026-01-01", 1, 1), Some(("dear", 18)));
-        assert_eq!(prices(&[("one", price(1, 1))]).of("another name of it", 1, 1), Some(("one", 2)));
+        assert_eq!(
+            prices(&[("one", price(1, 1))]).of("another name of it", 1, 1),
+            Some(("one", 2))
+        );
     }
 
     #[test]
     fn one_without_a_price_leaves_all_without() {
         let some = prices(&[("known", price(1, 1)), ("unknown", Price::Unknown)]);
         assert_eq!(some.without_price(), Some("unknown"));
-        assert_eq!((some.most(1, 1), some.of("unknown", 1, 1), some.of("other", 1, 1)), (None, None, None));
+        assert_eq!(
+            (
+                some.most(1, 1),
+                some.of("unknown", 1, 1),
+                some.of("other", 1, 1)
+            ),
+            (None, None, None)
+        );
         assert_eq!(some.of("known", 1, 1), Some(("known", 2)));
         assert_eq!(prices(&[("known", price(1, 1))]).without_price(), None);
     }

@@ -59,7 +59,11 @@ pub struct ClientExtra {
 
 impl ClientExtra {
     /// One unchanged request to one model.
-    pub const NONE: Self = Self { added_tokens: 0, requests: 1, fallbacks: FallbackList::NotTaken };
+    pub const NONE: Self = Self {
+        added_tokens: 0,
+        requests: 1,
+        fallbacks: FallbackList::NotTaken,
+    };
 }
 
 /// How a backend handles the hint `models`, an ordered list of fallback models.
@@ -108,7 +112,10 @@ impl BackendParts {
             max_output_tokens,
             extra: ClientExtra::NONE,
             capabilities,
-            speaker: Speaker { provider: provider.to_owned(), model },
+            speaker: Speaker {
+                provider: provider.to_owned(),
+                model,
+            },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
             inner,
@@ -140,19 +147,31 @@ impl Backend {
     /// Sets the observer of attempts. It replaces an earlier one.
     #[must_use]
     pub fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
-        Self { watch: Some(watch), ..self }
+        Self {
+            watch: Some(watch),
+            ..self
+        }
     }
 
     /// Sets the models of phases, by phase name.
     #[must_use]
     pub fn with_phase_models(self, phase_models: BTreeMap<String, String>) -> Self {
-        Self { phase_models, ..self }
+        Self {
+            phase_models,
+            ..self
+        }
     }
 
     /// Sets the prompt templates of phases, by phase name.
     #[must_use]
-    pub(crate) fn with_phase_templates(self, phase_templates: BTreeMap<String, PromptTemplate>) -> Self {
-        Self { phase_templates, ..self }
+    pub(crate) fn with_phase_templates(
+        self,
+        phase_templates: BTreeMap<String, PromptTemplate>,
+    ) -> Self {
+        Self {
+            phase_templates,
+            ..self
+        }
     }
 
     /// Adds a budget: each attempt reserves its part before it is sent, in addition to the caller's own
@@ -238,7 +257,14 @@ impl LlmBackend for Backend {
         if let Some(template) = self.phase_templates.get(&inv.phase_id) {
             inv.messages = template.shape(inv.messages);
         }
-        let _in_flight = self.watch.as_deref().map(|watch| InFlight::new(watch, inv.phase_id.clone()));
-        self.parts.inner.invoke(inv).await.map(LlmResult::with_plain_numbers)
+        let _in_flight = self
+            .watch
+            .as_deref()
+            .map(|watch| InFlight::new(watch, inv.phase_id.clone()));
+        self.parts
+            .inner
+            .invoke(inv)
+            .await
+            .map(LlmResult::with_plain_numbers)
     }
 }

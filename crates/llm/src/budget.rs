@@ -58,7 +58,11 @@ impl BudgetLimits {
     /// At most this many attempts, and no other limit.
     #[must_use]
     pub const fn calls(calls: u64) -> Self {
-        Self { calls: Limit::At(calls), tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited }
+        Self {
+            calls: Limit::At(calls),
+            tokens: Limit::Unlimited,
+            micro_dollars: Limit::Unlimited,
+        }
     }
 }
 
@@ -174,13 +178,19 @@ impl CallBudget {
     /// Creates an unused budget for this process.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
-        Arc::new(Self { limits, book: Book::OfProcess(Mutex::default()) })
+        Arc::new(Self {
+            limits,
+            book: Book::OfProcess(Mutex::default()),
+        })
     }
 
     /// Creates a budget whose reservations are recorded in `book`.
     #[must_use]
     pub fn kept(limits: BudgetLimits, book: Arc<dyn CallBook>) -> Arc<Self> {
-        Arc::new(Self { limits, book: Book::Kept(book) })
+        Arc::new(Self {
+            limits,
+            book: Book::Kept(book),
+        })
     }
 
     /// The limits.
@@ -220,14 +230,24 @@ impl CallBudget {
             }
             Book::Kept(book) => {
                 let request = RecordedRequest::of(inv).key();
-                let request =
-                    request.map_err(|error| BookError::Unavailable { detail: error.to_string() })?;
-                let call = PlannedCall { provider, model: inv.model.clone(), request, worst };
+                let request = request.map_err(|error| BookError::Unavailable {
+                    detail: error.to_string(),
+                })?;
+                let call = PlannedCall {
+                    provider,
+                    model: inv.model.clone(),
+                    request,
+                    worst,
+                };
                 let (book, limits) = (Arc::clone(book), self.limits);
                 elsewhere(move || book.reserve(&call, &limits)).await?
             }
         };
-        Ok(HeldAmount { budget: Arc::clone(self), ticket, held: worst })
+        Ok(HeldAmount {
+            budget: Arc::clone(self),
+            ticket,
+            held: worst,
+        })
     }
 }
 
@@ -241,10 +261,12 @@ impl HeldAmount {
         match &self.budget.book {
             Book::OfProcess(used) => {
                 let mut used = lock(used);
-                let replace =
-                    |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
+                let replace = |used: u64, held: u64, spent: u64| {
+                    used.saturating_sub(held).saturating_add(spent)
+                };
                 if let Some((input, output)) = end.tokens {
-                    used.tokens = replace(used.tokens, self.held.tokens, input.saturating_add(output));
+                    used.tokens =
+                        replace(used.tokens, self.held.tokens, input.saturating_add(output));
                 }
                 if let Some(cost) = end.micro_dollars {
                     used.micro_dollars = replace(used.micro_dollars, self.held.micro_dollars, cost);
@@ -263,8 +285,12 @@ impl HeldAmount {
 async fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BookError> + Send + 'static,
 ) -> Result<T, BookError> {
-    let unavailable = |error: tokio::task::JoinError| BookError::Unavailable { detail: error.to_string() };
-    tokio::task::spawn_blocking(work).await.map_err(unavailable)?
+    let unavailable = |error: tokio::task::JoinError| BookError::Unavailable {
+        detail: error.to_string(),
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(unavailable)?
 }
 
 /// The amounts are always consistent, so a panic in another thread does not corrupt them.
@@ -274,13 +300,19 @@ fn lock(used: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
 
 /// The usage after adding `more`, if the limits allow it. Adding nothing always fits, even over a limit
 /// that was lowered since.
-pub(crate) fn carried(used: Amount, more: Amount, limits: &BudgetLimits) -> Result<Amount, BookError> {
+pub(crate) fn carried(
+    used: Amount,
+    more: Amount,
+    limits: &BudgetLimits,
+) -> Result<Amount, BookError> {
     let carry = |resource, limit, used: u64, more: u64| {
         let attempted = used.saturating_add(more);
         match limit {
-            Limit::At(limit) if more > 0 && attempted > limit => {
-                Err(BookError::Exhausted { resource, limit, attempted })
-            }
+            Limit::At(limit) if more > 0 && attempted > limit => Err(BookError::Exhausted {
+                resource,
+                limit,
+                attempted,
+            }),
             Limit::At(_) | Limit::Unlimited => Ok(attempted),
         }
     };
@@ -334,19 +366,31 @@ impl Asks {
 impl<B> Budgeted<B> {
     /// Wraps `inner` with a budget.
     pub fn new(inner: B, asks: Asks, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
-        Self { inner, asks, budget, prices }
+        Self {
+            inner,
+            asks,
+            budget,
+            prices,
+        }
     }
 
     /// The models that may answer a call, and their prices.
     fn prices(&self, inv: &LlmInvocation) -> Result<AskedPrices, LlmError> {
-        let Asks { provider, extra, origin, .. } = self.asks;
+        let Asks {
+            provider,
+            extra,
+            origin,
+            ..
+        } = self.asks;
         let fallbacks = inv.fallback_models(provider, extra.fallbacks)?;
         let price = |model: &str| match origin {
             Origin::Live => self.prices.of(provider, model),
             Origin::Recording | Origin::Unpaid => Price::NOTHING,
         };
         let models = [inv.model.as_str()].into_iter().chain(fallbacks);
-        Ok(AskedPrices::new(models.map(|model| (model.to_owned(), price(model)))))
+        Ok(AskedPrices::new(
+            models.map(|model| (model.to_owned(), price(model))),
+        ))
     }
 
     /// The cost of an answer in millionths of a dollar: as the provider reports it, or estimated from its
@@ -358,13 +402,18 @@ impl<B> Budgeted<B> {
         };
         reported.or_else(|| {
             let (input, output) = result.tokens()?;
-            prices.of(&result.model_used, input, output).map(|(_, cost)| cost)
+            prices
+                .of(&result.model_used, input, output)
+                .map(|(_, cost)| cost)
         })
     }
 
     fn worst_case(&self, inv: &LlmInvocation, prices: &AskedPrices) -> Result<Amount, LlmError> {
         if self.asks.origin == Origin::Unpaid {
-            return Ok(Amount { calls: 1, ..Amount::default() });
+            return Ok(Amount {
+                calls: 1,
+                ..Amount::default()
+            });
         }
         let limited = self.budget.limits().micro_dollars != Limit::Unlimited;
         if let Some(model) = prices.without_price().filter(|_| limited) {
@@ -378,14 +427,27 @@ impl<B> Budgeted<B> {
                 ),
             )));
         }
-        let ClientExtra { added_tokens, requests, .. } = self.asks.extra;
+        let ClientExtra {
+            added_tokens,
+            requests,
+            ..
+        } = self.asks.extra;
         // The model also reads the schema of its answer.
-        let hints: u64 = inv.metadata.values().map(|hint| hint.to_string().len() as u64).sum();
-        let messages =
-            inv.messages.iter().map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS);
+        let hints: u64 = inv
+            .metadata
+            .values()
+            .map(|hint| hint.to_string().len() as u64)
+            .sum();
+        let messages = inv
+            .messages
+            .iter()
+            .map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS);
         let input = messages.fold(added_tokens.saturating_add(hints), u64::saturating_add);
         let output = inv.max_tokens(self.asks.provider, self.asks.max_output_tokens)?;
-        let (input, output) = (input.saturating_mul(requests), output.saturating_mul(requests));
+        let (input, output) = (
+            input.saturating_mul(requests),
+            output.saturating_mul(requests),
+        );
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
@@ -396,9 +458,15 @@ impl<B> Budgeted<B> {
     /// The error of an attempt that was not sent.
     fn not_reserved(&self, inv: &LlmInvocation, error: BookError) -> LlmError {
         match error {
-            BookError::Exhausted { resource, limit, attempted } => {
-                LlmError::BudgetExceeded { resource, limit, attempted }
-            }
+            BookError::Exhausted {
+                resource,
+                limit,
+                attempted,
+            } => LlmError::BudgetExceeded {
+                resource,
+                limit,
+                attempted,
+            },
             BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 &inv.model,
@@ -428,11 +496,17 @@ impl<B: LlmBackend> LlmBackend for Budgeted<B> {
                 micro_dollars: self.cost_of(result, &prices),
             },
             // A client that retries on its own may have had an answer before it was refused.
-            Err(error) if error.did_no_work() && self.asks.extra.requests == 1 => {
-                CallEnd { outcome: error.class(), tokens: Some((0, 0)), micro_dollars: Some(0) }
-            }
+            Err(error) if error.did_no_work() && self.asks.extra.requests == 1 => CallEnd {
+                outcome: error.class(),
+                tokens: Some((0, 0)),
+                micro_dollars: Some(0),
+            },
             // The provider may have worked in vain and charge for it.
-            Err(error) => CallEnd { outcome: error.class(), tokens: None, micro_dollars: None },
+            Err(error) => CallEnd {
+                outcome: error.class(),
+                tokens: None,
+                micro_dollars: None,
+            },
         };
         // A reservation that cannot be settled stays: it is at least the actual cost.
         let _stays_reserved = reserved.settle(end).await;

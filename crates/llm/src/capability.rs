@@ -48,7 +48,11 @@ mod tests {
 
     #[test]
     fn the_name_is_the_one_in_json() {
-        for form in [StructuredOutput::JsonSchema, StructuredOutput::JsonMode, StructuredOutput::None] {
+        for form in [
+            StructuredOutput::JsonSchema,
+            StructuredOutput::JsonMode,
+            StructuredOutput::None,
+        ] {
             assert_eq!(serde_json::to_value(form).unwrap(), form.as_str());
         }
     }

@@ -40,7 +40,9 @@ pub enum CassetteError {
     )]
     NotACassette,
     /// A later version wrote it.
-    #[error("this recording has format {found:?}, but this version reads {CASSETTE_SCHEMA}; update Crucible")]
+    #[error(
+        "this recording has format {found:?}, but this version reads {CASSETTE_SCHEMA}; update Crucible"
+    )]
     Newer {
         /// Its format.
         found: String,
@@ -156,7 +158,11 @@ pub struct Cassette {
 impl CassetteHeader {
     /// Creates the header of a new recording.
     #[must_use]
-    pub fn new(provider: impl Into<String>, model: impl Into<String>, capabilities: Capabilities) -> Self {
+    pub fn new(
+        provider: impl Into<String>,
+        model: impl Into<String>,
+        capabilities: Capabilities,
+    ) -> Self {
         Self {
             schema_version: CASSETTE_SCHEMA.to_owned(),
             provider: provider.into(),
@@ -168,7 +174,12 @@ impl CassetteHeader {
 
 impl fmt::Debug for RecordedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecordedMessage({}, {} bytes)", self.role.as_str(), self.content.len())
+        write!(
+            f,
+            "RecordedMessage({}, {} bytes)",
+            self.role.as_str(),
+            self.content.len()
+        )
     }
 }
 
@@ -207,15 +218,26 @@ impl Cassette {
     /// See [`CassetteError`]; an unfinished last line is not an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, CassetteError> {
         let whole = whole_lines(bytes);
-        let tail = if whole.len() == bytes.len() { TornTail::No } else { TornTail::LeftOut };
-        let mut lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let tail = if whole.len() == bytes.len() {
+            TornTail::No
+        } else {
+            TornTail::LeftOut
+        };
+        let mut lines = whole
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty());
         let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
         let (mut calls, mut digests) = (Vec::new(), Vec::new());
         for (line, bytes) in (2..).zip(lines) {
             calls.push(parse_call(line, bytes)?);
             digests.push(Digest::of(bytes));
         }
-        Ok(Self { header, calls, lines: digests, tail })
+        Ok(Self {
+            header,
+            calls,
+            lines: digests,
+            tail,
+        })
     }
 }
 
@@ -245,7 +267,10 @@ impl CallOutcome {
 
 /// The bytes up to and including the last line break.
 pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    let end = bytes
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |last| last + 1);
     &bytes[..end]
 }
 
@@ -262,20 +287,28 @@ fn parse_header(line: &[u8]) -> Result<CassetteHeader, CassetteError> {
     match value.get("schema_version").and_then(Value::as_str) {
         Some(CASSETTE_SCHEMA) => {}
         Some(found) if found.starts_with(SCHEMA_FAMILY) => {
-            return Err(CassetteError::Newer { found: found.chars().take(64).collect() });
+            return Err(CassetteError::Newer {
+                found: found.chars().take(64).collect(),
+            });
         }
         Some(_) | None => return Err(CassetteError::NotACassette),
     }
-    serde_json::from_value(value).map_err(|error| CassetteError::BadLine { line: 1, why: error.to_string() })
+    serde_json::from_value(value).map_err(|error| CassetteError::BadLine {
+        line: 1,
+        why: error.to_string(),
+    })
 }
 
 fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
     let bad = |why: String| CassetteError::BadLine { line, why };
-    let call: RecordedCall = serde_json::from_slice(bytes).map_err(|error| bad(shape_of(&error)))?;
+    let call: RecordedCall =
+        serde_json::from_slice(bytes).map_err(|error| bad(shape_of(&error)))?;
     if call.request.key()? == call.key {
         Ok(call)
     } else {
-        Err(bad("its key does not match the digest of its request".to_owned()))
+        Err(bad(
+            "its key does not match the digest of its request".to_owned()
+        ))
     }
 }
 

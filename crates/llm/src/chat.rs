@@ -107,10 +107,17 @@ pub(crate) fn request(
     let mut body = Map::from_iter([
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(messages)),
-        (token_limit.to_owned(), json!(inv.max_tokens(asked.provider, defaults.max_tokens)?)),
+        (
+            token_limit.to_owned(),
+            json!(inv.max_tokens(asked.provider, defaults.max_tokens)?),
+        ),
         ("stream".to_owned(), json!(false)),
     ]);
-    body.extend(defaults.temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
+    body.extend(
+        defaults
+            .temperature
+            .map(|temperature| ("temperature".to_owned(), json!(temperature))),
+    );
     let fallbacks = inv.fallback_models(asked.provider, format.fallbacks)?;
     if !fallbacks.is_empty() {
         body.insert(LlmInvocation::FALLBACK_MODELS.to_owned(), json!(fallbacks));
@@ -172,9 +179,10 @@ impl Refusal {
         });
         match code {
             Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
-            Some(_) | None => {
-                asked.unreadable("the answer is an error without a status", "check the server's log")
-            }
+            Some(_) | None => asked.unreadable(
+                "the answer is an error without a status",
+                "check the server's log",
+            ),
         }
     }
 }
@@ -199,10 +207,15 @@ pub(crate) fn response(
     ignored: Vec<String>,
     format: ChatFormat,
 ) -> Result<LlmResult, LlmError> {
-    let expected = Expected { what: "a chat completion", next: WRONG_SERVER };
+    let expected = Expected {
+        what: "a chat completion",
+        next: WRONG_SERVER,
+    };
     let completion: Completion = answer_body::read(asked, body, expected)?;
     if let Some(refusal) = completion.error {
-        let begun = completion.choices.is_some_and(|choices| !choices.is_empty());
+        let begun = completion
+            .choices
+            .is_some_and(|choices| !choices.is_empty());
         let meant = refusal.meant(asked);
         return Err(if begun { broken_off(meant) } else { meant });
     }
@@ -224,17 +237,25 @@ pub(crate) fn response(
     if choice.finish_reason.as_deref() == Some("error") {
         return Err(asked.unreadable("the model failed while it answered", "try again"));
     }
-    let content = choice.message.content.filter(|content| !content.trim().is_empty());
+    let content = choice
+        .message
+        .content
+        .filter(|content| !content.trim().is_empty());
     let raw_response = content.ok_or_else(|| {
-        asked.wordless(match (choice.finish_reason.as_deref(), choice.message.refusal) {
-            (Some("length"), _) => Silence::TokenLimit,
-            (_, Some(Value::String(_))) => Silence::Refusal,
-            (_, _) => Silence::Unexplained,
-        })
+        asked.wordless(
+            match (choice.finish_reason.as_deref(), choice.message.refusal) {
+                (Some("length"), _) => Silence::TokenLimit,
+                (_, Some(Value::String(_))) => Silence::Refusal,
+                (_, _) => Silence::Unexplained,
+            },
+        )
     })?;
     let mut extensions = BTreeMap::new();
     if let Some(reason) = choice.finish_reason {
-        extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(answer_body::reason(&reason)));
+        extensions.insert(
+            LlmResult::FINISH_REASON.to_owned(),
+            Value::from(answer_body::reason(&reason)),
+        );
     }
     if !ignored.is_empty() {
         extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
@@ -259,9 +280,15 @@ pub(crate) fn response(
 mod tests {
     use super::*;
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "gateway", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "gateway",
+        model: "m",
+    };
 
-    const PRICED: ChatFormat = ChatFormat { cost: CostReport::Dollars, ..ChatFormat::PLAIN };
+    const PRICED: ChatFormat = ChatFormat {
+        cost: CostReport::Dollars,
+        ..ChatFormat::PLAIN
+    };
 
     fn read(body: &str) -> Result<LlmResult, LlmError> {
         response(ASKED, body.as_bytes(), Vec::new(), PRICED)
@@ -306,7 +333,9 @@ mod tests {
                 format!(r#"{{"choices":[{{{half}}}],{refusal}}}"#),
             ] {
                 let error = read(&body).unwrap_err();
-                let LlmError::ProviderOutage(fault) = &error else { panic!("{body}: {error:?}") };
+                let LlmError::ProviderOutage(fault) = &error else {
+                    panic!("{body}: {error:?}")
+                };
                 assert_eq!(fault.status, status, "{body}");
                 assert_eq!(error.is_transient(), status == Some(502), "{body}");
                 assert!(!error.did_no_work());
@@ -317,17 +346,26 @@ mod tests {
 
     #[test]
     fn answer_broken_off_by_error_is_refused() {
-        let error =
-            read(r#"{"choices":[{"message":{"content":"half"},"finish_reason":"error"}]}"#).unwrap_err();
+        let error = read(r#"{"choices":[{"message":{"content":"half"},"finish_reason":"error"}]}"#)
+            .unwrap_err();
         assert_eq!(error.class(), "provider_outage");
     }
 
     #[test]
     fn empty_answers_are_classified_by_reason() {
         for (choice, why) in [
-            (r#"{"message":{"content":""},"finish_reason":"length"}"#, "token limit"),
-            (r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#, "refuses"),
-            (r#"{"message":{"content":null,"refusal":null},"finish_reason":"stop"}"#, "contains no text"),
+            (
+                r#"{"message":{"content":""},"finish_reason":"length"}"#,
+                "token limit",
+            ),
+            (
+                r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#,
+                "refuses",
+            ),
+            (
+                r#"{"message":{"content":null,"refusal":null},"finish_reason":"stop"}"#,
+                "contains no text",
+            ),
             (r#"{"message":{}}"#, "contains no text"),
         ] {
             let error = read(&format!(r#"{{"choices":[{choice}]}}"#)).unwrap_err();
@@ -340,9 +378,14 @@ mod tests {
     #[test]
     fn plausible_reported_cost_is_kept() {
         let cost = |cost: &str| {
-            let body =
-                format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{{"cost":{cost}}}}}"#);
-            read(&body).unwrap().extensions.get(REPORTED_COST).and_then(Value::as_u64)
+            let body = format!(
+                r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{{"cost":{cost}}}}}"#
+            );
+            read(&body)
+                .unwrap()
+                .extensions
+                .get(REPORTED_COST)
+                .and_then(Value::as_u64)
         };
         for (dollars, micro) in [
             ("0.000014", Some(14)),
@@ -360,8 +403,14 @@ mod tests {
 
     #[test]
     fn invalid_usage_does_not_fail_answer() {
-        for usage in ["null", "[]", "\"x\"", r#"{"prompt_tokens":-1,"completion_tokens":1.5}"#] {
-            let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
+        for usage in [
+            "null",
+            "[]",
+            "\"x\"",
+            r#"{"prompt_tokens":-1,"completion_tokens":1.5}"#,
+        ] {
+            let body =
+                format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
             let result = read(&body).unwrap();
             assert_eq!((result.tokens_input, result.tokens_output), (None, None));
         }

@@ -38,7 +38,11 @@ impl ChatServer {
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<Backend, LlmError> {
-        let Self { provider, capabilities, format } = self;
+        let Self {
+            provider,
+            capabilities,
+            format,
+        } = self;
         let base_url = required(provider, "base_url", settings.base_url.as_deref())?;
         let endpoint = Endpoint::new(provider, base_url, "chat/completions", headers, context)?;
         let model = required(provider, "model", settings.model.clone())?;
@@ -46,9 +50,17 @@ impl ChatServer {
             max_tokens: required(provider, "max_tokens", settings.max_tokens)?,
             temperature: settings.temperature,
         };
-        let inner = Box::new(ChatBackend { provider, endpoint, defaults, format });
+        let inner = Box::new(ChatBackend {
+            provider,
+            endpoint,
+            defaults,
+            format,
+        });
         let parts = BackendParts::live(provider, capabilities, model, defaults.max_tokens, inner);
-        let extra = ClientExtra { fallbacks: format.fallbacks, ..parts.extra };
+        let extra = ClientExtra {
+            fallbacks: format.fallbacks,
+            ..parts.extra
+        };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 
@@ -79,14 +91,22 @@ struct ChatBackend {
 #[async_trait]
 impl LlmBackend for ChatBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget { provider: self.provider, model: &inv.model };
+        let asked = CallTarget {
+            provider: self.provider,
+            model: &inv.model,
+        };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(to_wire(&body, self.format.list_bounds));
         // While many calls wait for their models, each keeps only the encoded request.
-        let LlmInvocation { model, messages, .. } = inv;
+        let LlmInvocation {
+            model, messages, ..
+        } = inv;
         drop((body, messages));
-        let asked = CallTarget { provider: self.provider, model: &model };
+        let asked = CallTarget {
+            provider: self.provider,
+            model: &model,
+        };
         let answer = self.endpoint.send(asked, time, payload).await?;
         chat::response(asked, &answer, ignored, self.format)
     }

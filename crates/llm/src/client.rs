@@ -71,7 +71,14 @@ impl ModelClient {
     /// Wraps a backend.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
-        let ClientOptions { scanner, recording, retry, retries, budget, prices } = options;
+        let ClientOptions {
+            scanner,
+            recording,
+            retry,
+            retries,
+            budget,
+            prices,
+        } = options;
         let origin = backend.origin();
         // The recorded outcome is already that of the last attempt.
         let retry = match origin {
@@ -112,7 +119,10 @@ impl ModelClient {
 
     /// Makes a call, and also returns the number of attempts sent, retries included: zero if the call was
     /// refused before, or answered from its own recording.
-    pub async fn call_counted(&self, mut inv: LlmInvocation) -> (Result<LlmResult, CallError>, u64) {
+    pub async fn call_counted(
+        &self,
+        mut inv: LlmInvocation,
+    ) -> (Result<LlmResult, CallError>, u64) {
         if inv.model.is_empty() {
             self.model_for(&inv.phase_id).clone_into(&mut inv.model);
         }
@@ -151,31 +161,54 @@ impl ModelClient {
     /// call sends nothing. False if calls are not recorded.
     #[must_use]
     pub fn holds_answer(&self, key: &Digest) -> bool {
-        self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
+        self.layers
+            .inner()
+            .writer()
+            .is_some_and(|writer| writer.holds_answer(key))
     }
 
     /// The models that may answer this call, the requested one first, for [`ModelClient::receipt`].
     #[must_use]
     pub fn may_answer(&self, inv: &LlmInvocation) -> Vec<String> {
-        let asked = if inv.model.is_empty() { self.model_for(&inv.phase_id) } else { &inv.model };
+        let asked = if inv.model.is_empty() {
+            self.model_for(&inv.phase_id)
+        } else {
+            &inv.model
+        };
         // The call itself refuses an invalid list, and then has no answer.
-        let fallbacks = inv.fallback_models(self.provider, self.fallbacks).unwrap_or_default();
-        [asked].into_iter().chain(fallbacks).map(str::to_owned).collect()
+        let fallbacks = inv
+            .fallback_models(self.provider, self.fallbacks)
+            .unwrap_or_default();
+        [asked]
+            .into_iter()
+            .chain(fallbacks)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The receipt of an answer to a call with these possible models, the requested one first, and this
     /// time limit. A cost estimate uses the price of the model that answered, or the most expensive one
     /// if its name is unknown. Unpaid sources have no cost.
     #[must_use]
-    pub fn receipt(&self, result: &LlmResult, models: &[impl AsRef<str>], allowed: Duration) -> LlmReceipt {
+    pub fn receipt(
+        &self,
+        result: &LlmResult,
+        models: &[impl AsRef<str>],
+        allowed: Duration,
+    ) -> LlmReceipt {
         let price = |model: &str| (model.to_owned(), self.prices.of(self.provider, model));
         let prices = AskedPrices::new(models.iter().map(|model| price(model.as_ref())));
-        let priced = result.tokens().and_then(|(input, output)| prices.of(&result.model_used, input, output));
+        let priced = result
+            .tokens()
+            .and_then(|(input, output)| prices.of(&result.model_used, input, output));
         let line = priced.and_then(|(model, _)| self.prices.line(self.provider, model));
         let receipt = LlmReceipt::of_answer(result, allowed, line);
         match self.origin {
             Origin::Live => receipt,
-            Origin::Recording | Origin::Unpaid => LlmReceipt { cost: None, ..receipt },
+            Origin::Recording | Origin::Unpaid => LlmReceipt {
+                cost: None,
+                ..receipt
+            },
         }
     }
 

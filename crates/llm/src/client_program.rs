@@ -56,8 +56,12 @@ const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
 const LAST_OWN_CODE: i32 = 128;
 
 /// Variables that lead a client out of an isolated home.
-const NOT_PASSED_ISOLATED: [&str; 4] =
-    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+const NOT_PASSED_ISOLATED: [&str; 4] = [
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+];
 
 /// A client program that was found, and the environment of its calls.
 pub(crate) struct ClientProgram {
@@ -154,8 +158,10 @@ impl ClientProgram {
         // The program inherits other keys as well, and may print them.
         let inherited = context.env.pairs().filter(|(name, _)| names_a_secret(name));
         let inherited = inherited.filter_map(|(_, value)| value.to_str());
-        let known: Vec<Secret> =
-            inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
+        let known: Vec<Secret> = inherited
+            .map(|key| Secret::new(key.to_owned()))
+            .chain(key.clone())
+            .collect();
         Ok(Self {
             provider,
             program,
@@ -182,7 +188,10 @@ impl ClientProgram {
 
     /// The time limit of a call.
     pub(crate) fn time(&self, inv: &LlmInvocation) -> CallTime {
-        CallTime { call: inv.timeout, cap: self.cap }
+        CallTime {
+            call: inv.timeout,
+            cap: self.cap,
+        }
     }
 
     /// Makes one call, and waits for the program to end by itself.
@@ -209,8 +218,18 @@ impl ClientProgram {
         for place in [&work, &home, &temporary] {
             fs::create_dir_all(place).map_err(no_place)?;
         }
-        let places = Places { work, home, temporary };
-        let ProgramCall { args, mut set, left_out, files, stdin } = call(&places);
+        let places = Places {
+            work,
+            home,
+            temporary,
+        };
+        let ProgramCall {
+            args,
+            mut set,
+            left_out,
+            files,
+            stdin,
+        } = call(&places);
         set.push(("TMPDIR".into(), places.temporary.clone().into()));
         if self.login == Login::Isolated {
             set.push(("HOME".into(), places.home.clone().into()));
@@ -232,12 +251,18 @@ impl ClientProgram {
             redaction: Redaction::Raw,
             ..Spawn::new(&self.program, &places.work, limits)
         };
-        let completed = self.sandbox.run(spawn).await.map_err(|error| self.not_run(asked, &error))?;
+        let completed = self
+            .sandbox
+            .run(spawn)
+            .await
+            .map_err(|error| self.not_run(asked, &error))?;
         let complaint = completed.stderr.text().into_owned();
         let last_words = last_words(&complaint, &self.known_keys, &self.env);
         let code = match completed.end {
             End::TimedOut => return Err(asked.timeout(time)),
-            End::OutputLimit if completed.stdout.extent == Extent::Cut => return Err(too_long(asked)),
+            End::OutputLimit if completed.stdout.extent == Extent::Cut => {
+                return Err(too_long(asked));
+            }
             End::OutputLimit => {
                 return Err(asked.unreadable("the program wrote too much to standard error", AGAIN));
             }
@@ -245,17 +270,27 @@ impl ClientProgram {
                 return Err(asked.unreadable("the program exceeded its disk limit", "try again"));
             }
             end @ (End::Signalled(_) | End::Forbidden) => {
-                let signal = if let End::Signalled(signal) = end { signal } else { FORBIDDEN_SIGNAL };
-                return Err(
-                    asked.unreadable(format!("the program was killed by signal {signal}"), "try again")
-                );
+                let signal = if let End::Signalled(signal) = end {
+                    signal
+                } else {
+                    FORBIDDEN_SIGNAL
+                };
+                return Err(asked.unreadable(
+                    format!("the program was killed by signal {signal}"),
+                    "try again",
+                ));
             }
             End::Exited(code) => code,
         };
         if completed.stdout.extent == Extent::Cut {
             return Err(too_long(asked));
         }
-        Ok(Ended { code, stdout: completed.stdout.bytes, complaint, last_words })
+        Ok(Ended {
+            code,
+            stdout: completed.stdout.bytes,
+            complaint,
+            last_words,
+        })
     }
 
     /// The environment without removed variables, and with set ones.
@@ -269,23 +304,31 @@ impl ClientProgram {
             Login::User => &[],
         };
         let is_left_out = |name: &OsStr| {
-            left_out.iter().chain(isolated).chain(self.closed_keys).any(|other| name == *other)
+            left_out
+                .iter()
+                .chain(isolated)
+                .chain(self.closed_keys)
+                .any(|other| name == *other)
                 || set.iter().any(|(own, _)| own == name)
         };
         let inherited = self.env.pairs().filter(|(name, _)| !is_left_out(name));
-        let mut all: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut all: Vec<_> = inherited
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         all.append(&mut set);
         all
     }
 
     fn not_run(&self, asked: CallTarget<'_>, error: &SandboxError) -> LlmError {
         let provider = self.provider;
-        let fault =
-            asked.fault(self.env.without_home(&error.to_string()), format!("check [llm.{provider}] binary"));
+        let fault = asked.fault(
+            self.env.without_home(&error.to_string()),
+            format!("check [llm.{provider}] binary"),
+        );
         match error {
-            SandboxError::BadArgument { .. } => {
-                LlmError::Unsupported(asked.fault(error.to_string(), "remove the NUL byte from the request"))
-            }
+            SandboxError::BadArgument { .. } => LlmError::Unsupported(
+                asked.fault(error.to_string(), "remove the NUL byte from the request"),
+            ),
             SandboxError::NotFound { .. }
             | SandboxError::NotExecutable { .. }
             | SandboxError::Exec { .. }
@@ -307,11 +350,19 @@ impl ClientProgram {
 /// message as it is, several with their roles. A message that begins with a slash also gets its role,
 /// because clients would take it for a command.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
-    let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
-    let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
+    let of = |wanted: fn(Role) -> bool| {
+        inv.messages
+            .iter()
+            .filter(move |message| wanted(message.role))
+    };
+    let system: Vec<&str> = of(|role| role == Role::System)
+        .map(|message| message.content.as_str())
+        .collect();
     let turns: Vec<_> = of(|role| role != Role::System).collect();
     let prompt = match turns.as_slice() {
-        [only] if !only.content.as_str().trim_start().starts_with('/') => only.content.as_str().to_owned(),
+        [only] if !only.content.as_str().trim_start().starts_with('/') => {
+            only.content.as_str().to_owned()
+        }
         several => {
             let parts: Vec<String> = (several.iter())
                 .map(|message| format!("[{}]\n{}", message.role.as_str(), message.content.as_str()))
@@ -320,7 +371,14 @@ pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
         }
     };
     let system = system.join("\n\n");
-    (if system.trim().is_empty() { PLAIN_SYSTEM.to_owned() } else { system }, prompt)
+    (
+        if system.trim().is_empty() {
+            PLAIN_SYSTEM.to_owned()
+        } else {
+            system
+        },
+        prompt,
+    )
 }
 
 /// Refuses input that is too large for a program.
@@ -347,7 +405,10 @@ pub(crate) fn check_size(
 pub(crate) fn broken_connection(asked: CallTarget<'_>) -> LlmError {
     LlmError::Transport(asked.fault(
         "the connection failed",
-        format!("check the network and [llm.{}] base_url, and try again", asked.provider),
+        format!(
+            "check the network and [llm.{}] base_url, and try again",
+            asked.provider
+        ),
     ))
 }
 
@@ -356,7 +417,9 @@ pub(crate) fn no_key(asked: CallTarget<'_>, log_in: &str) -> LlmError {
     let variable = format!("[llm.{}] api_key_env", asked.provider);
     LlmError::ProviderAuth(asked.fault(
         "the program has no valid key or login",
-        format!("set the variable that {variable} names, or leave it empty and log in with `{log_in}`"),
+        format!(
+            "set the variable that {variable} names, or leave it empty and log in with `{log_in}`"
+        ),
     ))
 }
 
@@ -365,7 +428,9 @@ pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed
     let names = inv.metadata.keys().map(String::as_str);
     let ignored: Vec<&str> = names.filter(|name| !followed.contains(name)).collect();
     if !ignored.is_empty() {
-        result.extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
+        result
+            .extensions
+            .insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
     }
 }
 
@@ -428,7 +493,11 @@ mod tests {
 
     #[test]
     fn the_users_home_is_not_named() {
-        let words = last_words("cannot read /home/someone/.claude/x", &HandedKeys::new([]), &at_home());
+        let words = last_words(
+            "cannot read /home/someone/.claude/x",
+            &HandedKeys::new([]),
+            &at_home(),
+        );
         assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

@@ -39,7 +39,10 @@ impl Endpoint {
         context: &Context,
     ) -> Result<Self, LlmError> {
         let base = checked_url(provider, base_url)?;
-        let asked = CallTarget { provider, model: "" };
+        let asked = CallTarget {
+            provider,
+            model: "",
+        };
         if base.contains(['?', '#']) {
             return Err(LlmError::Misconfiguration(asked.fault(
                 "the address cannot be used: it contains a query or a fragment",
@@ -50,12 +53,20 @@ impl Endpoint {
             return Err(asked.unsendable(&HttpError::BadHeader { name: name.clone() }));
         }
         let url = format!("{}/{path}", base.trim_end_matches('/'));
-        Ok(Self { http: Arc::clone(&context.http), url, headers, cap: context.http_cap })
+        Ok(Self {
+            http: Arc::clone(&context.http),
+            url,
+            headers,
+            cap: context.http_cap,
+        })
     }
 
     /// The time limit of a call with this own limit.
     pub(crate) fn time(&self, allowed: Duration) -> CallTime {
-        CallTime { call: allowed, cap: self.cap }
+        CallTime {
+            call: allowed,
+            cap: self.cap,
+        }
     }
 
     /// Sends one request, and reads the body of a 200 response.
@@ -76,7 +87,11 @@ impl Endpoint {
             timeout: time.effective(),
             max_body: MAX_BODY,
         };
-        let answer = self.http.send(request).await.map_err(|error| asked.on_http_error(&error, time))?;
+        let answer = self
+            .http
+            .send(request)
+            .await
+            .map_err(|error| asked.on_http_error(&error, time))?;
         if answer.status != 200 {
             return Err(asked.on_status(answer.status, &answer.headers));
         }
@@ -86,10 +101,16 @@ impl Endpoint {
 
 /// The header in which most providers expect the key.
 pub(crate) fn bearer(key: &Secret) -> (String, Secret) {
-    ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+    (
+        "authorization".to_owned(),
+        Secret::new(format!("Bearer {}", key.expose())),
+    )
 }
 
 /// Whether a header can contain this value: visible ASCII and spaces.
 fn can_be_sent(value: &Secret) -> bool {
-    value.expose().bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
+    value
+        .expose()
+        .bytes()
+        .all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }

@@ -202,7 +202,9 @@ impl LlmError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Transport(_) => true,
-            Self::ProviderOutage(fault) => fault.status.is_some_and(|status| (500..600).contains(&status)),
+            Self::ProviderOutage(fault) => fault
+                .status
+                .is_some_and(|status| (500..600).contains(&status)),
             Self::ProviderAuth(_)
             | Self::ProviderQuota(_)
             | Self::Timeout { .. }
@@ -258,7 +260,8 @@ impl LlmError {
     /// Whether a secret was found in the request.
     #[must_use]
     pub fn holds_secret(&self) -> bool {
-        self.fault().is_some_and(|fault| fault.request == Some(RequestFault::Secret))
+        self.fault()
+            .is_some_and(|fault| fault.request == Some(RequestFault::Secret))
     }
 
     /// The class of the error as one word, for records and statistics.

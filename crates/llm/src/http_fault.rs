@@ -71,29 +71,41 @@ impl CallTarget<'_> {
         what: impl Into<String>,
         next: &'static str,
     ) -> LlmError {
-        LlmError::ProviderOutage(Box::new(Fault { answer: Some(answer), ..*self.fault(what, next) }))
+        LlmError::ProviderOutage(Box::new(Fault {
+            answer: Some(answer),
+            ..*self.fault(what, next)
+        }))
     }
 
     /// The error for an answer without text.
     pub(crate) fn wordless(self, why: Silence) -> LlmError {
         let (what, next) = match why {
-            Silence::TokenLimit => ("the token limit was reached before any text", "raise max_tokens"),
-            Silence::Refusal => {
-                ("the model refuses to answer", "rephrase the request or choose another model")
-            }
-            Silence::Unexplained => ("the answer contains no text", "try again or choose another model"),
+            Silence::TokenLimit => (
+                "the token limit was reached before any text",
+                "raise max_tokens",
+            ),
+            Silence::Refusal => (
+                "the model refuses to answer",
+                "rephrase the request or choose another model",
+            ),
+            Silence::Unexplained => (
+                "the answer contains no text",
+                "try again or choose another model",
+            ),
         };
         self.unusable(AnswerFault::Empty, what, next)
     }
 
     pub(crate) fn on_http_error(self, error: &HttpError, time: CallTime) -> LlmError {
         match error {
-            HttpError::Connect { .. } => LlmError::Transport(
-                self.fault(error.to_string(), "check that the server runs and that base_url names it"),
-            ),
-            HttpError::Broken { .. } => LlmError::Transport(
-                self.fault(error.to_string(), "try again; if it persists, check the server's log"),
-            ),
+            HttpError::Connect { .. } => LlmError::Transport(self.fault(
+                error.to_string(),
+                "check that the server runs and that base_url names it",
+            )),
+            HttpError::Broken { .. } => LlmError::Transport(self.fault(
+                error.to_string(),
+                "try again; if it persists, check the server's log",
+            )),
             HttpError::Timeout { .. } => self.timeout(time),
             HttpError::TooLarge { .. } => self.unusable(
                 AnswerFault::TooLarge,
@@ -104,9 +116,10 @@ impl CallTarget<'_> {
                 LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url"))
             }
             HttpError::BadHeader { .. } => self.unsendable(error),
-            HttpError::Setup { .. } => LlmError::Misconfiguration(
-                self.fault(error.to_string(), "install TLS certificates on this machine"),
-            ),
+            HttpError::Setup { .. } => LlmError::Misconfiguration(self.fault(
+                error.to_string(),
+                "install TLS certificates on this machine",
+            )),
         }
     }
 
@@ -122,7 +135,10 @@ impl CallTarget<'_> {
     /// The error for a status; every status except 200 is one.
     pub(crate) fn on_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
         let fault = |what: &str, next: &str| {
-            Box::new(Fault { status: Some(status), ..*self.fault(format!("{what} (HTTP {status})"), next) })
+            Box::new(Fault {
+                status: Some(status),
+                ..*self.fault(format!("{what} (HTTP {status})"), next)
+            })
         };
         match status {
             401 | 403 => LlmError::ProviderAuth(fault(
@@ -135,12 +151,17 @@ impl CallTarget<'_> {
             )),
             429 => {
                 // A date instead of seconds would need a clock.
-                let seconds: Option<u64> =
-                    headers.get("retry-after").and_then(|value| value.trim().parse().ok());
-                let wait =
-                    seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
+                let seconds: Option<u64> = headers
+                    .get("retry-after")
+                    .and_then(|value| value.trim().parse().ok());
+                let wait = seconds
+                    .filter(|seconds| *seconds > 0)
+                    .map(|seconds| format!(" {}", span(seconds)));
                 let what = "the provider's rate limit or quota is exhausted";
-                let next = format!("wait{} and try again, or raise it", wait.unwrap_or_default());
+                let next = format!(
+                    "wait{} and try again, or raise it",
+                    wait.unwrap_or_default()
+                );
                 LlmError::ProviderQuota(Box::new(Fault {
                     retry_after_seconds: seconds,
                     ..*fault(what, &next)
@@ -195,7 +216,10 @@ mod tests {
 
     use super::*;
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "gateway", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "gateway",
+        model: "m",
+    };
 
     mod properties {
         use super::*;
@@ -223,9 +247,12 @@ mod tests {
 
     #[test]
     fn retry_after_in_seconds_is_parsed() {
-        for (value, seconds) in
-            [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)]
-        {
+        for (value, seconds) in [
+            ("7", Some(7)),
+            (" 31536000 ", Some(31_536_000)),
+            ("soon", None),
+            ("-1", None),
+        ] {
             let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
             let LlmError::ProviderQuota(fault) = ASKED.on_status(429, &headers) else {
                 panic!("429 is a quota")
@@ -258,22 +285,41 @@ mod tests {
 
     #[test]
     fn a_timeout_names_both_times() {
-        let time = CallTime { call: Duration::from_secs(900), cap: Duration::from_secs(300) };
+        let time = CallTime {
+            call: Duration::from_secs(900),
+            cap: Duration::from_secs(300),
+        };
         let text = ASKED.timeout(time).to_string();
-        assert!(text.contains("within 300s") && text.contains("900s"), "{text}");
+        assert!(
+            text.contains("within 300s") && text.contains("900s"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_timeout_names_the_setting_that_ended_the_call() {
         let text = |provider, call, cap| {
-            let time = CallTime { call: Duration::from_secs(call), cap: Duration::from_secs(cap) };
-            CallTarget { provider, model: "m" }.timeout(time).to_string()
+            let time = CallTime {
+                call: Duration::from_secs(call),
+                cap: Duration::from_secs(cap),
+            };
+            CallTarget {
+                provider,
+                model: "m",
+            }
+            .timeout(time)
+            .to_string()
         };
         for (provider, call, cap, named) in [
             ("gateway", 1, 300, "raise llm.timeout_s, ask"),
             ("gateway", 900, 300, "raise llm.max_http_timeout_s, ask"),
             ("claude-cli", 900, 600, "raise llm.max_cli_timeout_s, ask"),
-            ("openai", 300, 300, "raise llm.timeout_s and llm.max_http_timeout_s, ask"),
+            (
+                "openai",
+                300,
+                300,
+                "raise llm.timeout_s and llm.max_http_timeout_s, ask",
+            ),
             ("nobody", 900, 300, "raise the provider's limit, ask"),
         ] {
             let text = text(provider, call, cap);

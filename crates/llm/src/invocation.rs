@@ -52,19 +52,30 @@ impl Message {
     /// Creates a message with system instructions.
     #[must_use]
     pub fn system(content: PromptText) -> Self {
-        Self { role: Role::System, content }
+        Self {
+            role: Role::System,
+            content,
+        }
     }
 
     /// Creates a message of the user.
     #[must_use]
     pub fn user(content: PromptText) -> Self {
-        Self { role: Role::User, content }
+        Self {
+            role: Role::User,
+            content,
+        }
     }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Message({}, {} bytes)", self.role.as_str(), self.content.as_str().len())
+        write!(
+            f,
+            "Message({}, {} bytes)",
+            self.role.as_str(),
+            self.content.as_str().len()
+        )
     }
 }
 
@@ -109,7 +120,11 @@ impl LlmInvocation {
     /// # Errors
     ///
     /// [`LlmError::Unsupported`] if the hint is not a list of names: the cost of the answer would be unknown.
-    pub(crate) fn fallback_models(&self, provider: &str, list: FallbackList) -> Result<Vec<&str>, LlmError> {
+    pub(crate) fn fallback_models(
+        &self,
+        provider: &str,
+        list: FallbackList,
+    ) -> Result<Vec<&str>, LlmError> {
         let hint = match list {
             FallbackList::Taken => self.metadata.get(Self::FALLBACK_MODELS),
             FallbackList::NotTaken => None,
@@ -117,17 +132,20 @@ impl LlmInvocation {
         let Some(hint) = hint else {
             return Ok(Vec::new());
         };
-        let names: Option<Vec<&str>> =
-            hint.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
-        names.filter(|names| names.iter().all(|name| !name.is_empty())).ok_or_else(|| {
-            let what = "the hint models is not a list of model names";
-            LlmError::Unsupported(Fault::new(
-                provider,
-                &self.model,
-                what,
-                "name each model, or omit the hint",
-            ))
-        })
+        let names: Option<Vec<&str>> = hint
+            .as_array()
+            .and_then(|list| list.iter().map(Value::as_str).collect());
+        names
+            .filter(|names| names.iter().all(|name| !name.is_empty()))
+            .ok_or_else(|| {
+                let what = "the hint models is not a list of model names";
+                LlmError::Unsupported(Fault::new(
+                    provider,
+                    &self.model,
+                    what,
+                    "name each model, or omit the hint",
+                ))
+            })
     }
 
     /// The most tokens of the answer: the hint `max_tokens`, or else `default`.
@@ -219,13 +237,24 @@ impl LlmResult {
         let is_empty = self.raw_response.is_empty();
         let carried = |value: &Value| match value {
             Value::Number(number) => number.as_u64().is_some_and(|count| plain(&count)),
-            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
+            Value::Null
+            | Value::Bool(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => true,
         };
         Self {
             // Every request contains instructions, so zero tokens is invalid.
             tokens_input: self.tokens_input.filter(plain).filter(|count| *count > 0),
-            tokens_output: self.tokens_output.filter(plain).filter(|count| *count > 0 || is_empty),
-            extensions: self.extensions.into_iter().filter(|(_, value)| carried(value)).collect(),
+            tokens_output: self
+                .tokens_output
+                .filter(plain)
+                .filter(|count| *count > 0 || is_empty),
+            extensions: self
+                .extensions
+                .into_iter()
+                .filter(|(_, value)| carried(value))
+                .collect(),
             ..self
         }
     }
@@ -249,9 +278,10 @@ impl LlmResult {
     /// [`CutShort`] if a limit or a filter ended it: half a file must not pass for a whole one.
     pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
         match self.finish() {
-            Finish::CutShort => {
-                Err(CutShort { provider: self.provider.clone(), model: self.model_used.clone() })
-            }
+            Finish::CutShort => Err(CutShort {
+                provider: self.provider.clone(),
+                model: self.model_used.clone(),
+            }),
             Finish::Complete | Finish::Other(_) | Finish::Unknown => Ok(self.answer()),
         }
     }
@@ -259,7 +289,11 @@ impl LlmResult {
     /// How the answer ended.
     #[must_use]
     pub fn finish(&self) -> Finish {
-        match self.extensions.get(Self::FINISH_REASON).and_then(Value::as_str) {
+        match self
+            .extensions
+            .get(Self::FINISH_REASON)
+            .and_then(Value::as_str)
+        {
             Some("stop" | "end_turn" | "stop_sequence") => Finish::Complete,
             Some("length" | "max_tokens" | "content_filter" | "refusal") => Finish::CutShort,
             Some(other) => Finish::Other(other.to_owned()),
@@ -318,7 +352,10 @@ mod tests {
         let mut answer = result(None);
         (answer.tokens_input, answer.tokens_output) = (Some(0), Some(0));
         let plain = answer.clone().with_plain_numbers();
-        assert_eq!((plain.tokens_input, plain.tokens_output, plain.tokens()), (None, None, None));
+        assert_eq!(
+            (plain.tokens_input, plain.tokens_output, plain.tokens()),
+            (None, None, None)
+        );
         answer.raw_response.clear();
         answer.tokens_input = Some(7);
         assert_eq!(answer.with_plain_numbers().tokens(), Some((7, 0)));
@@ -326,12 +363,22 @@ mod tests {
 
     #[test]
     fn numbers_that_json_does_not_carry_are_left_out() {
-        for (stated, kept) in [(MOST_EXACT, true), (MOST_EXACT + 1, false), (u64::MAX, false)] {
+        for (stated, kept) in [
+            (MOST_EXACT, true),
+            (MOST_EXACT + 1, false),
+            (u64::MAX, false),
+        ] {
             let mut answer = result(None);
             answer.tokens_input = Some(stated);
             answer.extensions.insert("cost".to_owned(), stated.into());
             let plain = answer.with_plain_numbers();
-            assert_eq!((plain.tokens_input.is_some(), plain.extensions.contains_key("cost")), (kept, kept));
+            assert_eq!(
+                (
+                    plain.tokens_input.is_some(),
+                    plain.extensions.contains_key("cost")
+                ),
+                (kept, kept)
+            );
         }
     }
 
@@ -342,10 +389,15 @@ mod tests {
             phase_id: "p".to_owned(),
             model: "m".to_owned(),
             timeout: Duration::from_secs(1),
-            messages: vec![Message::user(PromptBuilder::new().ours("prompt words").build())],
+            messages: vec![Message::user(
+                PromptBuilder::new().ours("prompt words").build(),
+            )],
             metadata: BTreeMap::from([("hint".to_owned(), Value::from("hint words"))]),
         };
         let shown = format!("{invocation:?} {:?}", result(Some("stop words")));
-        assert!(!shown.contains("words") && !shown.contains("half"), "{shown}");
+        assert!(
+            !shown.contains("words") && !shown.contains("half"),
+            "{shown}"
+        );
     }
 }

@@ -47,8 +47,8 @@ mod wire_json;
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, ClientExtra, FallbackList, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit,
-    PlannedCall, Ticket,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount,
+    Limit, PlannedCall, Ticket,
 };
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
@@ -60,15 +60,17 @@ pub use error::{
     AnswerFault, CallError, Fault, LlmError, RequestFault, Resource, SecretInRequest, SecretPlace,
 };
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
-pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
+pub use offered::{
+    Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered,
+};
 pub use pool::CallPool;
 pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use providers::claude_cli::ClaudeAgent;
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind,
-    ProviderSettings, UNSPECIFIED, construct, provider, registry,
+    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass,
+    ProviderKind, ProviderSettings, UNSPECIFIED, construct, provider, registry,
 };
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};

@@ -58,21 +58,30 @@ pub(crate) fn request(
         }
     }
     if turns.is_empty() {
-        return Err(LlmError::Unsupported(
-            asked.fault("the request contains no user message", "add a question to the instructions"),
-        ));
+        return Err(LlmError::Unsupported(asked.fault(
+            "the request contains no user message",
+            "add a question to the instructions",
+        )));
     }
-    let turns = turns.iter().map(|(role, text)| json!({"role": role.as_str(), "content": text})).collect();
+    let turns = turns
+        .iter()
+        .map(|(role, text)| json!({"role": role.as_str(), "content": text}))
+        .collect();
     let mut body = Map::from_iter([
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(turns)),
-        (MAX_TOKENS.to_owned(), json!(inv.max_tokens(asked.provider, defaults.max_tokens)?)),
+        (
+            MAX_TOKENS.to_owned(),
+            json!(inv.max_tokens(asked.provider, defaults.max_tokens)?),
+        ),
     ]);
     if !system.is_empty() {
         body.insert("system".to_owned(), json!(system.join(GAP)));
     }
     // The API accepts only one of the two.
-    let temperature = defaults.temperature.filter(|_| !inv.metadata.contains_key("top_p"));
+    let temperature = defaults
+        .temperature
+        .filter(|_| !inv.metadata.contains_key("top_p"));
     body.extend(temperature.map(|temperature| (TEMPERATURE.to_owned(), json!(temperature))));
     let mut ignored = Vec::new();
     for (name, value) in &inv.metadata {
@@ -134,8 +143,10 @@ impl Refusal {
             Some("timeout_error") => 504,
             Some("overloaded_error") => 529,
             Some(_) | None => {
-                return asked
-                    .unreadable("the answer is an error of an unknown type", "check the server's log");
+                return asked.unreadable(
+                    "the answer is an error of an unknown type",
+                    "check the server's log",
+                );
             }
         };
         asked.on_status(status, &BTreeMap::new())
@@ -148,15 +159,22 @@ pub(crate) fn response(
     body: &[u8],
     ignored: Vec<String>,
 ) -> Result<LlmResult, LlmError> {
-    let expected = Expected { what: "a message", next: WRONG_SERVER };
+    let expected = Expected {
+        what: "a message",
+        next: WRONG_SERVER,
+    };
     let answer: Answer = answer_body::read(asked, body, expected)?;
     if let Some(refusal) = answer.error {
         return Err(refusal.meant(asked));
     }
-    let blocks =
-        answer.content.ok_or_else(|| asked.unreadable("the answer has no list of blocks", WRONG_SERVER))?;
-    let raw_response: String =
-        blocks.into_iter().filter(|block| block.kind == "text").filter_map(|block| block.text).collect();
+    let blocks = answer
+        .content
+        .ok_or_else(|| asked.unreadable("the answer has no list of blocks", WRONG_SERVER))?;
+    let raw_response: String = blocks
+        .into_iter()
+        .filter(|block| block.kind == "text")
+        .filter_map(|block| block.text)
+        .collect();
     if raw_response.trim().is_empty() {
         return Err(asked.wordless(match answer.stop_reason.as_deref() {
             Some("max_tokens" | CONTEXT_FULL) => Silence::TokenLimit,
@@ -167,8 +185,15 @@ pub(crate) fn response(
     let mut extensions = BTreeMap::new();
     if let Some(reason) = answer.stop_reason {
         // Both limits cut off the answer, but only one has a widely known name.
-        let reason = if reason == CONTEXT_FULL { "length" } else { &reason };
-        extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(answer_body::reason(reason)));
+        let reason = if reason == CONTEXT_FULL {
+            "length"
+        } else {
+            &reason
+        };
+        extensions.insert(
+            LlmResult::FINISH_REASON.to_owned(),
+            Value::from(answer_body::reason(reason)),
+        );
     }
     if !ignored.is_empty() {
         extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
@@ -191,8 +216,13 @@ const CONTEXT_FULL: &str = "model_context_window_exceeded";
 /// All input tokens: the API counts cache writes and cache reads separately.
 fn tokens_input(usage: &Value) -> Option<u64> {
     let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
-    let cached = cached.iter().filter_map(|field| usage[*field].as_u64()).fold(0, u64::saturating_add);
-    usage["input_tokens"].as_u64().map(|fresh| fresh.saturating_add(cached))
+    let cached = cached
+        .iter()
+        .filter_map(|field| usage[*field].as_u64())
+        .fold(0, u64::saturating_add);
+    usage["input_tokens"]
+        .as_u64()
+        .map(|fresh| fresh.saturating_add(cached))
 }
 
 #[cfg(test)]
@@ -205,7 +235,10 @@ mod tests {
     use crate::error::AnswerFault;
     use crate::invocation::{Finish, Message};
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "anthropic", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "anthropic",
+        model: "m",
+    };
 
     fn text(words: &'static str) -> PromptText {
         PromptBuilder::new().ours(words).build()
@@ -219,14 +252,23 @@ mod tests {
             timeout: Duration::from_secs(1),
             messages: messages
                 .iter()
-                .map(|(role, words)| Message { role: *role, content: text(words) })
+                .map(|(role, words)| Message {
+                    role: *role,
+                    content: text(words),
+                })
                 .collect(),
-            metadata: metadata.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            metadata: metadata
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
         }
     }
 
     fn body(messages: &[(Role, &'static str)], metadata: &[(&str, Value)]) -> (Value, Vec<String>) {
-        let defaults = MessageDefaults { max_tokens: 9, temperature: Some(0.5) };
+        let defaults = MessageDefaults {
+            max_tokens: 9,
+            temperature: Some(0.5),
+        };
         request(ASKED, &inv(messages, metadata), defaults).unwrap()
     }
 
@@ -261,7 +303,10 @@ mod tests {
 
     #[test]
     fn a_request_without_words_is_not_made() {
-        let defaults = MessageDefaults { max_tokens: 9, temperature: None };
+        let defaults = MessageDefaults {
+            max_tokens: 9,
+            temperature: None,
+        };
         for messages in [&[][..], &[(Role::System, "be brief")], &[(Role::User, " ")]] {
             let error = request(ASKED, &inv(messages, &[]), defaults).unwrap_err();
             assert!(matches!(error, LlmError::Unsupported(_)), "{error}");
@@ -271,20 +316,33 @@ mod tests {
     #[test]
     fn hints_go_where_the_format_has_them() {
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
-        let asked =
-            json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
-        let hints =
-            [("response_format", asked), ("top_p", json!(0.9)), ("seed", json!(1)), ("max_tokens", json!(7))];
+        let asked = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
+        let hints = [
+            ("response_format", asked),
+            ("top_p", json!(0.9)),
+            ("seed", json!(1)),
+            ("max_tokens", json!(7)),
+        ];
         let (body, ignored) = body(&[(Role::User, "a")], &hints);
-        assert_eq!(body["output_config"], json!({"format": {"type": "json_schema", "schema": schema}}));
-        assert_eq!((&body["top_p"], &body["max_tokens"]), (&json!(0.9), &json!(7)));
+        assert_eq!(
+            body["output_config"],
+            json!({"format": {"type": "json_schema", "schema": schema}})
+        );
+        assert_eq!(
+            (&body["top_p"], &body["max_tokens"]),
+            (&json!(0.9), &json!(7))
+        );
         assert_eq!(body.get("temperature"), None);
         assert_eq!(ignored, ["seed"]);
     }
 
     #[test]
     fn unsupported_response_format_is_reported_ignored() {
-        for format in [json!({"type": "json_object"}), json!({"type": "json_schema"}), json!("json_schema")] {
+        for format in [
+            json!({"type": "json_object"}),
+            json!({"type": "json_schema"}),
+            json!("json_schema"),
+        ] {
             let (body, ignored) = body(&[(Role::User, "a")], &[("response_format", format)]);
             assert_eq!(ignored, ["response_format"]);
             assert_eq!(body.get("output_config"), None);
@@ -312,8 +370,14 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(result.raw_response, "one two");
-        assert_eq!((result.tokens_input, result.tokens_output), (Some(543), Some(7)));
-        assert_eq!((result.provider.as_str(), result.model_used.as_str()), ("anthropic", "m-20250101"));
+        assert_eq!(
+            (result.tokens_input, result.tokens_output),
+            (Some(543), Some(7))
+        );
+        assert_eq!(
+            (result.provider.as_str(), result.model_used.as_str()),
+            ("anthropic", "m-20250101")
+        );
         assert_eq!(result.finish(), Finish::Complete);
     }
 
@@ -339,7 +403,8 @@ mod tests {
             (Value::Null, "contains no text"),
         ] {
             let error =
-                read(json!({"content": [{"type": "text", "text": " "}], "stop_reason": reason})).unwrap_err();
+                read(json!({"content": [{"type": "text", "text": " "}], "stop_reason": reason}))
+                    .unwrap_err();
             assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
             assert!(error.to_string().contains(why), "{error}");
         }

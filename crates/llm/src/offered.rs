@@ -81,8 +81,14 @@ impl Catalogue {
     ///
     /// The error for the connection or the status; [`LlmError::ProviderOutage`] if the answer is not a list of models.
     pub async fn models(&self, timeout: Duration) -> Result<Offered, LlmError> {
-        let asked = CallTarget { provider: self.provider, model: "list of models" };
-        let body = self.endpoint.send(asked, self.endpoint.time(timeout), Payload::Nothing).await?;
+        let asked = CallTarget {
+            provider: self.provider,
+            model: "list of models",
+        };
+        let body = self
+            .endpoint
+            .send(asked, self.endpoint.time(timeout), Payload::Nothing)
+            .await?;
         let expected = Expected {
             what: "a list of models",
             next: "check that base_url names a model server that lists them",
@@ -147,18 +153,34 @@ impl Listing {
     fn offered(self) -> Offered {
         let cut = self.data.len() > Offered::MOST || self.has_more == true;
         Offered {
-            models: self.data.into_iter().take(Offered::MOST).map(Entry::model).collect(),
-            extent: if cut { ListExtent::Cut } else { ListExtent::Whole },
+            models: self
+                .data
+                .into_iter()
+                .take(Offered::MOST)
+                .map(Entry::model)
+                .collect(),
+            extent: if cut {
+                ListExtent::Cut
+            } else {
+                ListExtent::Whole
+            },
         }
     }
 }
 
 impl Entry {
     fn model(self) -> OfferedModel {
-        let contexts = [&self.context_length, &self.max_model_len, &self.max_input_tokens];
+        let contexts = [
+            &self.context_length,
+            &self.max_model_len,
+            &self.max_input_tokens,
+        ];
         OfferedModel {
             id: answer_body::model_id(&self.id),
-            context_tokens: contexts.into_iter().find_map(Value::as_u64).filter(|tokens| *tokens > 0),
+            context_tokens: contexts
+                .into_iter()
+                .find_map(Value::as_u64)
+                .filter(|tokens| *tokens > 0),
             price: price(&self.pricing),
         }
     }
@@ -212,9 +234,12 @@ mod tests {
 
     #[test]
     fn half_a_price_is_none() {
-        for pricing in
-            [json!({"prompt": "0.1"}), json!({"prompt": "0.1", "completion": 0.1}), json!(["0.1"]), json!(7)]
-        {
+        for pricing in [
+            json!({"prompt": "0.1"}),
+            json!({"prompt": "0.1", "completion": 0.1}),
+            json!(["0.1"]),
+            json!(7),
+        ] {
             assert_eq!(price(&pricing), Price::Unknown, "{pricing}");
         }
     }
@@ -226,18 +251,34 @@ mod tests {
             {"id": "c", "max_input_tokens": 3000}, {"id": "d", "context_length": null},
             {"id": "e", "context_length": -1}, {"id": "f", "context_length": 0},
         ]}));
-        let contexts: Vec<_> = models.models.iter().map(|model| model.context_tokens).collect();
-        assert_eq!(contexts, [Some(1000), Some(2000), Some(3000), None, None, None]);
+        let contexts: Vec<_> = models
+            .models
+            .iter()
+            .map(|model| model.context_tokens)
+            .collect();
+        assert_eq!(
+            contexts,
+            [Some(1000), Some(2000), Some(3000), None, None, None]
+        );
     }
 
     #[test]
     fn model_list_is_cut_at_limit() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
         let whole = listing(entries(Offered::MOST));
-        assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, ListExtent::Whole));
+        assert_eq!(
+            (whole.models.len(), whole.extent),
+            (Offered::MOST, ListExtent::Whole)
+        );
         let cut = listing(entries(Offered::MOST + 1));
-        assert_eq!((cut.models.len(), cut.extent), (Offered::MOST, ListExtent::Cut));
-        assert_eq!(listing(json!({"data": [], "has_more": true})).extent, ListExtent::Cut);
+        assert_eq!(
+            (cut.models.len(), cut.extent),
+            (Offered::MOST, ListExtent::Cut)
+        );
+        assert_eq!(
+            listing(json!({"data": [], "has_more": true})).extent,
+            ListExtent::Cut
+        );
     }
 
     #[test]

@@ -27,7 +27,10 @@ pub(crate) fn phase_models(
         let Some(profile) = settings.profiles.get(name) else {
             return Err(unknown(provider, settings, phase, name));
         };
-        let model = profile.model.clone().filter(|model| !model.trim().is_empty());
+        let model = profile
+            .model
+            .clone()
+            .filter(|model| !model.trim().is_empty());
         let model = model.ok_or_else(|| {
             LlmError::Misconfiguration(Fault::new(
                 provider,
@@ -43,7 +46,10 @@ pub(crate) fn phase_models(
 
 fn unknown(provider: &str, settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
     let known: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
-    let choices = format!("choose one of {}, or add [llm.{provider}.profiles.{name}]", known.join(", "));
+    let choices = format!(
+        "choose one of {}, or add [llm.{provider}.profiles.{name}]",
+        known.join(", ")
+    );
     let what = format!("phase {phase:?} uses the profile {name:?}, which does not exist");
     LlmError::Misconfiguration(Fault::new(provider, "", what, choices))
 }
@@ -54,21 +60,41 @@ mod tests {
     use crate::registry::ModelProfile;
 
     fn settings(profiles: &[(&str, Option<&str>)], phases: &[(&str, &str)]) -> ProviderSettings {
-        let profile = |model: Option<&str>| ModelProfile { model: model.map(str::to_owned) };
+        let profile = |model: Option<&str>| ModelProfile {
+            model: model.map(str::to_owned),
+        };
         ProviderSettings {
-            profiles: profiles.iter().map(|(name, model)| ((*name).to_owned(), profile(*model))).collect(),
-            phase_profiles: phases.iter().map(|(phase, name)| ((*phase).into(), (*name).into())).collect(),
+            profiles: profiles
+                .iter()
+                .map(|(name, model)| ((*name).to_owned(), profile(*model)))
+                .collect(),
+            phase_profiles: phases
+                .iter()
+                .map(|(phase, name)| ((*phase).into(), (*name).into()))
+                .collect(),
             ..ProviderSettings::default()
         }
     }
 
     #[test]
     fn a_phase_gets_the_model_of_its_profile() {
-        let profiles = [("deep", Some("large")), ("quick", Some("small")), ("unused", None)];
-        let models =
-            phase_models("p", &settings(&profiles, &[("design", "deep"), ("tasks", "quick")])).unwrap();
+        let profiles = [
+            ("deep", Some("large")),
+            ("quick", Some("small")),
+            ("unused", None),
+        ];
+        let models = phase_models(
+            "p",
+            &settings(&profiles, &[("design", "deep"), ("tasks", "quick")]),
+        )
+        .unwrap();
         let expected = [("design", "large"), ("tasks", "small")];
-        assert_eq!(models, expected.map(|(phase, model)| (phase.to_owned(), model.to_owned())).into());
+        assert_eq!(
+            models,
+            expected
+                .map(|(phase, model)| (phase.to_owned(), model.to_owned()))
+                .into()
+        );
     }
 
     #[test]
@@ -80,10 +106,19 @@ mod tests {
             error.to_string()
         };
         let unknown = refused(&profiles, &[("design", "dep")]);
-        assert!(unknown.contains("\"design\"") && unknown.contains("choose one of deep, empty"), "{unknown}");
+        assert!(
+            unknown.contains("\"design\"") && unknown.contains("choose one of deep, empty"),
+            "{unknown}"
+        );
         let none = phase_models("p", &settings(&[], &[("design", "deep")])).unwrap();
-        assert!(none.is_empty(), "the profiles of another provider are none of this one's");
+        assert!(
+            none.is_empty(),
+            "the profiles of another provider are none of this one's"
+        );
         let without = refused(&profiles, &[("design", "empty")]);
-        assert!(without.contains("[llm.gemini-cli.profiles.empty] model"), "{without}");
+        assert!(
+            without.contains("[llm.gemini-cli.profiles.empty] model"),
+            "{without}"
+        );
     }
 }

@@ -25,7 +25,11 @@ impl CallPool {
     /// Creates a pool of which `used` is already spent.
     #[must_use]
     pub fn new(limits: BudgetLimits, used: Amount) -> Arc<Self> {
-        Arc::new(Self { limits, used: Mutex::new(used), refused: AtomicBool::new(false) })
+        Arc::new(Self {
+            limits,
+            used: Mutex::new(used),
+            refused: AtomicBool::new(false),
+        })
     }
 
     /// Whether an attempt was refused because of the pool's limits.
@@ -37,7 +41,11 @@ impl CallPool {
     /// Wraps the book of one budget with this pool.
     #[must_use]
     pub fn share(self: &Arc<Self>, own: Arc<dyn CallBook>) -> Arc<dyn CallBook> {
-        Arc::new(SharedBook { own, pool: Arc::clone(self), held: Mutex::default() })
+        Arc::new(SharedBook {
+            own,
+            pool: Arc::clone(self),
+            held: Mutex::default(),
+        })
     }
 
     /// Creates a budget with only the pool's limits.
@@ -59,7 +67,8 @@ impl CallPool {
     /// Replaces a reservation by the actual usage.
     fn replace(&self, held: Amount, spent: Amount) {
         let mut used = lock(&self.used);
-        let replaced = |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
+        let replaced =
+            |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
         used.calls = replaced(used.calls, held.calls, spent.calls);
         used.tokens = replaced(used.tokens, held.tokens, spent.tokens);
         used.micro_dollars = replaced(used.micro_dollars, held.micro_dollars, spent.micro_dollars);
@@ -107,7 +116,9 @@ impl CallBook for SharedBook {
         if let Some(held) = lock(&self.held).remove(&ticket.0) {
             let spent = Amount {
                 calls: held.calls,
-                tokens: end.tokens.map_or(held.tokens, |(input, output)| input.saturating_add(output)),
+                tokens: end
+                    .tokens
+                    .map_or(held.tokens, |(input, output)| input.saturating_add(output)),
                 micro_dollars: end.micro_dollars.unwrap_or(held.micro_dollars),
             };
             self.pool.replace(held, spent);
@@ -133,21 +144,54 @@ mod tests {
     use crate::budget::Limit;
 
     fn call(tokens: u64) -> PlannedCall {
-        let worst = Amount { calls: 1, tokens, micro_dollars: 0 };
-        PlannedCall { provider: "p", model: "m".to_owned(), request: Digest::ZERO, worst }
+        let worst = Amount {
+            calls: 1,
+            tokens,
+            micro_dollars: 0,
+        };
+        PlannedCall {
+            provider: "p",
+            model: "m".to_owned(),
+            request: Digest::ZERO,
+            worst,
+        }
     }
 
     #[test]
     fn two_books_never_spend_more_than_their_pool() {
-        let limits = BudgetLimits { tokens: Limit::At(100), ..BudgetLimits::calls(3) };
-        let pool = CallPool::new(limits, Amount { calls: 1, ..Amount::default() });
+        let limits = BudgetLimits {
+            tokens: Limit::At(100),
+            ..BudgetLimits::calls(3)
+        };
+        let pool = CallPool::new(
+            limits,
+            Amount {
+                calls: 1,
+                ..Amount::default()
+            },
+        );
         let [first, second] = [(); 2].map(|()| pool.share(Arc::<OpenBook>::default()));
         let ticket = first.reserve(&call(80), &limits).unwrap();
-        assert!(matches!(second.reserve(&call(30), &limits), Err(BookError::Exhausted { limit: 100, .. })));
+        assert!(matches!(
+            second.reserve(&call(30), &limits),
+            Err(BookError::Exhausted { limit: 100, .. })
+        ));
         assert!(pool.has_refused());
         // The surplus is released; the call itself counts.
-        first.settle(ticket, &CallEnd { outcome: "ok", tokens: Some((5, 5)), micro_dollars: None }).unwrap();
+        first
+            .settle(
+                ticket,
+                &CallEnd {
+                    outcome: "ok",
+                    tokens: Some((5, 5)),
+                    micro_dollars: None,
+                },
+            )
+            .unwrap();
         second.reserve(&call(30), &limits).unwrap();
-        assert!(matches!(first.reserve(&call(1), &limits), Err(BookError::Exhausted { limit: 3, .. })));
+        assert!(matches!(
+            first.reserve(&call(1), &limits),
+            Err(BookError::Exhausted { limit: 3, .. })
+        ));
     }
 }

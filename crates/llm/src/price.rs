@@ -24,7 +24,10 @@ pub enum Price {
 
 impl Price {
     /// Free of charge.
-    pub const NOTHING: Self = Self::PerMillionTokens { input: 0, output: 0 };
+    pub const NOTHING: Self = Self::PerMillionTokens {
+        input: 0,
+        output: 0,
+    };
 
     /// The cost in millionths of a dollar, rounded up; none if the price is unknown.
     #[must_use]
@@ -77,7 +80,8 @@ impl PriceTable {
     /// The price of a model.
     #[must_use]
     pub fn of(&self, provider: &str, model: &str) -> Price {
-        self.line(provider, model).map_or(Price::Unknown, |line| line.price)
+        self.line(provider, model)
+            .map_or(Price::Unknown, |line| line.price)
     }
 
     /// The table line for a model.
@@ -85,9 +89,15 @@ impl PriceTable {
     pub fn line(&self, provider: &str, model: &str) -> Option<&ListedPrice> {
         let name = format!("{provider}/{model}");
         self.0.get(&name).or_else(|| {
-            let fits = |pattern: &str| pattern.strip_suffix('*').is_some_and(|start| name.starts_with(start));
+            let fits = |pattern: &str| {
+                pattern
+                    .strip_suffix('*')
+                    .is_some_and(|start| name.starts_with(start))
+            };
             let lines = self.0.iter().filter(|(pattern, _)| fits(pattern));
-            lines.max_by_key(|(pattern, _)| pattern.len()).map(|(_, line)| line)
+            lines
+                .max_by_key(|(pattern, _)| pattern.len())
+                .map(|(_, line)| line)
         })
     }
 }
@@ -158,7 +168,10 @@ mod tests {
 
     #[test]
     fn a_cost_is_rounded_up_and_never_wraps() {
-        let price = Price::PerMillionTokens { input: 1, output: u64::MAX };
+        let price = Price::PerMillionTokens {
+            input: 1,
+            output: u64::MAX,
+        };
         assert_eq!(price.of(1, 0), Some(1));
         assert_eq!(price.of(0, u64::MAX), Some(u64::MAX));
         assert_eq!(Price::Unknown.of(5, 5), None);

@@ -121,7 +121,10 @@ impl ReceiptWarning {
     /// The warning that a fallback is used.
     #[must_use]
     pub fn fallback(fell_back: &FellBack) -> Self {
-        Self { kind: "llm_fallback".to_owned(), message: fell_back.warning() }
+        Self {
+            kind: "llm_fallback".to_owned(),
+            message: fell_back.warning(),
+        }
     }
 
     /// The warning that the budget ended these calls, if it did.
@@ -135,10 +138,22 @@ impl ReceiptWarning {
 }
 
 fn cost(result: &LlmResult, price: Option<&ListedPrice>) -> Option<Cost> {
-    if let Some(reported) = result.extensions.get(REPORTED_COST).and_then(serde_json::Value::as_u64) {
-        return Some(Cost { micro_dollars: reported, basis: CostBasis::Reported, price_date: None });
+    if let Some(reported) = result
+        .extensions
+        .get(REPORTED_COST)
+        .and_then(serde_json::Value::as_u64)
+    {
+        return Some(Cost {
+            micro_dollars: reported,
+            basis: CostBasis::Reported,
+            price_date: None,
+        });
     }
     let (listed, (input, output)) = price.zip(result.tokens())?;
     let micro_dollars = listed.price.of(input, output)?;
-    Some(Cost { micro_dollars, basis: CostBasis::Estimated, price_date: Some(listed.date.clone()) })
+    Some(Cost {
+        micro_dollars,
+        basis: CostBasis::Estimated,
+        price_date: Some(listed.date.clone()),
+    })
 }

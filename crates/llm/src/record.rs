@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use crate::backend::LlmBackend;
 use crate::cassette::{
-    Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest, to_line,
-    whole_lines,
+    Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest,
+    to_line, whole_lines,
 };
 use crate::error::{CallError, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -95,10 +95,22 @@ impl CassetteWriter {
             (cassette.calls, cassette.lines)
         };
         let number = calls.len() as u64;
-        let name = if calls.is_empty() { Name::Unflushed } else { Name::Flushed };
+        let name = if calls.is_empty() {
+            Name::Unflushed
+        } else {
+            Name::Flushed
+        };
         let reusable = reusable(calls.into_iter().zip(lines), reuse);
-        let state = WriterState { calls: number, name, reusable, lines: HashMap::new() };
-        Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
+        let state = WriterState {
+            calls: number,
+            name,
+            reusable,
+            lines: HashMap::new(),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            state: Mutex::new(state),
+        })
     }
 
     /// The number of calls in the cassette.
@@ -110,7 +122,10 @@ impl CassetteWriter {
     /// Whether an unused answer to this request is available, so that no call will be sent.
     #[must_use]
     pub fn holds_answer(&self, key: &Digest) -> bool {
-        self.lock().reusable.get(key).is_some_and(|answers| !answers.is_empty())
+        self.lock()
+            .reusable
+            .get(key)
+            .is_some_and(|answers| !answers.is_empty())
     }
 
     /// The digest of the line (without its line break) that last answered a request.
@@ -187,8 +202,14 @@ fn reusable(
         Reuse::After(used) => usize::try_from(used).unwrap_or(usize::MAX),
     };
     let mut answers: HashMap<Digest, VecDeque<(CallOutcome, Digest)>> = HashMap::new();
-    for (call, line) in calls.filter(|(call, _)| call.outcome.is_answer()).skip(used) {
-        answers.entry(call.key).or_default().push_back((call.outcome, line));
+    for (call, line) in calls
+        .filter(|(call, _)| call.outcome.is_answer())
+        .skip(used)
+    {
+        answers
+            .entry(call.key)
+            .or_default()
+            .push_back((call.outcome, line));
     }
     answers
 }
@@ -213,7 +234,11 @@ impl<B> Recorded<B> {
     /// Records the calls of `inner`. Secrets that `scanner` finds in answers are removed, even if calls
     /// are not recorded.
     pub(crate) fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
-        Self { inner, scanner, recording }
+        Self {
+            inner,
+            scanner,
+            recording,
+        }
     }
 }
 
@@ -233,7 +258,11 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
     /// # Errors
     ///
     /// [`CallError::Llm`] if the backend has no answer, [`CallError::Record`] if the call cannot be recorded.
-    pub(crate) async fn call(&self, inv: LlmInvocation, sent: &mut u64) -> Result<LlmResult, CallError> {
+    pub(crate) async fn call(
+        &self,
+        inv: LlmInvocation,
+        sent: &mut u64,
+    ) -> Result<LlmResult, CallError> {
         let Recording::To(writer) = &self.recording else {
             let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
             *sent += sent_of(&attempts);
@@ -249,12 +278,23 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
         *sent += sent_of(&attempts);
         let (outcome, redactions) = self.cleaned(outcome);
-        let attempts = attempts.into_iter().map(|attempt| self.cleaned_attempt(attempt)).collect();
+        let attempts = attempts
+            .into_iter()
+            .map(|attempt| self.cleaned_attempt(attempt))
+            .collect();
         let recorded = match &outcome {
             Ok(result) => CallOutcome::Answered(result.clone()),
             Err(error) => CallOutcome::Failed(error.clone()),
         };
-        let entry = Entry { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
+        let entry = Entry {
+            key,
+            spec_id,
+            phase_id,
+            request,
+            attempts,
+            outcome: recorded,
+            redactions,
+        };
         let writer = Arc::clone(writer);
         // Flushing to disk blocks; the runtime's threads are for network calls.
         let written = tokio::task::spawn_blocking(move || writer.append(&entry)).await;
@@ -273,7 +313,9 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
                     self.clean_value(value, &mut redactions);
                 }
                 if redactions > 0 {
-                    result.extensions.insert(LlmResult::REDACTIONS.to_owned(), Value::from(redactions));
+                    result
+                        .extensions
+                        .insert(LlmResult::REDACTIONS.to_owned(), Value::from(redactions));
                 }
                 Ok(result)
             }
@@ -310,10 +352,12 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
     fn clean_value(&self, value: &mut Value, redactions: &mut u64) {
         match value {
             Value::String(text) => self.clean(text, redactions),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item, redactions)),
-            Value::Object(fields) => {
-                fields.values_mut().for_each(|field| self.clean_value(field, redactions))
-            }
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|item| self.clean_value(item, redactions)),
+            Value::Object(fields) => fields
+                .values_mut()
+                .for_each(|field| self.clean_value(field, redactions)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -331,8 +375,8 @@ mod tests {
     use crate::invocation::Role;
 
     fn outcomes() -> impl Strategy<Value = CallOutcome> {
-        let answered =
-            (any::<String>(), any::<Option<u32>>(), any::<String>()).prop_map(|(text, tokens, note)| {
+        let answered = (any::<String>(), any::<Option<u32>>(), any::<String>()).prop_map(
+            |(text, tokens, note)| {
                 CallOutcome::Answered(LlmResult {
                     raw_response: text,
                     provider: "gateway".to_owned(),
@@ -345,9 +389,12 @@ mod tests {
                         ("alpha".to_owned(), Value::Null),
                     ]),
                 })
-            });
+            },
+        );
         let failed = any::<String>().prop_map(|what| {
-            CallOutcome::Failed(LlmError::ProviderAuth(Fault::new("gateway", "m", what, "next")))
+            CallOutcome::Failed(LlmError::ProviderAuth(Fault::new(
+                "gateway", "m", what, "next",
+            )))
         });
         prop_oneof![answered, failed]
     }

@@ -58,14 +58,22 @@ pub trait ProviderKind: Sync {
     /// # Errors
     ///
     /// [`LlmError::Misconfiguration`] with what is missing and where it was searched.
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError>;
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError>;
 
     /// Creates the model list of its server. Sends nothing, and needs no configured model.
     ///
     /// # Errors
     ///
     /// [`LlmError::Unsupported`] if it has no such list; [`LlmError::Misconfiguration`] with what is missing.
-    fn catalogue(&self, _settings: &ProviderSettings, _context: &Context) -> Result<Catalogue, LlmError> {
+    fn catalogue(
+        &self,
+        _settings: &ProviderSettings,
+        _context: &Context,
+    ) -> Result<Catalogue, LlmError> {
         Err(LlmError::Unsupported(Fault::new(
             self.name(),
             "",
@@ -104,7 +112,16 @@ pub enum KeyUse {
 /// All providers.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn ProviderKind] {
-    &[&Anthropic, &ClaudeCli, &CodexCli, &Gateway, &GeminiCli, &OpenAi, &OpenRouter, &Replay]
+    &[
+        &Anthropic,
+        &ClaudeCli,
+        &CodexCli,
+        &Gateway,
+        &GeminiCli,
+        &OpenAi,
+        &OpenRouter,
+        &Replay,
+    ]
 }
 
 /// The configuration of one provider (`[llm.<provider>]`). There are no built-in defaults: a missing
@@ -232,7 +249,9 @@ impl Context {
     ///
     /// [`LlmError::Misconfiguration`] if the HTTP client cannot be created.
     pub fn http_only(keys: impl IntoIterator<Item = (String, Secret)>) -> Result<Self, LlmError> {
-        let pairs = keys.into_iter().map(|(name, key)| (name, key.expose().to_owned()));
+        let pairs = keys
+            .into_iter()
+            .map(|(name, key)| (name, key.expose().to_owned()));
         let env = Environment::from_pairs(pairs, "/");
         let http = HttpClient::new().map_err(|error| {
             LlmError::Misconfiguration(Fault::new(
@@ -262,7 +281,13 @@ pub const UNSPECIFIED: &str = "LLM provider must be specified";
 ///
 /// [`LlmError::Misconfiguration`] if the name is empty, [`LlmError::Unsupported`] if it is unknown.
 pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
-    let known = || registry().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    let known = || {
+        registry()
+            .iter()
+            .map(|kind| kind.name())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     if name.is_empty() {
         return Err(LlmError::Misconfiguration(Fault::new(
             "llm",
@@ -274,10 +299,19 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
             ),
         )));
     }
-    registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        LlmError::Unsupported(Fault::new(shown, "", "unknown provider", format!("choose one of {}", known())))
-    })
+    registry()
+        .iter()
+        .find(|kind| kind.name() == name)
+        .copied()
+        .ok_or_else(|| {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+            LlmError::Unsupported(Fault::new(
+                shown,
+                "",
+                "unknown provider",
+                format!("choose one of {}", known()),
+            ))
+        })
 }
 
 /// Creates the backend of a provider. Sends nothing.
@@ -285,7 +319,11 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
 /// # Errors
 ///
 /// As [`provider`] and [`ProviderKind::construct`].
-pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+pub fn construct(
+    name: &str,
+    settings: &ProviderSettings,
+    context: &Context,
+) -> Result<Backend, LlmError> {
     let kind = provider(name)?;
     check_address(kind, settings)?;
     let backend = kind.construct(settings, context)?;
@@ -294,18 +332,30 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
         ProviderClass::Recording => Ok(backend),
         ProviderClass::Program { .. } | ProviderClass::Http { .. } => {
             let templates = phase_templates(name, settings)?;
-            Ok(backend.with_phase_models(phase_models(name, settings)?).with_phase_templates(templates))
+            Ok(backend
+                .with_phase_models(phase_models(name, settings)?)
+                .with_phase_templates(templates))
         }
     }
 }
 
 /// Refuses to send the user's credentials to an address that a project's file sets.
-pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings) -> Result<(), LlmError> {
+pub(crate) fn check_address(
+    kind: &dyn ProviderKind,
+    settings: &ProviderSettings,
+) -> Result<(), LlmError> {
     let sends = match kind.class() {
         ProviderClass::Program { .. } => "the login or key of its program",
-        ProviderClass::Http { key: KeyUse::Required } => "your key",
-        ProviderClass::Http { key: KeyUse::Optional } if settings.api_key_env.is_some() => "your key",
-        ProviderClass::Http { key: KeyUse::Optional } | ProviderClass::Recording => return Ok(()),
+        ProviderClass::Http {
+            key: KeyUse::Required,
+        } => "your key",
+        ProviderClass::Http {
+            key: KeyUse::Optional,
+        } if settings.api_key_env.is_some() => "your key",
+        ProviderClass::Http {
+            key: KeyUse::Optional,
+        }
+        | ProviderClass::Recording => return Ok(()),
     };
     if settings.address == AddressOrigin::User {
         return Ok(());
@@ -345,7 +395,11 @@ pub(crate) fn checked_url(provider: &str, url: &str) -> Result<String, LlmError>
 }
 
 /// Reads the key from the variable that the settings name.
-pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Result<Secret, LlmError> {
+pub(crate) fn named_key(
+    provider: &str,
+    variable: &str,
+    env: &Environment,
+) -> Result<Secret, LlmError> {
     let key = env.get(variable).filter(|key| !key.trim().is_empty());
     // A user may have put the key itself in place of its variable's name.
     let variable = Scanner::builtin().redact(variable).text;
@@ -358,9 +412,9 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
         ))
     };
     match key {
-        Some(key) if key.trim().contains(char::is_control) => {
-            Err(bad("contains a line break or another character that no key contains"))
-        }
+        Some(key) if key.trim().contains(char::is_control) => Err(bad(
+            "contains a line break or another character that no key contains",
+        )),
         Some(key) => Ok(Secret::new(key.to_owned())),
         None => Err(bad("is not set, empty, or not UTF-8")),
     }

@@ -45,21 +45,33 @@ pub enum OnRateLimit {
 
 impl RetryPolicy {
     /// For phases and roles: two retries, after 1 s and 2 s; 429 is reported.
-    pub const PHASES: Self =
-        Self { max_retries: 2, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Report };
+    pub const PHASES: Self = Self {
+        max_retries: 2,
+        first_pause: Duration::from_secs(1),
+        on_rate_limit: OnRateLimit::Report,
+    };
 
     /// For the council, whose concurrent seats hit rate limits: three retries, after 1 s, 2 s and 4 s;
     /// after a 429 as long as the provider asks.
-    pub const COUNCIL: Self =
-        Self { max_retries: 3, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Wait };
+    pub const COUNCIL: Self = Self {
+        max_retries: 3,
+        first_pause: Duration::from_secs(1),
+        on_rate_limit: OnRateLimit::Wait,
+    };
 
     /// One attempt.
-    pub const NEVER: Self =
-        Self { max_retries: 0, first_pause: Duration::ZERO, on_rate_limit: OnRateLimit::Report };
+    pub const NEVER: Self = Self {
+        max_retries: 0,
+        first_pause: Duration::ZERO,
+        on_rate_limit: OnRateLimit::Report,
+    };
 
     fn pauses(&self) -> impl Iterator<Item = Duration> {
         let retries = usize::try_from(self.max_retries).unwrap_or(usize::MAX);
-        ExponentialBuilder::new().with_min_delay(self.first_pause).with_max_times(retries).build()
+        ExponentialBuilder::new()
+            .with_min_delay(self.first_pause)
+            .with_max_times(retries)
+            .build()
     }
 
     /// The pause after this error, given the usual one; none if a retry makes no sense.
@@ -109,7 +121,9 @@ impl RetryAllowance {
             Self::UNLIMITED => Some(left),
             left => left.checked_sub(1),
         };
-        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+        self.0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
+            .is_ok()
     }
 }
 
@@ -139,7 +153,11 @@ pub struct Retried<B> {
 impl<B: LlmBackend> Retried<B> {
     /// Wraps `inner` with `policy`.
     pub fn new(inner: B, policy: RetryPolicy) -> Self {
-        Self { inner, policy, allowance: RetryAllowance::unlimited() }
+        Self {
+            inner,
+            policy,
+            allowance: RetryAllowance::unlimited(),
+        }
     }
 
     /// Limits the retries by an allowance. If none is left, a failed attempt ends its call.
@@ -158,26 +176,39 @@ impl<B: LlmBackend> Retried<B> {
             // A request can be hundreds of kilobytes: copy it only if another attempt is possible.
             let again = pauses.next().map(|pause| (pause, inv.clone()));
             let left = allowed.saturating_sub(begun.elapsed());
-            let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv }).await;
+            let outcome = self
+                .inner
+                .invoke(LlmInvocation {
+                    timeout: left,
+                    ..inv
+                })
+                .await;
             attempts.push(match &outcome {
                 Ok(_) => Attempt::Answered,
                 Err(error) => Attempt::Failed(error.clone()),
             });
             let error = match outcome {
                 Ok(result) => {
-                    return Attempted { outcome: Ok(result), attempts };
+                    return Attempted {
+                        outcome: Ok(result),
+                        attempts,
+                    };
                 }
                 Err(error) => error,
             };
             let left = allowed.saturating_sub(begun.elapsed());
-            let again = again.and_then(|(usual, same)| Some((self.policy.pause_after(&error, usual)?, same)));
+            let again = again
+                .and_then(|(usual, same)| Some((self.policy.pause_after(&error, usual)?, same)));
             match again {
                 Some((pause, same)) if pause < left && self.allowance.take() => {
                     tokio::time::sleep(pause).await;
                     inv = same;
                 }
                 Some(_) | None => {
-                    return Attempted { outcome: Err(with_whole_time(error, allowed)), attempts };
+                    return Attempted {
+                        outcome: Err(with_whole_time(error, allowed)),
+                        attempts,
+                    };
                 }
             }
         }
@@ -193,7 +224,13 @@ impl<B: LlmBackend> LlmBackend for Retried<B> {
 
 /// A late attempt had only the remaining time; its error names the limit of the whole call.
 fn with_whole_time(mut error: LlmError, allowed: Duration) -> LlmError {
-    if let LlmError::Timeout { call, duration, cap, .. } = &mut error {
+    if let LlmError::Timeout {
+        call,
+        duration,
+        cap,
+        ..
+    } = &mut error
+    {
         *call = allowed;
         *duration = allowed.min(*cap);
     }
@@ -218,8 +255,14 @@ mod tests {
     #[async_trait]
     impl LlmBackend for Places {
         async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-            self.0.lock().unwrap().push(inv.messages[0].content.as_str().as_ptr() as usize);
-            let fault = Fault { status: Some(503), ..*Fault::new("p", "m", "down", "wait") };
+            self.0
+                .lock()
+                .unwrap()
+                .push(inv.messages[0].content.as_str().as_ptr() as usize);
+            let fault = Fault {
+                status: Some(503),
+                ..*Fault::new("p", "m", "down", "wait")
+            };
             Err(LlmError::ProviderOutage(Box::new(fault)))
         }
     }

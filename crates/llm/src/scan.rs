@@ -49,7 +49,11 @@ impl<B> SecretScanned<B> {
     /// other's scan.
     async fn scanned(&self, inv: LlmInvocation) -> Result<LlmInvocation, CallError> {
         let scanner = self.scanner;
-        let bytes: usize = inv.messages.iter().map(|message| message.content.as_str().len()).sum();
+        let bytes: usize = inv
+            .messages
+            .iter()
+            .map(|message| message.content.as_str().len())
+            .sum();
         if bytes < LONG {
             scan(scanner, &inv)?;
             return Ok(inv);
@@ -62,7 +66,11 @@ impl<B> SecretScanned<B> {
 
 fn scan(scanner: &Scanner, inv: &LlmInvocation) -> Result<(), SecretInRequest> {
     for (index, message) in inv.messages.iter().enumerate() {
-        scan_text(scanner, message.content.as_str(), SecretPlace::Message(index))?;
+        scan_text(
+            scanner,
+            message.content.as_str(),
+            SecretPlace::Message(index),
+        )?;
     }
     scan_text(scanner, &inv.model, SecretPlace::Model)?;
     inv.metadata.iter().try_for_each(|(name, value)| {
@@ -85,7 +93,11 @@ fn scan_value(scanner: &Scanner, value: &Value) -> Result<(), SecretInRequest> {
 
 fn scan_text(scanner: &Scanner, text: &str, place: SecretPlace) -> Result<(), SecretInRequest> {
     match scanner.scan(text.as_bytes()).first() {
-        Some(found) => Err(SecretInRequest { rule: found.rule.to_string(), place, line: found.line }),
+        Some(found) => Err(SecretInRequest {
+            rule: found.rule.to_string(),
+            place,
+            line: found.line,
+        }),
         None => Ok(()),
     }
 }
@@ -96,13 +108,22 @@ fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
     // The text up to here is in `clean`.
     let mut taken = 0;
     let mut from = 0;
-    while let Some(begin) = text.get(from..).and_then(|rest| rest.find('"')).map(|found| from + found) {
+    while let Some(begin) = text
+        .get(from..)
+        .and_then(|rest| rest.find('"'))
+        .map(|found| from + found)
+    {
         let inside = begin + 1;
         let literal = string_end(text, inside);
         from = literal.unwrap_or_else(|no_string| no_string);
-        let Some(string) = literal.ok().and_then(|end| text.get(begin..end)) else { continue };
+        let Some(string) = literal.ok().and_then(|end| text.get(begin..end)) else {
+            continue;
+        };
         // A string without escapes was already scanned as plain text.
-        let decoded = string.contains('\\').then(|| serde_json::from_str::<String>(string).ok()).flatten();
+        let decoded = string
+            .contains('\\')
+            .then(|| serde_json::from_str::<String>(string).ok())
+            .flatten();
         let Some(decoded) = decoded else { continue };
         let redacted = scanner.redact(&decoded);
         if redacted.count > 0 {
@@ -141,7 +162,11 @@ impl<B: LlmBackend> SecretScanned<Recorded<Retried<B>>> {
     /// # Errors
     ///
     /// [`CallError::Secret`] if the request contains a secret; otherwise the errors of the inner layers.
-    pub(crate) async fn call(&self, inv: LlmInvocation, sent: &mut u64) -> Result<LlmResult, CallError> {
+    pub(crate) async fn call(
+        &self,
+        inv: LlmInvocation,
+        sent: &mut u64,
+    ) -> Result<LlmResult, CallError> {
         let inv = self.scanned(inv).await?;
         self.inner.call(inv, sent).await
     }

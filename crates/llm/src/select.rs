@@ -52,8 +52,15 @@ impl FellBack {
     /// The warning in receipts.
     #[must_use]
     pub fn warning(&self) -> String {
-        let Self { primary, category, reason, fallback } = self;
-        format!("Primary provider '{primary}' failed ({category}): {reason}. Using fallback '{fallback}'.")
+        let Self {
+            primary,
+            category,
+            reason,
+            fallback,
+        } = self;
+        format!(
+            "Primary provider '{primary}' failed ({category}): {reason}. Using fallback '{fallback}'."
+        )
     }
 }
 
@@ -62,11 +69,21 @@ impl FellBack {
 /// # Errors
 ///
 /// The error of the named provider; if the fallback cannot be prepared either, a [`LlmError::Misconfiguration`] with both errors.
-pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> Result<Selected, LlmError> {
+pub fn select(
+    primary: NamedProvider,
+    fallback: Fallback,
+    context: &Context,
+) -> Result<Selected, LlmError> {
     // An unknown or empty name is a mistake to report, not a reason to use the fallback.
     provider(&primary.name)?;
     let error = match construct(&primary.name, &primary.settings, context) {
-        Ok(backend) => return Ok(Selected { backend, candidate: primary, fell_back: None }),
+        Ok(backend) => {
+            return Ok(Selected {
+                backend,
+                candidate: primary,
+                fell_back: None,
+            });
+        }
         Err(error) => error,
     };
     let Fallback::To(fallback) = fallback else {
@@ -80,7 +97,11 @@ pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> 
                 reason: context.env.without_home(&error.to_string()),
                 fallback: fallback.name.clone(),
             };
-            Ok(Selected { backend, candidate: *fallback, fell_back: Some(fell_back) })
+            Ok(Selected {
+                backend,
+                candidate: *fallback,
+                fell_back: Some(fell_back),
+            })
         }
         Err(second) => Err(LlmError::Misconfiguration(Fault::new(
             "llm",

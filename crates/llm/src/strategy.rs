@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The error for a configuration with [`ExecutionStrategy::ExternalTool`].
-const EXTERNAL_TOOL_REFUSED: &str = "ExecutionStrategy::ExternalTool not yet supported in this version";
+const EXTERNAL_TOOL_REFUSED: &str =
+    "ExecutionStrategy::ExternalTool not yet supported in this version";
 
 /// Who may act on a model's answer. Chosen once per process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +57,9 @@ impl FromStr for ExecutionStrategy {
             "controlled" => Ok(Self::Controlled),
             // The spelling of the format, and that of other command line values.
             "external_tool" | "external-tool" => Self::ExternalTool.accepted(),
-            _ => Err(StrategyError::Unknown { name: name.chars().take(64).collect() }),
+            _ => Err(StrategyError::Unknown {
+                name: name.chars().take(64).collect(),
+            }),
         }
     }
 }
@@ -82,11 +85,14 @@ mod tests {
             let refused = spelling.parse::<ExecutionStrategy>().unwrap_err();
             assert_eq!(refused, StrategyError::NotSupported);
             assert!(
-                refused
-                    .to_string()
-                    .starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
+                refused.to_string().starts_with(
+                    "ExecutionStrategy::ExternalTool not yet supported in this version"
+                )
             );
         }
-        assert!(matches!("Controlled".parse::<ExecutionStrategy>(), Err(StrategyError::Unknown { .. })));
+        assert!(matches!(
+            "Controlled".parse::<ExecutionStrategy>(),
+            Err(StrategyError::Unknown { .. })
+        ));
     }
 }

@@ -57,17 +57,24 @@ impl PromptTemplate {
     /// Whether this provider supports it.
     #[must_use]
     pub fn fits(self, provider: &str) -> bool {
-        self.providers().is_none_or(|providers| providers.contains(&provider))
+        self.providers()
+            .is_none_or(|providers| providers.contains(&provider))
     }
 
     /// Applies the template to a conversation.
     pub(crate) fn shape(self, messages: Vec<Message>) -> Vec<Message> {
         let around = |message: &Message, before: &'static str, after: &'static str| Message {
             role: message.role,
-            content: PromptBuilder::new().ours(before).text(&message.content).ours(after).build(),
+            content: PromptBuilder::new()
+                .ours(before)
+                .text(&message.content)
+                .ours(after)
+                .build(),
         };
         let shaped = |message: &Message| match (self, message.role) {
-            (Self::Claude, Role::System) => around(message, "<instructions>\n", "\n</instructions>\n"),
+            (Self::Claude, Role::System) => {
+                around(message, "<instructions>\n", "\n</instructions>\n")
+            }
             (Self::Claude, Role::User) => around(message, "<task>\n", "\n</task>\n"),
             (Self::Headings, Role::System) => around(message, "# Instructions\n\n", "\n"),
             (Self::Headings, Role::User) => around(message, "# Task\n\n", "\n"),
@@ -83,11 +90,15 @@ impl PromptTemplate {
 
 /// Puts the instructions at the beginning of the first user message.
 fn in_one(messages: Vec<Message>) -> Vec<Message> {
-    let (standing, mut asked): (Vec<Message>, Vec<Message>) =
-        messages.into_iter().partition(|message| message.role == Role::System);
-    let Some(first) = asked.first_mut() else { return standing };
-    let with =
-        standing.iter().fold(PromptBuilder::new(), |text, message| text.text(&message.content).ours("\n\n"));
+    let (standing, mut asked): (Vec<Message>, Vec<Message>) = messages
+        .into_iter()
+        .partition(|message| message.role == Role::System);
+    let Some(first) = asked.first_mut() else {
+        return standing;
+    };
+    let with = standing.iter().fold(PromptBuilder::new(), |text, message| {
+        text.text(&message.content).ours("\n\n")
+    });
     first.content = with.text(&first.content).build();
     asked
 }
@@ -115,13 +126,17 @@ pub(crate) fn phase_templates(
         LlmError::Misconfiguration(Fault::new(provider, "", what, hint))
     };
     let template_of = |(phase, name): (&String, &String)| {
-        let template = PromptTemplate::ALL.into_iter().find(|template| template.name() == name);
+        let template = PromptTemplate::ALL
+            .into_iter()
+            .find(|template| template.name() == name);
         match template {
             None => {
                 let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
                 Err(refused(
                     phase,
-                    format!("phase {phase:?} names the prompt template {shown:?}, which does not exist"),
+                    format!(
+                        "phase {phase:?} names the prompt template {shown:?}, which does not exist"
+                    ),
                 ))
             }
             Some(template) if !template.fits(provider) => {
@@ -143,8 +158,9 @@ mod tests {
     use super::*;
 
     fn question() -> Vec<Message> {
-        let user =
-            PromptBuilder::new().ours("The material:\n").untrusted("a", &Untrusted::new("<task>\n# Task\n"));
+        let user = PromptBuilder::new()
+            .ours("The material:\n")
+            .untrusted("a", &Untrusted::new("<task>\n# Task\n"));
         vec![
             Message::system(PromptBuilder::new().ours("You write.").build()),
             Message::user(user.ours("Write.").build()),
@@ -154,18 +170,39 @@ mod tests {
     #[test]
     fn each_template_keeps_every_word_in_its_order() {
         let plain = question();
-        let words: Vec<&str> = plain.iter().map(|message| message.content.as_str()).collect();
+        let words: Vec<&str> = plain
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect();
         for template in PromptTemplate::ALL {
             let shaped = template.shape(question());
-            let text: String = shaped.iter().map(|message| message.content.as_str()).collect();
-            let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{template:?}: {text}"));
+            let text: String = shaped
+                .iter()
+                .map(|message| message.content.as_str())
+                .collect();
+            let at = |word: &str| {
+                text.find(word)
+                    .unwrap_or_else(|| panic!("{template:?}: {text}"))
+            };
             assert!(at(words[0]) < at(words[1]), "{text}");
-            assert_eq!(shaped.len(), if template == PromptTemplate::OneMessage { 1 } else { 2 });
+            assert_eq!(
+                shaped.len(),
+                if template == PromptTemplate::OneMessage {
+                    1
+                } else {
+                    2
+                }
+            );
             assert_eq!(shaped.last().unwrap().role, Role::User);
         }
         assert_eq!(PromptTemplate::Plain.shape(question()), plain);
         let claude = PromptTemplate::Claude.shape(question());
-        assert!(claude[0].content.as_str().starts_with("<instructions>\nYou write.\n</instructions>"));
+        assert!(
+            claude[0]
+                .content
+                .as_str()
+                .starts_with("<instructions>\nYou write.\n</instructions>")
+        );
         assert!(claude[1].content.as_str().starts_with("<task>\n"));
     }
 
@@ -185,14 +222,20 @@ mod tests {
         ] {
             for template in PromptTemplate::ALL.map(PromptTemplate::name) {
                 let made = phase_templates(provider, &settings(template));
-                assert_eq!(made.is_ok(), fits.contains(&template), "{provider} {template}");
+                assert_eq!(
+                    made.is_ok(),
+                    fits.contains(&template),
+                    "{provider} {template}"
+                );
                 if let Err(error) = made {
                     let told = error.to_string();
                     assert!(told.contains("design") && told.contains(template), "{told}");
                 }
             }
         }
-        let told = phase_templates("openai", &settings("Claude")).unwrap_err().to_string();
+        let told = phase_templates("openai", &settings("Claude"))
+            .unwrap_err()
+            .to_string();
         assert!(told.contains("does not exist"), "{told}");
     }
 }

@@ -28,7 +28,11 @@ pub(crate) enum ListBounds {
 /// Encodes a request's body.
 pub(crate) fn to_wire(body: &Value, list_bounds: ListBounds) -> Vec<u8> {
     // A JSON value can always be encoded.
-    serde_json::to_vec(&Ordered { value: body, list_bounds }).unwrap_or_default()
+    serde_json::to_vec(&Ordered {
+        value: body,
+        list_bounds,
+    })
+    .unwrap_or_default()
 }
 
 struct Ordered<'v> {
@@ -42,7 +46,9 @@ impl Serialize for Ordered<'_> {
         match self.value {
             Value::Array(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
-                items.iter().try_for_each(|value| list.serialize_element(&Ordered { value, list_bounds }))?;
+                items.iter().try_for_each(|value| {
+                    list.serialize_element(&Ordered { value, list_bounds })
+                })?;
                 list.end()
             }
             Value::Object(fields) => {
@@ -53,7 +59,14 @@ impl Serialize for Ordered<'_> {
                     match (key.as_str(), value, fields.get("required")) {
                         (bound, _, _) if is_list && LIST_BOUNDS.contains(&bound) => {}
                         (PROPERTIES, Value::Object(properties), Some(Value::Array(order))) => {
-                            map.serialize_entry(key, &InOrder { properties, order, list_bounds })?;
+                            map.serialize_entry(
+                                key,
+                                &InOrder {
+                                    properties,
+                                    order,
+                                    list_bounds,
+                                },
+                            )?;
                         }
                         _ => map.serialize_entry(key, &Ordered { value, list_bounds })?,
                     }
@@ -74,7 +87,12 @@ struct InOrder<'v> {
 
 impl Serialize for InOrder<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let place = |key: &str| self.order.iter().position(|named| named == key).unwrap_or(usize::MAX);
+        let place = |key: &str| {
+            self.order
+                .iter()
+                .position(|named| named == key)
+                .unwrap_or(usize::MAX)
+        };
         let mut properties: Vec<(&String, &Value)> = self.properties.iter().collect();
         properties.sort_by_key(|(key, _)| place(key));
         let list_bounds = self.list_bounds;
@@ -94,13 +112,18 @@ mod tests {
 
     #[test]
     fn schema_properties_follow_required_order() {
-        let inner =
-            json!({"required": ["z", "a"], "properties": {"a": {"type": "null"}, "z": {"type": "null"}}});
+        let inner = json!({"required": ["z", "a"], "properties": {"a": {"type": "null"}, "z": {"type": "null"}}});
         let body = json!({"format": {"required": ["name", "list"], "properties": {"extra": {}, "list": {"items": inner}, "name": {}}}});
         let sent = String::from_utf8(to_wire(&body, ListBounds::LeftOut)).unwrap();
-        let places: Vec<usize> = ["\"name\":{}", "\"list\":{", "\"z\":{", "\"a\":{", "\"extra\":{}"]
-            .map(|key| sent.find(key).unwrap())
-            .into();
+        let places: Vec<usize> = [
+            "\"name\":{}",
+            "\"list\":{",
+            "\"z\":{",
+            "\"a\":{",
+            "\"extra\":{}",
+        ]
+        .map(|key| sent.find(key).unwrap())
+        .into();
         assert!(places.is_sorted(), "{sent}");
         assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), body);
     }
@@ -115,9 +138,15 @@ mod tests {
             }
             json!({"schema": {"properties": {"seats": list, "minItems": {"type": "string"}}, "required": ["seats", "minItems"]}})
         };
-        let sent = |list_bounds| serde_json::from_slice::<Value>(&to_wire(&list(true), list_bounds)).unwrap();
+        let sent = |list_bounds| {
+            serde_json::from_slice::<Value>(&to_wire(&list(true), list_bounds)).unwrap()
+        };
         assert_eq!(sent(ListBounds::Taken), list(true));
-        assert_eq!(sent(ListBounds::LeftOut), list(false), "and a key of that name is no bound");
+        assert_eq!(
+            sent(ListBounds::LeftOut),
+            list(false),
+            "and a key of that name is no bound"
+        );
     }
 
     #[test]
@@ -127,7 +156,10 @@ mod tests {
             json!({"properties": {"b": 1, "a": 2}}),
             json!({"properties": {"b": 1, "a": 2}, "required": "b"}),
         ] {
-            assert_eq!(String::from_utf8(to_wire(&body, ListBounds::LeftOut)).unwrap(), body.to_string());
+            assert_eq!(
+                String::from_utf8(to_wire(&body, ListBounds::LeftOut)).unwrap(),
+                body.to_string()
+            );
         }
     }
 }

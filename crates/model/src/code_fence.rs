@@ -25,11 +25,18 @@ impl<'a> CodeFence<'a> {
     #[must_use]
     pub fn indented(line: &'a str) -> Option<Self> {
         let text = line.trim_start_matches([' ', '\t']);
-        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let mark = text
+            .chars()
+            .next()
+            .filter(|mark| matches!(mark, '`' | '~'))?;
         let info = text.trim_start_matches(mark);
         let length = text.len() - info.len();
         let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
-        is_fence.then_some(Self { mark, length, info: info.trim() })
+        is_fence.then_some(Self {
+            mark,
+            length,
+            info: info.trim(),
+        })
     }
 
     /// Returns the text after the marks, such as the language.
@@ -106,7 +113,10 @@ mod tests {
             assert_eq!(CodeFence::indented(line), None, "{line:?}");
         }
         for line in ["    ```", "\t```", " \t```"] {
-            assert!(CodeFence::of(line).is_none() && CodeFence::indented(line).is_some(), "{line:?}");
+            assert!(
+                CodeFence::of(line).is_none() && CodeFence::indented(line).is_some(),
+                "{line:?}"
+            );
         }
     }
 
@@ -122,7 +132,11 @@ mod tests {
             ("````", "```rust", false, false),
         ] {
             let (open, later) = (fence(open), fence(later));
-            assert_eq!((open.is_closed_by(later), open.holds(later)), (closes, holds), "{open:?} {later:?}");
+            assert_eq!(
+                (open.is_closed_by(later), open.holds(later)),
+                (closes, holds),
+                "{open:?} {later:?}"
+            );
         }
         assert_eq!(fence("  ~~~~ x").end(), "~~~~");
     }

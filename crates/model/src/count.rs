@@ -13,7 +13,18 @@ mod tests {
 
     #[test]
     fn one_is_singular_and_all_else_plural() {
-        let said: Vec<String> = [0, 1, 2, 11, u64::MAX].map(|number| counted(number, "gate")).into();
-        assert_eq!(said, ["0 gates", "1 gate", "2 gates", "11 gates", "18446744073709551615 gates"]);
+        let said: Vec<String> = [0, 1, 2, 11, u64::MAX]
+            .map(|number| counted(number, "gate"))
+            .into();
+        assert_eq!(
+            said,
+            [
+                "0 gates",
+                "1 gate",
+                "2 gates",
+                "11 gates",
+                "18446744073709551615 gates"
+            ]
+        );
     }
 }

@@ -134,7 +134,10 @@ mod tests {
     #[test]
     fn empty_input_has_the_published_digest() {
         let empty = Digest::of(b"");
-        assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            empty.to_string(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
         assert_eq!(empty.to_string().parse(), Ok(empty));
     }
 
@@ -150,6 +153,9 @@ mod tests {
     fn key_order_does_not_change_digest() {
         let a: serde_json::Value = serde_json::from_str(r#"{"b":1.0,"a":[2]}"#).unwrap();
         let b: serde_json::Value = serde_json::from_str(r#"{ "a":[2], "b":1 }"#).unwrap();
-        assert_eq!(Digest::of_canonical(&a).unwrap(), Digest::of_canonical(&b).unwrap());
+        assert_eq!(
+            Digest::of_canonical(&a).unwrap(),
+            Digest::of_canonical(&b).unwrap()
+        );
     }
 }

@@ -22,7 +22,12 @@ pub enum EditFormat {
 
 impl EditFormat {
     /// Every form.
-    pub const ALL: [Self; 4] = [Self::WholeFile, Self::SearchReplace, Self::Definitions, Self::UnifiedDiff];
+    pub const ALL: [Self; 4] = [
+        Self::WholeFile,
+        Self::SearchReplace,
+        Self::Definitions,
+        Self::UnifiedDiff,
+    ];
 
     /// Its name, as configuration and JSON have it.
     #[must_use]

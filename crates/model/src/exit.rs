@@ -100,7 +100,10 @@ mod tests {
             numbers.dedup();
             numbers
         };
-        assert_eq!(numbers(&ExitStatus::ALL), [0, 1, 2, 3, 4, 7, 8, 9, 10, 70, 130]);
+        assert_eq!(
+            numbers(&ExitStatus::ALL),
+            [0, 1, 2, 3, 4, 7, 8, 9, 10, 70, 130]
+        );
         let mut crawl = ExitStatus::ALL.map(|status| status.under_crawl().code());
         crawl.sort_unstable();
         let mut seen = crawl.to_vec();

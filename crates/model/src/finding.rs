@@ -62,17 +62,32 @@ pub struct Finding {
 impl Finding {
     /// A finding that refuses the matter.
     pub fn error(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, level: Level::Error, subject: subject.into(), hint: hint.into() }
+        Self {
+            code,
+            level: Level::Error,
+            subject: subject.into(),
+            hint: hint.into(),
+        }
     }
 
     /// Creates a finding that does not block but deserves a look.
     pub fn warning(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, level: Level::Warning, subject: subject.into(), hint: hint.into() }
+        Self {
+            code,
+            level: Level::Warning,
+            subject: subject.into(),
+            hint: hint.into(),
+        }
     }
 
     /// A finding that only informs.
     pub fn info(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code, level: Level::Info, subject: subject.into(), hint: hint.into() }
+        Self {
+            code,
+            level: Level::Info,
+            subject: subject.into(),
+            hint: hint.into(),
+        }
     }
 }
 
@@ -125,7 +140,11 @@ impl Verdict {
     /// [`Outcome::Fail`] as soon as one finding is an error.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        if self.findings.iter().any(|finding| finding.level == Level::Error) {
+        if self
+            .findings
+            .iter()
+            .any(|finding| finding.level == Level::Error)
+        {
             Outcome::Fail
         } else {
             Outcome::Pass
@@ -140,7 +159,9 @@ impl Verdict {
 
     /// The findings that refuse the matter.
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.level == Level::Error)
+        self.findings
+            .iter()
+            .filter(|finding| finding.level == Level::Error)
     }
 
     /// The report that every judging command prints with `--json`.
@@ -171,7 +192,14 @@ mod tests {
 
     #[test]
     fn finding_is_one_line_of_code_subject_hint() {
-        let finding = Finding::warning(Code::new("patch-path-denied"), "src/a.rs", "Leave it alone.");
-        assert_eq!(finding.to_string(), "patch-path-denied src/a.rs: Leave it alone.");
+        let finding = Finding::warning(
+            Code::new("patch-path-denied"),
+            "src/a.rs",
+            "Leave it alone.",
+        );
+        assert_eq!(
+            finding.to_string(),
+            "patch-path-denied src/a.rs: Leave it alone."
+        );
     }
 }

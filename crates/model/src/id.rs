@@ -24,7 +24,11 @@ impl RunId {
     /// Creates an id from the start time of a run and the digest of its inputs.
     #[must_use]
     pub fn new(begun: Timestamp, of: Digest) -> Self {
-        Self(format!("{}-{}", begun.compact().to_ascii_lowercase(), of.short()))
+        Self(format!(
+            "{}-{}",
+            begun.compact().to_ascii_lowercase(),
+            of.short()
+        ))
     }
 
     /// The id as text; safe as the name of a directory.
@@ -43,7 +47,9 @@ impl FromStr for RunId {
         if starts_well && text.len() <= 64 && text.chars().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(IdError { text: text.chars().take(80).collect() })
+            Err(IdError {
+                text: text.chars().take(80).collect(),
+            })
         }
     }
 }

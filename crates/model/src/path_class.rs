@@ -69,7 +69,9 @@ impl PathRoles {
                 Part::Stem => is_listed(name.split('.').next().unwrap_or(name)),
                 Part::Start => row.names.iter().any(|start| name.starts_with(start)),
                 Part::End => row.names.iter().any(|end| name.ends_with(end)),
-                Part::Extension => name.rsplit_once('.').is_some_and(|(_, extension)| is_listed(extension)),
+                Part::Extension => name
+                    .rsplit_once('.')
+                    .is_some_and(|(_, extension)| is_listed(extension)),
             };
             if is_it {
                 row.roles.iter().for_each(|role| roles.add(*role));
@@ -188,7 +190,10 @@ enum Part {
 /// Whether the language of a file has no tests that are called specs, as those of Ruby and JavaScript are.
 fn has_no_specs(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-    matches!(extension, Some("c" | "cc" | "cpp" | "cxx" | "go" | "h" | "hpp" | "java" | "py" | "pyi" | "rs"))
+    matches!(
+        extension,
+        Some("c" | "cc" | "cpp" | "cxx" | "go" | "h" | "hpp" | "java" | "py" | "pyi" | "rs")
+    )
 }
 
 /// `test_a.py`, `a_test.go`, `a.test.ts`, `a-spec.rb`.
@@ -196,13 +201,16 @@ fn is_marked_test(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     let marked = |word: &str, mark: char| {
         let ends = ["test", "tests", "spec", "unittest"].iter();
-        ends.filter_map(|end| word.strip_suffix(end)).any(|rest| rest.ends_with(mark))
+        ends.filter_map(|end| word.strip_suffix(end))
+            .any(|rest| rest.ends_with(mark))
     };
     stem.starts_with("test_")
         || stem.starts_with("test-")
         || marked(stem, '_')
         || marked(stem, '-')
-        || name.rsplit_once('.').is_some_and(|(before, _)| marked(before, '.'))
+        || name
+            .rsplit_once('.')
+            .is_some_and(|(before, _)| marked(before, '.'))
         || [
             ".test.",
             ".spec.",
@@ -221,9 +229,14 @@ fn is_marked_test(name: &str) -> bool {
 /// Matches `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a capitalised
 /// word, unlike `latest` and `Testament`.
 fn has_capital_test_word(path: &RepoPath) -> bool {
-    let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+    let directories = path
+        .as_str()
+        .rsplit_once('/')
+        .map_or("", |(directories, _)| directories);
     let is_of_tests = |directory: &str| {
-        let before = ["Tests", "Test", "TestFixtures"].iter().find_map(|end| directory.strip_suffix(end));
+        let before = ["Tests", "Test", "TestFixtures"]
+            .iter()
+            .find_map(|end| directory.strip_suffix(end));
         before.is_some_and(|before| before.ends_with(|c: char| c.is_ascii_lowercase() || c == 'I'))
     };
     if directories.split('/').any(is_of_tests) {
@@ -234,11 +247,21 @@ fn has_capital_test_word(path: &RepoPath) -> bool {
     };
     let ends: &[&str] = match extension {
         "java" | "kt" | "cs" | "fs" | "vb" | "scala" | "swift" | "php" | "groovy" => {
-            let begins = stem.strip_prefix("Test").is_some_and(|rest| rest.starts_with(char::is_uppercase));
+            let begins = stem
+                .strip_prefix("Test")
+                .is_some_and(|rest| rest.starts_with(char::is_uppercase));
             if begins {
                 return true;
             }
-            &["Test", "Tests", "Spec", "IT", "TestCase", "TestUtil", "TestUtils"]
+            &[
+                "Test",
+                "Tests",
+                "Spec",
+                "IT",
+                "TestCase",
+                "TestUtil",
+                "TestUtils",
+            ]
         }
         "js" | "jsx" | "ts" | "tsx" | "hs" | "m" | "mm" | "dart" => &["Test", "Tests", "Spec"],
         _ => &[],
@@ -251,7 +274,9 @@ fn has_capital_test_word(path: &RepoPath) -> bool {
 /// directory is above it: `contrib/a/expected/b.out`.
 fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str) -> bool) -> bool {
     let top = directories.split('/').next().unwrap_or_default();
-    let outside = directories.split('/').take_while(|directory| !SOURCE.contains(directory));
+    let outside = directories
+        .split('/')
+        .take_while(|directory| !SOURCE.contains(directory));
     outside.enumerate().any(|(depth, directory)| {
         let is_beside = match depth {
             0 => true,
@@ -259,7 +284,10 @@ fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str)
             2 => MEMBERS.contains(&top),
             _ => false,
         };
-        let is_data = || name.rsplit_once('.').is_some_and(|(_, extension)| DATA.contains(&extension));
+        let is_data = || {
+            name.rsplit_once('.')
+                .is_some_and(|(_, extension)| DATA.contains(&extension))
+        };
         is_listed(directory) && (is_beside || OUTPUT.contains(&directory) && is_data())
     })
 }
@@ -269,19 +297,25 @@ const OUTPUT: [&str; 4] = ["expected", "expectations", "baselines", "regress"];
 /// Directories of several members.
 const MEMBERS: [&str; 6] = ["crates", "packages", "apps", "services", "libs", "projects"];
 /// Directories with development helpers.
-const HELPERS: [&str; 12] =
-    [".", "scripts", "script", "tools", "tool", "build", "dev", "hack", "contrib", "misc", "util", "infra"];
+const HELPERS: [&str; 12] = [
+    ".", "scripts", "script", "tools", "tool", "build", "dev", "hack", "contrib", "misc", "util",
+    "infra",
+];
 /// Directories of a product's own source.
-const SOURCE: [&str; 8] = ["src", "lib", "include", "app", "internal", "pkg", "cmd", "source"];
+const SOURCE: [&str; 8] = [
+    "src", "lib", "include", "app", "internal", "pkg", "cmd", "source",
+];
 /// Endings of data.
 const DATA: [&str; 17] = [
-    "txt", "out", "err", "log", "ok", "diff", "json", "jsonl", "yaml", "yml", "xml", "csv", "tsv", "html",
-    "svg", "sql", "dat",
+    "txt", "out", "err", "log", "ok", "diff", "json", "jsonl", "yaml", "yml", "xml", "csv", "tsv",
+    "html", "svg", "sql", "dat",
 ];
 
 /// Returns whether git would run a file of this name from its hooks directory.
 fn is_git_hook(name: &str) -> bool {
-    let bare = [".sh", ".bash", ".py", ".ps1", ".sample"].iter().find_map(|end| name.strip_suffix(end));
+    let bare = [".sh", ".bash", ".py", ".ps1", ".sample"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
     matches!(
         bare.unwrap_or(name),
         "applypatch-msg"
@@ -315,7 +349,10 @@ fn is_judging_script(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else {
         return false;
     };
-    let is_shell = matches!(extension, "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd");
+    let is_shell = matches!(
+        extension,
+        "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd"
+    );
     is_shell
         && (stem.split(['-', '_', '.']).any(|word| word == "ci")
             || matches!(stem, "check" | "checks" | "lint" | "verify" | "presubmit"))
@@ -324,7 +361,9 @@ fn is_judging_script(name: &str) -> bool {
 
 /// `requirements.txt`, `requirements-dev.txt`, `constraints.in`.
 fn is_listing(name: &str) -> bool {
-    ["requirements", "constraints"].iter().any(|start| name.starts_with(start))
+    ["requirements", "constraints"]
+        .iter()
+        .any(|start| name.starts_with(start))
         && [".txt", ".in"].iter().any(|end| name.ends_with(end))
 }
 
@@ -390,10 +429,20 @@ mod tests {
 
     #[test]
     fn path_can_have_several_or_no_roles() {
-        assert!(roles("src/snapshots/a.snap").has(Test) && roles("src/snapshots/a.snap").has(Generated));
+        assert!(
+            roles("src/snapshots/a.snap").has(Test) && roles("src/snapshots/a.snap").has(Generated)
+        );
         assert!(roles("sub/TOX.ini").has(TestSettings) && !roles("tox.ini").has(Test));
-        assert!(roles("requirements-dev.txt").has(Project) && roles("requirements-dev.txt").has(Document));
-        for path in ["src/lib.rs", "src/contest.py", "src/build/mod.rs", "latest.go"] {
+        assert!(
+            roles("requirements-dev.txt").has(Project)
+                && roles("requirements-dev.txt").has(Document)
+        );
+        for path in [
+            "src/lib.rs",
+            "src/contest.py",
+            "src/build/mod.rs",
+            "latest.go",
+        ] {
             assert_eq!(roles(path), PathRoles(0), "{path}");
         }
     }
@@ -416,9 +465,13 @@ mod tests {
         ] {
             assert!(roles(path).has(Test), "{path}");
         }
-        for path in
-            ["src/contests/a.rs", "src/latest/a.rs", "src/t/a.rs", "respect/a.py", "src/inspector/a.js"]
-        {
+        for path in [
+            "src/contests/a.rs",
+            "src/latest/a.rs",
+            "src/t/a.rs",
+            "respect/a.py",
+            "src/inspector/a.js",
+        ] {
             assert!(!roles(path).has(Test), "{path}");
         }
     }

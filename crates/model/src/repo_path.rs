@@ -56,7 +56,9 @@ impl RepoPath {
     ///
     /// Fails when the bytes are not UTF-8 or no path inside a repository.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RepoPathError> {
-        std::str::from_utf8(bytes).map_err(|_| RepoPathError::NotUtf8)?.parse()
+        std::str::from_utf8(bytes)
+            .map_err(|_| RepoPathError::NotUtf8)?
+            .parse()
     }
 
     /// The path as text.
@@ -142,9 +144,10 @@ impl PathPrefix {
     pub fn contains(&self, path: &RepoPath) -> bool {
         match &self.0 {
             None => true,
-            Some(prefix) => {
-                path.0.strip_prefix(&prefix.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            }
+            Some(prefix) => path
+                .0
+                .strip_prefix(&prefix.0)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
         }
     }
 
@@ -206,7 +209,8 @@ fn check(text: &str) -> Result<(), RepoPathError> {
     if text.starts_with('/') {
         return Err(RepoPathError::Absolute);
     }
-    if text.starts_with("\\\\") || matches!(text.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic())
+    if text.starts_with("\\\\")
+        || matches!(text.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic())
     {
         return Err(RepoPathError::Drive);
     }
@@ -233,7 +237,9 @@ fn is_git_directory(segment: &str) -> bool {
     let name = visible.split(':').next().unwrap_or_default();
     let name = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
     name == ".git"
-        || name.strip_prefix("git~").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        || name
+            .strip_prefix("git~")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The code points that HFS+ leaves out when it compares names.
@@ -311,7 +317,11 @@ mod tests {
             "\u{feff}.git",
             "sub/GIT~2/config",
         ] {
-            assert_eq!(bad.parse::<RepoPath>(), Err(RepoPathError::GitDirectory), "{bad:?}");
+            assert_eq!(
+                bad.parse::<RepoPath>(),
+                Err(RepoPathError::GitDirectory),
+                "{bad:?}"
+            );
         }
     }
 

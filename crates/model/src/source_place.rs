@@ -11,10 +11,10 @@ use crate::{Denial, PathPrefix, PathRoles, RepoPath, RepoPathError, denied_place
 
 /// Endings of programs. Shell scripts do not count: they build and judge more often than they are a part of the product.
 const LANGUAGES: [&str; 54] = [
-    "adb", "ads", "c", "cc", "cjs", "clj", "cljs", "cpp", "cr", "cs", "cts", "cxx", "d", "dart", "elm",
-    "erl", "ex", "f90", "fs", "go", "groovy", "h", "hh", "hpp", "hrl", "hs", "hxx", "java", "jl", "js",
-    "jsx", "kt", "lua", "m", "mjs", "ml", "mm", "mts", "nim", "php", "pl", "pm", "py", "pyi", "pyx", "rb",
-    "rs", "scala", "svelte", "swift", "ts", "tsx", "vue", "zig",
+    "adb", "ads", "c", "cc", "cjs", "clj", "cljs", "cpp", "cr", "cs", "cts", "cxx", "d", "dart",
+    "elm", "erl", "ex", "f90", "fs", "go", "groovy", "h", "hh", "hpp", "hrl", "hs", "hxx", "java",
+    "jl", "js", "jsx", "kt", "lua", "m", "mjs", "ml", "mm", "mts", "nim", "php", "pl", "pm", "py",
+    "pyi", "pyx", "rb", "rs", "scala", "svelte", "swift", "ts", "tsx", "vue", "zig",
 ];
 
 /// The sources of a directory.
@@ -45,19 +45,27 @@ impl SourcePlace {
     /// The sources of a directory and of everything below it.
     #[must_use]
     pub fn below(directory: RepoPath) -> Self {
-        Self { directory: directory.into(), is_deep: true }
+        Self {
+            directory: directory.into(),
+            is_deep: true,
+        }
     }
 
     /// Creates the place for the sources directly in a directory; `None` is the top.
     #[must_use]
     pub fn directly_in(directory: Option<RepoPath>) -> Self {
-        Self { directory: directory.map_or(PathPrefix::ALL, PathPrefix::from), is_deep: false }
+        Self {
+            directory: directory.map_or(PathPrefix::ALL, PathPrefix::from),
+            is_deep: false,
+        }
     }
 
     /// Whether `path` is one of these sources.
     #[must_use]
     pub fn contains(&self, path: &RepoPath) -> bool {
-        self.directory.contains(path) && (self.is_deep || self.is_parent_of(path)) && is_source(path)
+        self.directory.contains(path)
+            && (self.is_deep || self.is_parent_of(path))
+            && is_source(path)
     }
 
     fn is_parent_of(&self, path: &RepoPath) -> bool {
@@ -124,7 +132,10 @@ mod tests {
     use super::*;
 
     fn holds(place: &str, path: &str) -> bool {
-        place.parse::<SourcePlace>().unwrap().contains(&path.parse().unwrap())
+        place
+            .parse::<SourcePlace>()
+            .unwrap()
+            .contains(&path.parse().unwrap())
     }
 
     #[test]
@@ -191,7 +202,9 @@ mod tests {
         for text in ["src/a/**", "src/a/*", "*", "a b, c/**"] {
             assert_eq!(text.parse::<SourcePlace>().unwrap().to_string(), text);
         }
-        for text in ["**", "src", "src/", "src/a.py", "", "/**", "../**", "src//**", "./*", ".git/**"] {
+        for text in [
+            "**", "src", "src/", "src/a.py", "", "/**", "../**", "src//**", "./*", ".git/**",
+        ] {
             assert!(text.parse::<SourcePlace>().is_err(), "{text:?}");
         }
     }

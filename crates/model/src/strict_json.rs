@@ -54,13 +54,17 @@ pub fn read<T>(
     from: impl FnOnce(Fields) -> Result<T, Misfit>,
 ) -> Result<T, StrictFault> {
     if text.len() > limit {
-        return Err(StrictFault::TooLong { bytes: text.len(), limit });
+        return Err(StrictFault::TooLong {
+            bytes: text.len(),
+            limit,
+        });
     }
-    serde_json::from_str::<IgnoredAny>(text)
-        .map_err(|error| StrictFault::NoJson { detail: why_no_json(text, &error) })?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| StrictFault::NoJson {
+        detail: why_no_json(text, &error),
+    })?;
     let wrong = |detail: String| StrictFault::WrongShape { detail };
-    let UniqueJson(value) =
-        serde_json::from_str(text).map_err(|error| wrong(short_line(&error.to_string(), MOST_SHOWN)))?;
+    let UniqueJson(value) = serde_json::from_str(text)
+        .map_err(|error| wrong(short_line(&error.to_string(), MOST_SHOWN)))?;
     let read = Fields::of(value, "the reply".to_owned()).and_then(from);
     read.map_err(|misfit| wrong(misfit.0))
 }
@@ -84,8 +88,10 @@ fn why_no_json(text: &str, error: &serde_json::Error) -> String {
 #[must_use]
 pub fn closed<const KEYS: usize>(properties: [(&str, Value); KEYS]) -> Value {
     let required = properties.each_ref().map(|(key, _)| *key);
-    let properties: Map<String, Value> =
-        properties.iter().map(|(key, schema)| ((*key).to_owned(), schema.clone())).collect();
+    let properties: Map<String, Value> = properties
+        .iter()
+        .map(|(key, schema)| ((*key).to_owned(), schema.clone()))
+        .collect();
     json!({
         "type": "object", "required": required.as_slice(), "additionalProperties": false, "properties": properties,
     })
@@ -117,12 +123,17 @@ impl Fields {
     pub fn of(value: Value, place: String) -> Result<Self, Misfit> {
         match value {
             Value::Object(map) => Ok(Self { place, map }),
-            other => Err(Misfit::new(&place, format_args!("is {}, not an object", kind(&other)))),
+            other => Err(Misfit::new(
+                &place,
+                format_args!("is {}, not an object", kind(&other)),
+            )),
         }
     }
 
     fn take(&mut self, key: &'static str) -> Result<Value, Misfit> {
-        self.map.remove(key).ok_or_else(|| Misfit::new(&self.place, format_args!("lacks `{key}`")))
+        self.map
+            .remove(key)
+            .ok_or_else(|| Misfit::new(&self.place, format_args!("lacks `{key}`")))
     }
 
     fn place_of(&self, key: &str) -> String {
@@ -131,7 +142,9 @@ impl Fields {
 
     /// The value of a key that may be left out.
     pub fn optional(&mut self, key: &'static str) -> Option<(Value, String)> {
-        self.map.remove(key).map(|value| (value, self.place_of(key)))
+        self.map
+            .remove(key)
+            .map(|value| (value, self.place_of(key)))
     }
 
     /// An object.
@@ -180,7 +193,9 @@ impl Fields {
     ///
     /// [`Misfit`] where it is something else.
     pub fn optional_truth(&mut self, key: &'static str) -> Result<Option<bool>, Misfit> {
-        self.optional(key).map(|(value, place)| truth(value, &place)).transpose()
+        self.optional(key)
+            .map(|(value, place)| truth(value, &place))
+            .transpose()
     }
 
     /// A text that may be null or left out.
@@ -188,9 +203,15 @@ impl Fields {
     /// # Errors
     ///
     /// [`Misfit`] where it is something else.
-    pub fn optional_text(&mut self, key: &'static str, most: usize) -> Result<Option<String>, Misfit> {
+    pub fn optional_text(
+        &mut self,
+        key: &'static str,
+        most: usize,
+    ) -> Result<Option<String>, Misfit> {
         let given = self.optional(key).filter(|(value, _)| !value.is_null());
-        given.map(|(value, place)| text(value, &place, most)).transpose()
+        given
+            .map(|(value, place)| text(value, &place, most))
+            .transpose()
     }
 
     /// A whole number of any size that is read exactly. As in a JSON Schema, `3.0` and `3e0` are whole.
@@ -201,7 +222,10 @@ impl Fields {
     pub fn whole(&mut self, key: &'static str) -> Result<i128, Misfit> {
         let (value, place) = (self.take(key)?, self.place_of(key));
         let Value::Number(number) = &value else {
-            return Err(Misfit::new(&place, format_args!("is {}, not a whole number", kind(&value))));
+            return Err(Misfit::new(
+                &place,
+                format_args!("is {}, not a whole number", kind(&value)),
+            ));
         };
         whole(number).ok_or_else(|| {
             Misfit::new(
@@ -218,11 +242,18 @@ impl Fields {
     /// [`Misfit`] where it is something else.
     pub fn one_of<T: Copy>(&mut self, key: &'static str, known: &[(&str, T)]) -> Result<T, Misfit> {
         let word = self.text(key, usize::MAX)?;
-        known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            let word = short_line(&word, MOST_SHOWN);
-            Misfit::new(&self.place_of(key), format_args!("is \"{word}\", none of {}", names.join(", ")))
-        })
+        known
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| {
+                let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+                let word = short_line(&word, MOST_SHOWN);
+                Misfit::new(
+                    &self.place_of(key),
+                    format_args!("is \"{word}\", none of {}", names.join(", ")),
+                )
+            })
     }
 
     /// A list of at most so many items.
@@ -244,7 +275,12 @@ impl Fields {
     /// # Errors
     ///
     /// [`Misfit`] where it is something else.
-    pub fn texts(&mut self, key: &'static str, most: usize, each: usize) -> Result<Vec<String>, Misfit> {
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        most: usize,
+        each: usize,
+    ) -> Result<Vec<String>, Misfit> {
         self.list(key, most, |value, place| text(value, &place, each))
     }
 
@@ -280,11 +316,15 @@ impl Fields {
 /// [`Misfit`] where it is something else.
 pub fn text(value: Value, place: &str, most: usize) -> Result<String, Misfit> {
     match value {
-        Value::String(text) if text.chars().count() > most => {
-            Err(Misfit::new(place, format_args!("is longer than {most} characters")))
-        }
+        Value::String(text) if text.chars().count() > most => Err(Misfit::new(
+            place,
+            format_args!("is longer than {most} characters"),
+        )),
         Value::String(text) => Ok(text),
-        other => Err(Misfit::new(place, format_args!("is {}, not a text", kind(&other)))),
+        other => Err(Misfit::new(
+            place,
+            format_args!("is {}, not a text", kind(&other)),
+        )),
     }
 }
 
@@ -300,27 +340,42 @@ pub fn list<T>(
     item: impl Fn(Value, String) -> Result<T, Misfit>,
 ) -> Result<Vec<T>, Misfit> {
     let Value::Array(values) = value else {
-        return Err(Misfit::new(place, format_args!("is {}, not a list", kind(&value))));
+        return Err(Misfit::new(
+            place,
+            format_args!("is {}, not a list", kind(&value)),
+        ));
     };
     if values.len() > most {
         let what = format!("has {} items, more than {most}", values.len());
         return Err(Misfit::new(place, what));
     }
     let numbered = values.into_iter().enumerate();
-    numbered.map(|(index, value)| item(value, format!("item {} of {place}", index + 1))).collect()
+    numbered
+        .map(|(index, value)| item(value, format!("item {} of {place}", index + 1)))
+        .collect()
 }
 
 fn truth(value: Value, place: &str) -> Result<bool, Misfit> {
     match value {
         Value::Bool(truth) => Ok(truth),
-        other => Err(Misfit::new(place, format_args!("is {}, not true or false", kind(&other)))),
+        other => Err(Misfit::new(
+            place,
+            format_args!("is {}, not true or false", kind(&other)),
+        )),
     }
 }
 
 fn whole(number: &Number) -> Option<i128> {
-    let digits = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let digits = number
+        .as_i64()
+        .map(i128::from)
+        .or_else(|| number.as_u64().map(i128::from));
     let is_exact = |float: &f64| float.fract() == 0.0 && float.abs() <= MOST_EXACT;
-    digits.or_else(|| format!("{:.0}", number.as_f64().filter(is_exact)?).parse().ok())
+    digits.or_else(|| {
+        format!("{:.0}", number.as_f64().filter(is_exact)?)
+            .parse()
+            .ok()
+    })
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -339,7 +394,9 @@ mod tests {
     use super::*;
 
     fn number(text: &str) -> Result<i128, String> {
-        let read = read(&format!("{{\"n\":{text}}}"), 1000, |mut fields| fields.whole("n"));
+        let read = read(&format!("{{\"n\":{text}}}"), 1000, |mut fields| {
+            fields.whole("n")
+        });
         read.map_err(|fault| fault.to_string())
     }
 
@@ -360,11 +417,17 @@ mod tests {
         }
         for (text, shown) in [
             ("2.5", "is 2.5, which is no whole number"),
-            ("9007199254740993.0", "which is no whole number that can be read exactly"),
+            (
+                "9007199254740993.0",
+                "which is no whole number that can be read exactly",
+            ),
             ("1e300", "which is no whole number that can be read exactly"),
             ("99999999999999999999", "is 1e+20, which is no whole number"),
             ("1e999", "out of range"),
-            ("\"three\"", "`n` of the reply is a text, not a whole number"),
+            (
+                "\"three\"",
+                "`n` of the reply is a text, not a whole number",
+            ),
             ("null", "`n` of the reply is null, not a whole number"),
             ("true", "not a whole number"),
         ] {
@@ -377,19 +440,37 @@ mod tests {
     fn optional_key_of_wrong_type_is_refused() {
         fn both(text: &str) -> Result<(Option<String>, Option<bool>), String> {
             let both = read(text, 1000, |mut fields| {
-                let both = (fields.optional_text("text", 3)?, fields.optional_truth("truth")?);
+                let both = (
+                    fields.optional_text("text", 3)?,
+                    fields.optional_truth("truth")?,
+                );
                 fields.done().map(|()| both)
             });
             both.map_err(|fault| fault.to_string())
         }
         assert_eq!(both("{}"), Ok((None, None)));
         assert_eq!(both(r#"{"text":null}"#), Ok((None, None)));
-        assert_eq!(both(r#"{"text":"","truth":false}"#), Ok((Some(String::new()), Some(false))));
+        assert_eq!(
+            both(r#"{"text":"","truth":false}"#),
+            Ok((Some(String::new()), Some(false)))
+        );
         for (text, shown) in [
-            (r#"{"text":1}"#, "`text` of the reply is a number, not a text"),
-            (r#"{"text":"four"}"#, "`text` of the reply is longer than 3 characters"),
-            (r#"{"truth":"true"}"#, "`truth` of the reply is a text, not true or false"),
-            (r#"{"truth":null}"#, "`truth` of the reply is null, not true or false"),
+            (
+                r#"{"text":1}"#,
+                "`text` of the reply is a number, not a text",
+            ),
+            (
+                r#"{"text":"four"}"#,
+                "`text` of the reply is longer than 3 characters",
+            ),
+            (
+                r#"{"truth":"true"}"#,
+                "`truth` of the reply is a text, not true or false",
+            ),
+            (
+                r#"{"truth":null}"#,
+                "`truth` of the reply is null, not true or false",
+            ),
         ] {
             let fault = both(text).unwrap_err();
             assert!(fault.contains(shown), "{text}: {fault}");
@@ -409,16 +490,30 @@ mod tests {
             ("{\"a\":", "EOF while parsing a value at line 1 column 5"),
         ] {
             let fault = read(text, 1000, |_| Ok(())).unwrap_err();
-            assert_eq!(fault, StrictFault::NoJson { detail: shown.to_owned() }, "{text}");
+            assert_eq!(
+                fault,
+                StrictFault::NoJson {
+                    detail: shown.to_owned()
+                },
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn error_quotes_one_short_clean_piece() {
         let long = format!("{{\"word\":\"\\u001b[2J{}\"}}", "x".repeat(500));
-        let fault = read(&long, 1000, |mut fields| fields.one_of("word", &[("yes", true), ("no", false)]));
+        let fault = read(&long, 1000, |mut fields| {
+            fields.one_of("word", &[("yes", true), ("no", false)])
+        });
         let shown = fault.unwrap_err().to_string();
-        assert!(shown.contains("`word` of the reply is \"\\u{1b}[2Jxx"), "{shown}");
-        assert!(shown.ends_with("x…\", none of yes, no)") && shown.len() < 200, "{shown}");
+        assert!(
+            shown.contains("`word` of the reply is \"\\u{1b}[2Jxx"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("x…\", none of yes, no)") && shown.len() < 200,
+            "{shown}"
+        );
     }
 }

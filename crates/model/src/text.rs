@@ -26,7 +26,8 @@ pub fn is_hidden(c: char) -> bool {
 /// joiners.
 #[must_use]
 pub fn says_nothing(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
+    text.chars()
+        .all(|c| c.is_whitespace() || is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
 }
 
 /// Returns the text on one line: each run of white space becomes one space, and the ends are trimmed.
@@ -88,11 +89,22 @@ mod tests {
 
     #[test]
     fn one_visible_character_is_not_empty() {
-        for nothing in ["", " \n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e}\u{0}", "\u{200c} \u{200d}"]
-        {
+        for nothing in [
+            "",
+            " \n\t\r",
+            "\u{a0}\u{3000}",
+            "\u{200b}\u{feff}\u{202e}\u{0}",
+            "\u{200c} \u{200d}",
+        ] {
             assert!(says_nothing(nothing), "{nothing:?}");
         }
-        for something in ["0", " .", "\u{200d}x", "\u{645}\u{6cc}\u{200c}\u{631}", "\u{1f6d1}"] {
+        for something in [
+            "0",
+            " .",
+            "\u{200d}x",
+            "\u{645}\u{6cc}\u{200c}\u{631}",
+            "\u{1f6d1}",
+        ] {
             assert!(!says_nothing(something), "{something:?}");
         }
     }
@@ -107,8 +119,15 @@ mod tests {
     fn cut_text_is_marked() {
         assert_eq!(short_line("äöü", 3), "äöü");
         assert_eq!(short_line("äöüß", 3), "äö…");
-        assert_eq!(short_line("a\u{1b}[2J\u{202e}\n", 40), "a\\u{1b}[2J\\u{202e}\\u{a}");
-        assert_eq!(short_line("ab\u{202e}", 9), "ab…", "an escape is whole, too");
+        assert_eq!(
+            short_line("a\u{1b}[2J\u{202e}\n", 40),
+            "a\\u{1b}[2J\\u{202e}\\u{a}"
+        );
+        assert_eq!(
+            short_line("ab\u{202e}", 9),
+            "ab…",
+            "an escape is whole, too"
+        );
         assert_eq!(short_line("", 3), "");
     }
 

@@ -60,12 +60,16 @@ impl FromStr for Timestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = || TimestampError { text: text.chars().take(64).collect() };
+        let refuse = || TimestampError {
+            text: text.chars().take(64).collect(),
+        };
         if !text.ends_with('Z') {
             return Err(refuse());
         }
         let instant: jiff::Timestamp = text.parse().map_err(|_| refuse())?;
-        jiff::Timestamp::from_millisecond(instant.as_millisecond()).map(Self).map_err(|_| refuse())
+        jiff::Timestamp::from_millisecond(instant.as_millisecond())
+            .map(Self)
+            .map_err(|_| refuse())
     }
 }
 
@@ -118,6 +122,10 @@ mod tests {
     fn refuses_other_zones_and_holds_a_lying_clock() {
         assert!("2023-11-14T22:13:20+01:00".parse::<Timestamp>().is_err());
         assert!("yesterday".parse::<Timestamp>().is_err());
-        assert!(Timestamp::from_unix(Duration::MAX).to_string().starts_with("9999-"));
+        assert!(
+            Timestamp::from_unix(Duration::MAX)
+                .to_string()
+                .starts_with("9999-")
+        );
     }
 }

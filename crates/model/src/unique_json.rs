@@ -23,7 +23,12 @@ impl UniqueJson {
             Some(at) => {
                 let before = document.get(..at).unwrap_or_default();
                 let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-                let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+                let column = before
+                    .iter()
+                    .rev()
+                    .take_while(|byte| **byte != b'\n')
+                    .count()
+                    + 1;
                 let what = format!(
                     "a whole number has more than 64 bits and would be changed; write it as a text, at line {line} column {column}"
                 );
@@ -140,9 +145,17 @@ mod tests {
         let text = r#"{"a":[null,true,-1,18446744073709551615,0.5,"x\u0041"],"b":{"a":{}}}"#;
         let UniqueJson(value) = serde_json::from_str(text).unwrap();
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
-        for twice in [r#"{"secret":1,"secret":1}"#, r#"[{"b":{"secret":1,"\u0073ecret":2}}]"#] {
-            let error = serde_json::from_str::<UniqueJson>(twice).unwrap_err().to_string();
-            assert!(error.starts_with("a key stands twice in an object at line 1"), "{error}");
+        for twice in [
+            r#"{"secret":1,"secret":1}"#,
+            r#"[{"b":{"secret":1,"\u0073ecret":2}}]"#,
+        ] {
+            let error = serde_json::from_str::<UniqueJson>(twice)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("a key stands twice in an object at line 1"),
+                "{error}"
+            );
             assert!(!error.contains("secret"), "{error}");
         }
     }
@@ -162,10 +175,16 @@ mod tests {
         for (bad, place) in [
             ("18446744073709551616", "line 1 column 1"),
             ("{\"a\":\n [0, -9223372036854775809]}", "line 2 column 6"),
-            (r#"{"a\\":123456789012345678901234567890}"#, "line 1 column 8"),
+            (
+                r#"{"a\\":123456789012345678901234567890}"#,
+                "line 1 column 8",
+            ),
         ] {
             let error = UniqueJson::exact(bad.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains("more than 64 bits") && error.ends_with(place), "{error}");
+            assert!(
+                error.contains("more than 64 bits") && error.ends_with(place),
+                "{error}"
+            );
         }
         assert!(UniqueJson::exact(br#"{"a":1,"a":1}"#).is_err());
     }

@@ -11,7 +11,9 @@ use crucible_model::{Denial, RepoPath, SECRET_REACH, denied_place};
 
 use crate::error::PackError;
 use crate::mandatory::Mandatory;
-use crate::pack::{ContextPack, MAX_CONTENT_BYTES, Omitted, OmittedReason, PackVersion, PackedFile};
+use crate::pack::{
+    ContextPack, MAX_CONTENT_BYTES, Omitted, OmittedReason, PackVersion, PackedFile,
+};
 use crate::request::{FileRequest, LineRange, Mode};
 use crate::snippet::{self, Input, Picked};
 use crate::source::{Entry, Source, SourceError};
@@ -57,10 +59,13 @@ pub fn build(
     for wanted in fold(request) {
         packing.place(wanted);
     }
-    let mut summary = packing.tally.summary(&packing.files, &packing.omitted, packing.max_bytes);
+    let mut summary = packing
+        .tally
+        .summary(&packing.files, &packing.omitted, packing.max_bytes);
     if request.budget.max_total_bytes.0 > MAX_CONTENT_BYTES {
-        summary
-            .push_str(&format!(" No pack holds more than {MAX_CONTENT_BYTES} bytes, whatever is allowed."));
+        summary.push_str(&format!(
+            " No pack holds more than {MAX_CONTENT_BYTES} bytes, whatever is allowed."
+        ));
     }
     Ok(ContextPack {
         schema_version: PackVersion::V1,
@@ -88,14 +93,22 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
     for need in &request.needs {
         let place = *places.entry(&need.path).or_insert(folded.len());
         if place == folded.len() {
-            let none =
-                Wanted { path: &need.path, mode: Mode::Snippets, ranges: Vec::new(), has_odd_need: false };
+            let none = Wanted {
+                path: &need.path,
+                mode: Mode::Snippets,
+                ranges: Vec::new(),
+                has_odd_need: false,
+            };
             folded.push(none);
         }
-        let Some(wanted) = folded.get_mut(place) else { continue };
+        let Some(wanted) = folded.get_mut(place) else {
+            continue;
+        };
         match need.mode {
             Mode::Full => wanted.mode = Mode::Full,
-            Mode::Snippets if snippet::normalise(&need.line_ranges).is_none() => wanted.has_odd_need = true,
+            Mode::Snippets if snippet::normalise(&need.line_ranges).is_none() => {
+                wanted.has_odd_need = true
+            }
             Mode::Snippets => wanted.ranges.extend_from_slice(&need.line_ranges),
         }
     }
@@ -110,17 +123,26 @@ struct Refusal {
 
 impl Refusal {
     fn plain(reason: OmittedReason) -> Self {
-        Self { reason, detail: None }
+        Self {
+            reason,
+            detail: None,
+        }
     }
 
     fn denied(detail: String) -> Self {
-        Self { reason: OmittedReason::Denied, detail: Some(detail) }
+        Self {
+            reason: OmittedReason::Denied,
+            detail: Some(detail),
+        }
     }
 
     /// Lines are requested, but none exist.
     fn no_lines() -> Self {
         let detail = "asks for snippets without lines or with reversed lines".to_owned();
-        Self { reason: OmittedReason::InvalidRequest, detail: Some(detail) }
+        Self {
+            reason: OmittedReason::InvalidRequest,
+            detail: Some(detail),
+        }
     }
 
     fn unreadable(problem: &str) -> Self {
@@ -183,7 +205,9 @@ impl<'a> Packing<'a> {
         let mut seen = HashSet::new();
         for path in &mandatory.required {
             if seen.insert(path) {
-                let allowed = self.judge(path).map_err(|refusal| required_refused(path, refusal))?;
+                let allowed = self
+                    .judge(path)
+                    .map_err(|refusal| required_refused(path, refusal))?;
                 present.push((path, allowed));
             }
         }
@@ -201,7 +225,9 @@ impl<'a> Packing<'a> {
             }
         }
         let files_needed = present.len() as u64;
-        let bytes_needed = present.iter().fold(0u64, |sum, (_, allowed)| sum.saturating_add(allowed.size));
+        let bytes_needed = present
+            .iter()
+            .fold(0u64, |sum, (_, allowed)| sum.saturating_add(allowed.size));
         let too_small = |bytes_needed| PackError::BudgetTooSmall {
             files_needed,
             files_allowed: self.max_files,
@@ -217,7 +243,10 @@ impl<'a> Packing<'a> {
             let room = self.remaining();
             let bytes = self.source.read(&allowed.at, room.saturating_add(1))?;
             if let Some(rule) = self.source.is_secret(path, &bytes) {
-                return Err(PackError::MandatoryRefused { path: path.clone(), why: holds_secret(&rule) });
+                return Err(PackError::MandatoryRefused {
+                    path: path.clone(),
+                    why: holds_secret(&rule),
+                });
             }
             let decoded = decode(bytes, room);
             if decoded.extent == Extent::Prefix {
@@ -245,7 +274,10 @@ impl<'a> Packing<'a> {
         let path: RepoPath = match wanted.path.parse() {
             Ok(path) => path,
             Err(error) => {
-                self.omit(printable(wanted.path), Refusal::denied(format!("is refused: {error}")));
+                self.omit(
+                    printable(wanted.path),
+                    Refusal::denied(format!("is refused: {error}")),
+                );
                 return;
             }
         };
@@ -273,7 +305,10 @@ impl<'a> Packing<'a> {
     fn judge(&self, path: &RepoPath) -> Result<Allowed, Refusal> {
         self.judge_name(path)?;
         match self.source.entry(path) {
-            Entry::File { size } => Ok(Allowed { at: path.clone(), size }),
+            Entry::File { size } => Ok(Allowed {
+                at: path.clone(),
+                size,
+            }),
             Entry::Linked { through, to, size } => {
                 for place in through.iter().chain([&to]) {
                     self.judge_name(place).map_err(|refusal| {
@@ -288,10 +323,12 @@ impl<'a> Packing<'a> {
                 reason: OmittedReason::InvalidRequest,
                 detail: Some("is no regular file".to_owned()),
             }),
-            Entry::LeavesRepository => Err(Refusal::denied("is a link out of the repository".to_owned())),
-            Entry::LinkInCircles => {
-                Err(Refusal::denied("is a link that leads in circles or over too many links".to_owned()))
-            }
+            Entry::LeavesRepository => Err(Refusal::denied(
+                "is a link out of the repository".to_owned(),
+            )),
+            Entry::LinkInCircles => Err(Refusal::denied(
+                "is a link that leads in circles or over too many links".to_owned(),
+            )),
             Entry::LinkToNothing => Err(Refusal::denied("is a link to nothing".to_owned())),
             Entry::Unreadable { problem } => Err(Refusal::unreadable(&problem)),
         }
@@ -312,13 +349,19 @@ impl<'a> Packing<'a> {
         if room == 0 && allowed.size > 0 {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        let bytes = self.source.read(&allowed.at, room.saturating_add(1 + LOOK_AHEAD))?;
+        let bytes = self
+            .source
+            .read(&allowed.at, room.saturating_add(1 + LOOK_AHEAD))?;
         self.refuse_secrets(path, &bytes)?;
         let decoded = decode(bytes, room);
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        Ok((with_replacements(self.provenance.clone(), decoded.replaced), decoded, Vec::new()))
+        Ok((
+            with_replacements(self.provenance.clone(), decoded.replaced),
+            decoded,
+            Vec::new(),
+        ))
     }
 
     fn read_lines(
@@ -333,20 +376,36 @@ impl<'a> Packing<'a> {
         let room = self.room()?;
         let mut reach = FIRST_READ;
         let (bytes, shown) = loop {
-            let bytes = self.source.read(&allowed.at, reach.saturating_add(LOOK_AHEAD))?;
+            let bytes = self
+                .source
+                .read(&allowed.at, reach.saturating_add(LOOK_AHEAD))?;
             self.searched = self.searched.saturating_add(bytes.len() as u64);
-            let known = bytes.len().min(usize::try_from(reach).unwrap_or(usize::MAX));
-            let input = if known == bytes.len() { Input::Whole } else { Input::Prefix };
+            let known = bytes
+                .len()
+                .min(usize::try_from(reach).unwrap_or(usize::MAX));
+            let input = if known == bytes.len() {
+                Input::Whole
+            } else {
+                Input::Prefix
+            };
             match snippet::pick(&bytes[..known], input, &ranges, room) {
-                Picked::Lines { bytes: lines, ranges } => {
+                Picked::Lines {
+                    bytes: lines,
+                    ranges,
+                } => {
                     self.refuse_secrets(path, &bytes)?;
                     break (lines, ranges);
                 }
                 Picked::OverBudget => return Err(Refusal::plain(OmittedReason::BudgetExceeded)),
                 Picked::NeedsMore if reach >= DEEPEST_READ || self.searched >= SEARCHED_IN_ALL => {
-                    let detail =
-                        format!("has {} bytes and its lines lie deeper than are looked for", allowed.size);
-                    return Err(Refusal { reason: OmittedReason::TooLarge, detail: Some(detail) });
+                    let detail = format!(
+                        "has {} bytes and its lines lie deeper than are looked for",
+                        allowed.size
+                    );
+                    return Err(Refusal {
+                        reason: OmittedReason::TooLarge,
+                        detail: Some(detail),
+                    });
                 }
                 Picked::NeedsMore => reach = reach.saturating_mul(2).min(DEEPEST_READ),
             }
@@ -387,13 +446,19 @@ impl<'a> Packing<'a> {
 
     fn omit(&mut self, path: String, refusal: Refusal) {
         self.tally.note(&path, &refusal);
-        self.omitted.push(Omitted { path, reason: refusal.reason });
+        self.omitted.push(Omitted {
+            path,
+            reason: refusal.reason,
+        });
     }
 }
 
 fn required_refused(path: &RepoPath, refusal: Refusal) -> PackError {
     match refusal {
-        Refusal { reason: OmittedReason::NotFound, .. } => PackError::MandatoryMissing { path: path.clone() },
+        Refusal {
+            reason: OmittedReason::NotFound,
+            ..
+        } => PackError::MandatoryMissing { path: path.clone() },
         Refusal { reason, detail } => PackError::MandatoryRefused {
             path: path.clone(),
             why: detail.unwrap_or_else(|| reason.as_str().to_owned()),
@@ -407,7 +472,10 @@ fn holds_secret(rule: &str) -> String {
 
 /// `requested:` and the reason on one short line.
 fn provenance(reason: &str) -> String {
-    let words = reason.chars().take(200).map(|c| if c.is_control() { ' ' } else { c });
+    let words = reason
+        .chars()
+        .take(200)
+        .map(|c| if c.is_control() { ' ' } else { c });
     format!("requested:{}", words.collect::<String>().trim())
 }
 
@@ -422,8 +490,11 @@ fn with_replacements(why: String, replaced: u64) -> String {
 /// `lines 1-3, 7-9`, at most twenty ranges.
 fn lines_of(ranges: &[LineRange]) -> String {
     const SHOWN: usize = 20;
-    let shown: Vec<String> =
-        ranges.iter().take(SHOWN).map(|range| format!("{}-{}", range.start, range.end)).collect();
+    let shown: Vec<String> = ranges
+        .iter()
+        .take(SHOWN)
+        .map(|range| format!("{}-{}", range.start, range.end))
+        .collect();
     match ranges.len().saturating_sub(SHOWN) {
         0 if shown.is_empty() => "no lines".to_owned(),
         0 => format!("lines {}", shown.join(", ")),
@@ -433,7 +504,11 @@ fn lines_of(ranges: &[LineRange]) -> String {
 
 /// An invalid path, escaped for a report.
 fn printable(path: &str) -> String {
-    let mut shown: String = path.chars().take(MAX_BAD_PATH).flat_map(|c| c.escape_debug()).collect();
+    let mut shown: String = path
+        .chars()
+        .take(MAX_BAD_PATH)
+        .flat_map(|c| c.escape_debug())
+        .collect();
     if path.chars().nth(MAX_BAD_PATH).is_some() {
         shown.push('…');
     }

@@ -29,7 +29,9 @@ impl<'p> ImportIndex<'p> {
     /// Takes the paths of all files of a repository.
     #[must_use]
     pub fn new(paths: impl IntoIterator<Item = &'p RepoPath>) -> Self {
-        Self { resolver: Resolver::new(paths) }
+        Self {
+            resolver: Resolver::new(paths),
+        }
     }
 
     /// The files that the file at `path` with this text imports, without itself.
@@ -37,7 +39,12 @@ impl<'p> ImportIndex<'p> {
     pub fn imported(&self, path: &RepoPath, text: &str) -> BTreeSet<RepoPath> {
         let text = &text[..text.floor_char_boundary(MAX_TEXT)];
         let mut found = BTreeSet::new();
-        match path.extension().unwrap_or_default().to_ascii_lowercase().as_str() {
+        match path
+            .extension()
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+            .as_str()
+        {
             "py" | "pyi" => self.python(path, text, &mut found),
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => {
                 for name in script_imports(text).take(MAX_IMPORTS) {
@@ -46,7 +53,10 @@ impl<'p> ImportIndex<'p> {
             }
             "go" => {
                 self.resolver.package_of(path, &mut found);
-                for name in quoted_after(text, &["\""]).take(MAX_IMPORTS).filter(|name| name.contains('/')) {
+                for name in quoted_after(text, &["\""])
+                    .take(MAX_IMPORTS)
+                    .filter(|name| name.contains('/'))
+                {
                     self.resolver.go(name, &mut found);
                 }
             }
@@ -56,9 +66,14 @@ impl<'p> ImportIndex<'p> {
                 }
             }
             "java" | "kt" => {
-                let names = text.lines().filter_map(|line| line.trim().strip_prefix("import "));
+                let names = text
+                    .lines()
+                    .filter_map(|line| line.trim().strip_prefix("import "));
                 for name in names.take(MAX_IMPORTS) {
-                    self.resolver.java(name.trim_start_matches("static ").trim_end_matches(';'), &mut found);
+                    self.resolver.java(
+                        name.trim_start_matches("static ").trim_end_matches(';'),
+                        &mut found,
+                    );
                 }
             }
             _ => {}
@@ -81,8 +96,9 @@ impl<'p> ImportIndex<'p> {
                     let name = name.split_whitespace().next().unwrap_or_default();
                     self.resolver.python(path, name, &[], found);
                 }
-            } else if let Some((module, names)) =
-                line.strip_prefix("from ").and_then(|rest| rest.split_once(" import "))
+            } else if let Some((module, names)) = line
+                .strip_prefix("from ")
+                .and_then(|rest| rest.split_once(" import "))
             {
                 count += 1;
                 let mut names = names.to_owned();
@@ -97,8 +113,10 @@ impl<'p> ImportIndex<'p> {
                         }
                     }
                 }
-                let names: Vec<&str> =
-                    names.split([',', '(', ')']).filter_map(|name| name.split_whitespace().next()).collect();
+                let names: Vec<&str> = names
+                    .split([',', '(', ')'])
+                    .filter_map(|name| name.split_whitespace().next())
+                    .collect();
                 self.resolver.python(path, module.trim(), &names, found);
             }
         }
@@ -109,14 +127,28 @@ impl<'p> ImportIndex<'p> {
 fn script_imports(text: &str) -> impl Iterator<Item = &str> {
     quoted_after(
         text,
-        &["from '", "from \"", "import '", "import \"", "require('", "require(\"", "import('", "import(\""],
+        &[
+            "from '",
+            "from \"",
+            "import '",
+            "import \"",
+            "require('",
+            "require(\"",
+            "import('",
+            "import(\"",
+        ],
     )
 }
 
 /// Returns the text between each of these and the next matching quote on the line.
-fn quoted_after<'t>(text: &'t str, before: &'static [&'static str]) -> impl Iterator<Item = &'t str> {
+fn quoted_after<'t>(
+    text: &'t str,
+    before: &'static [&'static str],
+) -> impl Iterator<Item = &'t str> {
     text.lines().filter_map(|line| {
-        let at = before.iter().find_map(|before| line.find(before).map(|at| at + before.len()))?;
+        let at = before
+            .iter()
+            .find_map(|before| line.find(before).map(|at| at + before.len()))?;
         let quote = line[..at].chars().next_back()?;
         line[at..].split(quote).next()
     })
@@ -126,7 +158,10 @@ fn quoted_after<'t>(text: &'t str, before: &'static [&'static str]) -> impl Iter
 fn rust_paths(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.split(';').filter_map(|statement| {
         let line = statement.trim_start();
-        let at = [line.rfind("use "), line.rfind("mod ")].into_iter().flatten().max()?;
+        let at = [line.rfind("use "), line.rfind("mod ")]
+            .into_iter()
+            .flatten()
+            .max()?;
         let words = line[at..].split(|c: char| !(c.is_alphanumeric() || c == '_'));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).take(60).collect();
         (words.len() > 1).then_some(words)

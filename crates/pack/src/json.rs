@@ -69,7 +69,10 @@ pub enum DocumentError {
 }
 
 /// Parses `bytes` as one document of the schema `expected`.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], expected: &'static str) -> Result<T, DocumentError> {
+pub(crate) fn parse<T: DeserializeOwned>(
+    bytes: &[u8],
+    expected: &'static str,
+) -> Result<T, DocumentError> {
     parse_up_to(bytes, expected, MAX_DOCUMENT_BYTES)
 }
 
@@ -106,7 +109,10 @@ fn explain(
     if let Ok(Probe { schema_version }) = serde_json::from_slice(bytes)
         && schema_version != expected
     {
-        return DocumentError::Version { found: clip(&schema_version, 80), expected };
+        return DocumentError::Version {
+            found: clip(&schema_version, 80),
+            expected,
+        };
     }
     DocumentError::Field {
         field: clip(&error.path().to_string(), 120),

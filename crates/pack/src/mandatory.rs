@@ -3,8 +3,11 @@
 use crucible_model::{RepoPath, RepoPathError};
 
 /// Required in a repository that carries the contract.
-pub const CONTRACT_REQUIRED: [&str; 3] =
-    ["AGENTS.md", "ai_context/00_AI_CONTRACT.md", "ai_context/CTCP_FAST_RULES.md"];
+pub const CONTRACT_REQUIRED: [&str; 3] = [
+    "AGENTS.md",
+    "ai_context/00_AI_CONTRACT.md",
+    "ai_context/CTCP_FAST_RULES.md",
+];
 
 /// Included where the repository has them.
 pub const CONTRACT_OPTIONAL: [&str; 2] = ["docs/00_CORE.md", "PATCH_README.md"];
@@ -36,7 +39,10 @@ impl Mandatory {
     pub fn contract<S: AsRef<str>>(extra: &[S]) -> Result<Self, MandatoryError> {
         let mut required = parse_all(&CONTRACT_REQUIRED)?;
         required.extend(parse_all(extra)?);
-        Ok(Self { required, optional: parse_all(&CONTRACT_OPTIONAL)? })
+        Ok(Self {
+            required,
+            optional: parse_all(&CONTRACT_OPTIONAL)?,
+        })
     }
 
     /// For any other repository: each of the five where it is present, and `extra` required ones.
@@ -47,14 +53,20 @@ impl Mandatory {
     pub fn where_present<S: AsRef<str>>(extra: &[S]) -> Result<Self, MandatoryError> {
         let mut optional = parse_all(&CONTRACT_REQUIRED)?;
         optional.extend(parse_all(&CONTRACT_OPTIONAL)?);
-        Ok(Self { required: parse_all(extra)?, optional })
+        Ok(Self {
+            required: parse_all(extra)?,
+            optional,
+        })
     }
 }
 
 fn parse_all<S: AsRef<str>>(paths: &[S]) -> Result<Vec<RepoPath>, MandatoryError> {
     let parse = |path: &S| {
         let text = path.as_ref();
-        text.parse().map_err(|source| MandatoryError { path: text.chars().take(120).collect(), source })
+        text.parse().map_err(|source| MandatoryError {
+            path: text.chars().take(120).collect(),
+            source,
+        })
     };
     paths.iter().map(parse).collect()
 }

@@ -73,7 +73,10 @@ impl PackedFile {
             shown.push_str(&format!("[lines {}-{}]\n", range.start, range.end));
             let count = range.end.saturating_sub(range.start).saturating_add(1);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            lines.by_ref().take(count).for_each(|line| shown.push_str(line));
+            lines
+                .by_ref()
+                .take(count)
+                .for_each(|line| shown.push_str(line));
         }
         // What a pack from elsewhere holds beyond its ranges is not lost.
         lines.for_each(|line| shown.push_str(line));
@@ -155,11 +158,23 @@ mod tests {
             why: "requested:r; lines 1-1, 5-6".into(),
             content: "a\ne\nf".into(),
             truncated: false,
-            ranges: vec![LineRange { start: 1, end: 1 }, LineRange { start: 5, end: 6 }],
+            ranges: vec![
+                LineRange { start: 1, end: 1 },
+                LineRange { start: 5, end: 6 },
+            ],
         };
         assert_eq!(file.shown(), "[lines 1-1]\na\n[lines 5-6]\ne\nf");
-        file.ranges = vec![LineRange { start: 3, end: u64::MAX }, LineRange { start: 9, end: 2 }];
-        assert_eq!(file.shown(), "[lines 3-18446744073709551615]\na\ne\nf\n[lines 9-2]\n");
+        file.ranges = vec![
+            LineRange {
+                start: 3,
+                end: u64::MAX,
+            },
+            LineRange { start: 9, end: 2 },
+        ];
+        assert_eq!(
+            file.shown(),
+            "[lines 3-18446744073709551615]\na\ne\nf\n[lines 9-2]\n"
+        );
         file.ranges.clear();
         assert_eq!(file.shown(), "a\ne\nf");
     }

@@ -127,9 +127,15 @@ pub struct Surroundings<'a> {
 
 impl Default for Surroundings<'_> {
     fn default() -> Self {
-        static HISTORY: History = History { commits: Vec::new() };
+        static HISTORY: History = History {
+            commits: Vec::new(),
+        };
         static EVIDENCE: LazyLock<Evidence> = LazyLock::new(Evidence::default);
-        Self { history: &HISTORY, evidence: &EVIDENCE, imports: &|_| BTreeSet::new() }
+        Self {
+            history: &HISTORY,
+            evidence: &EVIDENCE,
+            imports: &|_| BTreeSet::new(),
+        }
     }
 }
 
@@ -164,7 +170,11 @@ pub fn rank_with(
     let mut room = shares::Room::new(limits, &scored);
     let mut package = package::Package::of(&scored, limits, limits.outlines && !everything);
     let mut left = Vec::new();
-    let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
+    let mut ranking = Ranking {
+        chosen: Vec::new(),
+        left_out: Vec::new(),
+        goal_cut: goal.cut(),
+    };
     for file in scored {
         let relevance = file.parts.relevance();
         let is_named = file.parts.mentioned > 0;
@@ -180,7 +190,11 @@ pub fn rank_with(
             Some("is generated, locked or binary")
         } else if is_filler(&file.candidate.path) && !is_named {
             Some("says nothing about the code")
-        } else if !(everything || nothing_shared || relevance > 0 || is_root_manifest(&file.candidate)) {
+        } else if !(everything
+            || nothing_shared
+            || relevance > 0
+            || is_root_manifest(&file.candidate))
+        {
             Some("shares nothing with the goal")
         } else if !everything && room.is_too_weak(goal, &file) {
             Some("shares much less with the goal than the best files")
@@ -189,7 +203,11 @@ pub fn rank_with(
         } else {
             None
         };
-        let allowance = if is_free { Some(file.candidate.size) } else { room.allowance(&file, kept_bytes) };
+        let allowance = if is_free {
+            Some(file.candidate.size)
+        } else {
+            room.allowance(&file, kept_bytes)
+        };
         match (refusal, allowance) {
             (None, Some(allowance)) => {
                 if !is_free {
@@ -203,7 +221,9 @@ pub fn rank_with(
         }
     }
     for (file, reason) in left {
-        if package.holds(&file.candidate.path) && room.takes_outline(&mut package, file.candidate.size) {
+        if package.holds(&file.candidate.path)
+            && room.takes_outline(&mut package, file.candidate.size)
+        {
             let allowance = file.candidate.size.min(package::OUTLINE);
             ranking.chosen.push(choose(goal, file, allowance, true));
         } else {
@@ -211,7 +231,9 @@ pub fn rank_with(
         }
     }
     // The sort is stable: within both parts the best stay first.
-    ranking.chosen.sort_by_key(|choice| choice.class == FileClass::Test && choice.parts.mentioned == 0);
+    ranking
+        .chosen
+        .sort_by_key(|choice| choice.class == FileClass::Test && choice.parts.mentioned == 0);
     ranking
 }
 
@@ -219,7 +241,10 @@ impl Ranking {
     /// The chosen files as the needs of a request.
     #[must_use]
     pub fn needs(&self) -> Vec<Need> {
-        self.chosen.iter().map(|choice| choice.need.clone()).collect()
+        self.chosen
+            .iter()
+            .map(|choice| choice.need.clone())
+            .collect()
     }
 }
 
@@ -227,7 +252,12 @@ impl Ranking {
 fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
     let candidate = &file.candidate;
     let score = std::cmp::Reverse(file.parts.score());
-    (candidate.class == FileClass::Generated, score, candidate.class, &candidate.path)
+    (
+        candidate.class == FileClass::Generated,
+        score,
+        candidate.class,
+        &candidate.path,
+    )
 }
 
 /// The settings of a tool say little about the project; only what names its parts is shown unasked.
@@ -243,24 +273,37 @@ fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
             && file.standing == Standing::Asked
             && denied_place(&file.path, Denial::Shown).is_none()
     });
-    let (files, bytes) =
-        written.fold((0u64, 0u64), |(files, bytes), file| (files + 1, bytes.saturating_add(file.size)));
+    let (files, bytes) = written.fold((0u64, 0u64), |(files, bytes), file| {
+        (files + 1, bytes.saturating_add(file.size))
+    });
     files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0.min(MOST_OF_EVERYTHING)
 }
 
-fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History, evidence: &Evidence) -> Vec<Scored> {
+fn score(
+    goal: &Goal,
+    candidates: Vec<Candidate>,
+    history: &History,
+    evidence: &Evidence,
+) -> Vec<Scored> {
     let total = candidates.len() as u64;
     let mut holders = vec![0u64; goal.pattern_count()];
     for hit in candidates.iter().flat_map(|candidate| &candidate.text_hits) {
         holders[hit.pattern] += 1;
     }
-    let rarity: Vec<u64> =
-        holders.iter().map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2())).collect();
+    let rarity: Vec<u64> = holders
+        .iter()
+        .map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2()))
+        .collect();
     let mut scored: Vec<Scored> = candidates
         .into_iter()
         .map(|candidate| {
             let parts = goal.shared(&candidate, &rarity);
-            Scored { parts, candidate, test_of: None, told: Vec::new() }
+            Scored {
+                parts,
+                candidate,
+                test_of: None,
+                told: Vec::new(),
+            }
         })
         .collect();
     history::weigh(goal, history, &mut scored);
@@ -274,7 +317,9 @@ fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History, evidence: &
     for file in &scored {
         let relevance = file.parts.relevance();
         if file.candidate.class == FileClass::Source && relevance > 0 {
-            let best = best_source.entry(tested_name(&file.candidate.path)).or_default();
+            let best = best_source
+                .entry(tested_name(&file.candidate.path))
+                .or_default();
             *best = relevance.max(*best);
         }
     }
@@ -319,7 +364,11 @@ fn choose(goal: &Goal, file: Scored, allowance: u64, is_outline: bool) -> Choice
     let class = file.candidate.class;
     let path = file.candidate.path.as_str().to_owned();
     Choice {
-        need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
+        need: Need {
+            path,
+            mode: Mode::Full,
+            line_ranges: Vec::new(),
+        },
         allowance,
         is_outline,
         score: file.parts.score(),
@@ -346,8 +395,11 @@ mod tests {
 
     use super::*;
 
-    const ROOMY: RankLimits =
-        RankLimits { max_files: FileLimit(1000), max_total_bytes: ByteLimit(10_000_000), outlines: false };
+    const ROOMY: RankLimits = RankLimits {
+        max_files: FileLimit(1000),
+        max_total_bytes: ByteLimit(10_000_000),
+        outlines: false,
+    };
 
     fn ranked(goal: &str, files: &[(&str, &str)], limits: &RankLimits) -> Ranking {
         let goal = Goal::new(goal);
@@ -361,7 +413,11 @@ mod tests {
     }
 
     fn paths(ranking: &Ranking) -> Vec<&str> {
-        ranking.chosen.iter().map(|choice| choice.need.path.as_str()).collect()
+        ranking
+            .chosen
+            .iter()
+            .map(|choice| choice.need.path.as_str())
+            .collect()
     }
 
     const PROJECT: [(&str, &str); 7] = [
@@ -377,11 +433,19 @@ mod tests {
     #[test]
     fn sources_near_the_goal_rank_first() {
         let text = "fn trailing_name() {}\nfn file_name() { handled }\n".repeat(400);
-        let files =
-            [("tool/bench.rs", text.as_str()), ("crates/globset/src/pathutil.rs", "fn file_name() {}\n")];
+        let files = [
+            ("tool/bench.rs", text.as_str()),
+            ("crates/globset/src/pathutil.rs", "fn file_name() {}\n"),
+        ];
         for (goal, first) in [
-            ("globset: a trailing file name is handled", "crates/globset/src/pathutil.rs"),
-            ("fix(globset): a trailing file name is handled", "crates/globset/src/pathutil.rs"),
+            (
+                "globset: a trailing file name is handled",
+                "crates/globset/src/pathutil.rs",
+            ),
+            (
+                "fix(globset): a trailing file name is handled",
+                "crates/globset/src/pathutil.rs",
+            ),
             ("a trailing file name is handled", "tool/bench.rs"),
         ] {
             assert_eq!(paths(&ranked(goal, &files, &ROOMY))[0], first, "{goal}");
@@ -391,10 +455,24 @@ mod tests {
     #[test]
     fn named_source_comes_first_and_its_test_last() {
         let ranking = ranked("fix the failing test in parser", &PROJECT, &ROOMY);
-        assert_eq!((paths(&ranking)[0], paths(&ranking)[5]), ("src/parser.rs", "tests/parser.rs"));
-        let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap().score;
+        assert_eq!(
+            (paths(&ranking)[0], paths(&ranking)[5]),
+            ("src/parser.rs", "tests/parser.rs")
+        );
+        let of = |path: &str| {
+            ranking
+                .chosen
+                .iter()
+                .find(|choice| choice.need.path == path)
+                .unwrap()
+                .score
+        };
         assert!(of("tests/parser.rs") > of("src/lib.rs"));
-        assert!(ranking.chosen[0].reason.contains("`parser`"), "{}", ranking.chosen[0].reason);
+        assert!(
+            ranking.chosen[0].reason.contains("`parser`"),
+            "{}",
+            ranking.chosen[0].reason
+        );
     }
 
     #[test]
@@ -408,14 +486,22 @@ mod tests {
     fn an_identifier_finds_its_definition() {
         let ranking = ranked("parse_header must accept CRLF", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "src/parser.rs");
-        assert!(ranking.chosen[0].reason.contains("defines `parse_header`"), "{}", ranking.chosen[0].reason);
+        assert!(
+            ranking.chosen[0].reason.contains("defines `parse_header`"),
+            "{}",
+            ranking.chosen[0].reason
+        );
     }
 
     #[test]
     fn a_path_in_the_goal_wins_over_everything() {
         let ranking = ranked("make README.md mention the parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "README.md");
-        let ranking = ranked("parser: error at <copy>/src/lexer.rs:12:5: parser", &PROJECT, &ROOMY);
+        let ranking = ranked(
+            "parser: error at <copy>/src/lexer.rs:12:5: parser",
+            &PROJECT,
+            &ROOMY,
+        );
         assert_eq!(paths(&ranking)[0], "src/lexer.rs");
         let ranking = ranked("change src/lexer.rs, not the parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "src/lexer.rs");
@@ -423,7 +509,11 @@ mod tests {
 
     #[test]
     fn oversized_file_is_skipped_and_reported() {
-        let limits = RankLimits { max_files: FileLimit(2), max_total_bytes: ByteLimit(80), outlines: false };
+        let limits = RankLimits {
+            max_files: FileLimit(2),
+            max_total_bytes: ByteLimit(80),
+            outlines: false,
+        };
         let ranking = ranked("parser", &PROJECT, &limits);
         assert_eq!(ranking.chosen.len(), 2);
         assert_eq!(ranking.chosen.len() + ranking.left_out.len(), PROJECT.len());
@@ -433,8 +523,11 @@ mod tests {
     fn large_repository_shows_only_related_files() {
         let mut files = PROJECT.to_vec();
         files.push(("src/unrelated.rs", "mod nothing;\n"));
-        let limits =
-            RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(1000), outlines: false };
+        let limits = RankLimits {
+            max_files: FileLimit(6),
+            max_total_bytes: ByteLimit(1000),
+            outlines: false,
+        };
         let ranking = ranked("parser", &files, &limits);
         assert!(!paths(&ranking).contains(&"src/unrelated.rs"));
         assert!(paths(&ranking).contains(&"Cargo.toml"));
@@ -444,7 +537,10 @@ mod tests {
     fn package_outlines_stay_within_their_share() {
         let text = "fn unrelated() {}\n".repeat(200);
         let names: Vec<String> = (0..12).map(|at| format!("src/core/part_{at}.rs")).collect();
-        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
+        let mut files: Vec<(&str, &str)> = names
+            .iter()
+            .map(|name| (name.as_str(), text.as_str()))
+            .collect();
         files.extend([
             ("src/core/parser.rs", "pub fn parse() {}\n"),
             ("src/core/tests.rs", "fn t() {}\n"),
@@ -467,7 +563,10 @@ mod tests {
             );
             assert_eq!(ranking.chosen.len() + ranking.left_out.len(), files.len());
             assert_eq!(ranking.chosen[0].need.path, "src/core/parser.rs");
-            let outlines = ranking.chosen.into_iter().filter(|choice| choice.is_outline);
+            let outlines = ranking
+                .chosen
+                .into_iter()
+                .filter(|choice| choice.is_outline);
             outlines.map(|choice| choice.need.path).collect()
         };
         let mut all = names.clone();
@@ -483,16 +582,28 @@ mod tests {
     fn outline_share_is_reserved() {
         let text = "fn parser() {}\n".repeat(100);
         let far: Vec<String> = (0..9).map(|at| format!("far/{at}/parser.rs")).collect();
-        let mut files: Vec<(&str, &str)> = far.iter().map(|name| (name.as_str(), text.as_str())).collect();
+        let mut files: Vec<(&str, &str)> = far
+            .iter()
+            .map(|name| (name.as_str(), text.as_str()))
+            .collect();
         let best = text.clone() + "fn scan() {}\n";
-        files.extend([("src/scan.rs", best.as_str()), ("src/a.rs", "mod x;\n"), ("src/b.rs", "mod y;\n")]);
-        let limits =
-            RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(60_000), outlines: true };
+        files.extend([
+            ("src/scan.rs", best.as_str()),
+            ("src/a.rs", "mod x;\n"),
+            ("src/b.rs", "mod y;\n"),
+        ]);
+        let limits = RankLimits {
+            max_files: FileLimit(6),
+            max_total_bytes: ByteLimit(60_000),
+            outlines: true,
+        };
         let ranking = ranked("scan must call parser in src/scan.rs", &files, &limits);
         let chosen = paths(&ranking);
         assert_eq!(chosen.len(), 6);
         assert!(
-            chosen[0] == "src/scan.rs" && chosen.contains(&"src/a.rs") && chosen.contains(&"src/b.rs"),
+            chosen[0] == "src/scan.rs"
+                && chosen.contains(&"src/a.rs")
+                && chosen.contains(&"src/b.rs"),
             "{chosen:?}"
         );
     }
@@ -500,16 +611,24 @@ mod tests {
     #[test]
     fn unsearched_part_of_long_goal_is_reported() {
         let names: Vec<String> = (0..70)
-            .map(|n| format!("word{}", char::from(b'a' + n / 26)) + &"x".repeat(usize::from(n % 26)))
+            .map(|n| {
+                format!("word{}", char::from(b'a' + n / 26)) + &"x".repeat(usize::from(n % 26))
+            })
             .collect();
         let short = ranked(&names[..64].join(" "), &PROJECT, &ROOMY);
         assert_eq!(short.goal_cut, GoalCut::default());
         let twice = format!("{} {}", names.join(" "), names.join(" "));
-        assert_eq!(ranked(&twice, &PROJECT, &ROOMY).goal_cut, GoalCut { bytes: 0, names: 6 });
+        assert_eq!(
+            ranked(&twice, &PROJECT, &ROOMY).goal_cut,
+            GoalCut { bytes: 0, names: 6 }
+        );
         let paths: Vec<String> = (0..70).map(|n| format!("{n}.c")).collect();
         assert_eq!(ranked(&paths.join(" "), &PROJECT, &ROOMY).goal_cut.names, 6);
         let long = " ".repeat(16 * 1024) + "parser";
-        assert_eq!(ranked(&long, &PROJECT, &ROOMY).goal_cut, GoalCut { bytes: 6, names: 0 });
+        assert_eq!(
+            ranked(&long, &PROJECT, &ROOMY).goal_cut,
+            GoalCut { bytes: 6, names: 0 }
+        );
     }
 
     #[test]
@@ -517,28 +636,44 @@ mod tests {
         let mut files = PROJECT.to_vec();
         files.push((".npmrc", "a=b\n"));
         files.push(("big.rs", "mod nothing_of_this;\n"));
-        let limits =
-            RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000), outlines: false };
+        let limits = RankLimits {
+            max_files: FileLimit(7),
+            max_total_bytes: ByteLimit(1000),
+            outlines: false,
+        };
         let ranking = ranked("parser", &files, &limits);
         assert!(paths(&ranking).contains(&"Cargo.toml") && !paths(&ranking).contains(&".npmrc"));
     }
 
     #[test]
     fn denied_places_are_never_chosen() {
-        let ranking = ranked("parser", &[("build/parser.rs", "parser"), ("a.rs", "")], &ROOMY);
+        let ranking = ranked(
+            "parser",
+            &[("build/parser.rs", "parser"), ("a.rs", "")],
+            &ROOMY,
+        );
         assert_eq!(paths(&ranking), ["a.rs"]);
     }
 
     #[test]
     fn goal_of_stop_words_still_ranks() {
-        for goal in ["", "the a of", "!!! \u{0} ???", &"x".repeat(100_000), "日本語"] {
+        for goal in [
+            "",
+            "the a of",
+            "!!! \u{0} ???",
+            &"x".repeat(100_000),
+            "日本語",
+        ] {
             assert_eq!(ranked(goal, &PROJECT, &ROOMY).chosen.len(), 6, "{goal:.20}");
         }
     }
 
     fn past(message: &str, paths: &[&str]) -> PastChange {
         let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
-        PastChange { message: message.to_owned(), paths }
+        PastChange {
+            message: message.to_owned(),
+            paths,
+        }
     }
 
     fn ranked_with(goal: &str, files: &[(&str, &str)], commits: Vec<PastChange>) -> Ranking {
@@ -548,33 +683,66 @@ mod tests {
             let class = FileClass::of(&path);
             goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
-        let limits =
-            RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000), outlines: false };
+        let limits = RankLimits {
+            max_files: FileLimit(7),
+            max_total_bytes: ByteLimit(1000),
+            outlines: false,
+        };
         let history = History { commits };
-        let around = Surroundings { history: &history, ..Surroundings::default() };
+        let around = Surroundings {
+            history: &history,
+            ..Surroundings::default()
+        };
         rank_with(&goal, files.iter().map(look).collect(), &limits, &around)
     }
 
     #[test]
     fn history_finds_files_without_shared_text() {
         let mut files = PROJECT.to_vec();
-        files.extend([("src/a.rs", "mod x;\n"), ("src/table.rs", "mod y;\n"), ("src/wire.rs", "mod z;\n")]);
+        files.extend([
+            ("src/a.rs", "mod x;\n"),
+            ("src/table.rs", "mod y;\n"),
+            ("src/wire.rs", "mod z;\n"),
+        ]);
         let without = ranked_with("parser", &files, Vec::new());
         assert!(!paths(&without).contains(&"src/table.rs"));
-        let together = ranked_with("parser", &files, vec![past("tidy", &["src/parser.rs", "src/table.rs"])]);
+        let together = ranked_with(
+            "parser",
+            &files,
+            vec![past("tidy", &["src/parser.rs", "src/table.rs"])],
+        );
         assert_eq!(paths(&together)[0], "src/parser.rs");
-        let table = together.chosen.iter().find(|choice| choice.need.path == "src/table.rs").unwrap();
-        assert!(table.reason.contains("changed together with `src/parser.rs` once"), "{}", table.reason);
+        let table = together
+            .chosen
+            .iter()
+            .find(|choice| choice.need.path == "src/table.rs")
+            .unwrap();
+        assert!(
+            table
+                .reason
+                .contains("changed together with `src/parser.rs` once"),
+            "{}",
+            table.reason
+        );
         assert_eq!(table.score, table.parts.history);
-        let spoken_of = ranked_with("parser", &files, vec![past("mend the parser's wire", &["src/wire.rs"])]);
+        let spoken_of = ranked_with(
+            "parser",
+            &files,
+            vec![past("mend the parser's wire", &["src/wire.rs"])],
+        );
         assert!(paths(&spoken_of).contains(&"src/wire.rs"), "{spoken_of:?}");
     }
 
     #[test]
     fn history_is_minor_and_skips_large_commits() {
-        let files = [("src/parser.rs", ""), ("src/other.rs", ""), ("Cargo.lock", "")];
-        let often: Vec<PastChange> =
-            (0..500).map(|_| past("parser parser", &["src/other.rs", "Cargo.lock"])).collect();
+        let files = [
+            ("src/parser.rs", ""),
+            ("src/other.rs", ""),
+            ("Cargo.lock", ""),
+        ];
+        let often: Vec<PastChange> = (0..500)
+            .map(|_| past("parser parser", &["src/other.rs", "Cargo.lock"]))
+            .collect();
         let ranking = ranked_with("parser", &files, often);
         assert_eq!(paths(&ranking), ["src/parser.rs", "src/other.rs"]);
         assert_eq!(ranking.chosen[1].parts.history, history::MOST);
@@ -583,22 +751,47 @@ mod tests {
         let mut all: Vec<&str> = many.iter().map(String::as_str).collect();
         all.extend(["src/parser.rs", "src/other.rs"]);
         let ranking = ranked_with("parser", &files, vec![past("parser", &all)]);
-        assert!(ranking.chosen.iter().all(|choice| choice.parts.history == 0));
+        assert!(
+            ranking
+                .chosen
+                .iter()
+                .all(|choice| choice.parts.history == 0)
+        );
     }
 
     #[test]
     fn score_is_sum_and_test_follows_source() {
         let commits = vec![past("the parser", &["src/parser.rs", "tests/parser.rs"])];
-        let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
-        let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
-        for (score, parts) in rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts))) {
-            let shared =
-                parts.names + parts.paths + parts.symbols + parts.text + parts.history + parts.imports;
-            let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100).cast_signed()
+        let ranking = ranked_with(
+            "fix src/lexer.rs and parse_header in parser",
+            &PROJECT,
+            commits,
+        );
+        let rows = ranking
+            .chosen
+            .iter()
+            .map(|choice| (choice.score, choice.parts));
+        for (score, parts) in
+            rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts)))
+        {
+            let shared = parts.names
+                + parts.paths
+                + parts.symbols
+                + parts.text
+                + parts.history
+                + parts.imports;
+            let sum = (parts.mentioned + parts.evidence + shared * parts.class_percent / 100)
+                .cast_signed()
                 + parts.tested;
             assert_eq!(sum.cast_unsigned() + parts.manifest, score, "{parts:?}");
         }
-        let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap();
+        let of = |path: &str| {
+            ranking
+                .chosen
+                .iter()
+                .find(|choice| choice.need.path == path)
+                .unwrap()
+        };
         assert!(of("src/parser.rs").parts.symbols > 0 && of("tests/parser.rs").parts.tested != 0);
         assert!(of("tests/parser.rs").score < of("src/parser.rs").score);
         assert!(of("src/lexer.rs").parts.mentioned > 0);
@@ -612,7 +805,11 @@ mod tests {
             let class = FileClass::of(&path);
             goal.look_at(path, class, 40, None)
         };
-        let limits = RankLimits { max_files: FileLimit(1), max_total_bytes: ByteLimit(40), outlines: false };
+        let limits = RankLimits {
+            max_files: FileLimit(1),
+            max_total_bytes: ByteLimit(40),
+            outlines: false,
+        };
         let candidates = vec![
             look("parser.env").withheld("holds a secret"),
             look("docs/parser.md").already_in(),

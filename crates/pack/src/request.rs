@@ -42,7 +42,11 @@ pub struct Need {
     /// Whole, or lines of it.
     pub mode: Mode,
     /// The lines, for [`Mode::Snippets`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "ranges_or_null")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "ranges_or_null"
+    )]
     pub line_ranges: Vec<LineRange>,
 }
 
@@ -100,14 +104,20 @@ impl FileRequest {
         let request: Self = json::parse(bytes, RequestVersion::ID)?;
         let count = request.needs.len() as u64;
         if count > MAX_NEEDS {
-            return Err(DocumentError::TooMany { field: "needs", count, limit: MAX_NEEDS });
+            return Err(DocumentError::TooMany {
+                field: "needs",
+                count,
+                limit: MAX_NEEDS,
+            });
         }
         Ok(request)
     }
 }
 
 /// Some writers spell an absent list as `null`.
-fn ranges_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<LineRange>, D::Error> {
+fn ranges_or_null<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<LineRange>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -135,46 +145,89 @@ mod tests {
     #[test]
     fn a_request_survives_a_round_trip() {
         let request = FileRequest::parse(GOOD.as_bytes()).unwrap();
-        assert_eq!(request.needs[1].line_ranges, [LineRange { start: 1, end: 2 }]);
+        assert_eq!(
+            request.needs[1].line_ranges,
+            [LineRange { start: 1, end: 2 }]
+        );
         let again = FileRequest::parse(&serde_json::to_vec(&request).unwrap()).unwrap();
         assert_eq!(again, request);
     }
 
     #[test]
     fn null_ranges_equal_absent_ranges() {
-        let text = GOOD.replace(r#""mode": "full""#, r#""mode": "full", "line_ranges": null"#);
-        assert!(FileRequest::parse(text.as_bytes()).unwrap().needs[0].line_ranges.is_empty());
+        let text = GOOD.replace(
+            r#""mode": "full""#,
+            r#""mode": "full", "line_ranges": null"#,
+        );
+        assert!(
+            FileRequest::parse(text.as_bytes()).unwrap().needs[0]
+                .line_ranges
+                .is_empty()
+        );
     }
 
     #[test]
     fn wrong_schema_is_reported_first() {
         let error = refuse(r#"{"schema_version": "ctcp-file-request-v2", "new": 1}"#);
-        let DocumentError::Version { found, .. } = error else { panic!("{error:?}") };
+        let DocumentError::Version { found, .. } = error else {
+            panic!("{error:?}")
+        };
         assert_eq!(found, "ctcp-file-request-v2");
     }
 
     #[test]
     fn errors_name_the_field() {
-        assert_eq!(field_of(&GOOD.replace("\"full\"", "\"half\"")), "needs[0].mode");
-        assert_eq!(field_of(&GOOD.replace("[[1, 2]]", "[[1, -2]]")), "needs[1].line_ranges[0][1]");
-        assert_eq!(field_of(&GOOD.replace("[[1, 2]]", "[[1, 2, 3]]")), "needs[1].line_ranges[0]");
+        assert_eq!(
+            field_of(&GOOD.replace("\"full\"", "\"half\"")),
+            "needs[0].mode"
+        );
+        assert_eq!(
+            field_of(&GOOD.replace("[[1, 2]]", "[[1, -2]]")),
+            "needs[1].line_ranges[0][1]"
+        );
+        assert_eq!(
+            field_of(&GOOD.replace("[[1, 2]]", "[[1, 2, 3]]")),
+            "needs[1].line_ranges[0]"
+        );
         assert_eq!(
             field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 99999999999999999999")),
             "budget.max_files"
         );
-        assert_eq!(field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 1.5")), "budget.max_files");
-        assert_eq!(field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": -1")), "budget.max_files");
-        assert_eq!(field_of(&GOOD.replace("\"goal\"", "\"extra\": 1, \"goal\"")), "extra");
-        assert_eq!(field_of(&GOOD.replace("\"path\": \"a\"", "\"path\": \"a\", \"x\": 1")), "needs[0].x");
-        assert!(refuse(&GOOD.replace("\"goal\": \"g\",", "")).to_string().contains("missing field `goal`"));
+        assert_eq!(
+            field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 1.5")),
+            "budget.max_files"
+        );
+        assert_eq!(
+            field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": -1")),
+            "budget.max_files"
+        );
+        assert_eq!(
+            field_of(&GOOD.replace("\"goal\"", "\"extra\": 1, \"goal\"")),
+            "extra"
+        );
+        assert_eq!(
+            field_of(&GOOD.replace("\"path\": \"a\"", "\"path\": \"a\", \"x\": 1")),
+            "needs[0].x"
+        );
         assert!(
-            refuse(&GOOD.replace("\"goal\"", "\"goal\": \"a\", \"goal\"")).to_string().contains("duplicate")
+            refuse(&GOOD.replace("\"goal\": \"g\",", ""))
+                .to_string()
+                .contains("missing field `goal`")
+        );
+        assert!(
+            refuse(&GOOD.replace("\"goal\"", "\"goal\": \"a\", \"goal\""))
+                .to_string()
+                .contains("duplicate")
         );
     }
 
     #[test]
     fn trailing_data_is_refused() {
-        assert!(refuse(&format!("{GOOD} {{}}")).to_string().contains("trailing"));
+        assert!(
+            refuse(&format!("{GOOD} {{}}"))
+                .to_string()
+                .contains("trailing")
+        );
     }
 
     #[test]
@@ -186,7 +239,13 @@ mod tests {
     #[test]
     fn a_hundred_megabytes_are_refused_unread() {
         let bytes = vec![b'['; 100_000_000];
-        assert!(matches!(FileRequest::parse(&bytes), Err(DocumentError::TooLarge { size: 100_000_000, .. })));
+        assert!(matches!(
+            FileRequest::parse(&bytes),
+            Err(DocumentError::TooLarge {
+                size: 100_000_000,
+                ..
+            })
+        ));
     }
 
     #[test]
@@ -198,8 +257,17 @@ mod tests {
                 "budget": {{"max_files": 1, "max_total_bytes": 1}}}}"#
             )
         };
-        assert_eq!(FileRequest::parse(with(10_000).as_bytes()).unwrap().needs.len(), 10_000);
-        assert!(matches!(refuse(&with(10_001)), DocumentError::TooMany { count: 10_001, .. }));
+        assert_eq!(
+            FileRequest::parse(with(10_000).as_bytes())
+                .unwrap()
+                .needs
+                .len(),
+            10_000
+        );
+        assert!(matches!(
+            refuse(&with(10_001)),
+            DocumentError::TooMany { count: 10_001, .. }
+        ));
     }
 
     #[test]

@@ -9,7 +9,10 @@ use crate::request::LineRange;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Picked {
     /// The lines and their positions.
-    Lines { bytes: Vec<u8>, ranges: Vec<LineRange> },
+    Lines {
+        bytes: Vec<u8>,
+        ranges: Vec<LineRange>,
+    },
     /// A requested line is further down.
     NeedsMore,
     /// The requested lines exceed the limit.
@@ -29,7 +32,10 @@ pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
     if ranges.is_empty() || ranges.iter().any(|range| range.start > range.end) {
         return None;
     }
-    let from_one = |range: &LineRange| LineRange { start: range.start.max(1), end: range.end.max(1) };
+    let from_one = |range: &LineRange| LineRange {
+        start: range.start.max(1),
+        end: range.end.max(1),
+    };
     Some(join(ranges.iter().map(from_one).collect()))
 }
 
@@ -42,19 +48,31 @@ pub(crate) fn pick(bytes: &[u8], input: Input, ranges: &[LineRange], max: u64) -
     let clamped = match input {
         Input::Whole if known == 0 => Vec::new(),
         Input::Whole => join(ranges.iter().map(|range| clamp(*range, known)).collect()),
-        Input::Prefix => {
-            ranges.iter().filter(|range| range.start <= known).map(|range| clamp(*range, known)).collect()
-        }
+        Input::Prefix => ranges
+            .iter()
+            .filter(|range| range.start <= known)
+            .map(|range| clamp(*range, known))
+            .collect(),
     };
     let Some(lines) = collect(bytes, &clamped, max) else {
         return Picked::OverBudget;
     };
     let complete = input == Input::Whole || ranges.last().is_none_or(|range| range.end <= ends);
-    if complete { Picked::Lines { bytes: lines, ranges: clamped } } else { Picked::NeedsMore }
+    if complete {
+        Picked::Lines {
+            bytes: lines,
+            ranges: clamped,
+        }
+    } else {
+        Picked::NeedsMore
+    }
 }
 
 fn clamp(range: LineRange, lines: u64) -> LineRange {
-    LineRange { start: range.start.clamp(1, lines), end: range.end.clamp(1, lines) }
+    LineRange {
+        start: range.start.clamp(1, lines),
+        end: range.end.clamp(1, lines),
+    }
 }
 
 fn join(mut ranges: Vec<LineRange>) -> Vec<LineRange> {
@@ -62,7 +80,9 @@ fn join(mut ranges: Vec<LineRange>) -> Vec<LineRange> {
     let mut joined: Vec<LineRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match joined.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(1) => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end.saturating_add(1) => {
+                last.end = last.end.max(range.end)
+            }
             _ => joined.push(range),
         }
     }
@@ -90,7 +110,11 @@ fn collect(bytes: &[u8], ranges: &[LineRange], max: u64) -> Option<Vec<u8>> {
             lines.extend_from_slice(&bytes[range_start..line_end]);
             range = wanted.next();
         }
-        let open = if number >= current.start && number < current.end { line_end - range_start } else { 0 };
+        let open = if number >= current.start && number < current.end {
+            line_end - range_start
+        } else {
+            0
+        };
         if (lines.len() + open) as u64 > max {
             return None;
         }
@@ -123,10 +147,19 @@ mod tests {
         assert_eq!(picked("a\r\nb\nc", &[range(2, 2)]), "b\n");
         assert_eq!(picked("a\r\nb\nc", &[range(1, 1)]), "a\r\n");
         assert_eq!(picked("a\nb\nc", &[range(3, 900)]), "c");
-        assert_eq!(picked("a\nb\nc\n", &[range(500, 600), range(700, 800)]), "c\n");
+        assert_eq!(
+            picked("a\nb\nc\n", &[range(500, 600), range(700, 800)]),
+            "c\n"
+        );
         assert_eq!(picked("a\nb\nc\n", &[range(0, 0)]), "a\n");
-        assert_eq!(picked("a\nb\nc\nd\n", &[range(3, 4), range(1, 2), range(2, 3)]), "a\nb\nc\nd\n");
-        assert_eq!(picked("a\nb\nc\nd\n", &[range(4, 4), range(1, 1)]), "a\nd\n");
+        assert_eq!(
+            picked("a\nb\nc\nd\n", &[range(3, 4), range(1, 2), range(2, 3)]),
+            "a\nb\nc\nd\n"
+        );
+        assert_eq!(
+            picked("a\nb\nc\nd\n", &[range(4, 4), range(1, 1)]),
+            "a\nd\n"
+        );
         assert_eq!(picked("", &[range(1, 9)]), "");
         assert_eq!(picked("\n\n", &[range(2, 2)]), "\n");
         assert_eq!(picked("a", &[range(u64::MAX, u64::MAX)]), "a");
@@ -134,8 +167,14 @@ mod tests {
 
     #[test]
     fn touching_ranges_are_reported_as_one() {
-        assert_eq!(normalise(&[range(4, 6), range(1, 3)]), Some(vec![range(1, 6)]));
-        assert_eq!(normalise(&[range(1, u64::MAX), range(5, u64::MAX)]), Some(vec![range(1, u64::MAX)]));
+        assert_eq!(
+            normalise(&[range(4, 6), range(1, 3)]),
+            Some(vec![range(1, 6)])
+        );
+        assert_eq!(
+            normalise(&[range(1, u64::MAX), range(5, u64::MAX)]),
+            Some(vec![range(1, u64::MAX)])
+        );
     }
 
     #[test]
@@ -147,13 +186,25 @@ mod tests {
     #[test]
     fn incomplete_last_line_needs_more_input() {
         let zero = normalise(&[range(0, 0)]).unwrap();
-        assert_eq!(pick(b"no line end", Input::Prefix, &zero, 99), Picked::NeedsMore);
+        assert_eq!(
+            pick(b"no line end", Input::Prefix, &zero, 99),
+            Picked::NeedsMore
+        );
         let two = [range(2, 2)];
         assert_eq!(pick(b"a\nb", Input::Prefix, &two, 9), Picked::NeedsMore);
-        assert!(matches!(pick(b"a\nb\n", Input::Prefix, &two, 9), Picked::Lines { .. }));
-        assert_eq!(pick(b"a\nbbbb\nc", Input::Prefix, &[range(1, 1000)], 3), Picked::OverBudget);
+        assert!(matches!(
+            pick(b"a\nb\n", Input::Prefix, &two, 9),
+            Picked::Lines { .. }
+        ));
+        assert_eq!(
+            pick(b"a\nbbbb\nc", Input::Prefix, &[range(1, 1000)], 3),
+            Picked::OverBudget
+        );
         assert_eq!(pick(b"a\nbbbb", Input::Prefix, &two, 3), Picked::OverBudget);
-        assert_eq!(pick(b"a\nbbbb", Input::Prefix, &[range(3, 3)], 3), Picked::NeedsMore);
+        assert_eq!(
+            pick(b"a\nbbbb", Input::Prefix, &[range(3, 3)], 3),
+            Picked::NeedsMore
+        );
     }
 
     mod properties {

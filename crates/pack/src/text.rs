@@ -24,11 +24,19 @@ pub(crate) fn decode(bytes: Vec<u8>, max: u64) -> Decoded {
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     match String::from_utf8(bytes) {
         Ok(mut text) => {
-            let extent = if text.len() > max { Extent::Prefix } else { Extent::Whole };
+            let extent = if text.len() > max {
+                Extent::Prefix
+            } else {
+                Extent::Whole
+            };
             if extent == Extent::Prefix {
                 text.truncate(text.floor_char_boundary(max));
             }
-            Decoded { text, replaced: 0, extent }
+            Decoded {
+                text,
+                replaced: 0,
+                extent,
+            }
         }
         Err(error) => replace(error.as_bytes(), max),
     }
@@ -42,19 +50,31 @@ fn replace(bytes: &[u8], max: usize) -> Decoded {
         let valid = chunk.valid();
         if valid.len() > room {
             text.push_str(&valid[..valid.floor_char_boundary(room)]);
-            return Decoded { text, replaced, extent: Extent::Prefix };
+            return Decoded {
+                text,
+                replaced,
+                extent: Extent::Prefix,
+            };
         }
         text.push_str(valid);
         if chunk.invalid().is_empty() {
             continue;
         }
         if char::REPLACEMENT_CHARACTER.len_utf8() > max - text.len() {
-            return Decoded { text, replaced, extent: Extent::Prefix };
+            return Decoded {
+                text,
+                replaced,
+                extent: Extent::Prefix,
+            };
         }
         text.push(char::REPLACEMENT_CHARACTER);
         replaced += chunk.invalid().len() as u64;
     }
-    Decoded { text, replaced, extent: Extent::Whole }
+    Decoded {
+        text,
+        replaced,
+        extent: Extent::Whole,
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +101,14 @@ mod tests {
         for max in 0..12 {
             let decoded = decode(b"\xff\xff\xff\xff".to_vec(), max);
             assert!(decoded.text.len() as u64 <= max);
-            assert_eq!(decoded.extent, if max >= 12 { Extent::Whole } else { Extent::Prefix });
+            assert_eq!(
+                decoded.extent,
+                if max >= 12 {
+                    Extent::Whole
+                } else {
+                    Extent::Prefix
+                }
+            );
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What a pack holds, checked against a repository in memory (seed 003 B.1, B.2, C; rows T02 to T05).
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on ends the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test that cannot go on ends the test"
+)]
 
 mod support;
 
@@ -32,7 +35,10 @@ fn paths(pack: &ContextPack) -> Vec<&str> {
 }
 
 fn reasons(pack: &ContextPack) -> Vec<(&str, OmittedReason)> {
-    pack.omitted.iter().map(|row| (row.path.as_str(), row.reason)).collect()
+    pack.omitted
+        .iter()
+        .map(|row| (row.path.as_str(), row.reason))
+        .collect()
 }
 
 #[test]
@@ -64,8 +70,14 @@ fn oversized_mandatory_documents_fail_unread() {
     for (files, bytes) in [(3, 1000), (10, 22), (0, 0)] {
         let error = build(&request(vec![], files, bytes), &contract, "slug", &source).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("increase budget") && text.contains("max_files 4"), "{text}");
-        assert!(text.contains("23") && text.contains(&format!("allows {files} and {bytes}")), "{text}");
+        assert!(
+            text.contains("increase budget") && text.contains("max_files 4"),
+            "{text}"
+        );
+        assert!(
+            text.contains("23") && text.contains(&format!("allows {files} and {bytes}")),
+            "{text}"
+        );
     }
     assert_eq!(source.reads.get(), 0);
     assert!(build(&request(vec![], 4, 23), &contract, "slug", &source).is_ok());
@@ -74,9 +86,21 @@ fn oversized_mandatory_documents_fail_unread() {
 #[test]
 fn replacements_can_make_a_mandatory_document_too_large() {
     let source = Fake::default().with("AGENTS.md", Node::File(vec![0xff; 10]));
-    let mandatory = Mandatory { required: vec!["AGENTS.md".parse().unwrap()], optional: vec![] };
+    let mandatory = Mandatory {
+        required: vec!["AGENTS.md".parse().unwrap()],
+        optional: vec![],
+    };
     let error = build(&request(vec![], 1, 29), &mandatory, "slug", &source).unwrap_err();
-    assert!(matches!(error, PackError::BudgetTooSmall { bytes_needed: 30, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            PackError::BudgetTooSmall {
+                bytes_needed: 30,
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert!(build(&request(vec![], 1, 30), &mandatory, "slug", &source).is_ok());
 }
 
@@ -86,14 +110,27 @@ fn unusable_required_document_is_an_error() {
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     let wanted = request(vec![], 10, 1000);
     let error = build(&wanted, &contract, "slug", &missing).unwrap_err();
-    assert!(matches!(error, PackError::MandatoryMissing { .. }), "{error}");
-    for node in [Node::Outward, Node::File(b"SECRET-KEY".to_vec()), Node::Directory] {
+    assert!(
+        matches!(error, PackError::MandatoryMissing { .. }),
+        "{error}"
+    );
+    for node in [
+        Node::Outward,
+        Node::File(b"SECRET-KEY".to_vec()),
+        Node::Directory,
+    ] {
         let source = Fake::of(&CONTRACT).with("AGENTS.md", node);
         let error = build(&wanted, &contract, "slug", &source).unwrap_err();
-        assert!(matches!(error, PackError::MandatoryRefused { .. }), "{error}");
+        assert!(
+            matches!(error, PackError::MandatoryRefused { .. }),
+            "{error}"
+        );
     }
     let source = Fake::of(&CONTRACT).with("AGENTS.md", Node::Unreadable);
-    assert!(matches!(build(&wanted, &contract, "slug", &source), Err(PackError::MandatoryUnreadable(_))));
+    assert!(matches!(
+        build(&wanted, &contract, "slug", &source),
+        Err(PackError::MandatoryUnreadable(_))
+    ));
 }
 
 #[test]
@@ -102,7 +139,13 @@ fn contract_documents_are_optional_elsewhere() {
     let mandatory = Mandatory::where_present(&["src/x.rs"]).unwrap();
     assert!(build(&request(vec![], 9, 99), &mandatory, "slug", &source).is_err());
     let mandatory = Mandatory::where_present::<&str>(&[]).unwrap();
-    let pack = build(&request(vec![full("AGENTS.md")], 9, 99), &mandatory, "slug", &source).unwrap();
+    let pack = build(
+        &request(vec![full("AGENTS.md")], 9, 99),
+        &mandatory,
+        "slug",
+        &source,
+    )
+    .unwrap();
     assert_eq!(paths(&pack), ["PATCH_README.md"]);
     assert_eq!(reasons(&pack), [("AGENTS.md", OmittedReason::Denied)]);
     assert!(Mandatory::where_present(&["../x"]).is_err());
@@ -114,9 +157,27 @@ fn every_omitted_path_has_a_row() {
         .with("out", Node::Outward)
         .with("dir", Node::Directory)
         .with("locked", Node::Unreadable)
-        .with("to-dist", Node::Link { to: "dist/a", content: b"x".to_vec() })
-        .with("to-env", Node::Link { to: "conf/.env.local", content: b"x".to_vec() })
-        .with("to-a", Node::Link { to: "a", content: b"x".to_vec() });
+        .with(
+            "to-dist",
+            Node::Link {
+                to: "dist/a",
+                content: b"x".to_vec(),
+            },
+        )
+        .with(
+            "to-env",
+            Node::Link {
+                to: "conf/.env.local",
+                content: b"x".to_vec(),
+            },
+        )
+        .with(
+            "to-a",
+            Node::Link {
+                to: "a",
+                content: b"x".to_vec(),
+            },
+        );
     let needs = [
         "sub/build/a",
         "build",
@@ -157,9 +218,14 @@ fn every_omitted_path_has_a_row() {
             (".env", denied),
         ]
     );
-    assert!(pack.summary.contains("\".env\" holds a secret (fake-rule)"), "{}", pack.summary);
     assert!(
-        pack.summary.contains("14 omitted: 12 denied, 1 not_found, 1 invalid_request"),
+        pack.summary.contains("\".env\" holds a secret (fake-rule)"),
+        "{}",
+        pack.summary
+    );
+    assert!(
+        pack.summary
+            .contains("14 omitted: 12 denied, 1 not_found, 1 invalid_request"),
         "{}",
         pack.summary
     );
@@ -167,15 +233,29 @@ fn every_omitted_path_has_a_row() {
 
 #[test]
 fn secret_across_a_cut_is_omitted() {
-    let source = Fake::of(&[("a", "0123456789SECRET-KEY"), ("b", "0123456789SECRET-KEY\nx\n")]);
+    let source = Fake::of(&[
+        ("a", "0123456789SECRET-KEY"),
+        ("b", "0123456789SECRET-KEY\nx\n"),
+    ]);
     for budget in [5, 10, 14, 100] {
-        let pack = pack(&request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget), &source);
-        assert_eq!(reasons(&pack), [("a", OmittedReason::Denied), ("b", OmittedReason::Denied)], "{budget}");
+        let pack = pack(
+            &request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget),
+            &source,
+        );
+        assert_eq!(
+            reasons(&pack),
+            [("a", OmittedReason::Denied), ("b", OmittedReason::Denied)],
+            "{budget}"
+        );
     }
     assert!(
-        !String::from_utf8(pack(&request(vec![full("a")], 9, 100), &source).to_bytes().unwrap())
-            .unwrap()
-            .contains("SECRET-KEY")
+        !String::from_utf8(
+            pack(&request(vec![full("a")], 9, 100), &source)
+                .to_bytes()
+                .unwrap()
+        )
+        .unwrap()
+        .contains("SECRET-KEY")
     );
 }
 
@@ -199,28 +279,52 @@ fn long_secret_across_cut_is_recognised() {
 #[test]
 fn a_file_secret_by_name_is_never_opened() {
     let source = Fake::of(&[(".env", "x")]);
-    pack(&request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100), &source);
+    pack(
+        &request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100),
+        &source,
+    );
     assert_eq!(source.reads.get(), 0);
 }
 
 #[test]
 fn huge_file_read_is_bounded_by_budget() {
-    let source = Fake::default().with("huge", Node::Huge(300_000_000)).with("more", Node::Huge(300_000_000));
-    let pack = pack(&request(vec![full("huge"), full("more")], 9, 1_000), &source);
+    let source = Fake::default()
+        .with("huge", Node::Huge(300_000_000))
+        .with("more", Node::Huge(300_000_000));
+    let pack = pack(
+        &request(vec![full("huge"), full("more")], 9, 1_000),
+        &source,
+    );
     assert_eq!(pack.files[0].content.len(), 1_000);
     assert!(pack.files[0].truncated);
     assert_eq!(reasons(&pack), [("more", OmittedReason::BudgetExceeded)]);
-    assert!(source.bytes_read.get() <= 1_001 + 2 * 1024, "{}", source.bytes_read.get());
-    assert!(source.bytes_asked.get() <= 1_001 + 2 * 1024, "{}", source.bytes_asked.get());
+    assert!(
+        source.bytes_read.get() <= 1_001 + 2 * 1024,
+        "{}",
+        source.bytes_read.get()
+    );
+    assert!(
+        source.bytes_asked.get() <= 1_001 + 2 * 1024,
+        "{}",
+        source.bytes_asked.get()
+    );
 }
 
 #[test]
 fn unlimited_budget_is_capped_at_pack_limit() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
-    let pack = pack(&request(vec![full("huge"), full("gone")], u64::MAX, u64::MAX), &source);
+    let pack = pack(
+        &request(vec![full("huge"), full("gone")], u64::MAX, u64::MAX),
+        &source,
+    );
     assert_eq!(pack.files[0].content.len(), 64 * 1024 * 1024);
     assert!(pack.files[0].truncated && source.bytes_asked.get() < 65 * 1024 * 1024);
-    assert!(pack.summary.contains("No pack holds more than 67108864 bytes"), "{}", pack.summary);
+    assert!(
+        pack.summary
+            .contains("No pack holds more than 67108864 bytes"),
+        "{}",
+        pack.summary
+    );
 }
 
 #[test]
@@ -234,24 +338,64 @@ fn line_search_over_huge_files_is_bounded() {
     let pack = pack(&request(needs, 999, 1_000_000), &source);
     // A file ends before its fifth line: the whole of it is the last line there is, while it is looked into.
     assert_eq!(pack.files.len() + pack.omitted.len(), 400);
-    assert!(source.bytes_read.get() < (256 + 400) * 1024 * 1024, "{}", source.bytes_read.get());
-    let too_large = pack.omitted.iter().filter(|row| row.reason == OmittedReason::TooLarge).count();
+    assert!(
+        source.bytes_read.get() < (256 + 400) * 1024 * 1024,
+        "{}",
+        source.bytes_read.get()
+    );
+    let too_large = pack
+        .omitted
+        .iter()
+        .filter(|row| row.reason == OmittedReason::TooLarge)
+        .count();
     assert!(too_large > 0, "{}", pack.summary);
 }
 
 #[test]
 fn every_target_in_link_chain_is_checked() {
     let source = Fake::of(&[("a", "a")])
-        .with("over-build", Node::Chain { through: "sub/build/x", to: "a" })
-        .with("over-secret", Node::Chain { through: "conf/.env", to: "a" })
-        .with("to-build", Node::Chain { through: "b", to: "build/x" })
-        .with("fine", Node::Chain { through: "b", to: "a" });
-    let needs = ["over-build", "over-secret", "to-build", "fine"].map(full).to_vec();
+        .with(
+            "over-build",
+            Node::Chain {
+                through: "sub/build/x",
+                to: "a",
+            },
+        )
+        .with(
+            "over-secret",
+            Node::Chain {
+                through: "conf/.env",
+                to: "a",
+            },
+        )
+        .with(
+            "to-build",
+            Node::Chain {
+                through: "b",
+                to: "build/x",
+            },
+        )
+        .with(
+            "fine",
+            Node::Chain {
+                through: "b",
+                to: "a",
+            },
+        );
+    let needs = ["over-build", "over-secret", "to-build", "fine"]
+        .map(full)
+        .to_vec();
     let pack = pack(&request(needs, 9, 99), &source);
     assert_eq!(paths(&pack), ["fine"]);
-    assert!(pack.omitted.iter().all(|row| row.reason == OmittedReason::Denied) && pack.omitted.len() == 3);
     assert!(
-        pack.summary.contains("is a link to \"sub/build/x\", which lies below build/"),
+        pack.omitted
+            .iter()
+            .all(|row| row.reason == OmittedReason::Denied)
+            && pack.omitted.len() == 3
+    );
+    assert!(
+        pack.summary
+            .contains("is a link to \"sub/build/x\", which lies below build/"),
         "{}",
         pack.summary
     );
@@ -259,27 +403,47 @@ fn every_target_in_link_chain_is_checked() {
 
 #[test]
 fn denied_places_apply_at_any_depth_and_case() {
-    let places = [".git", "runs", "build", "dist", "node_modules", "__pycache__"];
+    let places = [
+        ".git",
+        "runs",
+        "build",
+        "dist",
+        "node_modules",
+        "__pycache__",
+    ];
     let mut source = Fake::of(&[("src/builder.rs", "x")]);
     let mut wanted = vec!["src/builder.rs".to_owned()];
     for place in places {
-        for path in [format!("{place}/x"), format!("a/{place}/x"), format!("a/b/c/{place}/d/e/x")] {
+        for path in [
+            format!("{place}/x"),
+            format!("a/{place}/x"),
+            format!("a/b/c/{place}/d/e/x"),
+        ] {
             for path in [path.clone(), path.to_uppercase()] {
                 source = source.with(&path, Node::File(b"x".to_vec()));
                 wanted.push(path);
             }
         }
     }
-    let pack = pack(&request(wanted.iter().map(|path| full(path)).collect(), 99, 999), &source);
+    let pack = pack(
+        &request(wanted.iter().map(|path| full(path)).collect(), 99, 999),
+        &source,
+    );
     assert_eq!(paths(&pack), ["src/builder.rs"]);
     assert_eq!(pack.omitted.len(), places.len() * 6);
-    assert!(pack.omitted.iter().all(|row| row.reason == OmittedReason::Denied));
+    assert!(
+        pack.omitted
+            .iter()
+            .all(|row| row.reason == OmittedReason::Denied)
+    );
 }
 
 #[test]
 fn encoding_replacements_are_reported() {
-    let utf16: Vec<u8> =
-        [0xff, 0xfe].into_iter().chain("hi\r\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let utf16: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain("hi\r\n".encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
     let cases: [(&[u8], &str, &str); 7] = [
         (b"a\r\nb\r\n", "a\r\nb\r\n", ""),
         (b"a\nb", "a\nb", ""),
@@ -287,7 +451,11 @@ fn encoding_replacements_are_reported() {
         (b"\xef\xbb\xbfa\n", "\u{feff}a\n", ""),
         (b"caf\xe9\n", "caf\u{fffd}\n", "; replaced 1 invalid byte"),
         (b"a\0b\0", "a\0b\0", ""),
-        (&utf16, "\u{fffd}\u{fffd}h\0i\0\r\0\n\0", "; replaced 2 invalid bytes"),
+        (
+            &utf16,
+            "\u{fffd}\u{fffd}h\0i\0\r\0\n\0",
+            "; replaced 2 invalid bytes",
+        ),
     ];
     for (bytes, content, said) in cases {
         let source = Fake::default().with("a", Node::File(bytes.to_vec()));
@@ -313,9 +481,16 @@ fn odd_ranges_have_one_meaning() {
         let pack = pack(&request(vec![lines("a", ranges)], 9, 100), &source);
         assert_eq!(pack.files[0].content, content, "{ranges:?}");
     }
-    let reversed = pack(&request(vec![lines("a", &[[1, 2], [4, 3]])], 9, 100), &source);
+    let reversed = pack(
+        &request(vec![lines("a", &[[1, 2], [4, 3]])], 9, 100),
+        &source,
+    );
     assert_eq!(reasons(&reversed), [("a", OmittedReason::InvalidRequest)]);
-    assert!(reversed.summary.contains("reversed lines"), "{}", reversed.summary);
+    assert!(
+        reversed.summary.contains("reversed lines"),
+        "{}",
+        reversed.summary
+    );
 }
 
 #[test]
@@ -323,13 +498,20 @@ fn line_search_depth_is_bounded() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
     let deep = pack(&request(vec![lines("huge", &[[5, 6]])], 9, 1_000), &source);
     assert_eq!(reasons(&deep), [("huge", OmittedReason::TooLarge)]);
-    assert!(source.bytes_read.get() <= 32 * 1024 * 1024, "{}", source.bytes_read.get());
+    assert!(
+        source.bytes_read.get() <= 32 * 1024 * 1024,
+        "{}",
+        source.bytes_read.get()
+    );
 }
 
 #[test]
 fn lines_over_the_budget_are_noticed_early() {
     let source = Fake::of(&[("a", &"line\n".repeat(1_000_000))]);
-    let pack = pack(&request(vec![lines("a", &[[1, 1_000_000]])], 9, 1_000), &source);
+    let pack = pack(
+        &request(vec![lines("a", &[[1, 1_000_000]])], 9, 1_000),
+        &source,
+    );
     assert_eq!(reasons(&pack), [("a", OmittedReason::BudgetExceeded)]);
     assert!(source.bytes_read.get() <= 66 * 1024);
 }
@@ -344,21 +526,34 @@ fn snippets_are_clamped_and_merged() {
     let bad = [lines("src/b.rs", &[]), lines("src/b.rs", &[[3, 2]])];
     for need in bad {
         let pack = pack(&request(vec![need], 9, 100), &source);
-        assert_eq!(reasons(&pack), [("src/b.rs", OmittedReason::InvalidRequest)]);
+        assert_eq!(
+            reasons(&pack),
+            [("src/b.rs", OmittedReason::InvalidRequest)]
+        );
     }
     let pack_two = pack(&request(vec![lines("src/b.rs", &[[1, 2]])], 9, 7), &source);
-    assert_eq!(reasons(&pack_two), [("src/b.rs", OmittedReason::BudgetExceeded)]);
+    assert_eq!(
+        reasons(&pack_two),
+        [("src/b.rs", OmittedReason::BudgetExceeded)]
+    );
 }
 
 #[test]
 fn needs_for_one_path_are_one_need() {
     let source = Fake::of(&CONTRACT);
-    let needs = vec![lines("src/b.rs", &[[4, 4]]), full("src/a.rs"), lines("src/b.rs", &[[1, 1]])];
+    let needs = vec![
+        lines("src/b.rs", &[[4, 4]]),
+        full("src/a.rs"),
+        lines("src/b.rs", &[[1, 1]]),
+    ];
     let two_snippets = pack(&request(needs, 9, 100), &source);
     assert_eq!(paths(&two_snippets), ["src/b.rs", "src/a.rs"]);
     assert_eq!(two_snippets.files[0].content, "one\nfour");
     let needs = vec![lines("src/b.rs", &[[4, 4]]), full("src/b.rs")];
-    assert_eq!(pack(&request(needs, 9, 100), &source).files[0].content, "one\ntwo\nthree\nfour");
+    assert_eq!(
+        pack(&request(needs, 9, 100), &source).files[0].content,
+        "one\ntwo\nthree\nfour"
+    );
 }
 
 #[test]
@@ -369,33 +564,74 @@ fn invalid_need_has_row_and_spares_others() {
         (lines("src/b.rs", &[]), lines("src/b.rs", &[[1, 2]])),
         (lines("src/b.rs", &[[5, 1]]), full("src/b.rs")),
     ] {
-        for needs in [vec![bad.clone(), good.clone()], vec![good.clone(), bad.clone()]] {
+        for needs in [
+            vec![bad.clone(), good.clone()],
+            vec![good.clone(), bad.clone()],
+        ] {
             let pack = pack(&request(needs.clone(), 9, 100), &source);
             assert_eq!(paths(&pack), ["src/b.rs"], "{needs:?}");
-            assert!(pack.files[0].content.starts_with("one\ntwo\n"), "{}", pack.files[0].content);
-            assert_eq!(reasons(&pack), [("src/b.rs", OmittedReason::InvalidRequest)], "{needs:?}");
+            assert!(
+                pack.files[0].content.starts_with("one\ntwo\n"),
+                "{}",
+                pack.files[0].content
+            );
+            assert_eq!(
+                reasons(&pack),
+                [("src/b.rs", OmittedReason::InvalidRequest)],
+                "{needs:?}"
+            );
         }
     }
     let twice = vec![lines("src/b.rs", &[[5, 1]]), lines("src/b.rs", &[])];
     let pack = pack(&request(twice, 9, 100), &source);
-    assert_eq!((paths(&pack).len(), reasons(&pack)), (0, vec![("src/b.rs", OmittedReason::InvalidRequest)]));
+    assert_eq!(
+        (paths(&pack).len(), reasons(&pack)),
+        (0, vec![("src/b.rs", OmittedReason::InvalidRequest)])
+    );
 }
 
 #[test]
 fn broken_and_cyclic_links_are_reported() {
-    let source = Fake::default().with("circle", Node::InCircles).with("gone", Node::ToNothing);
-    let pack = pack(&request(vec![full("circle"), full("gone")], 9, 100), &source);
-    assert_eq!(reasons(&pack), [("circle", OmittedReason::Denied), ("gone", OmittedReason::Denied)]);
+    let source = Fake::default()
+        .with("circle", Node::InCircles)
+        .with("gone", Node::ToNothing);
+    let pack = pack(
+        &request(vec![full("circle"), full("gone")], 9, 100),
+        &source,
+    );
+    assert_eq!(
+        reasons(&pack),
+        [
+            ("circle", OmittedReason::Denied),
+            ("gone", OmittedReason::Denied)
+        ]
+    );
     for part in ["in circles", "a link to nothing"] {
         assert!(pack.summary.contains(part), "{part} in {}", pack.summary);
     }
-    assert!(!pack.summary.contains("out of the repository"), "{}", pack.summary);
+    assert!(
+        !pack.summary.contains("out of the repository"),
+        "{}",
+        pack.summary
+    );
 }
 
 #[test]
 fn budget_is_used_in_order() {
-    let source = Fake::of(&[("a", "12345"), ("b", "x"), ("c", "one\ntwo\n"), ("empty", ""), ("z", "z")]);
-    let needs = vec![full("a"), lines("c", &[[1, 2]]), full("b"), full("empty"), full("z")];
+    let source = Fake::of(&[
+        ("a", "12345"),
+        ("b", "x"),
+        ("c", "one\ntwo\n"),
+        ("empty", ""),
+        ("z", "z"),
+    ]);
+    let needs = vec![
+        full("a"),
+        lines("c", &[[1, 2]]),
+        full("b"),
+        full("empty"),
+        full("z"),
+    ];
     let over = OmittedReason::BudgetExceeded;
     let pack_one = pack(&request(needs.clone(), 9, 6), &source);
     assert_eq!(paths(&pack_one), ["a", "b", "empty"]);
@@ -409,27 +645,42 @@ fn budget_is_used_in_order() {
 fn a_cut_keeps_characters_whole_and_is_marked() {
     let source = Fake::of(&[("a", "é€")]);
     let cut = pack(&request(vec![full("a")], 9, 4), &source);
-    assert_eq!((cut.files[0].content.as_str(), cut.files[0].truncated), ("é", true));
+    assert_eq!(
+        (cut.files[0].content.as_str(), cut.files[0].truncated),
+        ("é", true)
+    );
     let nothing = pack(&request(vec![full("a")], 9, 1), &source);
     assert_eq!(reasons(&nothing), [("a", OmittedReason::BudgetExceeded)]);
     let text = String::from_utf8(cut.to_bytes().unwrap()).unwrap();
     assert!(text.contains(r#""truncated":true"#));
     let whole = pack(&request(vec![full("a")], 9, 5), &source);
-    assert!(!String::from_utf8(whole.to_bytes().unwrap()).unwrap().contains("truncated"));
+    assert!(
+        !String::from_utf8(whole.to_bytes().unwrap())
+            .unwrap()
+            .contains("truncated")
+    );
 }
 
 #[test]
 fn replaced_bytes_are_reported() {
     let source = Fake::default().with("a", Node::File(b"\xef\xbb\xbfa\xff\xfe\xfd\r\n".to_vec()));
     let pack = pack(&request(vec![full("a")], 9, 100), &source);
-    assert_eq!(pack.files[0].content, "\u{feff}a\u{fffd}\u{fffd}\u{fffd}\r\n");
-    assert_eq!(pack.files[0].why, "requested:why not; replaced 3 invalid bytes");
+    assert_eq!(
+        pack.files[0].content,
+        "\u{feff}a\u{fffd}\u{fffd}\u{fffd}\r\n"
+    );
+    assert_eq!(
+        pack.files[0].why,
+        "requested:why not; replaced 3 invalid bytes"
+    );
 }
 
 #[test]
 fn ten_thousand_needs_end_in_ten_thousand_rows() {
     let source = Fake::of(&[("a", "x")]);
-    let needs = (0..10_000).map(|n| full(&format!("/{}-{n}", "p".repeat(300)))).collect();
+    let needs = (0..10_000)
+        .map(|n| full(&format!("/{}-{n}", "p".repeat(300))))
+        .collect();
     let pack = pack(&request(needs, 9, 100), &source);
     assert_eq!(pack.omitted.len(), 10_000);
     assert!(pack.summary.len() < 10_000 && pack.omitted.iter().all(|row| row.path.len() < 300));
@@ -440,12 +691,17 @@ fn a_reason_cannot_forge_provenance_over_lines() {
     let mut wanted = request(vec![full("a")], 9, 100);
     wanted.reason = format!("x\nmandatory_contract{}", "y".repeat(1_000));
     let pack = pack(&wanted, &Fake::of(&[("a", "x")]));
-    assert!(pack.files[0].why.starts_with("requested:x mandatory") && pack.files[0].why.len() < 220);
+    assert!(
+        pack.files[0].why.starts_with("requested:x mandatory") && pack.files[0].why.len() < 220
+    );
 }
 
 #[test]
 fn pack_round_trips_without_unknown_fields() {
-    let pack = pack(&request(vec![full("src/a.rs"), full("gone")], 9, 3), &Fake::of(&CONTRACT));
+    let pack = pack(
+        &request(vec![full("src/a.rs"), full("gone")], 9, 3),
+        &Fake::of(&CONTRACT),
+    );
     let bytes = pack.to_bytes().unwrap();
     assert_eq!(ContextPack::parse(&bytes).unwrap(), pack);
     let text = String::from_utf8(bytes).unwrap();
@@ -455,8 +711,10 @@ fn pack_round_trips_without_unknown_fields() {
 
 fn any_path() -> impl Strategy<Value = String> {
     prop_oneof![
-        prop::sample::select(vec!["a", "b", "dir/c", "build/x", "../x", "gone", "big", ".env", "bin", "s"])
-            .prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "a", "b", "dir/c", "build/x", "../x", "gone", "big", ".env", "bin", "s"
+        ])
+        .prop_map(str::to_owned),
         "\\PC{0,8}",
     ]
 }

@@ -40,14 +40,20 @@ pub fn is_git_setting(path: &RepoPath) -> bool {
 /// A hidden name of which nobody says anything else.
 fn is_setting_of_some_tool(path: &RepoPath) -> bool {
     use PathRole::{Ci, GitSetting, Lockfile, Test, TestSettings};
-    path.segments()
-        .any(|name| name.starts_with('.') && !HARMLESS.contains(&name.to_ascii_lowercase().as_str()))
-        && denied_place(path, Denial::Changed).is_none()
+    path.segments().any(|name| {
+        name.starts_with('.') && !HARMLESS.contains(&name.to_ascii_lowercase().as_str())
+    }) && denied_place(path, Denial::Changed).is_none()
         && !has_one_of(path, &[Test, TestSettings, Ci, Lockfile, GitSetting])
 }
 
 /// Hidden names that no tool takes an order from.
-const HARMLESS: [&str; 5] = [".gitkeep", ".keep", ".nojekyll", ".well-known", ".env.example"];
+const HARMLESS: [&str; 5] = [
+    ".gitkeep",
+    ".keep",
+    ".nojekyll",
+    ".well-known",
+    ".env.example",
+];
 
 fn has_one_of(path: &RepoPath, wanted: &[PathRole]) -> bool {
     let roles = PathRoles::of(path);
@@ -59,11 +65,19 @@ mod tests {
     use super::*;
 
     fn all(paths: &[&str], class: fn(&RepoPath) -> bool) -> Vec<String> {
-        paths.iter().filter(|path| !class(&path.parse().unwrap())).map(ToString::to_string).collect()
+        paths
+            .iter()
+            .filter(|path| !class(&path.parse().unwrap()))
+            .map(ToString::to_string)
+            .collect()
     }
 
     fn none(paths: &[&str], class: fn(&RepoPath) -> bool) -> Vec<String> {
-        paths.iter().filter(|path| class(&path.parse().unwrap())).map(ToString::to_string).collect()
+        paths
+            .iter()
+            .filter(|path| class(&path.parse().unwrap()))
+            .map(ToString::to_string)
+            .collect()
     }
 
     const TESTS: &[&str] = &[
@@ -329,14 +343,30 @@ mod tests {
 
     #[test]
     fn tests_are_known_in_every_layout() {
-        assert!(all(TESTS, is_test_path).is_empty(), "{:?}", all(TESTS, is_test_path));
-        assert!(none(SOURCES, is_test_path).is_empty(), "{:?}", none(SOURCES, is_test_path));
+        assert!(
+            all(TESTS, is_test_path).is_empty(),
+            "{:?}",
+            all(TESTS, is_test_path)
+        );
+        assert!(
+            none(SOURCES, is_test_path).is_empty(),
+            "{:?}",
+            none(SOURCES, is_test_path)
+        );
     }
 
     #[test]
     fn manifests_are_known() {
-        assert!(all(MANIFESTS, is_manifest).is_empty(), "{:?}", all(MANIFESTS, is_manifest));
-        assert!(none(SOURCES, is_manifest).is_empty(), "{:?}", none(SOURCES, is_manifest));
+        assert!(
+            all(MANIFESTS, is_manifest).is_empty(),
+            "{:?}",
+            all(MANIFESTS, is_manifest)
+        );
+        assert!(
+            none(SOURCES, is_manifest).is_empty(),
+            "{:?}",
+            none(SOURCES, is_manifest)
+        );
         assert!(!is_manifest(&"src/requirements.rs".parse().unwrap()));
     }
 
@@ -348,14 +378,23 @@ mod tests {
 
     #[test]
     fn lock_files_are_known() {
-        assert!(all(LOCKS, is_lockfile).is_empty(), "{:?}", all(LOCKS, is_lockfile));
+        assert!(
+            all(LOCKS, is_lockfile).is_empty(),
+            "{:?}",
+            all(LOCKS, is_lockfile)
+        );
         assert!(none(SOURCES, is_lockfile).is_empty());
         assert!(!is_lockfile(&"src/lock.rs".parse().unwrap()));
     }
 
     #[test]
     fn a_hidden_name_that_nobody_knows_is_a_setting_and_what_has_a_class_keeps_it() {
-        for path in [".new-tool", ".new-tool/run.json", "web/.new.yml", ".github.bak/x"] {
+        for path in [
+            ".new-tool",
+            ".new-tool/run.json",
+            "web/.new.yml",
+            ".github.bak/x",
+        ] {
             assert!(is_manifest(&path.parse().unwrap()), "{path}");
         }
         // These have their own refusals, one of which is enough.
@@ -374,7 +413,12 @@ mod tests {
 
     #[test]
     fn git_settings_are_known_at_any_depth() {
-        for path in [".gitattributes", "a/.gitattributes", ".gitmodules", "a/b/.GitIgnore"] {
+        for path in [
+            ".gitattributes",
+            "a/.gitattributes",
+            ".gitmodules",
+            "a/b/.GitIgnore",
+        ] {
             assert!(is_git_setting(&path.parse().unwrap()), "{path}");
         }
         assert!(!is_git_setting(&"gitattributes.md".parse().unwrap()));

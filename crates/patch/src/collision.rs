@@ -24,7 +24,12 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
     if made.is_empty() {
         return verdict;
     }
-    let gone: BTreeSet<&str> = patch.files.iter().filter_map(gone).map(RepoPath::as_str).collect();
+    let gone: BTreeSet<&str> = patch
+        .files
+        .iter()
+        .filter_map(gone)
+        .map(RepoPath::as_str)
+        .collect();
     // Every name on the ways to what is made, by what it is taken for.
     let mut taken: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for name in made.iter().flat_map(|path| ways(path)) {
@@ -47,10 +52,12 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
         last = if stays { path } else { "" };
     }
     for path in made {
-        let other = ways(path).filter(|name| !stood.contains(name)).find_map(|name| {
-            let others = taken.get(&folded(name)).into_iter().flatten();
-            others.copied().find(|other| *other != name)
-        });
+        let other = ways(path)
+            .filter(|name| !stood.contains(name))
+            .find_map(|name| {
+                let others = taken.get(&folded(name)).into_iter().flatten();
+                others.copied().find(|other| *other != name)
+            });
         if let Some(other) = other {
             let hint = format!(
                 "some systems cannot hold this name beside `{other}`, from which only case or accents tell it apart; \
@@ -64,7 +71,11 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
 
 fn made(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
     let is_new = |change: &Change| !matches!(change, Change::Modify | Change::Delete);
-    patch.files.iter().filter(move |file| is_new(&file.change)).map(|file| &file.path)
+    patch
+        .files
+        .iter()
+        .filter(move |file| is_new(&file.change))
+        .map(|file| &file.path)
 }
 
 fn gone(file: &crate::patch::FilePatch) -> Option<&RepoPath> {
@@ -78,12 +89,18 @@ fn gone(file: &crate::patch::FilePatch) -> Option<&RepoPath> {
 /// The path itself and the directories on the way to it, from the top.
 fn ways(path: &str) -> impl Iterator<Item = &str> {
     let directories = path.match_indices('/').map(|(at, _)| at);
-    directories.chain([path.len()]).map(|end| path.get(..end).unwrap_or_default())
+    directories
+        .chain([path.len()])
+        .map(|end| path.get(..end).unwrap_or_default())
 }
 
 /// The length of the last directory that both paths lie in.
 fn shared_directories(one: &str, other: &str) -> usize {
-    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let same = one
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     let shared = other.as_bytes().get(..same).unwrap_or_default();
     shared.iter().rposition(|byte| *byte == b'/').unwrap_or(0)
 }
@@ -95,8 +112,12 @@ fn folded(name: &str) -> String {
     }
     let nfd = DecomposingNormalizerBorrowed::new_nfd();
     // By way of upper case, which joins what has several lower cases.
-    let lower: String =
-        nfd.normalize(name).chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
+    let lower: String = nfd
+        .normalize(name)
+        .chars()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect();
     nfd.normalize(&lower).into_owned()
 }
 
@@ -117,7 +138,11 @@ mod tests {
     fn found(text: &str, standing: &[&str]) -> Vec<String> {
         let patch = parse(text.as_bytes()).unwrap();
         let verdict = collisions(&patch, standing.iter().copied());
-        verdict.findings().iter().map(|finding| finding.subject.clone()).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.subject.clone())
+            .collect()
     }
 
     #[test]
@@ -138,7 +163,11 @@ mod tests {
             (&["src/b.py"], &["src/a.py", "test/b.py", "srcs/B.py"], &[]),
             (&["cafe"], &["caf\u{e9}"], &[]),
         ] {
-            assert_eq!(found(&creates(made), standing), expected, "{made:?} beside {standing:?}");
+            assert_eq!(
+                found(&creates(made), standing),
+                expected,
+                "{made:?} beside {standing:?}"
+            );
         }
     }
 

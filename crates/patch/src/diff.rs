@@ -39,7 +39,9 @@ impl DiffError {
     #[must_use]
     pub fn finding(&self) -> Finding {
         match self {
-            Self::Binary { path } => Finding::error(self.code(), path.to_string(), self.to_string()),
+            Self::Binary { path } => {
+                Finding::error(self.code(), path.to_string(), self.to_string())
+            }
         }
     }
 }
@@ -61,10 +63,19 @@ pub fn make_diff(
         if old == new {
             continue;
         }
-        if old.into_iter().chain(new).any(|content| content.contains(&0)) {
+        if old
+            .into_iter()
+            .chain(new)
+            .any(|content| content.contains(&0))
+        {
             return Err(DiffError::Binary { path: path.clone() });
         }
-        section(&mut out, path, old.map(Vec::as_slice), new.map(Vec::as_slice));
+        section(
+            &mut out,
+            path,
+            old.map(Vec::as_slice),
+            new.map(Vec::as_slice),
+        );
     }
     Ok(out)
 }
@@ -83,7 +94,10 @@ fn section(out: &mut Vec<u8>, path: &RepoPath, old: Option<&[u8]>, new: Option<&
         out.extend_from_slice(b"deleted file mode 100644\n");
     }
     let (old_lines, new_lines) = (lines(old), lines(new));
-    let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines), CONTEXT);
+    let groups = group_diff_ops(
+        capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines),
+        CONTEXT,
+    );
     if groups.is_empty() {
         return;
     }
@@ -95,7 +109,10 @@ fn section(out: &mut Vec<u8>, path: &RepoPath, old: Option<&[u8]>, new: Option<&
 }
 
 fn lines(content: Option<&[u8]>) -> Vec<&[u8]> {
-    content.unwrap_or_default().split_inclusive(|byte| *byte == b'\n').collect()
+    content
+        .unwrap_or_default()
+        .split_inclusive(|byte| *byte == b'\n')
+        .collect()
 }
 
 /// Git ends a name that holds a blank with a tab, so that a reader sees where it ends.

@@ -36,7 +36,8 @@ pub struct TreeEntry<'a> {
 impl TreeEntry<'_> {
     /// Where a link leads to.
     fn target(&self) -> Option<Result<RepoPath, &'static str>> {
-        (self.new == Some(FileMode::Symlink)).then(|| target_of(&self.path, self.content.unwrap_or_default()))
+        (self.new == Some(FileMode::Symlink))
+            .then(|| target_of(&self.path, self.content.unwrap_or_default()))
     }
 }
 
@@ -70,18 +71,22 @@ pub fn judge_entries(
                 Some(changed) => changed.new,
                 None => standing.get(way).copied(),
             };
-            let on_the_way = ways(&target).into_iter().find_map(|way| match stands(&way)? {
-                FileMode::Symlink => Some("leads through another link"),
-                FileMode::Gitlink => Some("leads into a submodule"),
-                FileMode::Regular | FileMode::Executable => None,
-            });
+            let on_the_way = ways(&target)
+                .into_iter()
+                .find_map(|way| match stands(&way)? {
+                    FileMode::Symlink => Some("leads through another link"),
+                    FileMode::Gitlink => Some("leads into a submodule"),
+                    FileMode::Regular | FileMode::Executable => None,
+                });
             on_the_way.map(|why| leads_away(path, why))
         });
         let file = patch.files.iter().find(|file| file.path == *path);
         let is_binary = file.is_some_and(|file| file.content == Content::Binary);
         let content = entry.content.filter(|_| is_binary && refused.is_none());
         let refused = refused.or_else(|| binary(path, content?, policy));
-        refused.into_iter().for_each(|finding| verdict.push(finding));
+        refused
+            .into_iter()
+            .for_each(|finding| verdict.push(finding));
     }
     verdict
 }
@@ -93,14 +98,18 @@ pub(crate) fn stated(file: &FilePatch, after: Option<&[u8]>, policy: &Policy) ->
     let is_named = policy.allows_unusual(path);
     match file.content {
         Content::Omitted => {
-            let hint = "the patch does not hold the binary content; make it with `git diff --binary`";
+            let hint =
+                "the patch does not hold the binary content; make it with `git diff --binary`";
             found.push(Finding::error(BINARY, path.as_str(), hint));
         }
         // A source that is given as binary would be judged by nothing.
         Content::Binary if !is_named || Language::of(path).is_some() => {
             let hint = match is_named {
                 true => "a source file is changed as text only".to_owned(),
-                false => format!("leave binary files as they are, or {}", policy.source.naming()),
+                false => format!(
+                    "leave binary files as they are, or {}",
+                    policy.source.naming()
+                ),
             };
             found.push(Finding::error(BINARY, path.as_str(), hint));
         }
@@ -110,7 +119,11 @@ pub(crate) fn stated(file: &FilePatch, after: Option<&[u8]>, policy: &Policy) ->
         Some(finding) => found.push(finding),
         None if file.new_mode == Some(FileMode::Symlink) => {
             let target = after.map(|content| target_of(path, content));
-            found.extend(target.and_then(Result::err).map(|why| leads_away(path, why)));
+            found.extend(
+                target
+                    .and_then(Result::err)
+                    .map(|why| leads_away(path, why)),
+            );
         }
         None => {}
     }
@@ -121,7 +134,12 @@ const BINARY: Code = Code::new("patch-binary");
 const SYMLINK: Code = Code::new("patch-symlink");
 
 /// What is wrong with what an entry is before and after.
-fn modes(path: &RepoPath, old: Option<FileMode>, new: Option<FileMode>, policy: &Policy) -> Option<Finding> {
+fn modes(
+    path: &RepoPath,
+    old: Option<FileMode>,
+    new: Option<FileMode>,
+    policy: &Policy,
+) -> Option<Finding> {
     let refuse = |code: Code, hint: &str| Some(Finding::error(code, path.as_str(), hint));
     let naming = policy.source.naming();
     let has = |mode: FileMode| [old, new].contains(&Some(mode));
@@ -130,16 +148,26 @@ fn modes(path: &RepoPath, old: Option<FileMode>, new: Option<FileMode>, policy: 
         return Some(submodule(path));
     }
     let is_link = |mode: FileMode| mode == FileMode::Symlink;
-    if old.zip(new).is_some_and(|(old, new)| is_link(old) != is_link(new)) {
-        let hint = "a patch does not turn a file into a link or a link into a file; do that by hand";
+    if old
+        .zip(new)
+        .is_some_and(|(old, new)| is_link(old) != is_link(new))
+    {
+        let hint =
+            "a patch does not turn a file into a link or a link into a file; do that by hand";
         return refuse(TYPE_CHANGE, hint);
     }
     if has(FileMode::Symlink) && !is_named {
-        return refuse(SYMLINK, &format!("leave symbolic links as they are, or {naming}"));
+        return refuse(
+            SYMLINK,
+            &format!("leave symbolic links as they are, or {naming}"),
+        );
     }
     let changes = old.zip(new).is_some_and(|(old, new)| old != new);
     if changes && !is_named {
-        return refuse(MODE, &format!("leave the file's mode as it is, or {naming}"));
+        return refuse(
+            MODE,
+            &format!("leave the file's mode as it is, or {naming}"),
+        );
     }
     None
 }
@@ -157,7 +185,11 @@ pub(crate) const TYPE_CHANGE: Code = Code::new("patch-type-change");
 pub(crate) const MODE: Code = Code::new("patch-mode-change");
 
 fn leads_away(path: &RepoPath, why: &str) -> Finding {
-    Finding::error(SYMLINK, path.as_str(), format!("the link {why}; a link leads to a path in the same tree"))
+    Finding::error(
+        SYMLINK,
+        path.as_str(),
+        format!("the link {why}; a link leads to a path in the same tree"),
+    )
 }
 
 /// What is wrong with content that a patch gives as binary.
@@ -166,7 +198,9 @@ fn binary(path: &RepoPath, content: &[u8], policy: &Policy) -> Option<Finding> {
     let size = content.len() as u64;
     if size > policy.max_binary_bytes {
         let limit = policy.max_binary_bytes;
-        return refuse(format!("it has {size} bytes, and the policy allows {limit}; bring in a smaller one"));
+        return refuse(format!(
+            "it has {size} bytes, and the policy allows {limit}; bring in a smaller one"
+        ));
     }
     let is_binary = content.iter().take(LOOKED_AT).any(|byte| *byte == 0);
     if is_binary {
@@ -203,14 +237,24 @@ fn target_of(path: &RepoPath, content: &[u8]) -> Result<RepoPath, &'static str> 
             }
         }
     }
-    let target: RepoPath = parts.join("/").parse().map_err(|_| "leads to no file of the repository")?;
-    if target == *path { Err("leads to itself") } else { Ok(target) }
+    let target: RepoPath = parts
+        .join("/")
+        .parse()
+        .map_err(|_| "leads to no file of the repository")?;
+    if target == *path {
+        Err("leads to itself")
+    } else {
+        Ok(target)
+    }
 }
 
 /// A path and the directories that it lies in.
 fn ways(path: &RepoPath) -> Vec<RepoPath> {
     let text = path.as_str();
-    let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
+    let ends = text
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .chain([text.len()]);
     ends.filter_map(|end| text[..end].parse().ok()).collect()
 }
 
@@ -252,60 +296,129 @@ mod tests {
         assert!(target_of(&path("a"), "x".repeat(5000).as_bytes()).is_err());
     }
 
-    fn judged(policy: &Policy, entries: &[TreeEntry<'_>], standing: &[(&str, FileMode)]) -> Vec<String> {
-        let standing = standing.iter().map(|(at, mode)| (path(at), *mode)).collect();
+    fn judged(
+        policy: &Policy,
+        entries: &[TreeEntry<'_>],
+        standing: &[(&str, FileMode)],
+    ) -> Vec<String> {
+        let standing = standing
+            .iter()
+            .map(|(at, mode)| (path(at), *mode))
+            .collect();
         let verdict = judge_entries(&Patch { files: Vec::new() }, policy, entries, &standing);
-        verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| format!("{} {}", finding.code, finding.subject))
+            .collect()
     }
 
-    fn entry<'a>(at: &str, old: Option<FileMode>, new: Option<FileMode>, content: &'a str) -> TreeEntry<'a> {
-        TreeEntry { path: path(at), old, new, content: new.map(|_| content.as_bytes()) }
+    fn entry<'a>(
+        at: &str,
+        old: Option<FileMode>,
+        new: Option<FileMode>,
+        content: &'a str,
+    ) -> TreeEntry<'a> {
+        TreeEntry {
+            path: path(at),
+            old,
+            new,
+            content: new.map(|_| content.as_bytes()),
+        }
     }
 
     #[test]
     fn what_the_tree_shows_is_allowed_where_it_is_named() {
         use FileMode::{Executable, Gitlink, Regular, Symlink};
-        let named = Policy { named: ["l", "x", "s"].map(path).into(), ..Policy::default() };
+        let named = Policy {
+            named: ["l", "x", "s"].map(path).into(),
+            ..Policy::default()
+        };
         let plain = Policy::default();
-        let never = Policy { unusual: crate::policy::Unusual::Never, ..named.clone() };
+        let never = Policy {
+            unusual: crate::policy::Unusual::Never,
+            ..named.clone()
+        };
         for (entry, code) in [
             (entry("l", None, Some(Symlink), "src/a"), "patch-symlink l"),
-            (entry("l", Some(Symlink), Some(Symlink), "src/a"), "patch-symlink l"),
+            (
+                entry("l", Some(Symlink), Some(Symlink), "src/a"),
+                "patch-symlink l",
+            ),
             (entry("l", Some(Symlink), None, ""), "patch-symlink l"),
-            (entry("x", Some(Regular), Some(Executable), "x"), "patch-mode-change x"),
-            (entry("x", Some(Executable), Some(Regular), "x"), "patch-mode-change x"),
+            (
+                entry("x", Some(Regular), Some(Executable), "x"),
+                "patch-mode-change x",
+            ),
+            (
+                entry("x", Some(Executable), Some(Regular), "x"),
+                "patch-mode-change x",
+            ),
         ] {
             let entries = [entry];
-            assert_eq!(judged(&named, &entries, &[("src", Regular)]), [""; 0], "{entries:?}");
+            assert_eq!(
+                judged(&named, &entries, &[("src", Regular)]),
+                [""; 0],
+                "{entries:?}"
+            );
             assert_eq!(judged(&plain, &entries, &[]), [code], "{entries:?}");
             assert_eq!(judged(&never, &entries, &[]), [code], "{entries:?}");
         }
         // Naming lifts none of these.
         for (entry, code) in [
-            (entry("s", Some(Gitlink), Some(Gitlink), ""), "patch-gitlink s"),
+            (
+                entry("s", Some(Gitlink), Some(Gitlink), ""),
+                "patch-gitlink s",
+            ),
             (entry("s", None, Some(Gitlink), ""), "patch-gitlink s"),
-            (entry("s", Some(Regular), Some(Gitlink), ""), "patch-gitlink s"),
-            (entry("l", Some(Regular), Some(Symlink), "src/a"), "patch-type-change l"),
-            (entry("l", Some(Symlink), Some(Executable), "src/a"), "patch-type-change l"),
+            (
+                entry("s", Some(Regular), Some(Gitlink), ""),
+                "patch-gitlink s",
+            ),
+            (
+                entry("l", Some(Regular), Some(Symlink), "src/a"),
+                "patch-type-change l",
+            ),
+            (
+                entry("l", Some(Symlink), Some(Executable), "src/a"),
+                "patch-type-change l",
+            ),
             (entry("l", None, Some(Symlink), "../x"), "patch-symlink l"),
         ] {
-            assert_eq!(judged(&named, std::slice::from_ref(&entry), &[]), [code], "{entry:?}");
+            assert_eq!(
+                judged(&named, std::slice::from_ref(&entry), &[]),
+                [code],
+                "{entry:?}"
+            );
         }
     }
 
     #[test]
     fn a_link_leads_through_no_other_link() {
-        let named = Policy { named: ["l", "src"].map(path).into(), ..Policy::default() };
+        let named = Policy {
+            named: ["l", "src"].map(path).into(),
+            ..Policy::default()
+        };
         let link = || entry("l", None, Some(FileMode::Symlink), "src/a");
         assert_eq!(link_ways(&[link()]), ["src", "src/a"].map(path));
-        for standing in [("src", FileMode::Symlink), ("src/a", FileMode::Symlink), ("src", FileMode::Gitlink)]
-        {
-            assert_eq!(judged(&named, &[link()], &[standing]), ["patch-symlink l"], "{standing:?}");
+        for standing in [
+            ("src", FileMode::Symlink),
+            ("src/a", FileMode::Symlink),
+            ("src", FileMode::Gitlink),
+        ] {
+            assert_eq!(
+                judged(&named, &[link()], &[standing]),
+                ["patch-symlink l"],
+                "{standing:?}"
+            );
         }
         // One that the same patch makes, and one that it takes away.
         let made = entry("src", None, Some(FileMode::Symlink), "docs");
         assert_eq!(judged(&named, &[link(), made], &[]), ["patch-symlink l"]);
         let gone = entry("src", Some(FileMode::Symlink), None, "");
-        assert_eq!(judged(&named, &[link(), gone], &[("src", FileMode::Symlink)]), [""; 0]);
+        assert_eq!(
+            judged(&named, &[link(), gone], &[("src", FileMode::Symlink)]),
+            [""; 0]
+        );
     }
 }

@@ -30,8 +30,8 @@ const FORM_FEED: char = '\u{c}';
 
 /// Endings of files in which a line separator ends a line of code: JavaScript, what is translated to it or holds it, and C#.
 const ENDS_LINES: [&str; 17] = [
-    "astro", "cjs", "cs", "csx", "cts", "es6", "htm", "html", "js", "jsx", "mjs", "mts", "svelte", "ts",
-    "tsx", "vue", "xhtml",
+    "astro", "cjs", "cs", "csx", "cts", "es6", "htm", "html", "js", "jsx", "mjs", "mts", "svelte",
+    "ts", "tsx", "vue", "xhtml",
 ];
 
 /// How often each character comes in, less how often it goes away.
@@ -52,7 +52,9 @@ pub(crate) fn hidden_characters(patch: &Patch, policy: &Policy, after: &Files) -
     let hint = "write the line with characters that show, or the hidden one as an escape";
     let mut findings = Vec::new();
     for (path, balance) in by_file {
-        let more = balance.into_iter().filter(|(hidden, count)| *count > 0 && total.get(hidden) > Some(&0));
+        let more = balance
+            .into_iter()
+            .filter(|(hidden, count)| *count > 0 && total.get(hidden) > Some(&0));
         findings.extend(more.map(|((kind, hidden), _)| {
             let subject = format!("U+{:04X} in {path}", u32::from(hidden));
             match kind {
@@ -64,7 +66,9 @@ pub(crate) fn hidden_characters(patch: &Patch, policy: &Policy, after: &Files) -
                 Kind::Invisible | Kind::Dividing if policy.names(path) => {
                     Finding::warning(code(), subject, hint)
                 }
-                Kind::Invisible | Kind::Dividing | Kind::Reordering => Finding::error(code(), subject, hint),
+                Kind::Invisible | Kind::Dividing | Kind::Reordering => {
+                    Finding::error(code(), subject, hint)
+                }
             }
         }));
     }
@@ -107,8 +111,11 @@ fn balance(file: &FilePatch, after: Option<&[u8]>) -> Balance {
 
 /// Whether a line separator may end a line of code there.
 fn ends_lines_anywhere(path: &RepoPath) -> bool {
-    path.extension()
-        .is_some_and(|extension| ENDS_LINES.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    path.extension().is_some_and(|extension| {
+        ENDS_LINES
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    })
 }
 
 /// Whether a character that counts may begin with this byte.
@@ -118,13 +125,19 @@ fn may_be_hidden(byte: u8) -> bool {
 
 fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Kind> {
     let is_of_script = |beside: Option<char>| {
-        beside.is_some_and(|beside| !beside.is_ascii() && !beside.is_whitespace() && !beside.is_control())
+        beside.is_some_and(|beside| {
+            !beside.is_ascii() && !beside.is_whitespace() && !beside.is_control()
+        })
     };
     match character {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Kind::Reordering),
         '\u{200c}' | '\u{200d}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {
             let joins = is_of_script(before) && is_of_script(after);
-            Some(if joins { Kind::Joining } else { Kind::Invisible })
+            Some(if joins {
+                Kind::Joining
+            } else {
+                Kind::Invisible
+            })
         }
         '\t' => None,
         FORM_FEED | '\u{2028}' | '\u{2029}' => Some(Kind::Dividing),
@@ -154,11 +167,19 @@ mod tests {
 
     #[test]
     fn orders_to_a_terminal_are_hidden_and_tabs_and_letters_are_not() {
-        for order in ['\u{1b}', '\u{7}', '\u{8}', '\0', '\r', '\u{b}', '\u{7f}', '\u{9b}', '\u{85}'] {
-            assert!(kind(None, order, None) == Some(Kind::Invisible), "{order:?}");
+        for order in [
+            '\u{1b}', '\u{7}', '\u{8}', '\0', '\r', '\u{b}', '\u{7f}', '\u{9b}', '\u{85}',
+        ] {
+            assert!(
+                kind(None, order, None) == Some(Kind::Invisible),
+                "{order:?}"
+            );
         }
         for divider in ['\u{c}', '\u{2028}', '\u{2029}'] {
-            assert!(kind(None, divider, None) == Some(Kind::Dividing), "{divider:?}");
+            assert!(
+                kind(None, divider, None) == Some(Kind::Dividing),
+                "{divider:?}"
+            );
         }
         for shown in ['\t', ' ', '~', 'a'] {
             assert!(kind(None, shown, None).is_none(), "{shown:?}");

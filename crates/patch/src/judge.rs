@@ -26,7 +26,12 @@ type Class = fn(&RepoPath) -> bool;
 /// before it is applied and in the tree that applying it produced; a file that is not there has no entry.
 #[must_use]
 pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Verdict {
-    let mut judge = Judge { policy, before, after, verdict: Verdict::default() };
+    let mut judge = Judge {
+        policy,
+        before,
+        after,
+        verdict: Verdict::default(),
+    };
     judge.amounts(patch);
     for file in &patch.files {
         let addition = judge.addition(file);
@@ -48,7 +53,12 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
 #[must_use]
 pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
     let (before, after) = (Files::new(), Files::new());
-    let mut judge = Judge { policy, before: &before, after: &after, verdict: Verdict::default() };
+    let mut judge = Judge {
+        policy,
+        before: &before,
+        after: &after,
+        verdict: Verdict::default(),
+    };
     match proposal {
         Proposal::Edits(edits) => {
             let paths: BTreeSet<&RepoPath> = edits.iter().map(|edit| &edit.path).collect();
@@ -98,7 +108,10 @@ pub const RELEASE_NOTES: [&str; 9] = [
 
 /// Whether a file is such a note: no source of any language, and none of a tool's settings.
 fn is_release_note(path: &RepoPath) -> bool {
-    let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
+    let directory = path
+        .as_str()
+        .rsplit_once('/')
+        .map_or("", |(directory, _)| directory);
     let is_note = match path.extension() {
         Some("md") => true,
         Some("cfg" | "ini" | "json" | "lock" | "toml" | "xml") | None => false,
@@ -128,7 +141,9 @@ const LOOKED_UP: [&str; 13] = [
 fn takes_no_place(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    let is_header = [".h", ".hh", ".hpp", ".hxx"].iter().any(|end| name.ends_with(end));
+    let is_header = [".h", ".hh", ".hpp", ".hxx"]
+        .iter()
+        .any(|end| name.ends_with(end));
     let is_looked_up = LOOKED_UP.contains(&stem) || shadows_stdlib(path);
     is_document(path) || (Language::of(path).is_some() && !is_header && !is_looked_up)
 }
@@ -141,19 +156,34 @@ fn is_document(path: &RepoPath) -> bool {
 const MAX_LOOKED_FOR: usize = 20;
 
 /// Documents that decide who may use the code.
-const LEGAL: [&str; 8] =
-    ["authors", "contributors", "copying", "credits", "licence", "license", "notice", "thanks"];
+const LEGAL: [&str; 8] = [
+    "authors",
+    "contributors",
+    "copying",
+    "credits",
+    "licence",
+    "license",
+    "notice",
+    "thanks",
+];
 
 /// Whether a file is text for people and nothing else: no program reads it, and it decides nothing.
 fn is_prose(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
-    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    matches!(extension, "adoc" | "markdown" | "md" | "rst") && is_document(path) && !LEGAL.contains(&stem)
+    let Some((stem, extension)) = name.rsplit_once('.') else {
+        return false;
+    };
+    matches!(extension, "adoc" | "markdown" | "md" | "rst")
+        && is_document(path)
+        && !LEGAL.contains(&stem)
 }
 
 /// Whether a document shows the same examples as before, or showed none: any of them may run as a test, and a test before it may lean on one.
 fn keeps_examples(path: &RepoPath, before: &[u8], after: &[u8]) -> bool {
-    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let (before, after) = (
+        String::from_utf8_lossy(before),
+        String::from_utf8_lossy(after),
+    );
     // Elsewhere a row of tildes underlines a heading.
     let has_fences = !matches!(path.extension(), Some("rst" | "txt") | None);
     let shown = examples(&before, has_fences);
@@ -163,7 +193,14 @@ fn keeps_examples(path: &RepoPath, before: &[u8], after: &[u8]) -> bool {
 /// The lines of a document that a program may run: fenced blocks, what follows `>>>` up to an empty line, directives with code or tests,
 /// and comments, in which some tools look for their settings.
 fn examples(text: &str, has_fences: bool) -> Vec<&str> {
-    const DIRECTIVES: [&str; 6] = ["code", "doctest", "execute", "ipython", "sourcecode", "test"];
+    const DIRECTIVES: [&str; 6] = [
+        "code",
+        "doctest",
+        "execute",
+        "ipython",
+        "sourcecode",
+        "test",
+    ];
     let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
     let mut prompt = false;
@@ -171,7 +208,9 @@ fn examples(text: &str, has_fences: bool) -> Vec<&str> {
     for line in text.lines() {
         let content = line.trim_start();
         let indent = line.len() - content.len();
-        let mark = ["```", "~~~"].into_iter().find(|mark| has_fences && content.starts_with(mark));
+        let mark = ["```", "~~~"]
+            .into_iter()
+            .find(|mark| has_fences && content.starts_with(mark));
         if let Some(open) = fence {
             lines.push(line);
             fence = (mark != Some(open)).then_some(open);
@@ -181,7 +220,9 @@ fn examples(text: &str, has_fences: bool) -> Vec<&str> {
         directive = directive.filter(|outer| content.is_empty() || indent > *outer);
         if mark.is_some() {
             fence = mark;
-        } else if let Some((name, _)) = content.strip_prefix(".. ").and_then(|rest| rest.split_once("::"))
+        } else if let Some((name, _)) = content
+            .strip_prefix(".. ")
+            .and_then(|rest| rest.split_once("::"))
             && DIRECTIVES.iter().any(|known| name.contains(known))
         {
             directive = Some(indent);
@@ -195,7 +236,11 @@ fn examples(text: &str, has_fences: bool) -> Vec<&str> {
 
 /// How many files a patch touches: a renamed one is two.
 fn touched(patch: &Patch) -> u64 {
-    let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
+    let moved = patch
+        .files
+        .iter()
+        .filter(|file| matches!(file.change, Change::Rename { .. }))
+        .count();
     (patch.files.len() + moved) as u64
 }
 
@@ -229,13 +274,18 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn refuse(&mut self, code: Code, subject: impl ToString, hint: impl Into<String>) {
-        self.verdict.push(Finding::error(code, subject.to_string(), hint));
+        self.verdict
+            .push(Finding::error(code, subject.to_string(), hint));
     }
 
     /// How much the patch changes.
     fn amounts(&mut self, patch: &Patch) {
         if patch.files.is_empty() {
-            self.refuse(Code::new("patch-empty"), "patch", "the patch changes nothing; answer with a change");
+            self.refuse(
+                Code::new("patch-empty"),
+                "patch",
+                "the patch changes nothing; answer with a change",
+            );
         }
         self.number(touched(patch));
         let added: u64 = patch.files.iter().map(|file| self.added(file)).sum();
@@ -269,14 +319,20 @@ impl Judge<'_> {
 
     /// What can be said of an addition before the content is known: that there may be one.
     fn possible_addition(&self, path: &RepoPath) -> Addition {
-        if self.policy.may_add_to(path) && !is_settled(path) { Addition::Yes } else { Addition::No }
+        if self.policy.may_add_to(path) && !is_settled(path) {
+            Addition::Yes
+        } else {
+            Addition::No
+        }
     }
 
     /// Whether a file is only added to.
     fn addition(&self, file: &FilePatch) -> Addition {
         let path = &file.path;
-        let is_kept = file.content == Content::Text && matches!(file.change, Change::Create | Change::Modify);
-        let is_renamed = |before: &[u8], after: &[u8]| only_renames(&self.policy.renames, before, after);
+        let is_kept =
+            file.content == Content::Text && matches!(file.change, Change::Create | Change::Modify);
+        let is_renamed =
+            |before: &[u8], after: &[u8]| only_renames(&self.policy.renames, before, after);
         let (before, after) = (self.before.get(path), self.after.get(path));
         if !is_kept || is_settled(path) || self.policy.names(path) {
             return Addition::No;
@@ -295,7 +351,9 @@ impl Judge<'_> {
                 is_file_of_tests(path, after)
             }
             (Change::Create, None, Some(_)) if is_in && takes_no_place(path) => Ok(()),
-            (Change::Modify, Some(before), Some(after)) if is_in && keeps_examples(path, before, after) => {
+            (Change::Modify, Some(before), Some(after))
+                if is_in && keeps_examples(path, before, after) =>
+            {
                 match is_prose(path) || is_document(path) && file.removed() == 0 {
                     true => Ok(()),
                     false => return Addition::No,
@@ -308,7 +366,10 @@ impl Judge<'_> {
             Err(NotOnlyTests { line, why }) => Addition::MoreThanThat(Finding::error(
                 Code::new("patch-test-edited"),
                 path.to_string(),
-                format!("line {line}: {why}; add whole new tests, or {}", self.policy.source.naming()),
+                format!(
+                    "line {line}: {why}; add whole new tests, or {}",
+                    self.policy.source.naming()
+                ),
             )),
         }
     }
@@ -316,11 +377,15 @@ impl Judge<'_> {
     /// Where the patch writes, and where it takes from.
     fn place(&mut self, file: &FilePatch, addition: &Addition) {
         self.target(&file.path, addition);
-        let Some(from) = file.change.from() else { return };
-        let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
+        let Some(from) = file.change.from() else {
+            return;
+        };
+        let denied =
+            self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
         if denied || !self.policy.allows_place(from) {
             let by = self.policy.source.name();
-            let hint = format!("the file is renamed or copied from a place that {by} does not allow");
+            let hint =
+                format!("the file is renamed or copied from a place that {by} does not allow");
             self.refuse(Code::new("patch-rename-source-outside"), from, hint);
         }
         if matches!(file.change, Change::Rename { .. }) {
@@ -337,11 +402,16 @@ impl Judge<'_> {
         }
         if path.has_backslash() && !self.policy.names_backslash(path) {
             let naming = self.policy.source.naming();
-            let hint = format!("the name holds a backslash; separate parts of a path by `/`, or {naming}");
+            let hint =
+                format!("the name holds a backslash; separate parts of a path by `/`, or {naming}");
             self.refuse(Code::new("patch-backslash"), path, hint);
         }
         if let Some(place) = self.policy.denied_place(path) {
-            self.refuse(Code::new("patch-path-denied"), path, format!("nothing under `{place}` may change"));
+            self.refuse(
+                Code::new("patch-path-denied"),
+                path,
+                format!("nothing under `{place}` may change"),
+            );
         }
         if let Some(suffix) = self.policy.denied_suffix(path) {
             self.refuse(
@@ -361,19 +431,39 @@ impl Judge<'_> {
             return;
         }
         let classes: [(Class, Code, &str); 5] = [
-            (is_test_path, Code::new("patch-test-edited"), "leave tests as they are"),
+            (
+                is_test_path,
+                Code::new("patch-test-edited"),
+                "leave tests as they are",
+            ),
             (
                 is_manifest,
                 Code::new("patch-manifest-edited"),
                 "leave build and dependency settings as they are",
             ),
-            (is_ci, Code::new("patch-ci-edited"), "leave continuous integration as it is"),
-            (is_lockfile, Code::new("patch-lockfile-edited"), "leave lock files as they are"),
-            (is_git_setting, Code::new("patch-git-attributes"), "leave git's settings as they are"),
+            (
+                is_ci,
+                Code::new("patch-ci-edited"),
+                "leave continuous integration as it is",
+            ),
+            (
+                is_lockfile,
+                Code::new("patch-lockfile-edited"),
+                "leave lock files as they are",
+            ),
+            (
+                is_git_setting,
+                Code::new("patch-git-attributes"),
+                "leave git's settings as they are",
+            ),
         ];
         for (is_in_class, code, hint) in classes {
             if is_in_class(path) {
-                self.refuse(code, path, format!("{hint}, or {}", self.policy.source.naming()));
+                self.refuse(
+                    code,
+                    path,
+                    format!("{hint}, or {}", self.policy.source.naming()),
+                );
             }
         }
     }
@@ -385,16 +475,23 @@ impl Judge<'_> {
             self.verdict.push(finding);
         }
         let is_new = !matches!(file.change, Change::Modify | Change::Delete);
-        let made_executable = file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
+        let made_executable =
+            file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
         if made_executable && !self.policy.allows_unusual(path) {
             let hint = format!("add nothing executable, or {}", self.policy.source.naming());
             self.refuse(MODE, path, hint);
         }
         // A root that is the file itself names it, where nothing but a program of the project reads such a file.
-        let is_meant =
-            if is_settled(path) || !takes_no_place(path) { Policy::names } else { Policy::names_new };
+        let is_meant = if is_settled(path) || !takes_no_place(path) {
+            Policy::names
+        } else {
+            Policy::names_new
+        };
         if is_new && !addition.settles() && !is_meant(self.policy, path) {
-            let hint = format!("change the files that are there, or {}", self.policy.source.naming());
+            let hint = format!(
+                "change the files that are there, or {}",
+                self.policy.source.naming()
+            );
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
         }
         let gone = match &file.change {
@@ -420,10 +517,17 @@ impl Judge<'_> {
         }
         let path = &file.path;
         let old_path = file.old_path();
-        let old = old_path.map_or(Some(&[][..]), |path| self.before.get(path).map(Vec::as_slice));
+        let old = old_path.map_or(Some(&[][..]), |path| {
+            self.before.get(path).map(Vec::as_slice)
+        });
         let Some(old) = old else {
-            let hint = "the content before the change is not known; judge the patch on its own base";
-            return self.refuse(Code::new("patch-content-missing"), old_path.unwrap_or(path), hint);
+            let hint =
+                "the content before the change is not known; judge the patch on its own base";
+            return self.refuse(
+                Code::new("patch-content-missing"),
+                old_path.unwrap_or(path),
+                hint,
+            );
         };
         let new = if file.change == Change::Delete {
             Some(&[][..])
@@ -431,17 +535,21 @@ impl Judge<'_> {
             self.after.get(path).map(Vec::as_slice)
         };
         let Some(new) = new else {
-            let hint = "the content after the change is not known; apply the patch before judging it";
+            let hint =
+                "the content after the change is not known; apply the patch before judging it";
             return self.refuse(Code::new("patch-content-missing"), path, hint);
         };
         let is_gone = file.change != Change::Delete || !self.after.contains_key(path);
         let was_absent = file.change != Change::Create || !self.before.contains_key(path);
         if file.apply_to(old).as_deref() != Ok(new) || !is_gone || !was_absent {
-            let hint =
-                "applying the patch does not give what its text says; make it anew from the present files";
+            let hint = "applying the patch does not give what its text says; make it anew from the present files";
             self.refuse(Code::new("patch-tree-differs"), path, hint);
         } else if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
-            self.refuse(Code::new("patch-empty"), path, "the file is the same afterwards; leave it out");
+            self.refuse(
+                Code::new("patch-empty"),
+                path,
+                "the file is the same afterwards; leave it out",
+            );
         }
         if let (Some(language), Some(old_path)) = (Language::of(path), old_path)
             && !self.policy.names(path)
@@ -451,7 +559,8 @@ impl Judge<'_> {
             let language_before = Language::of(old_path).unwrap_or(language);
             if !test_code(language_before, old).survives_in(&test_code(language, new)) {
                 let naming = self.policy.source.naming();
-                let hint = format!("tests inside this file changed; leave them as they are, or {naming}");
+                let hint =
+                    format!("tests inside this file changed; leave them as they are, or {naming}");
                 self.refuse(Code::new("patch-test-edited"), path, hint);
             }
         }
@@ -459,16 +568,22 @@ impl Judge<'_> {
 
     /// Whether nobody can miss a definition: nothing outside of its file knows it, and no touched file speaks of it any more.
     fn is_unused(&self, path: &RepoPath, name: &str) -> bool {
-        let is_private =
-            |old: &Vec<u8>| Language::of(path).is_some_and(|language| is_private(language, old, name));
-        self.before.get(path).is_some_and(is_private) && !self.after.values().any(|new| mentions(new, name))
+        let is_private = |old: &Vec<u8>| {
+            Language::of(path).is_some_and(|language| is_private(language, old, name))
+        };
+        self.before.get(path).is_some_and(is_private)
+            && !self.after.values().any(|new| mentions(new, name))
     }
 
     /// Definitions that were there before and are nowhere in the touched files afterwards. A definition may move from
     /// one touched file to another; that a file goes away altogether has its own finding.
     fn definitions(&mut self, patch: &Patch) {
         let mut balance: BTreeMap<Definition, (i64, Option<&RepoPath>)> = BTreeMap::new();
-        for file in patch.files.iter().filter(|file| file.content == Content::Text) {
+        for file in patch
+            .files
+            .iter()
+            .filter(|file| file.content == Content::Text)
+        {
             let stays = matches!(file.change, Change::Modify | Change::Rename { .. });
             let before = file.old_path().filter(|_| stays);
             if let Some((path, old)) = before.and_then(|path| self.before.get_key_value(path))
@@ -481,7 +596,9 @@ impl Judge<'_> {
                     entry.1.get_or_insert(path);
                 }
             }
-            if let (Some(new), Some(language)) = (self.after.get(&file.path), Language::of(&file.path)) {
+            if let (Some(new), Some(language)) =
+                (self.after.get(&file.path), Language::of(&file.path))
+            {
                 for (definition, count) in definitions(language, new) {
                     balance.entry(definition).or_insert((0, None)).0 +=
                         i64::try_from(count).unwrap_or(i64::MAX);
@@ -503,9 +620,14 @@ impl Judge<'_> {
                     PolicySource::Plan => "have the plan say that it goes",
                     PolicySource::Command => "take it out by hand",
                 };
-                let hint =
-                    format!("the answer lost a definition that was there; give the file whole, or {saying}");
-                self.refuse(Code::new("patch-definition-dropped"), format!("{definition} in {path}"), hint);
+                let hint = format!(
+                    "the answer lost a definition that was there; give the file whole, or {saying}"
+                );
+                self.refuse(
+                    Code::new("patch-definition-dropped"),
+                    format!("{definition} in {path}"),
+                    hint,
+                );
             }
         }
     }

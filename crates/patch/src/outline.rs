@@ -29,14 +29,21 @@ pub struct OutlineItem {
 pub fn outline(path: &RepoPath, text: &str) -> Option<Vec<OutlineItem>> {
     let parsed = Parsed::of(Grammar::of(path)?, text).ok()?;
     let outline = Outline::of(&parsed, Branches::Closed);
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+        .collect();
     let line = |at: usize| starts.partition_point(|start| *start <= at).max(1) as u64;
     let mut items: Vec<OutlineItem> = Vec::with_capacity(outline.entries.len());
     for entry in &outline.entries {
-        let depth = entry.parent.and_then(|at| items.get(at)).map_or(0, |parent| parent.depth + 1);
+        let depth = entry
+            .parent
+            .and_then(|at| items.get(at))
+            .map_or(0, |parent| parent.depth + 1);
         items.push(OutlineItem {
-            names: entry.definition().map(|found| found.names.clone()).unwrap_or_default(),
+            names: entry
+                .definition()
+                .map(|found| found.names.clone())
+                .unwrap_or_default(),
             is_import: entry.kind == Kind::Import,
             depth,
             start: line(entry.start()),
@@ -69,17 +76,29 @@ mod tests {
     #[test]
     fn items_have_their_lines_and_depth() {
         let python = "import os\n\n\n@deco\nclass A:\n    def f(self):\n        return 1\n\n\ndef g(\n    a,\n):\n    pass\n";
-        assert_eq!(told("a.py", python), [" 1-1-1", "A 4-5-7", "  f 6-6-7", "g 10-10-13"]);
+        assert_eq!(
+            told("a.py", python),
+            [" 1-1-1", "A 4-5-7", "  f 6-6-7", "g 10-10-13"]
+        );
         let rust = "/// Doc.\nfn a() {}\nimpl S {\n    fn b(&self) {\n    }\n}\n";
         let items = told("a.rs", rust);
-        assert_eq!((items[0].as_str(), items[2].as_str()), ("a 1-2-2", "  b 4-4-5"));
-        assert_eq!(told("a.js", "res.send = function send(body) {\n  return 1\n}\n"), ["res.send 1-1-3"]);
+        assert_eq!(
+            (items[0].as_str(), items[2].as_str()),
+            ("a 1-2-2", "  b 4-4-5")
+        );
+        assert_eq!(
+            told("a.js", "res.send = function send(body) {\n  return 1\n}\n"),
+            ["res.send 1-1-3"]
+        );
     }
 
     #[test]
     fn broken_or_unknown_source_has_no_outline() {
         assert_eq!(outline(&"a.rs".parse().unwrap(), "fn ("), None);
         assert_eq!(outline(&"a.txt".parse().unwrap(), "fn a() {}"), None);
-        assert_eq!(outline(&"a.py".parse().unwrap(), "").map(|items| items.len()), Some(0));
+        assert_eq!(
+            outline(&"a.py".parse().unwrap(), "").map(|items| items.len()),
+            Some(0)
+        );
     }
 }

@@ -21,8 +21,12 @@ impl Patch {
     /// Every path that the patch writes or removes, and every path that it copies from, each once, sorted.
     #[must_use]
     pub fn paths(&self) -> Vec<&RepoPath> {
-        let mut paths: Vec<&RepoPath> =
-            self.files.iter().flat_map(|file| [Some(&file.path), file.change.from()]).flatten().collect();
+        let mut paths: Vec<&RepoPath> = self
+            .files
+            .iter()
+            .flat_map(|file| [Some(&file.path), file.change.from()])
+            .flatten()
+            .collect();
         paths.sort();
         paths.dedup();
         paths
@@ -77,11 +81,19 @@ impl FilePatch {
 
     /// The path whose content the change starts from; none for a file that is new.
     pub(crate) fn old_path(&self) -> Option<&RepoPath> {
-        if self.change == Change::Create { None } else { Some(self.change.from().unwrap_or(&self.path)) }
+        if self.change == Change::Create {
+            None
+        } else {
+            Some(self.change.from().unwrap_or(&self.path))
+        }
     }
 
     fn count(&self, kind: LineKind) -> u64 {
-        self.hunks.iter().flat_map(Hunk::lines).filter(|line| line.kind == kind).count() as u64
+        self.hunks
+            .iter()
+            .flat_map(Hunk::lines)
+            .filter(|line| line.kind == kind)
+            .count() as u64
     }
 
     /// Applies the hunks to `before`, each exactly where it says it belongs.
@@ -98,7 +110,9 @@ impl FilePatch {
             let Some(untouched) = old.get(at..start) else {
                 return fail;
             };
-            untouched.iter().for_each(|line| out.extend_from_slice(line));
+            untouched
+                .iter()
+                .for_each(|line| out.extend_from_slice(line));
             at = start;
             let mut last = LineKind::Added;
             for line in hunk.lines() {
@@ -117,7 +131,10 @@ impl FilePatch {
                 return fail;
             }
         }
-        old.get(at..).unwrap_or_default().iter().for_each(|line| out.extend_from_slice(line));
+        old.get(at..)
+            .unwrap_or_default()
+            .iter()
+            .for_each(|line| out.extend_from_slice(line));
         Ok(out)
     }
 }
@@ -256,7 +273,11 @@ impl Hunk {
 }
 
 fn index(start: u64, lines: u64) -> usize {
-    let index = if lines == 0 { start } else { start.saturating_sub(1) };
+    let index = if lines == 0 {
+        start
+    } else {
+        start.saturating_sub(1)
+    };
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 

@@ -20,8 +20,8 @@ pub(crate) const DEFAULT_MAX_BINARY_BYTES: u64 = 1 << 20;
 
 /// Endings of what a compiler or a key generator wrote.
 const DENIED_SUFFIXES: [&str; 18] = [
-    ".exe", ".dll", ".so", ".dylib", ".a", ".o", ".obj", ".lib", ".class", ".jar", ".pyc", ".pyo", ".wasm",
-    ".pem", ".key", ".p12", ".pfx", ".jks",
+    ".exe", ".dll", ".so", ".dylib", ".a", ".o", ".obj", ".lib", ".class", ".jar", ".pyc", ".pyo",
+    ".wasm", ".pem", ".key", ".p12", ".pfx", ".jks",
 ];
 
 /// Where a policy comes from, and so what has to change for it to allow more.
@@ -143,11 +143,13 @@ enum Shape {
 impl Shape {
     fn fits(self, value: &Value) -> bool {
         match self {
-            Self::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            Self::Texts => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_string)),
             Self::Pairs => value.as_array().is_some_and(|items| {
-                items
-                    .iter()
-                    .all(|item| Self::Texts.fits(item) && item.as_array().is_some_and(|pair| pair.len() == 2))
+                items.iter().all(|item| {
+                    Self::Texts.fits(item) && item.as_array().is_some_and(|pair| pair.len() == 2)
+                })
             }),
             Self::Number => value.is_u64(),
         }
@@ -178,7 +180,10 @@ impl Policy {
         for (key, value) in fields {
             let Some((_, shape)) = KEYS.iter().find(|(known, _)| known == key) else {
                 let known: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
-                return Err(format!("it has no key {key:?}; there are {}", known.join(", ")));
+                return Err(format!(
+                    "it has no key {key:?}; there are {}",
+                    known.join(", ")
+                ));
             };
             if !shape.fits(value) {
                 return Err(format!("{key} is {}", shape.name()));
@@ -197,7 +202,10 @@ impl Policy {
     /// The default limits for a scope.
     #[must_use]
     pub fn within(allow_roots: Vec<PathPrefix>) -> Self {
-        Self { allow_roots, ..Self::default() }
+        Self {
+            allow_roots,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn names(&self, path: &RepoPath) -> bool {
@@ -231,7 +239,11 @@ impl Policy {
 
     /// The denied place that holds `path`, if one does.
     pub(crate) fn denied_place(&self, path: &RepoPath) -> Option<String> {
-        if let Some(prefix) = self.deny_prefixes.iter().find(|prefix| prefix.contains(path)) {
+        if let Some(prefix) = self
+            .deny_prefixes
+            .iter()
+            .find(|prefix| prefix.contains(path))
+        {
             return Some(prefix.to_string());
         }
         if self.names(path) {
@@ -243,11 +255,17 @@ impl Policy {
     /// The denied ending of `path`, if it has one.
     pub(crate) fn denied_suffix(&self, path: &RepoPath) -> Option<String> {
         let lower = path.as_str().to_ascii_lowercase();
-        let own = self.deny_suffixes.iter().find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
+        let own = self
+            .deny_suffixes
+            .iter()
+            .find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
         if own.is_some() || self.names(path) {
             return own.cloned();
         }
-        DENIED_SUFFIXES.iter().find(|suffix| lower.ends_with(*suffix)).map(ToString::to_string)
+        DENIED_SUFFIXES
+            .iter()
+            .find(|suffix| lower.ends_with(*suffix))
+            .map(ToString::to_string)
     }
 }
 
@@ -326,7 +344,10 @@ mod tests {
         ] {
             assert_eq!(policy.denied_place(&path(fine)), None, "{fine}");
         }
-        assert_eq!(policy.denied_suffix(&path("a/LIB.SO")), Some(".so".to_owned()));
+        assert_eq!(
+            policy.denied_suffix(&path("a/LIB.SO")),
+            Some(".so".to_owned())
+        );
         assert_eq!(policy.denied_suffix(&path("a/also")), None);
     }
 
@@ -351,11 +372,26 @@ mod tests {
             ("7", "not a JSON object"),
             ("{", "not JSON"),
             ("{}", "allow_roots is missing"),
-            (r#"{"allow_roots":"src/"}"#, "allow_roots is a list of texts"),
-            (r#"{"allow_roots":[],"max_files":-1}"#, "max_files is a whole number that is not negative"),
-            (r#"{"allow_roots":[],"max_files":"5"}"#, "max_files is a whole number"),
-            (r#"{"allow_roots":[],"max_fils":5}"#, "no key \"max_fils\"; there are allow_roots,"),
-            (r#"{"allow_roots":[],"deny_suffixes":[""]}"#, "deny_suffixes holds an empty text"),
+            (
+                r#"{"allow_roots":"src/"}"#,
+                "allow_roots is a list of texts",
+            ),
+            (
+                r#"{"allow_roots":[],"max_files":-1}"#,
+                "max_files is a whole number that is not negative",
+            ),
+            (
+                r#"{"allow_roots":[],"max_files":"5"}"#,
+                "max_files is a whole number",
+            ),
+            (
+                r#"{"allow_roots":[],"max_fils":5}"#,
+                "no key \"max_fils\"; there are allow_roots,",
+            ),
+            (
+                r#"{"allow_roots":[],"deny_suffixes":[""]}"#,
+                "deny_suffixes holds an empty text",
+            ),
             (r#"{"allow_roots":[],"allow_roots":["src/"]}"#, "duplicate"),
             (r#"{"allow_roots":["../x"]}"#, ""),
         ] {
@@ -374,7 +410,14 @@ mod tests {
             r#"{"allow_roots":["src/"],"deny_prefixes":["docs/"],"deny_suffixes":[".svg"],"max_files":2,"max_added_lines":9}"#,
         )
         .unwrap();
-        assert_eq!((policy.max_files, policy.max_added_lines, policy.max_removed_lines), (2, 9, 400));
+        assert_eq!(
+            (
+                policy.max_files,
+                policy.max_added_lines,
+                policy.max_removed_lines
+            ),
+            (2, 9, 400)
+        );
         assert!(serde_json::from_str::<Policy>("{}").is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":["../x"]}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":[],"max_fils":1}"#).is_err());

@@ -44,7 +44,13 @@ pub(crate) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     loop {
         match rest {
             [b'"', after @ ..] => return Some((name, after)),
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+            [
+                b'\\',
+                a @ b'0'..=b'3',
+                b @ b'0'..=b'7',
+                c @ b'0'..=b'7',
+                after @ ..,
+            ] => {
                 name.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 rest = after;
             }

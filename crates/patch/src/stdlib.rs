@@ -3,7 +3,9 @@
 use crucible_model::RepoPath;
 
 /// Directories whose files are imported by their names alone: of sources, of tests, and of programs, each beside the repository's top.
-const ROOTS: [&str; 9] = ["bin", "lib", "python", "scripts", "src", "test", "testing", "tests", "tools"];
+const ROOTS: [&str; 9] = [
+    "bin", "lib", "python", "scripts", "src", "test", "testing", "tests", "tools",
+];
 
 /// The public modules of the standard library, in order.
 const MODULES: [&str; 215] = [
@@ -233,7 +235,9 @@ pub(crate) fn shadows_stdlib(path: &RepoPath) -> bool {
         all => all,
     };
     let name = match below {
-        [file] => file.strip_suffix(".py").or_else(|| file.strip_suffix(".pyi")),
+        [file] => file
+            .strip_suffix(".py")
+            .or_else(|| file.strip_suffix(".pyi")),
         [package, "__init__.py"] => Some(*package),
         _ => None,
     };

@@ -13,16 +13,25 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Detection, Included, Language, Names, Reach, Role, Tampering, Weight, definitions, doctests, included,
-    may_be_doctest, may_matter, sights,
+    Detection, Included, Language, Names, Reach, Role, Tampering, Weight, definitions, doctests,
+    included, may_be_doctest, may_matter, sights,
 };
 
 /// How often each construct stands in one text.
 type Counts = BTreeMap<Detection, i64>;
 
 /// Finds what `patch` brings in. `before` and `after` are what the judge was given.
-pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
-    let texts: Vec<Text<'_>> = patch.files.iter().filter_map(|file| Text::of(file, before, after)).collect();
+pub(crate) fn brought_in(
+    patch: &Patch,
+    policy: &Policy,
+    before: &Files,
+    after: &Files,
+) -> Vec<Finding> {
+    let texts: Vec<Text<'_>> = patch
+        .files
+        .iter()
+        .filter_map(|file| Text::of(file, before, after))
+        .collect();
     let mut findings = constructs(&texts, policy);
     findings.extend(hidden_characters(patch, policy, after));
     findings.extend(lost_examples(&texts, policy));
@@ -42,10 +51,22 @@ impl<'a> Text<'a> {
     fn of(file: &'a FilePatch, before: &'a Files, after: &'a Files) -> Option<Self> {
         let language = Language::of(&file.path).filter(|_| file.content == Content::Text)?;
         // What is copied stays where it was.
-        let old = file.old_path().filter(|_| !matches!(file.change, Change::Copy { .. }));
-        let old = old.and_then(|path| before.get_key_value(path)).map(|(path, text)| (path, text.as_slice()));
-        let new = after.get(&file.path).filter(|_| file.change != Change::Delete).map(Vec::as_slice);
-        Some(Self { file, language, old, new })
+        let old = file
+            .old_path()
+            .filter(|_| !matches!(file.change, Change::Copy { .. }));
+        let old = old
+            .and_then(|path| before.get_key_value(path))
+            .map(|(path, text)| (path, text.as_slice()));
+        let new = after
+            .get(&file.path)
+            .filter(|_| file.change != Change::Delete)
+            .map(Vec::as_slice);
+        Some(Self {
+            file,
+            language,
+            old,
+            new,
+        })
     }
 }
 
@@ -60,7 +81,10 @@ fn touches(file: &FilePatch, matters: impl Fn(&[u8]) -> bool) -> bool {
 fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut total = Counts::new();
     let mut by_file: Vec<(&RepoPath, Counts)> = Vec::new();
-    for text in texts.iter().filter(|text| touches(text.file, |line| may_matter(text.language, line))) {
+    for text in texts
+        .iter()
+        .filter(|text| touches(text.file, |line| may_matter(text.language, line)))
+    {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
             let role = Role::of(text.language, path, Some(old));
@@ -81,15 +105,26 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     }
     let is_ignored = |sight: &Detection| sight.test.is_some();
     let old_tests: BTreeSet<String> = if total.keys().any(is_ignored) {
-        let old = texts.iter().filter_map(|text| Some((text.language, text.old?.1)));
-        old.flat_map(|(language, old)| definitions(language, old)).map(|(known, _)| known.name).collect()
+        let old = texts
+            .iter()
+            .filter_map(|text| Some((text.language, text.old?.1)));
+        old.flat_map(|(language, old)| definitions(language, old))
+            .map(|(known, _)| known.name)
+            .collect()
     } else {
         BTreeSet::new()
     };
-    let concerns = |sight: &Detection| sight.test.as_ref().is_none_or(|test| old_tests.contains(test));
+    let concerns = |sight: &Detection| {
+        sight
+            .test
+            .as_ref()
+            .is_none_or(|test| old_tests.contains(test))
+    };
     let mut findings = Vec::new();
     for (path, counts) in by_file {
-        let more = counts.into_iter().filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
+        let more = counts
+            .into_iter()
+            .filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
         let more = more.map(|(sight, _)| sight).filter(concerns);
         findings.extend(more.map(|sight| finding(&sight, path, policy)));
     }
@@ -107,17 +142,26 @@ fn finding(sight: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
             Code::new("patch-assertion-replaced"),
             "leave the assertions that tests are written with as they are",
         ),
-        Tampering::TestAware => {
-            (Code::new("patch-test-aware"), "make the code do the same whether it is tested or used")
-        }
-        Tampering::Disabled => {
-            (Code::new("patch-test-disabled"), "let every test run, and let its result count")
-        }
-        Tampering::Report => {
-            (Code::new("patch-prints-report"), "leave the words of a test runner's report to the runner")
-        }
-        Tampering::HiddenName => (Code::new("patch-hides-name"), "write the name of what is called as it is"),
-        Tampering::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
+        Tampering::TestAware => (
+            Code::new("patch-test-aware"),
+            "make the code do the same whether it is tested or used",
+        ),
+        Tampering::Disabled => (
+            Code::new("patch-test-disabled"),
+            "let every test run, and let its result count",
+        ),
+        Tampering::Report => (
+            Code::new("patch-prints-report"),
+            "leave the words of a test runner's report to the runner",
+        ),
+        Tampering::HiddenName => (
+            Code::new("patch-hides-name"),
+            "write the name of what is called as it is",
+        ),
+        Tampering::Replaced => (
+            Code::new("patch-test-replaced"),
+            "leave the names of tests to the tests",
+        ),
     };
     let subject = format!("{} in {path}", sight.what);
     // Whoever names a file that holds no tests may mean its end, too.
@@ -135,13 +179,22 @@ pub const EXAMPLE_CHANGED: Code = Code::new("patch-doctest-changed");
 fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     let mut lost: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
-    let touched = texts.iter().filter(|text| touches(text.file, |line| may_be_doctest(text.language, line)));
+    let touched = texts
+        .iter()
+        .filter(|text| touches(text.file, |line| may_be_doctest(text.language, line)));
     for text in touched.filter(|text| text.file.change != Change::Delete) {
-        let old = text.old.map(|(_, old)| doctests(text.language, old)).unwrap_or_default();
+        let old = text
+            .old
+            .map(|(_, old)| doctests(text.language, old))
+            .unwrap_or_default();
         for example in &old {
             *balance.entry(example.clone()).or_default() -= 1;
         }
-        for example in text.new.map(|new| doctests(text.language, new)).unwrap_or_default() {
+        for example in text
+            .new
+            .map(|new| doctests(text.language, new))
+            .unwrap_or_default()
+        {
             *balance.entry(example).or_default() += 1;
         }
         lost.push((&text.file.path, old));
@@ -166,20 +219,35 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
 /// Files outside of the repository that what is built would hold, or whatever loads the sources would run, and constructs of which
 /// nobody can tell what they read. Naming a file never lifts the first. It lifts the second where a person names it: a plan names
 /// files to change them, and whoever wrote it is the one that is not trusted here.
-fn read_from_outside(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
+fn read_from_outside(
+    patch: &Patch,
+    policy: &Policy,
+    before: &Files,
+    after: &Files,
+) -> Vec<Finding> {
     let mut olds: Vec<(&RepoPath, &[u8])> = Vec::new();
     let mut news: Vec<(&RepoPath, &[u8])> = Vec::new();
-    for file in patch.files.iter().filter(|file| file.content == Content::Text) {
-        let stays =
-            |path: &&RepoPath| !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path);
+    for file in patch
+        .files
+        .iter()
+        .filter(|file| file.content == Content::Text)
+    {
+        let stays = |path: &&RepoPath| {
+            !matches!(file.change, Change::Copy { .. }) && before.contains_key(*path)
+        };
         let old = file.old_path().filter(stays);
         olds.extend(old.and_then(|path| Some((path, before.get(path)?.as_slice()))));
-        let new = after.get(&file.path).filter(|_| file.change != Change::Delete);
+        let new = after
+            .get(&file.path)
+            .filter(|_| file.change != Change::Delete);
         news.extend(new.map(|new| (&file.path, new.as_slice())));
     }
     let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
     let names = Names::of(olds.iter().copied());
-    for seen in olds.iter().flat_map(|(path, old)| included(path, old, &names)) {
+    for seen in olds
+        .iter()
+        .flat_map(|(path, old)| included(path, old, &names))
+    {
         *balance.entry(seen).or_default() -= 1;
     }
     let names = Names::of(news.iter().copied());
@@ -198,8 +266,7 @@ fn read_from_outside(patch: &Patch, policy: &Policy, before: &Files, after: &Fil
         let is_permitted = policy.source != PolicySource::Plan && policy.names(path);
         match seen.reach {
             Reach::Outside => {
-                let hint =
-                    "the path leaves the repository; copy what the code needs into it and name it there";
+                let hint = "the path leaves the repository; copy what the code needs into it and name it there";
                 Finding::error(code(), subject, hint)
             }
             Reach::Unknown if is_permitted => Finding::warning(
@@ -219,6 +286,10 @@ fn read_from_outside(patch: &Patch, policy: &Policy, before: &Files, after: &Fil
             }
         }
     };
-    let each = brought.into_iter().flat_map(|(path, seen)| seen.into_iter().map(move |seen| (path, seen)));
-    each.filter(|(_, seen)| is_more(seen)).map(|(path, seen)| finding(path, seen)).collect()
+    let each = brought
+        .into_iter()
+        .flat_map(|(path, seen)| seen.into_iter().map(move |seen| (path, seen)));
+    each.filter(|(_, seen)| is_more(seen))
+        .map(|(path, seen)| finding(path, seen))
+        .collect()
 }

@@ -39,8 +39,22 @@ pub fn agrees(
     before: &BTreeMap<RepoPath, Vec<u8>>,
     produced: &ProducedTree,
 ) -> Verdict {
-    let ProducedTree { changes, after, checked_out, .. } = produced;
-    compare(raw, patch, before, &Made { changes, after, checked_out })
+    let ProducedTree {
+        changes,
+        after,
+        checked_out,
+        ..
+    } = produced;
+    compare(
+        raw,
+        patch,
+        before,
+        &Made {
+            changes,
+            after,
+            checked_out,
+        },
+    )
 }
 
 /// The same when only the changes are known.
@@ -51,8 +65,22 @@ pub fn changes_agree(
     before: &BTreeMap<RepoPath, Vec<u8>>,
     produced: &ProducedChanges,
 ) -> Verdict {
-    let ProducedChanges { changes, after, checked_out, .. } = produced;
-    compare(raw, patch, before, &Made { changes, after, checked_out })
+    let ProducedChanges {
+        changes,
+        after,
+        checked_out,
+        ..
+    } = produced;
+    compare(
+        raw,
+        patch,
+        before,
+        &Made {
+            changes,
+            after,
+            checked_out,
+        },
+    )
 }
 
 /// What git made of the patch.
@@ -62,18 +90,27 @@ struct Made<'a> {
     checked_out: &'a CheckedOut,
 }
 
-fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, produced: &Made<'_>) -> Verdict {
+fn compare(
+    raw: &[u8],
+    patch: &Patch,
+    before: &BTreeMap<RepoPath, Vec<u8>>,
+    produced: &Made<'_>,
+) -> Verdict {
     let mut verdict = Verdict::default();
     let after = match apply(&Proposal::Diff(raw.to_vec()), before) {
         Ok(after) => after,
         Err(error) => {
-            let hint =
-                format!("git can apply the patch but Crucible cannot: {error}; create the patch again");
+            let hint = format!(
+                "git can apply the patch but Crucible cannot: {error}; create the patch again"
+            );
             verdict.push(Finding::error(CODE, "the patch", hint));
             return verdict;
         }
     };
-    for file in patch.files.iter().filter(|file| file.content != Content::Text && whole_names(file).is_none())
+    for file in patch
+        .files
+        .iter()
+        .filter(|file| file.content != Content::Text && whole_names(file).is_none())
     {
         verdict.push(Finding::error(
             Code::new("repo-tree-unverifiable"),
@@ -95,19 +132,29 @@ fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, prod
         });
         expected.insert(&file.path, becomes);
     }
-    let found: BTreeMap<PathBuf, &TreeChange> =
-        produced.changes.iter().map(|change| (change.path.clone(), change)).collect();
+    let found: BTreeMap<PathBuf, &TreeChange> = produced
+        .changes
+        .iter()
+        .map(|change| (change.path.clone(), change))
+        .collect();
     for (path, becomes) in &expected {
         let change = found.get(&PathBuf::from(path.as_str())).copied();
         if let Some(hint) = difference(path, becomes.as_ref(), change, before, produced) {
             verdict.push(Finding::error(CODE, path.to_string(), hint));
         }
     }
-    let named: BTreeSet<&[u8]> = expected.keys().map(|path| path.as_str().as_bytes()).collect();
+    let named: BTreeSet<&[u8]> = expected
+        .keys()
+        .map(|path| path.as_str().as_bytes())
+        .collect();
     for change in produced.changes {
         if !named.contains(change.path.as_os_str().as_bytes()) {
             let subject = change.path.to_string_lossy().into_owned();
-            verdict.push(Finding::error(CODE, subject, "the tree changes it but the patch does not name it"));
+            verdict.push(Finding::error(
+                CODE,
+                subject,
+                "the tree changes it but the patch does not name it",
+            ));
         }
     }
     verdict.merge(attributes(produced));
@@ -125,10 +172,12 @@ fn attributes(produced: &Made<'_>) -> Verdict {
         verdict.push(Finding::error(code(), path.to_string_lossy(), hint));
     }
     let says_attributes = |path: &Path| path.file_name() == Some(OsStr::new(".gitattributes"));
-    let settings = produced.changes.iter().filter(|change| says_attributes(&change.path));
+    let settings = produced
+        .changes
+        .iter()
+        .filter(|change| says_attributes(&change.path));
     for setting in settings.filter(|_| produced.changes.len() > 1) {
-        let hint =
-            "it would change how git checks out the other files of this patch; change it in a separate patch";
+        let hint = "it would change how git checks out the other files of this patch; change it in a separate patch";
         verdict.push(Finding::error(code(), setting.path.to_string_lossy(), hint));
     }
     verdict
@@ -137,7 +186,10 @@ fn attributes(produced: &Made<'_>) -> Verdict {
 /// Returns the object names of a binary file, if the patch has its content and states full names as git does.
 fn whole_names(file: &FilePatch) -> Option<&ObjectNames> {
     let is_whole = |name: &str| matches!(name.len(), 40 | 64);
-    let names = file.objects.as_ref().filter(|names| is_whole(&names.old) && is_whole(&names.new));
+    let names = file
+        .objects
+        .as_ref()
+        .filter(|names| is_whole(&names.old) && is_whole(&names.new));
     names.filter(|_| file.content == Content::Binary)
 }
 
@@ -169,10 +221,19 @@ fn difference(
         return Some("the patch keeps it but the tree does not have it".to_owned());
     };
     if let Some(mode) = becomes.mode.filter(|mode| change.new_mode != Some(*mode)) {
-        return Some(format!("its mode is {:?} in the tree and {mode:?} in the patch", change.new_mode));
+        return Some(format!(
+            "its mode is {:?} in the tree and {mode:?} in the patch",
+            change.new_mode
+        ));
     }
-    if becomes.old_mode.is_some() && change.old_mode.is_some() && becomes.old_mode != change.old_mode {
-        return Some(format!("its mode was {:?}, unlike the patch says", change.old_mode));
+    if becomes.old_mode.is_some()
+        && change.old_mode.is_some()
+        && becomes.old_mode != change.old_mode
+    {
+        return Some(format!(
+            "its mode was {:?}, unlike the patch says",
+            change.old_mode
+        ));
     }
     if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
         return Some("its mode changes in the tree but not in the patch".to_owned());
@@ -182,8 +243,12 @@ fn difference(
         Some(oid) => oid.as_str() == name,
         None => name.bytes().all(|byte| byte == b'0'),
     };
-    let was = |names: &ObjectNames| change.old_oid.is_none() || is(&names.old, change.old_oid.as_ref());
-    if becomes.objects.is_some_and(|names| !is(&names.new, Some(new_oid)) || !was(names)) {
+    let was =
+        |names: &ObjectNames| change.old_oid.is_none() || is(&names.old, change.old_oid.as_ref());
+    if becomes
+        .objects
+        .is_some_and(|names| !is(&names.new, Some(new_oid)) || !was(names))
+    {
         return Some("its object in the tree differs from the one the patch names".to_owned());
     }
     content_differs(becomes, new_oid, produced)
@@ -192,5 +257,7 @@ fn difference(
 
 fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &Made<'_>) -> bool {
     // Content that the text does not show has its own finding.
-    becomes.content.is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
+    becomes
+        .content
+        .is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
 }

@@ -19,8 +19,8 @@ use crate::git::{Call, DirtyEntry, DirtyKind, Git};
 use crate::oid::Oid;
 use crate::tree::{Aside, ChangeStatus, MAX_TOUCHED, ProducedChanges, TreeChange};
 use crate::tree_edit::{
-    EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, LinkPolicy, MAX_EDITED_BYTES, NewFile,
-    RecoveredEdit, TreeEdit, TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
+    EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, LinkPolicy, MAX_EDITED_BYTES,
+    NewFile, RecoveredEdit, TreeEdit, TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
 };
 
 /// A file that now matches the patch.
@@ -94,22 +94,35 @@ impl Git {
     ) -> Result<AppliedTree, ApplyError> {
         let touched = self.touched(produced).await?;
         let agrees = |claim: &EditClaim| is_of(claim, &touched);
-        let place = EditJournal { path: journal, purpose, agrees: &agrees };
+        let place = EditJournal {
+            path: journal,
+            purpose,
+            agrees: &agrees,
+        };
         let recovered = recover_tree_edit(self.top(), &place)?;
         if recovered.outcome == EditRecovery::Finished {
-            let files = touched.iter().map(|file| file.applied(self.top())).collect::<Result<_, _>>()?;
+            let files = touched
+                .iter()
+                .map(|file| file.applied(self.top()))
+                .collect::<Result<_, _>>()?;
             return Ok(AppliedTree { files, recovered });
         }
         let mut dirty = self.own_changes(&touched).await?;
         let mut edits = Vec::new();
         for file in &touched {
-            if dirty.iter().any(|entry| entry.path == Path::new(file.path.as_str())) {
+            if dirty
+                .iter()
+                .any(|entry| entry.path == Path::new(file.path.as_str()))
+            {
                 continue;
             }
             match file.edit(self.top())? {
                 Some(edit) => edits.push(edit),
                 None => {
-                    dirty.push(DirtyEntry { path: file.path.as_str().into(), kind: DirtyKind::Changed });
+                    dirty.push(DirtyEntry {
+                        path: file.path.as_str().into(),
+                        kind: DirtyKind::Changed,
+                    });
                 }
             }
         }
@@ -118,26 +131,40 @@ impl Git {
             return Err(ApplyError::Dirty { files: dirty });
         }
         let edited = edit_tree(self.top(), &edits, &place)?;
-        let mut notes: BTreeMap<RepoPath, Vec<EditNote>> =
-            edited.into_iter().map(|file| (file.path, file.notes)).collect();
+        let mut notes: BTreeMap<RepoPath, Vec<EditNote>> = edited
+            .into_iter()
+            .map(|file| (file.path, file.notes))
+            .collect();
         let files = touched.iter().zip(&edits).map(|(file, edit)| AppliedFile {
             path: file.path.clone(),
             status: file.status,
             after: edit.after.as_deref().map(Digest::of),
             notes: notes.remove(&file.path).unwrap_or_default(),
         });
-        Ok(AppliedTree { files: files.collect(), recovered })
+        Ok(AppliedTree {
+            files: files.collect(),
+            recovered,
+        })
     }
 
     /// Every file of the change with its forms, before and after.
     async fn touched(&self, produced: &ProducedChanges) -> Result<Vec<Touched>, ApplyError> {
-        let old: Vec<Oid> = produced.changes.iter().filter_map(|change| change.old_oid.clone()).collect();
+        let old: Vec<Oid> = produced
+            .changes
+            .iter()
+            .filter_map(|change| change.old_oid.clone())
+            .collect();
         for change in &produced.changes {
             let modes = [change.old_mode, change.new_mode];
-            if modes.contains(&Some(FileMode::Symlink)) || modes.contains(&Some(FileMode::Gitlink)) {
+            if modes.contains(&Some(FileMode::Symlink)) || modes.contains(&Some(FileMode::Gitlink))
+            {
                 return Err(blocked(&path_of(change)?, EditObstacle::NoFile).into());
             }
-            if change.old_mode.zip(change.new_mode).is_some_and(|(old, new)| old != new) {
+            if change
+                .old_mode
+                .zip(change.new_mode)
+                .is_some_and(|(old, new)| old != new)
+            {
                 return Err(blocked(&path_of(change)?, EditObstacle::OtherMode).into());
             }
         }
@@ -148,10 +175,15 @@ impl Git {
             let at = |oid: &Option<Oid>, blobs: &BTreeMap<Oid, Vec<u8>>| {
                 oid.as_ref().and_then(|oid| blobs.get(oid)).cloned()
             };
-            let kept =
-                Form { before: at(&change.old_oid, &before), after: at(&change.new_oid, &produced.after) };
+            let kept = Form {
+                before: at(&change.old_oid, &before),
+                after: at(&change.new_oid, &produced.after),
+            };
             let out = Form {
-                before: checked_out.get(&change.path).cloned().or_else(|| kept.before.clone()),
+                before: checked_out
+                    .get(&change.path)
+                    .cloned()
+                    .or_else(|| kept.before.clone()),
                 after: produced
                     .checked_out
                     .contents
@@ -160,12 +192,20 @@ impl Git {
                     .or_else(|| kept.after.clone()),
             };
             // A new file has the form that git gives it.
-            let forms = if change.old_oid.is_none() { vec![out] } else { vec![kept, out] };
+            let forms = if change.old_oid.is_none() {
+                vec![out]
+            } else {
+                vec![kept, out]
+            };
             let is_executable = change.new_mode == Some(FileMode::Executable);
             touched.push(Touched {
                 path: path_of(change)?,
                 status: change.status,
-                new_file: if is_executable { NewFile::Executable } else { NewFile::Plain },
+                new_file: if is_executable {
+                    NewFile::Executable
+                } else {
+                    NewFile::Plain
+                },
                 forms,
             });
         }
@@ -182,18 +222,25 @@ impl Git {
             return Ok(BTreeMap::new());
         }
         let aside = Aside::new(self)?;
-        self.run_ok(Call::new(["read-tree", produced.base.as_str()]).with_envs(&aside.env)).await?;
+        self.run_ok(Call::new(["read-tree", produced.base.as_str()]).with_envs(&aside.env))
+            .await?;
         let found = self.checked_out(&back, &aside).await?;
         if found.refused.is_empty() {
             return Ok(found.contents);
         }
-        Err(RepoError::Rewritten { paths: found.refused.into_keys().collect() })
+        Err(RepoError::Rewritten {
+            paths: found.refused.into_keys().collect(),
+        })
     }
 
     /// Returns the changed files that git reports as different from the commit.
     async fn own_changes(&self, touched: &[Touched]) -> Result<Vec<DirtyEntry>, RepoError> {
         let mut entries = self.status().await?;
-        entries.retain(|entry| touched.iter().any(|file| entry.path == Path::new(file.path.as_str())));
+        entries.retain(|entry| {
+            touched
+                .iter()
+                .any(|file| entry.path == Path::new(file.path.as_str()))
+        });
         Ok(entries)
     }
 }
@@ -216,7 +263,12 @@ impl Touched {
     /// Describes a file that an earlier process changed.
     fn applied(&self, top: &Path) -> Result<AppliedFile, TreeEditError> {
         let after = self.read(top)?.as_deref().map(Digest::of);
-        Ok(AppliedFile { path: self.path.clone(), status: self.status, after, notes: Vec::new() })
+        Ok(AppliedFile {
+            path: self.path.clone(),
+            status: self.status,
+            after,
+            notes: Vec::new(),
+        })
     }
 
     fn read(&self, top: &Path) -> Result<Option<Vec<u8>>, TreeEditError> {
@@ -229,11 +281,15 @@ impl Touched {
 fn is_of(claim: &EditClaim, touched: &[Touched]) -> bool {
     let digest = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
     claim.edits.iter().all(|edit| {
-        touched.iter().filter(|file| file.path == edit.path).any(|file| {
-            let is_form =
-                |form: &Form| (digest(&form.before), digest(&form.after)) == (edit.before, edit.after);
-            file.forms.iter().any(is_form)
-        })
+        touched
+            .iter()
+            .filter(|file| file.path == edit.path)
+            .any(|file| {
+                let is_form = |form: &Form| {
+                    (digest(&form.before), digest(&form.after)) == (edit.before, edit.after)
+                };
+                file.forms.iter().any(is_form)
+            })
     })
 }
 
@@ -259,9 +315,16 @@ fn path_of(change: &TreeChange) -> Result<RepoPath, RepoError> {
 }
 
 fn blocked(path: &RepoPath, why: EditObstacle) -> TreeEditError {
-    TreeEditError::Blocked { path: path.clone(), why }
+    TreeEditError::Blocked {
+        path: path.clone(),
+        why,
+    }
 }
 
 fn names(files: &[DirtyEntry]) -> String {
-    files.iter().map(|entry| format!("{:?}", entry.path)).collect::<Vec<_>>().join(", ")
+    files
+        .iter()
+        .map(|entry| format!("{:?}", entry.path))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

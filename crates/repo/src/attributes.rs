@@ -23,7 +23,14 @@ use crate::git::{Call, Git, as_path};
 use crate::tree::{Aside, MAX_TOUCHED, TreeChange};
 
 /// The attributes that change bytes. The first two are refused.
-const ATTRIBUTES: [&str; 6] = ["filter", "working-tree-encoding", "text", "eol", "crlf", "ident"];
+const ATTRIBUTES: [&str; 6] = [
+    "filter",
+    "working-tree-encoding",
+    "text",
+    "eol",
+    "crlf",
+    "ident",
+];
 
 /// How many of [`ATTRIBUTES`] are refused.
 const REFUSED: usize = 2;
@@ -50,21 +57,35 @@ impl Git {
             return Ok(found);
         }
         let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-        let words = ["check-attr", "-z", "--stdin"].into_iter().chain(ATTRIBUTES);
-        let output =
-            self.run_ok(Call::new(words).reading(ended_by_nul(&paths)).with_envs(&aside.env)).await?;
+        let words = ["check-attr", "-z", "--stdin"]
+            .into_iter()
+            .chain(ATTRIBUTES);
+        let output = self
+            .run_ok(
+                Call::new(words)
+                    .reading(ended_by_nul(&paths))
+                    .with_envs(&aside.env),
+            )
+            .await?;
         let mut converted = self.converts();
         // `path NUL attribute NUL value NUL`, again and again; a value may be empty.
         let fields: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
         for entry in fields.chunks_exact(3) {
-            let [path, attribute, value] = entry else { continue };
+            let [path, attribute, value] = entry else {
+                continue;
+            };
             if matches!(*value, b"unspecified" | b"unset") {
                 continue;
             }
-            let is_refused = ATTRIBUTES[..REFUSED].iter().any(|name| name.as_bytes() == *attribute);
+            let is_refused = ATTRIBUTES[..REFUSED]
+                .iter()
+                .any(|name| name.as_bytes() == *attribute);
             if is_refused {
-                let said =
-                    format!("{}={}", String::from_utf8_lossy(attribute), String::from_utf8_lossy(value));
+                let said = format!(
+                    "{}={}",
+                    String::from_utf8_lossy(attribute),
+                    String::from_utf8_lossy(value)
+                );
                 found.refused.entry(as_path(path)).or_insert(said);
             }
             converted = true;
@@ -75,8 +96,12 @@ impl Git {
         if !converted {
             return Ok(found);
         }
-        let kept = files.into_iter().filter(|file| !found.refused.contains_key(&file.path));
-        found.contents = self.converted(kept.map(|file| file.path.clone()).collect(), aside).await?;
+        let kept = files
+            .into_iter()
+            .filter(|file| !found.refused.contains_key(&file.path));
+        found.contents = self
+            .converted(kept.map(|file| file.path.clone()).collect(), aside)
+            .await?;
         Ok(found)
     }
 
@@ -95,7 +120,8 @@ impl Git {
         prefix.push(room.join(""));
         let words = ["checkout-index", "--quiet", "-z", "--stdin"].map(OsString::from);
         let call = Call::new(words.into_iter().chain([prefix]));
-        self.run_ok(call.reading(ended_by_nul(&paths)).with_envs(&aside.env)).await?;
+        self.run_ok(call.reading(ended_by_nul(&paths)).with_envs(&aside.env))
+            .await?;
         let mut left = MAX_TOUCHED.0;
         for path in paths {
             let bytes = read_up_to(&room.join(&path), ByteLimit(left))?;
@@ -118,7 +144,9 @@ impl Git {
         let in_directories = || {
             let directories = files.iter().flat_map(|file| file.path.ancestors().skip(1));
             let distinct: BTreeSet<&Path> = directories.collect();
-            distinct.into_iter().any(|directory| exists(self.top().join(directory).join(".gitattributes")))
+            distinct
+                .into_iter()
+                .any(|directory| exists(self.top().join(directory).join(".gitattributes")))
         };
         self.converts() || exists(self.info_attributes()) || in_directories()
     }
@@ -126,11 +154,18 @@ impl Git {
 
 /// The changes after which there is a file.
 fn files_of(changes: &[TreeChange]) -> Vec<&TreeChange> {
-    let is_file =
-        |change: &&TreeChange| matches!(change.new_mode, Some(FileMode::Regular | FileMode::Executable));
+    let is_file = |change: &&TreeChange| {
+        matches!(
+            change.new_mode,
+            Some(FileMode::Regular | FileMode::Executable)
+        )
+    };
     changes.iter().filter(is_file).collect()
 }
 
 fn ended_by_nul(paths: &[PathBuf]) -> Vec<u8> {
-    paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect()
+    paths
+        .iter()
+        .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
+        .collect()
 }

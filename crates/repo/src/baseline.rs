@@ -29,12 +29,21 @@ pub(crate) const WHO: [(&str, &str); 6] = [
 /// # Errors
 ///
 /// Fails when git fails; a copy with a `.git` is refused.
-pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> Result<Oid, RepoError> {
+pub async fn baseline(
+    sandbox: Arc<Sandbox>,
+    env: &Environment,
+    copy: &Path,
+) -> Result<Oid, RepoError> {
     if copy.join(".git").symlink_metadata().is_ok() {
-        return Err(RepoError::DestinationTaken { path: copy.join(".git") });
+        return Err(RepoError::DestinationTaken {
+            path: copy.join(".git"),
+        });
     }
     let runner = Runner::find(sandbox, env)?;
-    let here = [("GIT_DIR", copy.join(".git")), ("GIT_WORK_TREE", copy.to_owned())];
+    let here = [
+        ("GIT_DIR", copy.join(".git")),
+        ("GIT_WORK_TREE", copy.to_owned()),
+    ];
     let run = async |words: &[&str]| {
         // The copy does not live long.
         let mut call = Call::new(words.iter().copied())
@@ -49,15 +58,28 @@ pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> 
             call = call.with_env(name, value);
         }
         let output = runner.run(copy, None, &[], call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     };
     run(&["init", "--quiet", "--template=", "--initial-branch=main"]).await?;
     // It overrides every `.gitattributes`: the bytes are committed unchanged.
     fs::create_dir_all(&copy.join(".git/info"))?;
-    fs::write_atomic(&copy.join(".git/info/attributes"), b"* -text -ident -filter -working-tree-encoding\n")?;
+    fs::write_atomic(
+        &copy.join(".git/info/attributes"),
+        b"* -text -ident -filter -working-tree-encoding\n",
+    )?;
     run(&["add", "--all", "--force", "."]).await?;
-    run(&["commit", "--quiet", "--no-verify", "--allow-empty", "--message=The state before the change"])
-        .await?;
+    run(&[
+        "commit",
+        "--quiet",
+        "--no-verify",
+        "--allow-empty",
+        "--message=The state before the change",
+    ])
+    .await?;
     let output = run(&["rev-parse", "HEAD"]).await?;
     Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())
 }

@@ -33,9 +33,14 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
             .map_err(|errno| RepoError::io("open", path, errno))?;
-        let renaming: RenameCall =
-            |from_dir, from, to_dir, to, how| rustix::fs::renameat_with(from_dir, from, to_dir, to, how);
-        Ok(Self { fd, path: path.to_owned(), renaming })
+        let renaming: RenameCall = |from_dir, from, to_dir, to, how| {
+            rustix::fs::renameat_with(from_dir, from, to_dir, to, how)
+        };
+        Ok(Self {
+            fd,
+            path: path.to_owned(),
+            renaming,
+        })
     }
 
     /// The same directory as it is on a file system that renames so.
@@ -46,7 +51,11 @@ impl Root {
 
     /// Opens the directory at `path` as a new root. A link in any component gives [`Errno::LOOP`].
     pub(crate) fn below(&self, path: &Path) -> Result<Self, Errno> {
-        Ok(Self { fd: self.open_dir(path)?, path: self.path.join(path), renaming: self.renaming })
+        Ok(Self {
+            fd: self.open_dir(path)?,
+            path: self.path.join(path),
+            renaming: self.renaming,
+        })
     }
 
     /// Opens the directory at `path` to list it; an empty path is this directory.
@@ -64,9 +73,15 @@ impl Root {
     }
 
     /// Opens `path`. A link in any part of it is [`Errno::LOOP`].
-    pub(crate) fn open_file(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
             Err(Errno::NOSYS | Errno::PERM) => self.open_by_parts(path, flags, mode),
             other => other,
@@ -136,7 +151,9 @@ impl Root {
         use std::os::unix::ffi::OsStringExt;
         let (parent, name) = self.parent_of(path)?;
         let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
-        Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
+        Ok(PathBuf::from(std::ffi::OsString::from_vec(
+            target.into_bytes(),
+        )))
     }
 
     /// Makes a link at `path`.
@@ -163,8 +180,13 @@ impl Root {
     /// Whether the link at `path` leads back to itself, or through more links than the system follows.
     pub(crate) fn is_loop(&self, path: &Path) -> bool {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let opened =
-            rustix::fs::openat2(&self.fd, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let opened = rustix::fs::openat2(
+            &self.fd,
+            path,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            resolve,
+        );
         opened.err() == Some(Errno::LOOP)
     }
 
@@ -179,23 +201,37 @@ impl Root {
     }
 
     /// Returns whether `path` does not exist, or is a file with only a prefix of `content`.
-    pub(crate) fn holds_beginning(&self, path: &Path, content: Option<&[u8]>) -> Result<bool, RepoError> {
+    pub(crate) fn holds_beginning(
+        &self,
+        path: &Path,
+        content: Option<&[u8]>,
+    ) -> Result<bool, RepoError> {
         match self.stat(path) {
             Err(Errno::NOENT) => return Ok(true),
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
             _ => return Ok(false),
         }
-        let Some(content) = content else { return Ok(false) };
+        let Some(content) = content else {
+            return Ok(false);
+        };
         let fail = |errno| self.fail("read", path, errno);
-        let fd = self.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(fail)?;
+        let fd = self
+            .open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+            .map_err(fail)?;
         let mut found = Vec::new();
-        let read = std::fs::File::from(fd).take(content.len() as u64 + 1).read_to_end(&mut found);
+        let read = std::fs::File::from(fd)
+            .take(content.len() as u64 + 1)
+            .read_to_end(&mut found);
         read.map_err(|source| fail(Errno::from_io_error(&source).unwrap_or(Errno::IO)))?;
         Ok(content.starts_with(&found))
     }
 
     /// Returns whether something prevents creating a file at `path`, except what `goes` removes.
-    pub(crate) fn stands_in_the_way(&self, path: &Path, goes: &BTreeSet<&Path>) -> Result<bool, RepoError> {
+    pub(crate) fn stands_in_the_way(
+        &self,
+        path: &Path,
+        goes: &BTreeSet<&Path>,
+    ) -> Result<bool, RepoError> {
         let mut at = PathBuf::new();
         let parts = path.components().count();
         for (index, part) in path.components().enumerate() {
@@ -222,7 +258,10 @@ impl Root {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(self.fail("remove", path, errno)),
         }
-        let parents = path.ancestors().skip(1).take_while(|parent| !parent.as_os_str().is_empty());
+        let parents = path
+            .ancestors()
+            .skip(1)
+            .take_while(|parent| !parent.as_os_str().is_empty());
         for parent in parents {
             if self.remove_dir(parent).is_err() {
                 break;
@@ -246,8 +285,14 @@ impl Root {
             }
             Ok(entries)
         };
-        for (below, is_dir) in read().map_err(|source| RepoError::io("list", self.path.join(path), source))? {
-            let goes_away = if is_dir { self.empties(&below, goes)? } else { goes.contains(below.as_path()) };
+        for (below, is_dir) in
+            read().map_err(|source| RepoError::io("list", self.path.join(path), source))?
+        {
+            let goes_away = if is_dir {
+                self.empties(&below, goes)?
+            } else {
+                goes.contains(below.as_path())
+            };
             if !goes_away {
                 return Ok(false);
             }
@@ -260,7 +305,9 @@ impl Root {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => self.open_file(parent, flags, Mode::empty())?,
+            Some(parent) if !parent.as_os_str().is_empty() => {
+                self.open_file(parent, flags, Mode::empty())?
+            }
             _ => rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?,
         };
         Ok((parent, name))

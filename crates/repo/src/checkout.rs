@@ -21,7 +21,9 @@ impl Git {
     /// commit.
     pub async fn check_out(&self, commit: &Oid, dest: &Path) -> Result<(), RepoError> {
         if dest.symlink_metadata().is_ok() {
-            return Err(RepoError::DestinationTaken { path: dest.to_owned() });
+            return Err(RepoError::DestinationTaken {
+                path: dest.to_owned(),
+            });
         }
         self.tree_of(commit).await?;
         fs::create_dir_all(dest)?;

@@ -146,7 +146,9 @@ pub enum CloneError {
         name: String,
     },
     /// The remote requires a login or has no such repository; servers do not distinguish the two.
-    #[error("{url} does not exist, or is private; clone it yourself and name the directory, such as ./path")]
+    #[error(
+        "{url} does not exist, or is private; clone it yourself and name the directory, such as ./path"
+    )]
     NoAccess {
         /// The repository.
         url: String,
@@ -211,8 +213,13 @@ impl CloneUrl {
     /// fragment, and for characters that an address does not have.
     pub fn parse(text: &str) -> Result<Self, CloneError> {
         // The message is shown and saved; text before an `@` may be a password.
-        let refuse = |why| CloneError::Address { text: without_user(text), why };
-        if let Some(odd) = text.bytes().find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
+        let refuse = |why| CloneError::Address {
+            text: without_user(text),
+            why,
+        };
+        if let Some(odd) = text
+            .bytes()
+            .find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
         {
             return Err(refuse(if odd == b' ' {
                 "it holds a space"
@@ -252,17 +259,27 @@ impl CloneUrl {
     /// [`CloneError::Address`] if the path is relative.
     pub fn of_directory(path: &Path) -> Result<Self, CloneError> {
         if path.is_absolute() {
-            Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes(), Slash::Separates))))
+            Ok(Self(format!(
+                "file://{}",
+                encode(path.as_os_str().as_bytes(), Slash::Separates)
+            )))
         } else {
             let text = path.to_string_lossy().into_owned();
-            Err(CloneError::Address { text, why: "the path is relative" })
+            Err(CloneError::Address {
+                text,
+                why: "the path is relative",
+            })
         }
     }
 
     /// The address of `path` below this one; its parts are separated by `/`.
     #[must_use]
     pub fn join(&self, path: &str) -> Self {
-        Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes(), Slash::Separates)))
+        Self(format!(
+            "{}/{}",
+            self.0.trim_end_matches('/'),
+            encode(path.as_bytes(), Slash::Separates)
+        ))
     }
 
     /// Returns the https address of a host.
@@ -291,7 +308,11 @@ impl CloneUrl {
     }
 
     fn scheme(&self) -> Scheme {
-        if self.0.starts_with("file://") { Scheme::File } else { Scheme::Https }
+        if self.0.starts_with("file://") {
+            Scheme::File
+        } else {
+            Scheme::Https
+        }
     }
 }
 
@@ -314,7 +335,10 @@ pub async fn clone(
     let runner = Runner::find(sandbox, env)?;
     let room = request.into.parent().unwrap_or(Path::new("/"));
     if request.into.symlink_metadata().is_ok() {
-        return Err(RepoError::DestinationTaken { path: request.into.clone() }.into());
+        return Err(RepoError::DestinationTaken {
+            path: request.into.clone(),
+        }
+        .into());
     }
     let mut git_dir = request.into.clone().into_os_string();
     git_dir.push(".git");
@@ -322,13 +346,28 @@ pub async fn clone(
     follows_our_settings(&runner, room).await?;
     receive(&runner, env, request, &git_dir, room).await?;
 
-    let here = Here { runner: &runner, room, git_dir: &git_dir, tree: &request.into };
+    let here = Here {
+        runner: &runner,
+        room,
+        git_dir: &git_dir,
+        tree: &request.into,
+    };
     let url = || request.url.to_string();
-    let commit = here.run(Call::new(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await?;
+    let commit = here
+        .run(Call::new([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "HEAD^{commit}",
+        ]))
+        .await?;
     if commit.code != 0 {
         return Err(match &request.at {
             CloneAt::Head => CloneError::Empty { url: url() },
-            CloneAt::Named(name) => CloneError::NotACommit { url: url(), name: name.to_string() },
+            CloneAt::Named(name) => CloneError::NotACommit {
+                url: url(),
+                name: name.to_string(),
+            },
         });
     }
     let commit = Oid::from_ascii(commit.stdout.trim_ascii()).ok_or_else(|| commit.unreadable())?;
@@ -342,16 +381,30 @@ pub async fn clone(
     let submodules = here.weigh(request).await?;
     here.check_out().await?;
     fs::remove_dir_all(&git_dir).map_err(RepoError::from)?;
-    Ok(Cloned { tree: request.into.clone(), commit, head_branch, submodules })
+    Ok(Cloned {
+        tree: request.into.clone(),
+        commit,
+        head_branch,
+        submodules,
+    })
 }
 
 /// Asks git for one of our settings: before 2.31 it does not read them from its environment.
 async fn follows_our_settings(runner: &Runner, room: &Path) -> Result<(), RepoError> {
-    let output = runner.run(room, None, &[], Call::new(["config", "--get", "core.hooksPath"])).await?;
+    let output = runner
+        .run(
+            room,
+            None,
+            &[],
+            Call::new(["config", "--get", "core.hooksPath"]),
+        )
+        .await?;
     if output.stdout.trim_ascii() == b"/dev/null" {
         Ok(())
     } else {
-        Err(RepoError::GitTooOld { found: runner.version(room).await? })
+        Err(RepoError::GitTooOld {
+            found: runner.version(room).await?,
+        })
     }
 }
 
@@ -373,22 +426,40 @@ async fn receive(
     // It may have ended between two checks.
     let Some(output) = output.filter(|_| size_of(&packs) <= limit.0) else {
         let url = request.url.to_string();
-        return Err(CloneError::TooLarge { url, what: "bytes to receive", limit: limit.0 });
+        return Err(CloneError::TooLarge {
+            url,
+            what: "bytes to receive",
+            limit: limit.0,
+        });
     };
     succeeded(output, request).map(|_| ())
 }
 
 /// Returns the output of a call to the remote, if it succeeded.
-fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Result<Output, CloneError> {
+fn succeeded(
+    output: Result<Output, RepoError>,
+    request: &CloneRequest,
+) -> Result<Output, CloneError> {
     match output {
         Ok(output) if output.code == 0 => Ok(output),
         Ok(output) => Err(why_it_failed(output, request)),
-        Err(RepoError::TimedOut { after, .. }) => {
-            Err(CloneError::TimedOut { url: request.url.to_string(), after })
-        }
+        Err(RepoError::TimedOut { after, .. }) => Err(CloneError::TimedOut {
+            url: request.url.to_string(),
+            after,
+        }),
         // git reports what a tag names, and crashes on it.
-        Err(RepoError::GitFailed { command, code, stderr }) => Err(not_a_commit(&stderr, request)
-            .unwrap_or_else(|| RepoError::GitFailed { command, code, stderr: plain(&stderr) }.into())),
+        Err(RepoError::GitFailed {
+            command,
+            code,
+            stderr,
+        }) => Err(not_a_commit(&stderr, request).unwrap_or_else(|| {
+            RepoError::GitFailed {
+                command,
+                code,
+                stderr: plain(&stderr),
+            }
+            .into()
+        })),
         Err(error) => Err(error.into()),
     }
 }
@@ -428,12 +499,13 @@ fn reaching(
     }
     words.extend(["--".into(), request.url.as_str().into()]);
     words.extend(after);
-    let mut call =
-        Call::new(words).within(request.limits.time).with_setting("transfer.credentialsInUrl", "die");
+    let mut call = Call::new(words)
+        .within(request.limits.time)
+        .with_setting("transfer.credentialsInUrl", "die");
     call = match request.url.scheme() {
-        Scheme::File => {
-            call.with_setting("protocol.file.allow", "always").with_env("GIT_ALLOW_PROTOCOL", "file")
-        }
+        Scheme::File => call
+            .with_setting("protocol.file.allow", "always")
+            .with_env("GIT_ALLOW_PROTOCOL", "file"),
         Scheme::Https => call
             .with_setting("protocol.https.allow", "always")
             .with_env("GIT_ALLOW_PROTOCOL", "https")
@@ -466,7 +538,10 @@ async fn grows_over(directory: &Path, limit: ByteLimit) {
 /// Returns the bytes of the files directly in `directory`; 0 if it does not exist.
 fn size_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|meta| meta.len())
+        .sum()
 }
 
 /// What git's words mean; they are English, and the other side's are among them.
@@ -476,7 +551,10 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     if let CloneAt::Named(name) = &request.at
         && said("not found in upstream")
     {
-        return CloneError::NoSuchRef { url, name: name.to_string() };
+        return CloneError::NoSuchRef {
+            url,
+            name: name.to_string(),
+        };
     }
     if let Some(error) = not_a_commit(&output.stderr, request) {
         return error;
@@ -490,7 +568,10 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     }
     if said("unable to access") || said("Could not resolve") {
         let detail = output.stderr.lines().next_back().unwrap_or_default();
-        return CloneError::Unreachable { url, detail: plain(detail) };
+        return CloneError::Unreachable {
+            url,
+            detail: plain(detail),
+        };
     }
     output.stderr = plain(&output.stderr);
     CloneError::Repo(output.failed())
@@ -499,22 +580,37 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
 /// Returns the error for a tag that names no commit, if git itself reported it; lines of the remote have
 /// another prefix.
 fn not_a_commit(stderr: &str, request: &CloneRequest) -> Option<CloneError> {
-    let CloneAt::Named(name) = &request.at else { return None };
+    let CloneAt::Named(name) = &request.at else {
+        return None;
+    };
     let is_it = |line: &str| line.starts_with("error: object ") && line.ends_with(", not a commit");
-    let error = || CloneError::NotACommit { url: request.url.to_string(), name: name.to_string() };
+    let error = || CloneError::NotACommit {
+        url: request.url.to_string(),
+        name: name.to_string(),
+    };
     stderr.lines().any(is_it).then(error)
 }
 
 /// An address without the user name and the password in it, however the rest is wrong.
 fn without_user(text: &str) -> String {
-    let Some(at) = text.rfind('@') else { return text.to_owned() };
+    let Some(at) = text.rfind('@') else {
+        return text.to_owned();
+    };
     let start = text.find("://").map_or(0, |scheme| scheme + 3).min(at);
-    [text.get(..start).unwrap_or_default(), "...", text.get(at..).unwrap_or_default()].concat()
+    [
+        text.get(..start).unwrap_or_default(),
+        "...",
+        text.get(at..).unwrap_or_default(),
+    ]
+    .concat()
 }
 
 /// Returns text of the remote without terminal control sequences.
 fn plain(text: &str) -> String {
-    text.chars().take(2000).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .take(2000)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// The clone, until its files are out.
@@ -527,40 +623,65 @@ struct Here<'a> {
 
 impl Here<'_> {
     async fn run(&self, call: Call) -> Result<Output, RepoError> {
-        let call = call.with_env("GIT_DIR", self.git_dir).with_env("GIT_WORK_TREE", self.tree);
+        let call = call
+            .with_env("GIT_DIR", self.git_dir)
+            .with_env("GIT_WORK_TREE", self.tree);
         self.runner.run(self.room, None, &[], call).await
     }
 
     async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
         let output = self.run(call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 
     /// The branch that the other side's `HEAD` names.
     async fn head_branch(&self) -> Result<Option<String>, RepoError> {
-        let output = self.run(Call::new(["symbolic-ref", "--quiet", "HEAD"])).await?;
+        let output = self
+            .run(Call::new(["symbolic-ref", "--quiet", "HEAD"]))
+            .await?;
         let name = std::str::from_utf8(output.stdout.trim_ascii_end()).ok();
-        Ok(name.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
+        Ok(name
+            .and_then(|name| name.strip_prefix("refs/heads/"))
+            .map(str::to_owned))
     }
 
     /// Counts what a checkout would create, and the submodules that it omits.
     async fn weigh(&self, request: &CloneRequest) -> Result<u64, CloneError> {
         let limits = &request.limits;
-        let too_large = |what, limit| Err(CloneError::TooLarge { url: request.url.to_string(), what, limit });
+        let too_large = |what, limit| {
+            Err(CloneError::TooLarge {
+                url: request.url.to_string(),
+                what,
+                limit,
+            })
+        };
         let call = Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"]);
         let output = match self.run_ok(call.at_most(ByteLimit(MAX_LISTING))).await {
-            Err(RepoError::TooLarge { .. }) => return too_large("bytes of file names", MAX_LISTING),
+            Err(RepoError::TooLarge { .. }) => {
+                return too_large("bytes of file names", MAX_LISTING);
+            }
             other => other?,
         };
         let (mut files, mut bytes, mut submodules) = (0, 0u64, 0);
         for record in output.records() {
             // `mode SP kind SP oid SP+ size TAB path`; a submodule has `-` for a size.
-            let head = record.split(|byte| *byte == b'\t').next().unwrap_or_default();
-            let size = std::str::from_utf8(head).ok().and_then(|head| head.split_ascii_whitespace().nth(3));
+            let head = record
+                .split(|byte| *byte == b'\t')
+                .next()
+                .unwrap_or_default();
+            let size = std::str::from_utf8(head)
+                .ok()
+                .and_then(|head| head.split_ascii_whitespace().nth(3));
             files += 1;
             match size {
                 Some("-") => submodules += 1,
-                Some(size) => bytes = bytes.saturating_add(size.parse().map_err(|_| output.unreadable())?),
+                Some(size) => {
+                    bytes = bytes.saturating_add(size.parse().map_err(|_| output.unreadable())?)
+                }
                 None => return Err(output.unreadable().into()),
             }
         }
@@ -580,7 +701,8 @@ impl Here<'_> {
         // Above every `.gitattributes` of the repository.
         let as_they_are = b"* -text -ident -filter -working-tree-encoding\n";
         fs::write_atomic(&self.git_dir.join("info/attributes"), as_they_are)?;
-        self.run_ok(Call::new(["read-tree", "--reset", "-u", "HEAD"]).flushing(Flush::No)).await?;
+        self.run_ok(Call::new(["read-tree", "--reset", "-u", "HEAD"]).flushing(Flush::No))
+            .await?;
         Ok(())
     }
 }

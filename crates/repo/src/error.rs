@@ -63,7 +63,10 @@ pub enum RepoError {
         count: usize,
     },
     /// git is not installed.
-    #[error("git was not found on PATH ({}); install git 2.31 or later", list(searched))]
+    #[error(
+        "git was not found on PATH ({}); install git 2.31 or later",
+        list(searched)
+    )]
     GitMissing {
         /// The directories that were searched.
         searched: Vec<PathBuf>,
@@ -85,7 +88,9 @@ pub enum RepoError {
         found: Oid,
     },
     /// Another branch is checked out.
-    #[error("the change belongs to {expected}, but {found} is checked out; switch back and land again")]
+    #[error(
+        "the change belongs to {expected}, but {found} is checked out; switch back and land again"
+    )]
     OtherBranch {
         /// The branch of the change.
         expected: String,
@@ -142,7 +147,9 @@ pub enum RepoError {
         paths: Vec<PathBuf>,
     },
     /// Something exceeds the caller's limit.
-    #[error("{what} is larger than {limit} bytes; make it smaller, or take it out of the repository")]
+    #[error(
+        "{what} is larger than {limit} bytes; make it smaller, or take it out of the repository"
+    )]
     TooLarge {
         /// What.
         what: String,
@@ -212,19 +219,36 @@ pub enum RepoError {
 }
 
 impl RepoError {
-    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::Io { action, path: path.into(), source: source.into() }
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self::Io {
+            action,
+            path: path.into(),
+            source: source.into(),
+        }
     }
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    if paths.is_empty() { "it has no absolute directory".to_owned() } else { display(paths) }
+    if paths.is_empty() {
+        "it has no absolute directory".to_owned()
+    } else {
+        display(paths)
+    }
 }
 
 /// The first paths, each escaped so that it stays on its line.
 fn display(paths: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
-    let mut text = paths.iter().take(SHOWN).map(|path| format!("{path:?}")).collect::<Vec<_>>().join(", ");
+    let mut text = paths
+        .iter()
+        .take(SHOWN)
+        .map(|path| format!("{path:?}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     if let Some(more) = paths.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         text.push_str(&format!(" and {more} more"));
     }

@@ -117,7 +117,10 @@ pub(crate) fn read(bytes: &[u8], hash: HashKind) -> Option<IndexFile> {
         if names > MAX_NAMES {
             return None;
         }
-        if entries.last().is_some_and(|before| !follows(before, &entry)) {
+        if entries
+            .last()
+            .is_some_and(|before| !follows(before, &entry))
+        {
             return None;
         }
         entries.push(entry);
@@ -140,7 +143,12 @@ pub(crate) fn read(bytes: &[u8], hash: HashKind) -> Option<IndexFile> {
 
 /// Returns whether `entry` may follow `before`: by its path, or by its merge stage.
 fn follows(before: &FileEntry, entry: &FileEntry) -> bool {
-    match before.path.as_os_str().as_bytes().cmp(entry.path.as_os_str().as_bytes()) {
+    match before
+        .path
+        .as_os_str()
+        .as_bytes()
+        .cmp(entry.path.as_os_str().as_bytes())
+    {
         Ordering::Less => true,
         Ordering::Equal => 0 < before.stage && before.stage < entry.stage,
         Ordering::Greater => false,
@@ -202,7 +210,14 @@ fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> 
         oid,
         stage: u8::try_from(flags >> 12 & 3).ok()?,
         watch,
-        stat: Stat { changed, modified, number, owner, group, size },
+        stat: Stat {
+            changed,
+            modified,
+            number,
+            owner,
+            group,
+            size,
+        },
     })
 }
 
@@ -211,7 +226,11 @@ fn root(content: &[u8], entries: usize, sum: usize) -> Option<Oid> {
     let line = content.strip_prefix(b"\0")?;
     let end = line.iter().position(|byte| *byte == b'\n')?;
     let (count, _) = std::str::from_utf8(&line[..end]).ok()?.split_once(' ')?;
-    if count.parse() == Ok(entries) { oid_from(line.get(end + 1..end + 1 + sum)?) } else { None }
+    if count.parse() == Ok(entries) {
+        oid_from(line.get(end + 1..end + 1 + sum)?)
+    } else {
+        None
+    }
 }
 
 /// What of the file was not read yet.
@@ -238,7 +257,10 @@ impl<'a> Bytes<'a> {
         let mut number = u64::from(byte & 0x7f);
         while byte & 0x80 != 0 {
             byte = *self.take(1)?.first()?;
-            number = number.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(byte & 0x7f))?;
+            number = number
+                .checked_add(1)?
+                .checked_mul(128)?
+                .checked_add(u64::from(byte & 0x7f))?;
         }
         Some(number)
     }
@@ -249,23 +271,39 @@ pub(crate) type Written<'a> = (&'a Path, FileMode, &'a Oid, Stat);
 
 /// The bytes of an index with these entries. All names of objects have one length.
 pub(crate) fn bytes<'a>(entries: impl Iterator<Item = Written<'a>>) -> Vec<u8> {
-    let sorted: BTreeMap<&[u8], (FileMode, &Oid, Stat)> =
-        entries.map(|(path, mode, oid, stat)| (path.as_os_str().as_bytes(), (mode, oid, stat))).collect();
+    let sorted: BTreeMap<&[u8], (FileMode, &Oid, Stat)> = entries
+        .map(|(path, mode, oid, stat)| (path.as_os_str().as_bytes(), (mode, oid, stat)))
+        .collect();
     let mut bytes = b"DIRC".to_vec();
     bytes.extend(2_u32.to_be_bytes());
-    bytes.extend(u32::try_from(sorted.len()).unwrap_or(u32::MAX).to_be_bytes());
+    bytes.extend(
+        u32::try_from(sorted.len())
+            .unwrap_or(u32::MAX)
+            .to_be_bytes(),
+    );
     let mut sum = 0;
     for (path, (mode, oid, stat)) in sorted {
         let begin = bytes.len();
         let mode = u32::from_str_radix(mode.as_str(), 8).unwrap_or_default();
-        let Stat { changed, modified, number, owner, group, size } = stat;
+        let Stat {
+            changed,
+            modified,
+            number,
+            owner,
+            group,
+            size,
+        } = stat;
         let times = [changed.0, changed.1, modified.0, modified.1];
         let rest = [NO_DEVICE, number, mode, owner, group, size];
         bytes.extend(times.into_iter().chain(rest).flat_map(u32::to_be_bytes));
         let name = oid.raw();
         sum = name.len();
         bytes.extend(name);
-        bytes.extend(u16::try_from(path.len().min(LONGEST_TOLD)).unwrap_or_default().to_be_bytes());
+        bytes.extend(
+            u16::try_from(path.len().min(LONGEST_TOLD))
+                .unwrap_or_default()
+                .to_be_bytes(),
+        );
         bytes.extend(path);
         let length = bytes.len() - begin;
         bytes.resize(begin + (length / STEP + 1) * STEP, 0);

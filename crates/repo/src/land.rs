@@ -97,7 +97,10 @@ impl Git {
         require_branch(request.branch, &now.branch)?;
         if now.commit != *request.base {
             let Some(commit) = self.find_landed(request).await? else {
-                return Err(RepoError::Moved { expected: request.base.clone(), found: now.commit });
+                return Err(RepoError::Moved {
+                    expected: request.base.clone(),
+                    found: now.commit,
+                });
             };
             // Behind later commits the work tree is the user's business.
             if commit == now.commit {
@@ -106,18 +109,27 @@ impl Git {
                     self.bring_work_tree(&changes).await?;
                 }
             }
-            return Ok(Commit { oid: commit, landed: Landed::Before });
+            return Ok(Commit {
+                oid: commit,
+                landed: Landed::Before,
+            });
         }
 
         let changes = self.write_tree(request).await?;
         let changed = now.changed.into_iter().map(|entry| entry.path).collect();
-        refuse_dirty(in_the_way(changed, changes.iter().map(|change| change.path.as_path())))?;
+        refuse_dirty(in_the_way(
+            changed,
+            changes.iter().map(|change| change.path.as_path()),
+        ))?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
         refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
         let commit = self.write_commit(request).await?;
         self.move_branch(request, &commit).await?;
         self.bring_work_tree(&changes).await?;
-        Ok(Commit { oid: commit, landed: Landed::Now })
+        Ok(Commit {
+            oid: commit,
+            landed: Landed::Now,
+        })
     }
 
     /// Checks branch and tracked files as [`Git::land`] does, before anything is changed. `touched` are the
@@ -136,7 +148,10 @@ impl Git {
         let now = self.tracked_state().await?;
         require_branch(branch, &now.branch)?;
         if now.commit != *base {
-            return Err(RepoError::Moved { expected: base.clone(), found: now.commit });
+            return Err(RepoError::Moved {
+                expected: base.clone(),
+                found: now.commit,
+            });
         }
         let changed = now.changed.into_iter().map(|entry| entry.path).collect();
         refuse_dirty(in_the_way(changed, touched.iter().copied()))
@@ -189,9 +204,14 @@ impl Git {
     /// Writes the objects to the repository itself. They are invisible until a branch names them.
     async fn write_tree(&self, request: &LandRequest<'_>) -> Result<Vec<TreeChange>, RepoError> {
         let aside = Aside::new(self)?.in_repository();
-        let found = self.apply_to_index(request.base, request.patch, &aside.env, Flush::Yes).await?;
+        let found = self
+            .apply_to_index(request.base, request.patch, &aside.env, Flush::Yes)
+            .await?;
         if found != *request.tree {
-            return Err(RepoError::TreeChanged { expected: request.tree.clone(), found });
+            return Err(RepoError::TreeChanged {
+                expected: request.tree.clone(),
+                found,
+            });
         }
         let changes = self.tree_changes(request.base, request.tree, &[]).await?;
         // Attributes outside the commit may be others than when the change was tried.
@@ -199,13 +219,24 @@ impl Git {
         if refused.is_empty() {
             return Ok(changes);
         }
-        Err(RepoError::Rewritten { paths: refused.into_keys().collect() })
+        Err(RepoError::Rewritten {
+            paths: refused.into_keys().collect(),
+        })
     }
 
     async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
         let date = format!("@{} +0000", request.at.unix_millis().div_euclid(1000));
-        let words = ["commit-tree", "-p", request.base.as_str(), "-F", "-", request.tree.as_str()];
-        let mut call = Call::new(words).reading(request.message.as_bytes().to_vec()).flushing(Flush::Yes);
+        let words = [
+            "commit-tree",
+            "-p",
+            request.base.as_str(),
+            "-F",
+            "-",
+            request.tree.as_str(),
+        ];
+        let mut call = Call::new(words)
+            .reading(request.message.as_bytes().to_vec())
+            .flushing(Flush::Yes);
         for who in ["AUTHOR", "COMMITTER"] {
             let values: [(&str, OsString); 3] = [
                 ("NAME", request.identity.name.clone().into()),
@@ -247,7 +278,10 @@ impl Git {
         if found == *request.base {
             return Err(output.failed());
         }
-        Err(RepoError::Moved { expected: request.base.clone(), found })
+        Err(RepoError::Moved {
+            expected: request.base.clone(),
+            found,
+        })
     }
 }
 
@@ -255,21 +289,34 @@ fn require_branch(expected: &Branch, found: &Branch) -> Result<(), RepoError> {
     if expected == found {
         return Ok(());
     }
-    Err(RepoError::OtherBranch { expected: expected.to_string(), found: found.to_string() })
+    Err(RepoError::OtherBranch {
+        expected: expected.to_string(),
+        found: found.to_string(),
+    })
 }
 
 /// Returns the user's changed files that the change modifies, contains or is inside of. Attributes always
 /// count, because they affect how other files are written.
-fn in_the_way<'c>(changed: Vec<PathBuf>, touched: impl Iterator<Item = &'c Path> + Clone) -> Vec<PathBuf> {
+fn in_the_way<'c>(
+    changed: Vec<PathBuf>,
+    touched: impl Iterator<Item = &'c Path> + Clone,
+) -> Vec<PathBuf> {
     let meets = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name == ".gitattributes")
-            || touched.clone().any(|other| path.starts_with(other) || other.starts_with(path))
+        path.file_name()
+            .is_some_and(|name| name == ".gitattributes")
+            || touched
+                .clone()
+                .any(|other| path.starts_with(other) || other.starts_with(path))
     };
     changed.into_iter().filter(meets).collect()
 }
 
 fn refuse_dirty(paths: Vec<PathBuf>) -> Result<(), RepoError> {
-    if paths.is_empty() { Ok(()) } else { Err(RepoError::Dirty { paths }) }
+    if paths.is_empty() {
+        Ok(())
+    } else {
+        Err(RepoError::Dirty { paths })
+    }
 }
 
 /// The line by which a commit of this run is known.

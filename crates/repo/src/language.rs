@@ -43,7 +43,10 @@ mod tests {
             "package-lock.json",
         ];
         let listing: Vec<String> = listing.map(str::to_owned).into();
-        assert_eq!(count_languages(&listing), [("Rust", 2), ("TypeScript", 2), ("C++", 1), ("Python", 1)]);
+        assert_eq!(
+            count_languages(&listing),
+            [("Rust", 2), ("TypeScript", 2), ("C++", 1), ("Python", 1)]
+        );
         assert_eq!(count_languages(&[]), []);
     }
 }

@@ -51,7 +51,8 @@ pub use apply::{AppliedFile, AppliedTree, ApplyError};
 pub use archive::{ArchiveError, ArchiveLimits, Refusal, Unpacked, unpack};
 pub use baseline::baseline;
 pub use build_system::{
-    BuildSystem, BuildSystemError, Detection, ProjectFiles, Projects, detect_build_system, find_projects,
+    BuildSystem, BuildSystemError, Detection, ProjectFiles, Projects, detect_build_system,
+    find_projects,
 };
 pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
 pub use error::RepoError;
@@ -70,14 +71,15 @@ pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sam
 pub use snapshot::{
     ContentCheck, CopyEntry, CopyMethod, DependencyTree, FileContent, IgnoredFiles, IgnoredLimits,
     IgnoredOptions, Omission, OmitReason, PathCheck, SecretCheck, SnapshotOptions, SnapshotReport,
-    SplitTrees, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked, WorkspaceChange,
-    copy_tree, snapshot,
+    SplitTrees, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked,
+    WorkspaceChange, copy_tree, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{
-    ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile, GuardedPlaces,
-    LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit, TreeEditError, TreeFile,
-    edit_tree, read_tree_file, recover_tree_edit, recover_tree_edit_remaking, tree_edit_under_way,
+    ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile,
+    GuardedPlaces, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit,
+    TreeEditError, TreeFile, edit_tree, read_tree_file, recover_tree_edit,
+    recover_tree_edit_remaking, tree_edit_under_way,
 };
 pub use tree_reader::{FoundAt, TreeReader};
 pub use work_clone::WorkClone;

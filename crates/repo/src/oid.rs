@@ -30,7 +30,13 @@ impl Oid {
 
     /// Returns the name in binary form, as in git's files.
     pub(crate) fn raw(&self) -> Vec<u8> {
-        let value = |digit: &u8| if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 };
+        let value = |digit: &u8| {
+            if digit.is_ascii_digit() {
+                digit - b'0'
+            } else {
+                digit - b'a' + 10
+            }
+        };
         self.0
             .as_bytes()
             .chunks(2)
@@ -90,7 +96,15 @@ mod tests {
     fn only_full_lowercase_names_are_names() {
         assert!("a".repeat(40).parse::<Oid>().is_ok());
         assert!("0".repeat(64).parse::<Oid>().is_ok_and(|oid| oid.is_null()));
-        for bad in ["", "HEAD", "-x", &"a".repeat(39), &"A".repeat(40), &"g".repeat(40), &"a".repeat(41)] {
+        for bad in [
+            "",
+            "HEAD",
+            "-x",
+            &"a".repeat(39),
+            &"A".repeat(40),
+            &"g".repeat(40),
+            &"a".repeat(41),
+        ] {
             assert_eq!(bad.parse::<Oid>(), Err(OidError), "{bad:?}");
         }
     }

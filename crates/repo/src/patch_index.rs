@@ -58,18 +58,33 @@ impl Git {
     ) -> Result<(BTreeMap<RepoPath, Vec<u8>>, PatchIndex), RepoError> {
         let aside = Aside::new(self)?;
         // Neither needs the other.
-        let (files, before) =
-            tokio::try_join!(self.files_at(base, paths, limit), self.fill_from(base, paths, &aside))?;
-        Ok((files, PatchIndex { base: base.clone(), aside, before }))
+        let (files, before) = tokio::try_join!(
+            self.files_at(base, paths, limit),
+            self.fill_from(base, paths, &aside)
+        )?;
+        Ok((
+            files,
+            PatchIndex {
+                base: base.clone(),
+                aside,
+                before,
+            },
+        ))
     }
 
     /// Fills the index, and returns its source.
-    async fn fill_from(&self, base: &Oid, paths: &[RepoPath], aside: &Aside) -> Result<Entries, RepoError> {
+    async fn fill_from(
+        &self,
+        base: &Oid,
+        paths: &[RepoPath],
+        aside: &Aside,
+    ) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_for(base, paths).await? {
             fill(&entries, aside)?;
             return Ok(entries);
         }
-        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&aside.env)).await?;
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&aside.env))
+            .await?;
         self.entries(aside).await
     }
 
@@ -83,35 +98,63 @@ impl Git {
         index: PatchIndex,
         patch: &[u8],
     ) -> Result<ProducedChanges, RepoError> {
-        let PatchIndex { base, aside, before } = index;
+        let PatchIndex {
+            base,
+            aside,
+            before,
+        } = index;
         self.apply_cached(patch, &aside.env, Flush::No).await?;
         let after = self.entries(&aside).await?;
-        self.with_contents(&base, changes(&before, &after), &aside).await
+        self.with_contents(&base, changes(&before, &after), &aside)
+            .await
     }
 
     /// Returns the entries of the commit that can affect a patch of these paths; `None` if any entry may.
-    async fn entries_for(&self, base: &Oid, paths: &[RepoPath]) -> Result<Option<Entries>, RepoError> {
+    async fn entries_for(
+        &self,
+        base: &Oid,
+        paths: &[RepoPath],
+    ) -> Result<Option<Entries>, RepoError> {
         let named: BTreeSet<&Path> = paths.iter().map(|path| Path::new(path.as_str())).collect();
-        let above: BTreeSet<&Path> = named.iter().flat_map(|path| path.ancestors().skip(1)).collect();
-        let settings: Vec<PathBuf> = above.iter().map(|directory| directory.join(".gitattributes")).collect();
-        let asked: BTreeSet<&Path> =
-            named.iter().chain(&above).copied().chain(settings.iter().map(PathBuf::as_path)).collect();
+        let above: BTreeSet<&Path> = named
+            .iter()
+            .flat_map(|path| path.ancestors().skip(1))
+            .collect();
+        let settings: Vec<PathBuf> = above
+            .iter()
+            .map(|directory| directory.join(".gitattributes"))
+            .collect();
+        let asked: BTreeSet<&Path> = named
+            .iter()
+            .chain(&above)
+            .copied()
+            .chain(settings.iter().map(PathBuf::as_path))
+            .collect();
         if asked.len() > MOST_PATHS {
             return Ok(None);
         }
-        let wanted: Vec<(PathBuf, bool)> =
-            asked.iter().map(|path| (path.to_path_buf(), named.contains(path))).collect();
+        let wanted: Vec<(PathBuf, bool)> = asked
+            .iter()
+            .map(|path| (path.to_path_buf(), named.contains(path)))
+            .collect();
         let root = base.clone();
         let read = self.read(&[], move |reader| {
             let tree = reader.tree_of(&root)?;
             let mut known = KnownTrees::default();
             let mut entries = Entries::new();
-            for (path, is_named) in wanted.into_iter().filter(|(path, _)| !path.as_os_str().is_empty()) {
+            for (path, is_named) in wanted
+                .into_iter()
+                .filter(|(path, _)| !path.as_os_str().is_empty())
+            {
                 match reader.find(&tree, path.as_os_str().as_bytes(), &mut known)? {
-                    Some(Found { mode: TreeMode::Tree, .. }) if is_named => return Ok(None),
-                    Some(Found { mode: TreeMode::File(mode), oid }) => {
-                        drop(entries.insert(path, (mode, oid)))
-                    }
+                    Some(Found {
+                        mode: TreeMode::Tree,
+                        ..
+                    }) if is_named => return Ok(None),
+                    Some(Found {
+                        mode: TreeMode::File(mode),
+                        oid,
+                    }) => drop(entries.insert(path, (mode, oid))),
                     Some(_) | None => {}
                 }
             }
@@ -121,8 +164,14 @@ impl Git {
             return Ok(entries);
         }
         let words = ["ls-tree", "-z", "-t", "--full-tree", base.as_str(), "--"].map(OsString::from);
-        let asked = asked.into_iter().filter(|path| !path.as_os_str().is_empty());
-        let call = Call::new(words.into_iter().chain(asked.map(|path| path.as_os_str().to_owned())));
+        let asked = asked
+            .into_iter()
+            .filter(|path| !path.as_os_str().is_empty());
+        let call = Call::new(
+            words
+                .into_iter()
+                .chain(asked.map(|path| path.as_os_str().to_owned())),
+        );
         let output = self.run_ok(call).await?;
         let mut entries = Entries::new();
         for record in output.records() {
@@ -141,7 +190,9 @@ impl Git {
         if let Some(entries) = self.entries_here(aside) {
             return Ok(entries);
         }
-        let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&aside.env)).await?;
+        let output = self
+            .run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&aside.env))
+            .await?;
         let entry = |record| staged(record).ok_or_else(|| output.unreadable());
         output.records().map(entry).collect()
     }
@@ -155,7 +206,8 @@ impl Git {
     fn entries_here(&self, aside: &Aside) -> Option<Entries> {
         let bytes = fs::read_regular_up_to(&aside.index(), MAX_INDEX).ok()?;
         let index = index_file::read(&bytes, self.hash()?)?;
-        let entry = |entry: FileEntry| (entry.stage == 0).then_some((entry.path, (entry.mode, entry.oid)));
+        let entry =
+            |entry: FileEntry| (entry.stage == 0).then_some((entry.path, (entry.mode, entry.oid)));
         index.entries.into_iter().map(entry).collect()
     }
 }
@@ -165,18 +217,27 @@ fn fill(entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
     if entries.is_empty() {
         return Ok(());
     }
-    let entries = entries.iter().map(|(path, (mode, oid))| (path.as_path(), *mode, oid, Stat::default()));
+    let entries = entries
+        .iter()
+        .map(|(path, (mode, oid))| (path.as_path(), *mode, oid, Stat::default()));
     let path = aside.index();
     let mut file = fs::create_new(&path)?;
-    file.write_all(&index_file::bytes(entries)).map_err(|source| RepoError::io("write", path, source))
+    file.write_all(&index_file::bytes(entries))
+        .map_err(|source| RepoError::io("write", path, source))
 }
 
 /// `mode SP kind SP oid TAB path`; a directory has no entry of an index.
 fn listed(record: &[u8]) -> Option<(PathBuf, Option<(FileMode, Oid)>)> {
     let (head, path) = split_at(record, b'\t')?;
     let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
-    let [mode, kind, oid] = fields[..] else { return None };
-    let entry = if kind == b"tree" { None } else { Some((read_mode(mode)??, Oid::from_ascii(oid)?)) };
+    let [mode, kind, oid] = fields[..] else {
+        return None;
+    };
+    let entry = if kind == b"tree" {
+        None
+    } else {
+        Some((read_mode(mode)??, Oid::from_ascii(oid)?))
+    };
     Some((as_path(path), entry))
 }
 
@@ -184,7 +245,9 @@ fn listed(record: &[u8]) -> Option<(PathBuf, Option<(FileMode, Oid)>)> {
 fn staged(record: &[u8]) -> Option<(PathBuf, (FileMode, Oid))> {
     let (head, path) = split_at(record, b'\t')?;
     let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
-    let [mode, oid, b"0"] = fields[..] else { return None };
+    let [mode, oid, b"0"] = fields[..] else {
+        return None;
+    };
     Some((as_path(path), (read_mode(mode)??, Oid::from_ascii(oid)?)))
 }
 
@@ -199,6 +262,11 @@ fn changes(before: &Entries, after: &Entries) -> Vec<TreeChange> {
         }
     }
     // As git sorts: byte by byte, and not name by name.
-    changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
+    changes.sort_by(|a, b| {
+        a.path
+            .as_os_str()
+            .as_bytes()
+            .cmp(b.path.as_os_str().as_bytes())
+    });
     changes
 }

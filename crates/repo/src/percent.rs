@@ -13,16 +13,20 @@ pub(crate) enum Slash {
 /// braces are no placeholder.
 pub(crate) fn encode(bytes: &[u8], slash: Slash) -> String {
     let is_kept = |byte: u8| {
-        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (byte == b'/' && slash == Slash::Separates)
+        byte.is_ascii_alphanumeric()
+            || b"-._~".contains(&byte)
+            || (byte == b'/' && slash == Slash::Separates)
     };
-    bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
-        if is_kept(*byte) {
-            text.push(char::from(*byte));
-        } else {
-            let _never_fails = write!(text, "%{byte:02X}");
-        }
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len()), |mut text, byte| {
+            if is_kept(*byte) {
+                text.push(char::from(*byte));
+            } else {
+                let _never_fails = write!(text, "%{byte:02X}");
+            }
+            text
+        })
 }
 
 #[cfg(test)]
@@ -31,7 +35,10 @@ mod tests {
 
     #[test]
     fn slash_is_encoded_unless_separator() {
-        assert_eq!(encode("a/é ~{x}".as_bytes(), Slash::Separates), "a/%C3%A9%20~%7Bx%7D");
+        assert_eq!(
+            encode("a/é ~{x}".as_bytes(), Slash::Separates),
+            "a/%C3%A9%20~%7Bx%7D"
+        );
         assert_eq!(encode(b"a/b", Slash::IsEncoded), "a%2Fb");
     }
 }

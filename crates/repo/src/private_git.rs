@@ -39,7 +39,10 @@ pub struct HistoryLimits {
 
 impl HistoryLimits {
     /// 50,000 objects, 64 MiB.
-    pub const STANDARD: Self = Self { objects: 50_000, bytes: ByteLimit(64 << 20) };
+    pub const STANDARD: Self = Self {
+        objects: 50_000,
+        bytes: ByteLimit(64 << 20),
+    };
 }
 
 /// Bytes of names that one call may print.
@@ -73,33 +76,52 @@ impl Git {
         secret: &SecretCheck,
         limits: HistoryLimits,
     ) -> Result<PrivateGit, RepoError> {
-        for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+        for directory in [
+            "objects/info",
+            "objects/pack",
+            "refs/heads",
+            "refs/tags",
+            "info",
+        ] {
             fs::create_dir_all(&room.join(directory))?;
         }
         let tags = self.tags_in(commit).await?;
         let sha256 = match self.hash() {
             Some(hash) => hash == HashKind::Sha256,
             None => {
-                let format = self.run_ok(Call::new(["rev-parse", "--show-object-format"])).await?;
+                let format = self
+                    .run_ok(Call::new(["rev-parse", "--show-object-format"]))
+                    .await?;
                 format.stdout.trim_ascii() == b"sha256"
             }
         };
         let mut written = vec![
             ("config", config(sha256).into_bytes()),
             ("HEAD", format!("{commit}\n").into_bytes()),
-            ("packed-refs", packed_refs(commit, &self.branch().await?, &tags)),
+            (
+                "packed-refs",
+                packed_refs(commit, &self.branch().await?, &tags),
+            ),
         ];
-        let shallow = fs::read_regular_up_to(&self.common_dir().join("shallow"), ByteLimit(1 << 20));
+        let shallow =
+            fs::read_regular_up_to(&self.common_dir().join("shallow"), ByteLimit(1 << 20));
         let shallow = shallow.unwrap_or_default();
-        let shallow: Vec<Oid> = shallow.split(|byte| *byte == b'\n').filter_map(Oid::from_ascii).collect();
+        let shallow: Vec<Oid> = shallow
+            .split(|byte| *byte == b'\n')
+            .filter_map(Oid::from_ascii)
+            .collect();
         if !shallow.is_empty() {
             written.push(("shallow", lines(&shallow)));
         }
         for (name, bytes) in &written {
             fs::write_unflushed(&room.join(name), bytes, 0o644)?;
         }
-        self.pack_history(commit, &tags, shallow, room, secret, limits).await?;
-        let mut files: Vec<PathBuf> = written.iter().map(|(name, _)| PathBuf::from(name)).collect();
+        self.pack_history(commit, &tags, shallow, room, secret, limits)
+            .await?;
+        let mut files: Vec<PathBuf> = written
+            .iter()
+            .map(|(name, _)| PathBuf::from(name))
+            .collect();
         let entries = self.entries_of(commit).await?;
         if entries.is_none() {
             let index = room.join("index");
@@ -113,7 +135,11 @@ impl Git {
         let packs = packs.flatten().map(|entry| entry.file_name());
         let packs = packs.filter(|name| name.to_string_lossy().starts_with("pack-"));
         files.extend(packs.map(|name| Path::new("objects/pack").join(name)));
-        Ok(PrivateGit { template: room.to_owned(), files, entries: entries.map(Arc::new) })
+        Ok(PrivateGit {
+            template: room.to_owned(),
+            files,
+            entries: entries.map(Arc::new),
+        })
     }
 
     /// Writes the pack.
@@ -127,11 +153,14 @@ impl Git {
         limits: HistoryLimits,
     ) -> Result<(), RepoError> {
         if self.is_small(limits).await? {
-            let starts = std::iter::once(commit).chain(tags.iter().map(|(_, object)| object)).cloned();
+            let starts = std::iter::once(commit)
+                .chain(tags.iter().map(|(_, object)| object))
+                .cloned();
             let (starts, hide): (Vec<Oid>, _) = (starts.collect(), Arc::clone(secret));
             let shallow: HashSet<Oid> = shallow.into_iter().collect();
-            let read =
-                self.read(&[], move |reader| reader.reachable(&starts, &shallow, limits.objects, &hide));
+            let read = self.read(&[], move |reader| {
+                reader.reachable(&starts, &shallow, limits.objects, &hide)
+            });
             if let Some(ids) = read.await.ok().flatten()
                 && self.pack_small(lines(&ids), room).await.is_ok()
             {
@@ -149,24 +178,51 @@ impl Git {
     /// Packs objects in one call, which writes the pack into `room` by itself.
     async fn pack_small(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
         let objects = room.join("objects");
-        let words = ["pack-objects", "--quiet", "--window=0", "--delta-base-offset"].map(OsString::from);
+        let words = [
+            "pack-objects",
+            "--quiet",
+            "--window=0",
+            "--delta-base-offset",
+        ]
+        .map(OsString::from);
         let name = objects.join("pack/pack").into_os_string();
-        let call = Call::new(words.into_iter().chain([name])).reading(ids).within(PATIENCE);
+        let call = Call::new(words.into_iter().chain([name]))
+            .reading(ids)
+            .within(PATIENCE);
         // git writes its output beside its objects.
-        let call = call
-            .with_env("GIT_OBJECT_DIRECTORY", &objects)
-            .with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects_dir()));
-        self.run_ok(call.with_setting("pack.compression", "1")).await.map(drop)
+        let call = call.with_env("GIT_OBJECT_DIRECTORY", &objects).with_env(
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+            quoted(&self.objects_dir()),
+        );
+        self.run_ok(call.with_setting("pack.compression", "1"))
+            .await
+            .map(drop)
     }
 
     /// Packs objects of any size: no more than a limit is written to the disk.
     async fn pack(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
         // Without a file name git writes only the objects that it reads.
-        let words = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
-        let call = Call::new(words).reading(ids).at_most(MAX_PACK).within(PATIENCE);
-        let pack = self.run_ok(call.with_setting("pack.compression", "1")).await?.stdout;
-        let call = Call::new(["index-pack", "--stdin"]).reading(pack).within(PATIENCE);
-        self.run_bare(room, call.with_env("GIT_DIR", room)).await.map(drop)
+        let words = [
+            "pack-objects",
+            "--quiet",
+            "--stdout",
+            "--window=0",
+            "--delta-base-offset",
+        ];
+        let call = Call::new(words)
+            .reading(ids)
+            .at_most(MAX_PACK)
+            .within(PATIENCE);
+        let pack = self
+            .run_ok(call.with_setting("pack.compression", "1"))
+            .await?
+            .stdout;
+        let call = Call::new(["index-pack", "--stdin"])
+            .reading(pack)
+            .within(PATIENCE);
+        self.run_bare(room, call.with_env("GIT_DIR", room))
+            .await
+            .map(drop)
     }
 
     /// The tags that the history of `commit` contains: the line of each in `packed-refs`, and its object.
@@ -176,7 +232,13 @@ impl Git {
         }
         let format = "--format=%(objectname) %(*objectname) %(refname)";
         let merged = format!("--merged={commit}");
-        let call = Call::new(["for-each-ref", "--sort=refname", format, &merged, "refs/tags"]);
+        let call = Call::new([
+            "for-each-ref",
+            "--sort=refname",
+            format,
+            &merged,
+            "refs/tags",
+        ]);
         let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
         let lines = output.stdout.split(|byte| *byte == b'\n');
         Ok(lines
@@ -213,18 +275,31 @@ impl Git {
 
     /// Whether the whole history is to be packed.
     async fn is_small(&self, limits: HistoryLimits) -> Result<bool, RepoError> {
-        if let Some((objects, bytes)) = self.read(&[], |reader| reader.extent()).await.ok().flatten() {
+        if let Some((objects, bytes)) = self
+            .read(&[], |reader| reader.extent())
+            .await
+            .ok()
+            .flatten()
+        {
             return Ok(objects <= limits.objects && bytes <= limits.bytes.0);
         }
         let output = self.run_ok(Call::new(["count-objects", "-v"])).await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let count = |name: &str| -> u64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-            line.and_then(|count| count.parse().ok()).unwrap_or_default()
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.and_then(|count| count.parse().ok())
+                .unwrap_or_default()
         };
         // The sizes are in KiB.
-        let bytes = count("size").saturating_add(count("size-pack")).saturating_mul(1024);
-        Ok(count("count").saturating_add(count("in-pack")) <= limits.objects && bytes <= limits.bytes.0)
+        let bytes = count("size")
+            .saturating_add(count("size-pack"))
+            .saturating_mul(1024);
+        Ok(
+            count("count").saturating_add(count("in-pack")) <= limits.objects
+                && bytes <= limits.bytes.0,
+        )
     }
 
     /// Every object that the commit and the tags lead to.
@@ -236,14 +311,19 @@ impl Git {
     ) -> Result<Vec<u8>, RepoError> {
         // A partial clone lacks objects that are not fetched for this.
         let call = Call::new(["rev-list", "--objects", "--missing=print", "--stdin"]);
-        let call = call.reading(starts(commit, tags)).at_most(MAX_LIST).within(PATIENCE);
+        let call = call
+            .reading(starts(commit, tags))
+            .at_most(MAX_LIST)
+            .within(PATIENCE);
         let output = self.run_ok(call).await?;
         let mut ids = Vec::new();
         for line in output.stdout.split(|byte| *byte == b'\n') {
             let mut fields = line.splitn(2, |byte| *byte == b' ');
             let id = fields.next().unwrap_or_default();
             let path = as_path(fields.next().unwrap_or_default());
-            if Oid::from_ascii(id).is_some() && (path.as_os_str().is_empty() || secret(&path).is_none()) {
+            if Oid::from_ascii(id).is_some()
+                && (path.as_os_str().is_empty() || secret(&path).is_none())
+            {
                 ids.extend_from_slice(id);
                 ids.push(b'\n');
             }
@@ -259,17 +339,26 @@ impl Git {
         secret: &SecretCheck,
     ) -> Result<Vec<u8>, RepoError> {
         let call = Call::new(["rev-list", "--stdin"]).reading(starts(commit, tags));
-        let mut ids = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?.stdout;
+        let mut ids = self
+            .run_ok(call.at_most(MAX_LIST).within(PATIENCE))
+            .await?
+            .stdout;
         let tree = self.tree_of(commit).await?;
-        let named = [tree].into_iter().chain(tags.iter().map(|(_, object)| object.clone()));
+        let named = [tree]
+            .into_iter()
+            .chain(tags.iter().map(|(_, object)| object.clone()));
         ids.extend(named.flat_map(|id| format!("{id}\n").into_bytes()));
         let call = Call::new(["ls-tree", "-r", "-t", "-z", commit.as_str()]);
         let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
         for record in output.records() {
             // `mode SP type SP id TAB path`
-            let (head, path) = record.split_at(record.iter().position(|byte| *byte == b'\t').unwrap_or(0));
+            let (head, path) =
+                record.split_at(record.iter().position(|byte| *byte == b'\t').unwrap_or(0));
             let mut fields = head.split(|byte| *byte == b' ').skip(1);
-            let (kind, id) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+            let (kind, id) = (
+                fields.next().unwrap_or_default(),
+                fields.next().unwrap_or_default(),
+            );
             let path = as_path(path.get(1..).unwrap_or_default());
             if kind == b"tree" || (kind == b"blob" && secret(&path).is_none()) {
                 ids.extend_from_slice(id);
@@ -291,17 +380,29 @@ impl PrivateGit {
         if git_dir.symlink_metadata().is_ok() {
             return Err(RepoError::DestinationTaken { path: git_dir });
         }
-        for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
+        for directory in [
+            "objects/info",
+            "objects/pack",
+            "refs/heads",
+            "refs/tags",
+            "info",
+        ] {
             fs::create_dir_all(&git_dir.join(directory))?;
         }
-        let (from, to, files) = (Root::open(&self.template)?, Root::open(&git_dir)?, self.files.clone());
+        let (from, to, files) = (
+            Root::open(&self.template)?,
+            Root::open(&git_dir)?,
+            self.files.clone(),
+        );
         let copied = tokio::task::spawn_blocking(move || copy_plain(&from, &to, &files)).await;
-        copied.map_err(|error| RepoError::io("copy to", &git_dir, std::io::Error::other(error)))??;
+        copied
+            .map_err(|error| RepoError::io("copy to", &git_dir, std::io::Error::other(error)))??;
         if let Some(entries) = &self.entries {
             let (entries, top) = (Arc::clone(entries), copy.to_owned());
             let noted = tokio::task::spawn_blocking(move || index::write(&top, &entries)).await;
-            let noted =
-                noted.map_err(|error| RepoError::io("write", &git_dir, std::io::Error::other(error)))??;
+            let noted = noted.map_err(|error| {
+                RepoError::io("write", &git_dir, std::io::Error::other(error))
+            })??;
             if noted == index::Noted::All {
                 return Ok(());
             }
@@ -315,7 +416,11 @@ impl PrivateGit {
 }
 
 fn config(sha256: bool) -> String {
-    let (version, format) = if sha256 { (1, "[extensions]\n\tobjectformat = sha256\n") } else { (0, "") };
+    let (version, format) = if sha256 {
+        (1, "[extensions]\n\tobjectformat = sha256\n")
+    } else {
+        (0, "")
+    };
     format!(
         "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = false\n\
          \tlogallrefupdates = false\n{format}"
@@ -328,16 +433,23 @@ fn packed_refs(commit: &Oid, branch: &Branch, tags: &[(Vec<u8>, Oid)]) -> Vec<u8
     if let Branch::Named(name) = branch {
         refs.extend_from_slice(format!("{commit} refs/heads/{name}\n").as_bytes());
     }
-    tags.iter().for_each(|(line, _)| refs.extend_from_slice(line));
+    tags.iter()
+        .for_each(|(line, _)| refs.extend_from_slice(line));
     refs
 }
 
 /// Where the history begins, for `rev-list --stdin`.
 fn starts(commit: &Oid, tags: &[(Vec<u8>, Oid)]) -> Vec<u8> {
-    lines([commit].into_iter().chain(tags.iter().map(|(_, object)| object)))
+    lines(
+        [commit]
+            .into_iter()
+            .chain(tags.iter().map(|(_, object)| object)),
+    )
 }
 
 /// Names of objects as git reads them.
 fn lines<'a>(ids: impl IntoIterator<Item = &'a Oid>) -> Vec<u8> {
-    ids.into_iter().flat_map(|id| format!("{id}\n").into_bytes()).collect()
+    ids.into_iter()
+        .flat_map(|id| format!("{id}\n").into_bytes())
+        .collect()
 }

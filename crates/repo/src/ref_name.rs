@@ -67,7 +67,10 @@ impl FromStr for RefName {
         if let Some(character) = text.chars().find(is_forbidden) {
             return Err(RefNameError::Character(character));
         }
-        if text.split('/').any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock")) {
+        if text
+            .split('/')
+            .any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"))
+        {
             return Err(RefNameError::Part);
         }
         Ok(Self(text.to_owned()))
@@ -82,7 +85,10 @@ impl fmt::Display for RefName {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "the real git judges the same names")]
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "the real git judges the same names"
+    )]
 
     use std::process::Command;
 
@@ -94,8 +100,12 @@ mod tests {
     fn git_takes(name: &str) -> bool {
         let judge = |option: &str| {
             let mut git = Command::new("git");
-            let git = git.args(["check-ref-format", option, name]).current_dir("/");
-            let git = git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+            let git = git
+                .args(["check-ref-format", option, name])
+                .current_dir("/");
+            let git = git
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .env("GIT_CONFIG_GLOBAL", "/dev/null");
             git.output().unwrap().status.success()
         };
         judge("--branch") && judge("--allow-onelevel")
@@ -103,10 +113,23 @@ mod tests {
 
     #[test]
     fn every_rule_of_git_is_known() {
-        for good in
-            ["main", "v1.0", "release/1.0", "a@b", "x-", "é/ü", "a.b/c", "lock", "a.lockx", "{x}", "@x"]
-        {
-            assert!(good.parse::<RefName>().is_ok() && git_takes(good), "{good:?}");
+        for good in [
+            "main",
+            "v1.0",
+            "release/1.0",
+            "a@b",
+            "x-",
+            "é/ü",
+            "a.b/c",
+            "lock",
+            "a.lockx",
+            "{x}",
+            "@x",
+        ] {
+            assert!(
+                good.parse::<RefName>().is_ok() && git_takes(good),
+                "{good:?}"
+            );
         }
         for bad in [
             "",
@@ -139,7 +162,10 @@ mod tests {
             assert!(bad.parse::<RefName>().is_err(), "{bad:?}");
             assert!(!git_takes(bad), "git takes {bad:?}");
         }
-        assert_eq!("x".repeat(1001).parse::<RefName>(), Err(RefNameError::TooLong));
+        assert_eq!(
+            "x".repeat(1001).parse::<RefName>(),
+            Err(RefNameError::TooLong)
+        );
     }
 
     mod properties {

@@ -19,7 +19,9 @@ impl Git {
             "HEAD".to_owned(),
         ];
         let output = self.run_ok(Call::new(words)).await?;
-        let values = output.records().flat_map(|record| record.split(|byte| *byte == b'\n'));
+        let values = output
+            .records()
+            .flat_map(|record| record.split(|byte| *byte == b'\n'));
         let texts = values.map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned());
         Ok(texts.filter(|text| !text.is_empty()).collect())
     }

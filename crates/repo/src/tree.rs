@@ -48,26 +48,50 @@ impl TreeChange {
         let status = match (&old, &new) {
             (None, _) => ChangeStatus::Added,
             (_, None) => ChangeStatus::Deleted,
-            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
+            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => {
+                ChangeStatus::TypeChanged
+            }
             _ => ChangeStatus::Modified,
         };
         let (old_mode, old_oid) = old.unzip();
         let (new_mode, new_oid) = new.unzip();
-        Self { path, status, old_mode, new_mode, old_oid, new_oid }
+        Self {
+            path,
+            status,
+            old_mode,
+            new_mode,
+            old_oid,
+            new_oid,
+        }
     }
 
     fn from_difference(difference: Difference) -> Self {
         let file = |found: Option<Found>| match found {
-            Some(Found { mode: TreeMode::File(mode), oid }) => Some((mode, oid)),
-            Some(Found { mode: TreeMode::Tree, .. }) | None => None,
+            Some(Found {
+                mode: TreeMode::File(mode),
+                oid,
+            }) => Some((mode, oid)),
+            Some(Found {
+                mode: TreeMode::Tree,
+                ..
+            })
+            | None => None,
         };
-        Self::new(as_path(&difference.path), file(difference.old), file(difference.new))
+        Self::new(
+            as_path(&difference.path),
+            file(difference.old),
+            file(difference.new),
+        )
     }
 }
 
 /// A file is a file whether or not it can be executed.
 fn kind(mode: FileMode) -> FileMode {
-    if mode == FileMode::Executable { FileMode::Regular } else { mode }
+    if mode == FileMode::Executable {
+        FileMode::Regular
+    } else {
+        mode
+    }
 }
 
 /// The kind of change of one path. A rename is a removal and an addition.
@@ -141,13 +165,29 @@ impl Git {
     /// # Errors
     ///
     /// [`RepoError::PatchRefused`] when git does not accept the complete patch.
-    pub async fn tree_after_patch(&self, base: &Oid, patch: &[u8]) -> Result<ProducedTree, RepoError> {
+    pub async fn tree_after_patch(
+        &self,
+        base: &Oid,
+        patch: &[u8],
+    ) -> Result<ProducedTree, RepoError> {
         let aside = Aside::new(self)?;
-        let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
+        let tree = self
+            .apply_to_index(base, patch, &aside.env, Flush::No)
+            .await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
-        let ProducedChanges { base, changes, after, checked_out } =
-            self.with_contents(base, changes, &aside).await?;
-        Ok(ProducedTree { base, tree, changes, after, checked_out })
+        let ProducedChanges {
+            base,
+            changes,
+            after,
+            checked_out,
+        } = self.with_contents(base, changes, &aside).await?;
+        Ok(ProducedTree {
+            base,
+            tree,
+            changes,
+            after,
+            checked_out,
+        })
     }
 
     /// Reads the new contents of the changed files.
@@ -157,14 +197,21 @@ impl Git {
         changes: Vec<TreeChange>,
         aside: &Aside,
     ) -> Result<ProducedChanges, RepoError> {
-        let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
+        let files = changes
+            .iter()
+            .filter(|change| change.new_mode != Some(FileMode::Gitlink));
         let contents: BTreeSet<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
         let contents: Vec<Oid> = contents.into_iter().collect();
         let (after, checked_out) = tokio::try_join!(
             self.blobs(&contents, MAX_TOUCHED, &aside.env),
             self.checked_out(&changes, aside)
         )?;
-        Ok(ProducedChanges { base: base.clone(), changes, after, checked_out })
+        Ok(ProducedChanges {
+            base: base.clone(),
+            changes,
+            after,
+            checked_out,
+        })
     }
 
     /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.
@@ -175,9 +222,11 @@ impl Git {
         env: &[(OsString, OsString)],
         flush: Flush,
     ) -> Result<Oid, RepoError> {
-        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env)).await?;
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env))
+            .await?;
         self.apply_cached(patch, env, flush).await?;
-        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush)).await
+        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush))
+            .await
     }
 
     /// Applies the patch to the index that `env` names.
@@ -189,12 +238,20 @@ impl Git {
     ) -> Result<(), RepoError> {
         // `git apply` accepts a patch completely or not at all, so no earlier check is needed.
         let words = ["apply", "--cached", "--whitespace=nowarn", "-p1", "-"];
-        let output =
-            self.run(Call::new(words).reading(patch.to_vec()).with_envs(env).flushing(flush)).await?;
+        let output = self
+            .run(
+                Call::new(words)
+                    .reading(patch.to_vec())
+                    .with_envs(env)
+                    .flushing(flush),
+            )
+            .await?;
         if output.code == 0 {
             return Ok(());
         }
-        Err(RepoError::PatchRefused { detail: output.stderr.chars().take(2000).collect() })
+        Err(RepoError::PatchRefused {
+            detail: output.stderr.chars().take(2000).collect(),
+        })
     }
 
     /// What differs between two trees (or commits).
@@ -210,7 +267,10 @@ impl Git {
             reader.differences(&old, &new)
         });
         if let Some(differences) = read.await? {
-            return Ok(differences.into_iter().map(TreeChange::from_difference).collect());
+            return Ok(differences
+                .into_iter()
+                .map(TreeChange::from_difference)
+                .collect());
         }
         let words = [
             "diff-tree",
@@ -244,7 +304,10 @@ impl Aside {
         let env = vec![
             ("GIT_INDEX_FILE".into(), index_in(&dir).into()),
             ("GIT_OBJECT_DIRECTORY".into(), objects.into()),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), quoted(&git.objects_dir())),
+            (
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES".into(),
+                quoted(&git.objects_dir()),
+            ),
         ];
         Ok(Self { env, dir })
     }
@@ -301,8 +364,11 @@ fn parse_raw(output: &Output) -> Result<Vec<TreeChange>, RepoError> {
 }
 
 pub(crate) fn parse_change(head: &[u8], path: &[u8]) -> Option<TreeChange> {
-    let fields: Vec<&[u8]> =
-        split_at(head, b':').filter(|(before, _)| before.is_empty())?.1.split(|b| *b == b' ').collect();
+    let fields: Vec<&[u8]> = split_at(head, b':')
+        .filter(|(before, _)| before.is_empty())?
+        .1
+        .split(|b| *b == b' ')
+        .collect();
     let [old_mode, new_mode, old_oid, new_oid, status] = fields[..] else {
         return None;
     };

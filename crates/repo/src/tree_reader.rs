@@ -71,7 +71,9 @@ impl TreeReader {
     ///
     /// Fails when there is no such directory.
     pub fn open(top: &Path) -> Result<Self, RepoError> {
-        Ok(Self { root: Root::open(top)? })
+        Ok(Self {
+            root: Root::open(top)?,
+        })
     }
 
     /// Returns what exists at `path`, without reading content.
@@ -99,7 +101,10 @@ impl TreeReader {
         let fail = |errno| self.root.fail("read", path.as_ref(), errno);
         bytes.clear();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = self.root.open_file(path.as_ref(), flags, Mode::empty()).map_err(fail)?;
+        let file = self
+            .root
+            .open_file(path.as_ref(), flags, Mode::empty())
+            .map_err(fail)?;
         let stat = rustix::fs::fstat(&file).map_err(fail)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(fail(Errno::INVAL));
@@ -107,7 +112,10 @@ impl TreeReader {
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
         // One extra byte reveals the end of the file without another call.
-        let hint = usize::try_from(size.min(MOST_AT_ONCE)).unwrap_or_default().saturating_add(1).min(limit);
+        let hint = usize::try_from(size.min(MOST_AT_ONCE))
+            .unwrap_or_default()
+            .saturating_add(1)
+            .min(limit);
         bytes.reserve_exact(hint);
         while bytes.len() < limit {
             if bytes.len() == bytes.capacity() {
@@ -127,7 +135,10 @@ impl TreeReader {
     fn stat(&self, path: &Path) -> Result<(FileType, u64), Errno> {
         let file = self.root.open_file(path, OFlags::PATH, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
-        Ok((FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or_default()))
+        Ok((
+            FileType::from_raw_mode(stat.st_mode),
+            u64::try_from(stat.st_size).unwrap_or_default(),
+        ))
     }
 
     /// Converts the result for a path without links.
@@ -136,7 +147,9 @@ impl TreeReader {
             Ok((FileType::RegularFile, size)) => FoundAt::File { size },
             Ok(_) => FoundAt::NotAFile,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => FoundAt::Missing,
-            Err(errno) => FoundAt::Refused { problem: errno.to_string() },
+            Err(errno) => FoundAt::Refused {
+                problem: errno.to_string(),
+            },
         }
     }
 
@@ -159,23 +172,41 @@ impl TreeReader {
                     if over.len() >= MAX_LINKS {
                         return FoundAt::Circle;
                     }
-                    let Some(target) = self.target_of(&behind) else { return FoundAt::Outside };
+                    let Some(target) = self.target_of(&behind) else {
+                        return FoundAt::Outside;
+                    };
                     behind.pop();
                     ahead.extend(target.into_iter().rev());
-                    let Some(place) = place(&behind, &ahead) else { return FoundAt::Outside };
+                    let Some(place) = place(&behind, &ahead) else {
+                        return FoundAt::Outside;
+                    };
                     over.push(place);
                 }
                 Ok((FileType::Directory, _)) if !ahead.is_empty() => {}
                 // The path ends here, or cannot continue.
                 Ok((FileType::RegularFile, size)) if ahead.is_empty() => {
-                    let Some(to) = over.pop() else { return FoundAt::File { size } };
-                    return FoundAt::Linked { through: over, to, size };
+                    let Some(to) = over.pop() else {
+                        return FoundAt::File { size };
+                    };
+                    return FoundAt::Linked {
+                        through: over,
+                        to,
+                        size,
+                    };
                 }
                 Ok(_) if ahead.is_empty() => return FoundAt::NotAFile,
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
-                    return if over.is_empty() { FoundAt::Missing } else { FoundAt::Nowhere };
+                    return if over.is_empty() {
+                        FoundAt::Missing
+                    } else {
+                        FoundAt::Nowhere
+                    };
                 }
-                Err(errno) => return FoundAt::Refused { problem: errno.to_string() },
+                Err(errno) => {
+                    return FoundAt::Refused {
+                        problem: errno.to_string(),
+                    };
+                }
             }
         }
         FoundAt::NotAFile
@@ -200,7 +231,10 @@ impl TreeReader {
 /// Returns the destination of a path by its names; `None` if it leaves the root or enters git's own
 /// directory.
 fn place(behind: &Path, ahead: &[String]) -> Option<RepoPath> {
-    let mut parts: Vec<&str> = behind.components().filter_map(|part| part.as_os_str().to_str()).collect();
+    let mut parts: Vec<&str> = behind
+        .components()
+        .filter_map(|part| part.as_os_str().to_str())
+        .collect();
     for part in ahead.iter().rev() {
         if part == ".." {
             parts.pop()?;
@@ -212,7 +246,10 @@ fn place(behind: &Path, ahead: &[String]) -> Option<RepoPath> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out trees with links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out trees with links by hand"
+)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -224,7 +261,9 @@ mod tests {
 
     impl Tree {
         fn new(files: &[&str], links: &[(&str, &str)]) -> Self {
-            let tree = Self { dir: tempfile::tempdir().unwrap() };
+            let tree = Self {
+                dir: tempfile::tempdir().unwrap(),
+            };
             for path in files {
                 let at = tree.top().join(path);
                 std::fs::create_dir_all(at.parent().unwrap()).unwrap();
@@ -243,13 +282,19 @@ mod tests {
         }
 
         fn look(&self, path: &str) -> FoundAt {
-            TreeReader::open(&self.top()).unwrap().look(&path.parse().unwrap())
+            TreeReader::open(&self.top())
+                .unwrap()
+                .look(&path.parse().unwrap())
         }
     }
 
     fn linked(through: &[&str], to: &str) -> FoundAt {
         let through = through.iter().map(|place| place.parse().unwrap()).collect();
-        FoundAt::Linked { through, to: to.parse().unwrap(), size: 4 }
+        FoundAt::Linked {
+            through,
+            to: to.parse().unwrap(),
+            size: 4,
+        }
     }
 
     #[test]
@@ -293,7 +338,10 @@ mod tests {
 
     #[test]
     fn link_leaving_tree_is_outside() {
-        let tree = Tree::new(&["src/a.rs", ".git/config", "sub/.git/config", "a/b/c/x"], &[]);
+        let tree = Tree::new(
+            &["src/a.rs", ".git/config", "sub/.git/config", "a/b/c/x"],
+            &[],
+        );
         std::fs::write(tree.dir.path().join("outside"), "secret").unwrap();
         let absolute = tree.top().join("src/a.rs");
         for (link, target) in [
@@ -309,8 +357,16 @@ mod tests {
             ("chain", "git"),
         ] {
             symlink(target, tree.top().join(link)).unwrap();
-            let path = if link == "sub-git" { "sub-git/config" } else { link };
-            let path = if link == "a/b/c/up" { "a/b/c/up/outside" } else { path };
+            let path = if link == "sub-git" {
+                "sub-git/config"
+            } else {
+                link
+            };
+            let path = if link == "a/b/c/up" {
+                "a/b/c/up/outside"
+            } else {
+                path
+            };
             assert_eq!(tree.look(path), FoundAt::Outside, "{link}");
         }
         let names: Vec<String> = (0..50).map(|number| format!("n{number}")).collect();
@@ -334,14 +390,18 @@ mod tests {
         let mut bytes = b"what was before".to_vec();
         let mut read = |path: &str, limit: u64| {
             let size = reader.read_prefix(&path.parse().unwrap(), ByteLimit(limit), &mut bytes);
-            size.map(|size| (bytes.clone(), size)).map_err(|error| error.to_string())
+            size.map(|size| (bytes.clone(), size))
+                .map_err(|error| error.to_string())
         };
         assert_eq!(read("a", 100), Ok((b"four".to_vec(), 4)));
         assert_eq!(read("dir/b", 3), Ok((b"fou".to_vec(), 4)));
         assert_eq!(read("a", 0), Ok((Vec::new(), 4)));
         assert_eq!(read("sparse", 1000), Ok((vec![0; 1000], 300 << 20)));
         for path in ["link", "to-dir/b", "dir", "pipe", "none"] {
-            assert!(read(path, 100).is_err_and(|error| error.contains(path)), "{path}");
+            assert!(
+                read(path, 100).is_err_and(|error| error.contains(path)),
+                "{path}"
+            );
         }
         assert!(bytes.capacity() < 1 << 20, "{}", bytes.capacity());
         assert_eq!(reader.look(&"pipe".parse().unwrap()), FoundAt::NotAFile);

@@ -45,15 +45,34 @@ impl WorkClone {
         into: &Path,
     ) -> Result<Self, RepoError> {
         if into.symlink_metadata().is_ok() {
-            return Err(RepoError::DestinationTaken { path: into.to_owned() });
+            return Err(RepoError::DestinationTaken {
+                path: into.to_owned(),
+            });
         }
         fs::create_dir_all(into)?;
-        let clone = Self { runner: Runner::find(sandbox, env)?, top: into.to_owned() };
-        clone.ok(Call::new(["init", "--quiet", "--template=", "--initial-branch=main"])).await?;
+        let clone = Self {
+            runner: Runner::find(sandbox, env)?,
+            top: into.to_owned(),
+        };
+        clone
+            .ok(Call::new([
+                "init",
+                "--quiet",
+                "--template=",
+                "--initial-branch=main",
+            ]))
+            .await?;
         fs::create_dir_all(&into.join(".git/info"))?;
         let plain = b"* -text -ident -filter -working-tree-encoding\n";
         fs::write_atomic(&into.join(".git/info/attributes"), plain)?;
-        let words = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", UPLOAD_PACK, "--"];
+        let words = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            UPLOAD_PACK,
+            "--",
+        ];
         let mut words: Vec<OsString> = words.map(Into::into).to_vec();
         words.extend([source.into(), "+refs/*:refs/source/*".into()]);
         let fetch = Call::new(words)
@@ -62,7 +81,9 @@ impl WorkClone {
             .with_env("GIT_ALLOW_PROTOCOL", "file");
         clone.ok(fetch).await?;
         clone.keep_only(commit).await?;
-        clone.ok(Call::new(["read-tree", "--reset", "-u", "HEAD"])).await?;
+        clone
+            .ok(Call::new(["read-tree", "--reset", "-u", "HEAD"]))
+            .await?;
         clone.identify()?;
         Ok(clone)
     }
@@ -72,8 +93,15 @@ impl WorkClone {
     /// # Errors
     ///
     /// Fails when git is missing, or the repository's settings cannot be written.
-    pub fn of_baseline(sandbox: Arc<Sandbox>, env: &Environment, top: &Path) -> Result<Self, RepoError> {
-        let clone = Self { runner: Runner::find(sandbox, env)?, top: top.to_owned() };
+    pub fn of_baseline(
+        sandbox: Arc<Sandbox>,
+        env: &Environment,
+        top: &Path,
+    ) -> Result<Self, RepoError> {
+        let clone = Self {
+            runner: Runner::find(sandbox, env)?,
+            top: top.to_owned(),
+        };
         clone.identify()?;
         Ok(clone)
     }
@@ -90,7 +118,9 @@ impl WorkClone {
     ///
     /// [`RepoError::GitFailed`] if it does not apply; then nothing changes.
     pub async fn apply(&self, patch: &[u8]) -> Result<(), RepoError> {
-        self.ok(Call::new(["apply", "--index", "-"]).reading(patch.to_vec())).await.map(drop)
+        self.ok(Call::new(["apply", "--index", "-"]).reading(patch.to_vec()))
+            .await
+            .map(drop)
     }
 
     /// Applies a patch to the files of `base`, discarding later changes: each touched file is first restored
@@ -100,19 +130,37 @@ impl WorkClone {
     ///
     /// [`RepoError::GitFailed`] when it does not apply to `base` either.
     pub async fn apply_over(&self, patch: &[u8], base: &Oid) -> Result<(), RepoError> {
-        let touched = self.ok(Call::new(["apply", "--numstat", "-z", "-"]).reading(patch.to_vec())).await?;
+        let touched = self
+            .ok(Call::new(["apply", "--numstat", "-z", "-"]).reading(patch.to_vec()))
+            .await?;
         for record in touched.records() {
             // `added TAB deleted TAB path`
-            let Some(path) = record.splitn(3, |byte| *byte == b'\t').nth(2) else { continue };
+            let Some(path) = record.splitn(3, |byte| *byte == b'\t').nth(2) else {
+                continue;
+            };
             let path = as_path(path).into_os_string();
             let words = |words: &[&str]| {
                 let words = words.iter().map(OsString::from).chain([path.clone()]);
                 Call::new(words.collect::<Vec<_>>())
             };
-            let held = self.ok(words(&["ls-tree", "-z", base.as_str(), "--"])).await?;
+            let held = self
+                .ok(words(&["ls-tree", "-z", base.as_str(), "--"]))
+                .await?;
             match held.stdout.is_empty() {
-                true => self.ok(words(&["rm", "--quiet", "--force", "--ignore-unmatch", "--"])).await?,
-                false => self.ok(words(&["checkout", "--quiet", base.as_str(), "--"])).await?,
+                true => {
+                    self.ok(words(&[
+                        "rm",
+                        "--quiet",
+                        "--force",
+                        "--ignore-unmatch",
+                        "--",
+                    ]))
+                    .await?
+                }
+                false => {
+                    self.ok(words(&["checkout", "--quiet", base.as_str(), "--"]))
+                        .await?
+                }
             };
         }
         self.apply(patch).await
@@ -135,7 +183,13 @@ impl WorkClone {
     /// Fails when git fails.
     pub async fn commit(&self, message: &str) -> Result<Oid, RepoError> {
         let message = format!("--message={message}");
-        let words = ["commit", "--quiet", "--no-verify", "--allow-empty", &message];
+        let words = [
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--allow-empty",
+            &message,
+        ];
         self.ok(Call::new(words)).await?;
         self.head().await
     }
@@ -155,7 +209,11 @@ impl WorkClone {
         let format = "--format=%(objectname) %(refname)";
         let refs = |more: Option<String>| {
             let words = ["for-each-ref".to_owned(), format.to_owned()];
-            let of = if more.is_some() { "refs/source/tags/" } else { "refs/source/" };
+            let of = if more.is_some() {
+                "refs/source/tags/"
+            } else {
+                "refs/source/"
+            };
             Call::new(words.into_iter().chain(more).chain([of.to_owned()]))
         };
         let mut update = format!("update refs/heads/main {commit}\n").into_bytes();
@@ -168,10 +226,13 @@ impl WorkClone {
         for (name, _) in listed(&self.ok(refs(None)).await?) {
             update.extend_from_slice(format!("delete {name}\n").as_bytes());
         }
-        self.ok(Call::new(["update-ref", "--stdin"]).reading(update)).await?;
-        fs::remove_file(&self.top.join(".git/FETCH_HEAD")).or_else(|error| match error.is_not_found() {
-            true => Ok(()),
-            false => Err(error.into()),
+        self.ok(Call::new(["update-ref", "--stdin"]).reading(update))
+            .await?;
+        fs::remove_file(&self.top.join(".git/FETCH_HEAD")).or_else(|error| {
+            match error.is_not_found() {
+                true => Ok(()),
+                false => Err(error.into()),
+            }
         })
     }
 
@@ -192,13 +253,20 @@ impl WorkClone {
             call = call.with_env(name, value);
         }
         let output = self.runner.run(&self.top, None, &[], call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 }
 
 /// The refs of a listing, by name, with the objects they point at.
 fn listed(output: &Output) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(&output.stdout);
-    let pair = |line: &str| line.split_once(' ').map(|(object, name)| (name.to_owned(), object.to_owned()));
+    let pair = |line: &str| {
+        line.split_once(' ')
+            .map(|(object, name)| (name.to_owned(), object.to_owned()))
+    };
     text.lines().filter_map(pair).collect()
 }

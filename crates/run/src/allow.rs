@@ -58,20 +58,39 @@ pub async fn allow(
 ) -> Result<(), RunError> {
     let record = dir.record()?;
     let _lock = dir.take("widening the scope of the run")?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
+    let mut journal = Journal::open(
+        record.run_id.clone(),
+        dir.clone(),
+        ledger,
+        world.clock,
+        observer,
+    )?;
     journal.check_files()?;
     let state = progress(dir, journal.events()?)?.state();
     if matches!(state, RunState::Verified | RunState::Landed) {
-        return Err(RunError::NothingToAllow { id: record.run_id.to_string(), state: state.name() });
+        return Err(RunError::NothingToAllow {
+            id: record.run_id.to_string(),
+            state: state.name(),
+        });
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
-    let places = named_places(texts, &git.tracked_files().await?)
-        .map_err(|(text, error)| RunError::NotAllowable { text: text.to_owned(), error })?;
-    let settings = RunSettings { named: places.files.clone(), ..record.settings.clone() };
+    let places = named_places(texts, &git.tracked_files().await?).map_err(|(text, error)| {
+        RunError::NotAllowable {
+            text: text.to_owned(),
+            error,
+        }
+    })?;
+    let settings = RunSettings {
+        named: places.files.clone(),
+        ..record.settings.clone()
+    };
     check_named(git.top(), &record.repo_slug, &record.goal, &settings)?;
     let before = Allowances::of(journal.events()?);
     if places.files.iter().all(|path| before.files.contains(path))
-        && places.directories.iter().all(|place| before.directories.contains(place))
+        && places
+            .directories
+            .iter()
+            .all(|place| before.directories.contains(place))
     {
         return journal.note("  already allowed");
     }
@@ -82,10 +101,18 @@ pub async fn allow(
     });
     let key = format!("allowed-{}", before.count + 1);
     let (role, event, path) = ("operator", EventKind::ScopeAllowed, layout::PLAN);
-    journal.record(Entry { role, event, key, path, body })?;
+    journal.record(Entry {
+        role,
+        event,
+        key,
+        path,
+        body,
+    })?;
     journal.commit()?;
     let named = places.files.iter().map(ToString::to_string);
-    let named: Vec<String> = named.chain(places.directories.iter().map(ToString::to_string)).collect();
+    let named: Vec<String> = named
+        .chain(places.directories.iter().map(ToString::to_string))
+        .collect();
     journal.note(&format!("  {by} permits: {}", named.join(", ")))
 }
 
@@ -116,7 +143,11 @@ impl Allowances {
             all.files.extend(list(event, "files"));
             all.directories.extend(list(event, "directories"));
             all.count += 1;
-            let attempts = event.body.get("attempts").and_then(Value::as_u64).unwrap_or(0);
+            let attempts = event
+                .body
+                .get("attempts")
+                .and_then(Value::as_u64)
+                .unwrap_or(0);
             all.attempts = usize::try_from(attempts).unwrap_or(usize::MAX);
         }
         all
@@ -130,7 +161,11 @@ impl Allowances {
 
     /// Returns the key of a step that is repeated after each permission.
     pub(crate) fn key(&self, step: &str) -> String {
-        if self.count == 0 { step.to_owned() } else { format!("{step}-allowed-{}", self.count) }
+        if self.count == 0 {
+            step.to_owned()
+        } else {
+            format!("{step}-allowed-{}", self.count)
+        }
     }
 
     pub(crate) const fn is_none(&self) -> bool {
@@ -144,7 +179,12 @@ impl Allowances {
                 plan.names.push(path.clone());
             }
         }
-        let places = self.files.iter().cloned().map(PathPrefix::from).chain(self.directories.iter().cloned());
+        let places = self
+            .files
+            .iter()
+            .cloned()
+            .map(PathPrefix::from)
+            .chain(self.directories.iter().cloned());
         for place in places {
             plan.scope_deny.retain(|denied| *denied != place);
             if !plan.scope_allow.contains(&place) {
@@ -162,13 +202,23 @@ impl Allowances {
             line_ranges: Vec::new(),
         });
         let needs: Vec<Need> = first.chain(std::mem::take(&mut request.needs)).collect();
-        request.needs = needs.into_iter().filter(|need| seen.insert(need.path.clone())).collect();
+        request.needs = needs
+            .into_iter()
+            .filter(|need| seen.insert(need.path.clone()))
+            .collect();
     }
 }
 
 fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec<T> {
-    let items = event.body.get(field).and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
+    let items = event
+        .body
+        .get(field)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    items
+        .filter_map(|item| serde_json::from_value(item.clone()).ok())
+        .collect()
 }
 
 /// Returns the command that continues the run and allows what the last answer was refused for; `None` if no
@@ -178,7 +228,9 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
     let mut paths: Vec<&str> = Vec::new();
     for finding in findings.iter().filter(is_error) {
         let path = finding.subject.as_str();
-        let is_path = path.parse::<RepoPath>().is_ok_and(|path| is_plain(&path) && !is_guarded(&path));
+        let is_path = path
+            .parse::<RepoPath>()
+            .is_ok_and(|path| is_plain(&path) && !is_guarded(&path));
         let is_lifted = LIFTED.contains(&finding.code.as_str())
             || finding.code.as_str() == DENIED && finding.hint == GATE_FILE;
         if !is_lifted || !is_path {
@@ -191,7 +243,10 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
     if paths.is_empty() || paths.len() > MAX_PRINTED {
         return None;
     }
-    let allow: String = paths.iter().map(|path| format!(" --allow {}", shell_word(path))).collect();
+    let allow: String = paths
+        .iter()
+        .map(|path| format!(" --allow {}", shell_word(path)))
+        .collect();
     Some(format!("crucible run advance {run}{allow}"))
 }
 
@@ -213,11 +268,22 @@ mod tests {
         let test = Finding::error(Code::new("patch-test-edited"), "tests/a.py", "");
         let note = Finding::warning(Code::new("patch-doctest-changed"), "x", "");
         let told = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
-        assert_eq!(told, Some(format!("crucible run advance {id} --allow src/a.py --allow tests/a.py")));
+        assert_eq!(
+            told,
+            Some(format!(
+                "crucible run advance {id} --allow src/a.py --allow tests/a.py"
+            ))
+        );
         let closed = |hint: &str| Finding::error(Code::new(DENIED), "checks.c", hint);
         let told = permission(&id, &[outside("checks.c"), closed(GATE_FILE)]);
-        assert_eq!(told, Some(format!("crucible run advance {id} --allow checks.c")));
-        assert_eq!(permission(&id, &[closed("nothing under `checks.c` may change")]), None);
+        assert_eq!(
+            told,
+            Some(format!("crucible run advance {id} --allow checks.c"))
+        );
+        assert_eq!(
+            permission(&id, &[closed("nothing under `checks.c` may change")]),
+            None
+        );
         let other = Finding::error(Code::new("patch-test-disabled"), "tests/a.py", "");
         for findings in [
             vec![],
@@ -225,7 +291,9 @@ mod tests {
             vec![outside(".github/workflows/ci.yml")],
             vec![outside("a\u{202e}.py")],
             vec![outside("a; rm -rf x")],
-            (0..9).map(|number| outside(&format!("a{number}"))).collect(),
+            (0..9)
+                .map(|number| outside(&format!("a{number}")))
+                .collect(),
         ] {
             assert_eq!(permission(&id, &findings), None, "{findings:?}");
         }

@@ -90,17 +90,28 @@ impl Analysis {
     /// Where the failing gates failed, of all of them together.
     pub(crate) fn failures(&self) -> FailureEvidence {
         let mut all = FailureEvidence::default();
-        self.baseline.iter().filter_map(|gate| gate.failure.as_ref()).for_each(|failure| all.merge(failure));
+        self.baseline
+            .iter()
+            .filter_map(|gate| gate.failure.as_ref())
+            .for_each(|failure| all.merge(failure));
         all
     }
 
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
         let with_canary = |before: GateBefore| GateBefore {
-            canary: self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default(),
+            canary: self
+                .canary
+                .as_ref()
+                .map(|canary| canary.outcome(&before.id))
+                .unwrap_or_default(),
             ..before
         };
-        self.baseline.iter().filter_map(GateResult::before).map(with_canary).collect()
+        self.baseline
+            .iter()
+            .filter_map(GateResult::before)
+            .map(with_canary)
+            .collect()
     }
 }
 
@@ -121,7 +132,9 @@ impl GateResult {
 
 impl GateResult {
     fn failed_tests(&self) -> impl Iterator<Item = &str> {
-        self.results.iter().flat_map(|results| results.with_status(TestStatus::Failed))
+        self.results
+            .iter()
+            .flat_map(|results| results.with_status(TestStatus::Failed))
     }
 
     /// Whether a test of it failed, as far as it names them.
@@ -135,9 +148,18 @@ impl GateResult {
         if failed.is_empty() {
             return self.end.clone();
         }
-        let shown = failed.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let shown = failed
+            .iter()
+            .take(MAX_NAMED)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = failed.len().saturating_sub(MAX_NAMED);
-        if more == 0 { shown } else { format!("{shown} and {more} more") }
+        if more == 0 {
+            shown
+        } else {
+            format!("{shown} and {more} more")
+        }
     }
 }
 

@@ -128,12 +128,17 @@ pub(crate) const COPIES: [(&str, &str); 5] = [
 
 /// The name of the attempt's file that `path` is the copy of.
 pub(crate) fn original_of(path: &str) -> Option<&'static str> {
-    COPIES.iter().find(|(copy, _)| *copy == path).map(|(_, original)| *original)
+    COPIES
+        .iter()
+        .find(|(copy, _)| *copy == path)
+        .map(|(_, original)| *original)
 }
 
 /// Checks that the copies outside `attempts/` equal the verified attempt's files.
 pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), RunError> {
-    let verified = recorded(dir, events)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
+    let verified = recorded(dir, events)?
+        .pop()
+        .is_some_and(|last| last.end == AttemptEnd::Verified);
     match edited_copies(dir, events)?.first().filter(|_| verified) {
         Some(copy) => Err(edited_since(dir, events, copy)),
         None => Ok(()),
@@ -142,8 +147,14 @@ pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), R
 
 /// Returns the copies outside `attempts/` that differ from the last attempt's files. Valid only once no
 /// further attempt can follow.
-pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<&'static str>, RunError> {
-    let Some(last) = recorded(dir, events)?.pop().filter(|last| last.end.is_tried()) else {
+pub(crate) fn edited_copies(
+    dir: &RunDir,
+    events: &[EventRecord],
+) -> Result<Vec<&'static str>, RunError> {
+    let Some(last) = recorded(dir, events)?
+        .pop()
+        .filter(|last| last.end.is_tried())
+    else {
         return Ok(Vec::new());
     };
     let mut edited = Vec::new();
@@ -157,12 +168,17 @@ pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<
 
 /// How many attempts of a run have an outcome, recorded or not.
 pub(crate) fn count_written(dir: &RunDir) -> u64 {
-    (1..).take_while(|number| dir.has(&attempt_file(*number, OUTCOME))).count() as u64
+    (1..)
+        .take_while(|number| dir.has(&attempt_file(*number, OUTCOME)))
+        .count() as u64
 }
 
 /// Returns the attempts whose end the ledger has recorded, in order. An outcome that is not recorded may be
 /// partial or foreign. It is not read, and that attempt is judged and tested again.
-pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<AttemptOutcome>, RunError> {
+pub(crate) fn recorded(
+    dir: &RunDir,
+    events: &[EventRecord],
+) -> Result<Vec<AttemptOutcome>, RunError> {
     let mut outcomes = Vec::new();
     loop {
         let number = outcomes.len() as u64 + 1;
@@ -175,11 +191,22 @@ pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Attem
 }
 
 /// Returns whether an attempt's patch, end and report are recorded and unchanged.
-pub(crate) fn is_recorded_whole(dir: &RunDir, events: &[EventRecord], number: u64) -> Result<bool, RunError> {
-    for (step, name) in
-        [(AttemptStep::Proposed, PATCH), (AttemptStep::Ended, OUTCOME), (AttemptStep::Report, REPORT)]
-    {
-        if !is_recorded(dir, events, &attempt_key(number, step), &attempt_file(number, name))? {
+pub(crate) fn is_recorded_whole(
+    dir: &RunDir,
+    events: &[EventRecord],
+    number: u64,
+) -> Result<bool, RunError> {
+    for (step, name) in [
+        (AttemptStep::Proposed, PATCH),
+        (AttemptStep::Ended, OUTCOME),
+        (AttemptStep::Report, REPORT),
+    ] {
+        if !is_recorded(
+            dir,
+            events,
+            &attempt_key(number, step),
+            &attempt_file(number, name),
+        )? {
             return Ok(false);
         }
     }

@@ -27,13 +27,22 @@ pub fn raise_budget(
 ) -> Result<(), RunError> {
     let _lock = dir.take("raising the budget of the run")?;
     let record = dir.record()?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
+    let mut journal = Journal::open(
+        record.run_id.clone(),
+        dir.clone(),
+        ledger,
+        world.clock,
+        observer,
+    )?;
     journal.check_files()?;
     let before = allowed(&record, journal.events()?);
     if calls <= before {
         return Ok(());
     }
-    let (key, body) = (format!("budget-{calls}"), serde_json::json!({ "calls": calls, "before": before }));
+    let (key, body) = (
+        format!("budget-{calls}"),
+        serde_json::json!({ "calls": calls, "before": before }),
+    );
     journal.record(Entry {
         role: "operator",
         event: EventKind::BudgetRaised,
@@ -46,7 +55,9 @@ pub fn raise_budget(
 
 /// The calls that a run of these events may make.
 pub(crate) fn allowed(record: &RunRecord, events: &[EventRecord]) -> u64 {
-    let raised = events.iter().filter(|event| event.event == EventKind::BudgetRaised.name());
+    let raised = events
+        .iter()
+        .filter(|event| event.event == EventKind::BudgetRaised.name());
     let raised = raised.filter_map(|event| event.body.get("calls").and_then(Value::as_u64));
     raised.fold(record.settings.max_calls, u64::max)
 }

@@ -4,8 +4,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crucible_ledger::{
-    Allowance, BudgetedResource, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, RowFault,
-    RowKind, Settlement, Usage,
+    Allowance, BudgetedResource, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall,
+    RowFault, RowKind, Settlement, Usage,
 };
 use crucible_llm::{
     Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
@@ -28,7 +28,11 @@ impl LedgerBook {
     /// The book of `run`.
     #[must_use]
     pub fn new(ledger: Ledger, run: RunId, clock: Box<dyn Clock>) -> Self {
-        Self { ledger: Mutex::new(ledger), run, clock }
+        Self {
+            ledger: Mutex::new(ledger),
+            run,
+            clock,
+        }
     }
 
     /// Each use of the connection is one transaction, so a panic elsewhere leaves no partial state.
@@ -57,17 +61,28 @@ impl CallBook for LedgerBook {
         let events = ledger.events(Some(&self.run)).map_err(unavailable)?;
         let booked = Booked::read(&ledger, &self.run, &events).map_err(unavailable)?;
         if let Some(fault) = booked.fault() {
-            return Err(BookError::Unavailable { detail: fault.to_string() });
+            return Err(BookError::Unavailable {
+                detail: fault.to_string(),
+            });
         }
         match ledger.reserve_call(&new, &allowance).map_err(unavailable)? {
             crucible_ledger::Reservation::Granted { seq } => Ok(Ticket(seq)),
-            crucible_ledger::Reservation::Refused { what, used, wanted, limit } => {
+            crucible_ledger::Reservation::Refused {
+                what,
+                used,
+                wanted,
+                limit,
+            } => {
                 let resource = match what {
                     BudgetedResource::Calls => Resource::Calls,
                     BudgetedResource::Tokens => Resource::Tokens,
                     BudgetedResource::Cost => Resource::MicroDollars,
                 };
-                Err(BookError::Exhausted { resource, limit, attempted: used.saturating_add(wanted) })
+                Err(BookError::Exhausted {
+                    resource,
+                    limit,
+                    attempted: used.saturating_add(wanted),
+                })
             }
         }
     }
@@ -80,12 +95,18 @@ impl CallBook for LedgerBook {
             tokens_out: end.tokens.map(|(_, output)| output),
             cost: end.micro_dollars.map(MicroDollars),
         };
-        self.ledger().settle_call(&self.run, ticket.0, &settlement).map_err(unavailable)
+        self.ledger()
+            .settle_call(&self.run, ticket.0, &settlement)
+            .map_err(unavailable)
     }
 
     fn used(&self) -> Result<Amount, BookError> {
         let usage = self.ledger().usage(&self.run).map_err(unavailable)?;
-        Ok(Amount { calls: usage.calls, tokens: usage.tokens, micro_dollars: usage.cost.0 })
+        Ok(Amount {
+            calls: usage.calls,
+            tokens: usage.tokens,
+            micro_dollars: usage.cost.0,
+        })
     }
 }
 
@@ -102,7 +123,11 @@ pub(crate) struct Booked {
 
 impl Booked {
     /// The bookings of a run of these events.
-    pub(crate) fn read(ledger: &Ledger, run: &RunId, events: &[EventRecord]) -> Result<Self, LedgerError> {
+    pub(crate) fn read(
+        ledger: &Ledger,
+        run: &RunId,
+        events: &[EventRecord],
+    ) -> Result<Self, LedgerError> {
         Ok(Self {
             usage: ledger.usage(run)?,
             lost: lost_bookings(events, &ledger.calls(run)?),
@@ -112,12 +137,21 @@ impl Booked {
 
     /// Returns the error if the bookings cannot support a budget.
     pub(crate) fn fault(&self) -> Option<RunError> {
-        let edited = self.row_faults.iter().find(|fault| fault.of == RowKind::Call);
-        self.lost.map(|lost| RunError::BookingsLost { lost }).or_else(|| {
-            edited.map(|RowFault { subject, problem, .. }| RunError::BookingsEdited {
-                first: format!("{subject}: {problem}"),
+        let edited = self
+            .row_faults
+            .iter()
+            .find(|fault| fault.of == RowKind::Call);
+        self.lost
+            .map(|lost| RunError::BookingsLost { lost })
+            .or_else(|| {
+                edited.map(
+                    |RowFault {
+                         subject, problem, ..
+                     }| RunError::BookingsEdited {
+                        first: format!("{subject}: {problem}"),
+                    },
+                )
             })
-        })
     }
 }
 
@@ -126,7 +160,9 @@ impl Booked {
 fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     // They are numbered without gaps.
     let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
-    let lost = told_calls(events).max(numbered).saturating_sub(calls.len() as u64);
+    let lost = told_calls(events)
+        .max(numbered)
+        .saturating_sub(calls.len() as u64);
     (lost > 0).then_some(lost)
 }
 
@@ -141,11 +177,19 @@ fn was_booked(event: &EventRecord) -> bool {
         Some(EventKind::ModelAnswered) => true,
         // What the budget, a setting or the request itself refused was never booked.
         Some(EventKind::ModelFailed) => {
-            let error = event.body.get(LLM).and_then(|llm| llm.get("error")).and_then(Value::as_str);
+            let error = event
+                .body
+                .get(LLM)
+                .and_then(|llm| llm.get("error"))
+                .and_then(Value::as_str);
             error.is_some_and(|class| {
                 matches!(
                     class,
-                    "transport" | "provider_auth" | "provider_quota" | "provider_outage" | "timeout"
+                    "transport"
+                        | "provider_auth"
+                        | "provider_quota"
+                        | "provider_outage"
+                        | "timeout"
                 )
             })
         }
@@ -161,7 +205,9 @@ fn bound(limit: Limit) -> Option<u64> {
 }
 
 fn unavailable(error: LedgerError) -> BookError {
-    BookError::Unavailable { detail: error.to_string() }
+    BookError::Unavailable {
+        detail: error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -174,12 +220,28 @@ mod tests {
     use super::*;
 
     fn book(path: &Path) -> LedgerBook {
-        LedgerBook::new(Ledger::open(path).unwrap(), "run".parse().unwrap(), Box::new(SystemClock))
+        LedgerBook::new(
+            Ledger::open(path).unwrap(),
+            "run".parse().unwrap(),
+            Box::new(SystemClock),
+        )
     }
 
-    fn reserve(book: &LedgerBook, worst: Amount, limits: &BudgetLimits) -> Result<Ticket, BookError> {
+    fn reserve(
+        book: &LedgerBook,
+        worst: Amount,
+        limits: &BudgetLimits,
+    ) -> Result<Ticket, BookError> {
         let request = Digest::of(b"request");
-        book.reserve(&PlannedCall { provider: "gateway", model: "m".to_owned(), request, worst }, limits)
+        book.reserve(
+            &PlannedCall {
+                provider: "gateway",
+                model: "m".to_owned(),
+                request,
+                worst,
+            },
+            limits,
+        )
     }
 
     #[test]
@@ -193,19 +255,53 @@ mod tests {
                 let book = book(&path);
                 (0..10)
                     .filter(|_| {
-                        reserve(&book, Amount { calls: 1, tokens: 7, micro_dollars: 3 }, &limits).is_ok()
+                        reserve(
+                            &book,
+                            Amount {
+                                calls: 1,
+                                tokens: 7,
+                                micro_dollars: 3,
+                            },
+                            &limits,
+                        )
+                        .is_ok()
                     })
                     .count()
             };
             let workers: Vec<_> = (0..6).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .sum()
         });
         assert_eq!(granted, 20);
         // A later process finds reservations that were never settled.
         let later = book(&path);
-        assert_eq!(later.used().unwrap(), Amount { calls: 20, tokens: 140, micro_dollars: 60 });
-        let refused = reserve(&later, Amount { calls: 1, ..Amount::default() }, &limits).unwrap_err();
-        assert_eq!(refused, BookError::Exhausted { resource: Resource::Calls, limit: 20, attempted: 21 });
+        assert_eq!(
+            later.used().unwrap(),
+            Amount {
+                calls: 20,
+                tokens: 140,
+                micro_dollars: 60
+            }
+        );
+        let refused = reserve(
+            &later,
+            Amount {
+                calls: 1,
+                ..Amount::default()
+            },
+            &limits,
+        )
+        .unwrap_err();
+        assert_eq!(
+            refused,
+            BookError::Exhausted {
+                resource: Resource::Calls,
+                limit: 20,
+                attempted: 21
+            }
+        );
     }
 
     #[test]
@@ -214,7 +310,15 @@ mod tests {
         let path = room.path().join("ledger.db");
         let book = book(&path);
         for _ in 0..3 {
-            reserve(&book, Amount { calls: 1, ..Amount::default() }, &BudgetLimits::calls(9)).unwrap();
+            reserve(
+                &book,
+                Amount {
+                    calls: 1,
+                    ..Amount::default()
+                },
+                &BudgetLimits::calls(9),
+            )
+            .unwrap();
         }
         let calls = book.ledger().calls(&book.run).unwrap();
         let answered = |count: usize| {
@@ -234,10 +338,18 @@ mod tests {
             vec![answer; count]
         };
         assert_eq!(lost_bookings(&answered(3), &calls), None);
-        assert_eq!(lost_bookings(&answered(2), &calls), None, "a call that was cut off is booked, too");
+        assert_eq!(
+            lost_bookings(&answered(2), &calls),
+            None,
+            "a call that was cut off is booked, too"
+        );
         assert_eq!(lost_bookings(&answered(5), &calls), Some(2));
         let gap = [calls[0].clone(), calls[2].clone()];
-        assert_eq!(lost_bookings(&answered(2), &gap), Some(1), "the numbers have a gap");
+        assert_eq!(
+            lost_bookings(&answered(2), &gap),
+            Some(1),
+            "the numbers have a gap"
+        );
         assert_eq!(lost_bookings(&answered(2), &calls[1..]), Some(1));
     }
 
@@ -245,20 +357,69 @@ mod tests {
     fn unreported_usage_counts_as_reserved() {
         let room = tempfile::tempdir().unwrap();
         let book = book(&room.path().join("ledger.db"));
-        let limits =
-            BudgetLimits { tokens: Limit::At(300), micro_dollars: Limit::At(300), ..BudgetLimits::calls(9) };
-        let worst = Amount { calls: 1, tokens: 100, micro_dollars: 100 };
+        let limits = BudgetLimits {
+            tokens: Limit::At(300),
+            micro_dollars: Limit::At(300),
+            ..BudgetLimits::calls(9)
+        };
+        let worst = Amount {
+            calls: 1,
+            tokens: 100,
+            micro_dollars: 100,
+        };
         let told = reserve(&book, worst, &limits).unwrap();
-        book.settle(told, &CallEnd { outcome: "ok", tokens: Some((3, 4)), micro_dollars: Some(5) }).unwrap();
+        book.settle(
+            told,
+            &CallEnd {
+                outcome: "ok",
+                tokens: Some((3, 4)),
+                micro_dollars: Some(5),
+            },
+        )
+        .unwrap();
         let silent = reserve(&book, worst, &limits).unwrap();
-        book.settle(silent, &CallEnd { outcome: "timeout", tokens: None, micro_dollars: None }).unwrap();
-        assert_eq!(book.used().unwrap(), Amount { calls: 2, tokens: 107, micro_dollars: 105 });
+        book.settle(
+            silent,
+            &CallEnd {
+                outcome: "timeout",
+                tokens: None,
+                micro_dollars: None,
+            },
+        )
+        .unwrap();
+        assert_eq!(
+            book.used().unwrap(),
+            Amount {
+                calls: 2,
+                tokens: 107,
+                micro_dollars: 105
+            }
+        );
         let resource = |amount| match reserve(&book, amount, &limits) {
             Err(BookError::Exhausted { resource, .. }) => Some(resource),
             Ok(_) | Err(BookError::Unavailable { .. }) => None,
         };
-        assert_eq!(resource(Amount { tokens: 194, ..worst }), Some(Resource::Tokens));
-        assert_eq!(resource(Amount { micro_dollars: 196, ..worst }), Some(Resource::MicroDollars));
-        assert_eq!(resource(Amount { tokens: 193, micro_dollars: 195, ..worst }), None);
+        assert_eq!(
+            resource(Amount {
+                tokens: 194,
+                ..worst
+            }),
+            Some(Resource::Tokens)
+        );
+        assert_eq!(
+            resource(Amount {
+                micro_dollars: 196,
+                ..worst
+            }),
+            Some(Resource::MicroDollars)
+        );
+        assert_eq!(
+            resource(Amount {
+                tokens: 193,
+                micro_dollars: 195,
+                ..worst
+            }),
+            None
+        );
     }
 }

@@ -20,8 +20,8 @@ use std::time::Duration;
 use crucible_model::{RepoPath, counted};
 use crucible_repo::{Git, TrackedFile};
 use crucible_verify::{
-    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally, is_canary_telling,
-    judge_canary,
+    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally,
+    is_canary_telling, judge_canary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,11 @@ pub struct CanaryGate {
 impl Canary {
     /// What this gate showed.
     pub(crate) fn outcome(&self, gate: &str) -> CanaryOutcome {
-        self.gates.iter().find(|found| found.id == gate).map(|found| found.outcome).unwrap_or_default()
+        self.gates
+            .iter()
+            .find(|found| found.id == gate)
+            .map(|found| found.outcome)
+            .unwrap_or_default()
     }
 }
 
@@ -105,7 +109,11 @@ pub(crate) struct Proof {
 impl Proof {
     /// Returns a gate's baseline with its canary result.
     pub(crate) fn judged(&self, before: GateBefore) -> GateBefore {
-        let canary = self.canary.as_ref().map(|canary| canary.outcome(&before.id)).unwrap_or_default();
+        let canary = self
+            .canary
+            .as_ref()
+            .map(|canary| canary.outcome(&before.id))
+            .unwrap_or_default();
         GateBefore { canary, ..before }
     }
 
@@ -116,7 +124,10 @@ impl Proof {
         observer: &mut dyn RunObserver,
     ) -> Option<&'t GateRun> {
         let outcome = |run: &GateRun| {
-            self.canary.as_ref().map(|canary| canary.outcome(run.id.as_str())).unwrap_or_default()
+            self.canary
+                .as_ref()
+                .map(|canary| canary.outcome(run.id.as_str()))
+                .unwrap_or_default()
         };
         for run in before.runs() {
             match outcome(run) {
@@ -133,13 +144,19 @@ impl Proof {
         }
         let counts = |run: &GateRun| outcome(run).counts() && !before.is_set_aside(&run.id);
         let any_counts = before.runs().any(counts);
-        before.runs().find(|run| !any_counts && !outcome(run).counts())
+        before
+            .runs()
+            .find(|run| !any_counts && !outcome(run).counts())
     }
 }
 
 /// Returns the error if no gate counts.
 pub(crate) fn unaffected(run: &GateRun) -> RunError {
-    RunError::GateUnaffected { gate: run.id.to_string(), command: run.command_line(), remedy: remedy(run) }
+    RunError::GateUnaffected {
+        gate: run.id.to_string(),
+        command: run.command_line(),
+        remedy: remedy(run),
+    }
 }
 
 /// Runs the gates of `before` on broken sources, and returns which of them count for a change.
@@ -161,8 +178,13 @@ pub(crate) async fn run_canary(
         );
     }
     let mut gates = outcomes(world, on, &broken, before, observer).await?;
-    let has_noticed = |gates: &[CanaryGate]| gates.iter().any(|gate| gate.outcome == CanaryOutcome::Noticed);
-    let own = Broken::of_gates(&tracked, on.gate_files).filter(|_| broken.kind == BrokenFiles::Texts);
+    let has_noticed = |gates: &[CanaryGate]| {
+        gates
+            .iter()
+            .any(|gate| gate.outcome == CanaryOutcome::Noticed)
+    };
+    let own =
+        Broken::of_gates(&tracked, on.gate_files).filter(|_| broken.kind == BrokenFiles::Texts);
     if let Some(own) = own.filter(|_| !gates.iter().any(|gate| gate.outcome.counts())) {
         let of_own = outcomes(world, on, &own, before, observer).await?;
         if has_noticed(&of_own) {
@@ -171,12 +193,26 @@ pub(crate) async fn run_canary(
     }
     let mut proof = Proof::default();
     if is_mounted(world, on.base.sandbox) {
-        look_in_copy(world, on, &tracked, (&broken, &mut gates), before, &mut proof, observer).await?;
+        look_in_copy(
+            world,
+            on,
+            &tracked,
+            (&broken, &mut gates),
+            before,
+            &mut proof,
+            observer,
+        )
+        .await?;
     }
     let is_set_aside = |gate: &CanaryGate| {
-        before.runs().any(|run| run.id.as_str() == gate.id && before.is_set_aside(&run.id))
+        before
+            .runs()
+            .any(|run| run.id.as_str() == gate.id && before.is_set_aside(&run.id))
     };
-    for gate in gates.iter().filter(|gate| gate.outcome == CanaryOutcome::Unknown) {
+    for gate in gates
+        .iter()
+        .filter(|gate| gate.outcome == CanaryOutcome::Unknown)
+    {
         if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
             observer.note(&format!(
                 "  note: no test of gate {} passes before any change, so a canary run proves nothing; the gate counts",
@@ -184,7 +220,11 @@ pub(crate) async fn run_canary(
             ));
         }
     }
-    proof.canary = Some(Canary { broken: broken.kind, files: broken.files.len() as u64, gates });
+    proof.canary = Some(Canary {
+        broken: broken.kind,
+        files: broken.files.len() as u64,
+        gates,
+    });
     Ok(proof)
 }
 
@@ -200,9 +240,20 @@ async fn outcomes(
     let mut shown: Vec<CanaryGate> = before
         .runs()
         .map(|run| {
-            let is_off = on.base.gates.iter().any(|gate| gate.id == run.id && !gate.canary.is_on());
-            let outcome = if is_off { CanaryOutcome::Off } else { CanaryOutcome::Unknown };
-            CanaryGate { id: run.id.to_string(), outcome }
+            let is_off = on
+                .base
+                .gates
+                .iter()
+                .any(|gate| gate.id == run.id && !gate.canary.is_on());
+            let outcome = if is_off {
+                CanaryOutcome::Off
+            } else {
+                CanaryOutcome::Unknown
+            };
+            CanaryGate {
+                id: run.id.to_string(),
+                outcome,
+            }
         })
         .collect();
     shown.sort_by(|a, b| a.id.cmp(&b.id));
@@ -217,9 +268,24 @@ async fn outcomes(
         return Ok(shown);
     }
     let files = counted(broken.files.len() as u64, "file");
-    observer.working("verifier", &format!("canary run: running the gates with {files} deliberately broken"));
-    let base = TrialBase { gates: &gates, ..on.base };
-    let trial = trial::run(world, on.git, base, on.level, on.room, Copied::Broken(broken), observer).await?;
+    observer.working(
+        "verifier",
+        &format!("canary run: running the gates with {files} deliberately broken"),
+    );
+    let base = TrialBase {
+        gates: &gates,
+        ..on.base
+    };
+    let trial = trial::run(
+        world,
+        on.git,
+        base,
+        on.level,
+        on.room,
+        Copied::Broken(broken),
+        observer,
+    )
+    .await?;
     for after in trial.runs() {
         let known = shown.iter_mut().find(|gate| gate.id == after.id.as_str());
         if let (Some(gate), Some(run)) = (known, before.runs().find(|run| run.id == after.id)) {
@@ -246,31 +312,72 @@ async fn look_in_copy(
             // What the user set counts.
             && !gate.env.contains_key(PYTHON_PATH)
     };
-    let gates: Vec<GateSpec> = on.base.gates.iter().filter(|gate| is_unnoticed(gate)).cloned().collect();
+    let gates: Vec<GateSpec> = on
+        .base
+        .gates
+        .iter()
+        .filter(|gate| is_unnoticed(gate))
+        .cloned()
+        .collect();
     if gates.is_empty() || broken.kind != BrokenFiles::Sources {
         return Ok(());
     }
-    let paths: PythonPaths = gates.iter().map(|gate| (gate.id.to_string(), places(gate, tracked))).collect();
-    let on = CanaryBase { base: TrialBase { gates: &gates, python_paths: &paths, ..on.base }, ..on };
-    observer
-        .working("verifier", "running Python gates that test an installed copy again, with PYTHONPATH set");
-    let again = trial::run(world, on.git, on.base, on.level, on.room, Copied::Base, observer).await?;
+    let paths: PythonPaths = gates
+        .iter()
+        .map(|gate| (gate.id.to_string(), places(gate, tracked)))
+        .collect();
+    let on = CanaryBase {
+        base: TrialBase {
+            gates: &gates,
+            python_paths: &paths,
+            ..on.base
+        },
+        ..on
+    };
+    observer.working(
+        "verifier",
+        "running Python gates that test an installed copy again, with PYTHONPATH set",
+    );
+    let again = trial::run(
+        world,
+        on.git,
+        on.base,
+        on.level,
+        on.room,
+        Copied::Base,
+        observer,
+    )
+    .await?;
     for gate in outcomes(world, on, broken, &again, observer).await? {
-        let run_in = |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
-        let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else { continue };
+        let run_in =
+            |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
+        let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else {
+            continue;
+        };
         // As on broken sources: its result must stay the same and no test may be lost.
         let is_as_good = judge_canary(&first, &second) == CanaryOutcome::Unnoticed;
-        let Some(path) = paths.get(&gate.id).filter(|_| is_as_good && gate.outcome == CanaryOutcome::Noticed)
+        let Some(path) = paths
+            .get(&gate.id)
+            .filter(|_| is_as_good && gate.outcome == CanaryOutcome::Noticed)
         else {
             continue;
         };
-        shown.iter_mut().filter(|shown| shown.id == gate.id).for_each(|shown| shown.outcome = gate.outcome);
+        shown
+            .iter_mut()
+            .filter(|shown| shown.id == gate.id)
+            .for_each(|shown| shown.outcome = gate.outcome);
         observer.note(&format!(
             "  note: gate {} tested an installed copy of the package; it now runs with PYTHONPATH={}",
             gate.id,
             path.join(":")
         ));
-        proof.again.extend(again.results.iter().filter(|result| result.id == gate.id).cloned());
+        proof.again.extend(
+            again
+                .results
+                .iter()
+                .filter(|result| result.id == gate.id)
+                .cloned(),
+        );
         proof.python_paths.insert(gate.id, path.clone());
     }
     Ok(())
@@ -278,9 +385,16 @@ async fn look_in_copy(
 
 /// Returns the possible directories of a gate's packages, from the top.
 fn places(gate: &GateSpec, tracked: &[TrackedFile]) -> Vec<String> {
-    let own = gate.cwd.as_ref().map(|cwd| (format!("{cwd}/src"), cwd.to_string()));
-    let places = own.into_iter().flat_map(|(src, top)| [src, top]).chain(["src".into(), ".".into()]);
-    let holds = |place: &String| place == "." || tracked.iter().any(|file| file.path.starts_with(place));
+    let own = gate
+        .cwd
+        .as_ref()
+        .map(|cwd| (format!("{cwd}/src"), cwd.to_string()));
+    let places = own
+        .into_iter()
+        .flat_map(|(src, top)| [src, top])
+        .chain(["src".into(), ".".into()]);
+    let holds =
+        |place: &String| place == "." || tracked.iter().any(|file| file.path.starts_with(place));
     places.filter(holds).collect()
 }
 
@@ -293,15 +407,22 @@ fn remedy(run: &GateRun) -> String {
     if is_python(run) {
         format!("install the package in place with `pip install -e .`, {own}")
     } else {
-        format!("build the package in the gate with `[gates.{}] setup = [...]`, {own}", run.id)
+        format!(
+            "build the package in the gate with `[gates.{}] setup = [...]`, {own}",
+            run.id
+        )
     }
 }
 
 /// Whether Python runs its tests.
 fn is_python(run: &GateRun) -> bool {
     let runners = TestTally::read(run).runners;
-    run.command.iter().any(|word| word.contains("python") || word.contains("pytest"))
-        || [TestRunner::Pytest, TestRunner::Unittest].iter().any(|runner| runners.contains_key(runner))
+    run.command
+        .iter()
+        .any(|word| word.contains("python") || word.contains("pytest"))
+        || [TestRunner::Pytest, TestRunner::Unittest]
+            .iter()
+            .any(|runner| runners.contains_key(runner))
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use crucible_repo::Git;
 
 use crate::analysis::BehaviorCatalogue;
 use crate::contract::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, behavior_markers, check_behaviors,
-    is_page_name,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, behavior_markers,
+    check_behaviors, is_page_name,
 };
 use crate::error::RunError;
 use crate::gatekeeper::Change;
@@ -38,7 +38,10 @@ const TAKEN_AWAY: Code = Code::new("behaviors-taken-away");
 /// Fails when git cannot list the tracked files.
 pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> {
     let tracked = git.tracked_names().await?;
-    Ok(check_behaviors(&read_behaviors(git.top(), tracked.into_iter())))
+    Ok(check_behaviors(&read_behaviors(
+        git.top(),
+        tracked.into_iter(),
+    )))
 }
 
 /// Returns the behaviours listed in the index of the work tree at `root`; empty if there is no readable
@@ -47,7 +50,11 @@ pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> 
 pub fn listed_behaviors(root: &Path) -> Vec<String> {
     let mut places = Places::new(root);
     let index = places.document(Path::new(BEHAVIOR_INDEX));
-    BehaviorFiles { index, ..BehaviorFiles::default() }.ids()
+    BehaviorFiles {
+        index,
+        ..BehaviorFiles::default()
+    }
+    .ids()
 }
 
 /// Reads the catalogue on a copy of the repository, with the change if there is one. A repository without a
@@ -74,15 +81,17 @@ pub(crate) async fn read_copy(
 pub(crate) fn judge_changed(before: BehaviorCatalogue, after: &BehaviorFiles) -> Verdict {
     let mut verdict = check_behaviors(after);
     if before != BehaviorCatalogue::Absent && after.index.is_none() {
-        let hint =
-            "The repository had a behaviour catalogue before the change; do not move or delete its index.";
+        let hint = "The repository had a behaviour catalogue before the change; do not move or delete its index.";
         verdict.push(Finding::error(TAKEN_AWAY, BEHAVIOR_INDEX, hint));
     }
     verdict
 }
 
 /// Reads the catalogue and the markers of these files below `root`.
-fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)>) -> BehaviorFiles {
+fn read_behaviors(
+    root: &Path,
+    tracked: impl Iterator<Item = (PathBuf, FileMode)>,
+) -> BehaviorFiles {
     let mut tracked: Vec<(PathBuf, FileMode)> = tracked.collect();
     tracked.sort_by(|a, b| a.0.cmp(&b.0));
     let mut found = BehaviorFiles::default();
@@ -92,31 +101,41 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
         let shown = path.to_string_lossy();
         if shown == BEHAVIOR_INDEX {
             found.index = places.document(path);
-        } else if let Some(name) = shown.strip_prefix(BEHAVIOR_PAGES).and_then(|rest| rest.strip_prefix('/'))
+        } else if let Some(name) = shown
+            .strip_prefix(BEHAVIOR_PAGES)
+            .and_then(|rest| rest.strip_prefix('/'))
             && !name.contains('/')
             && is_page_name(name)
         {
-            found.pages.extend(places.document(path).map(|text| (name.to_owned(), text)));
+            found
+                .pages
+                .extend(places.document(path).map(|text| (name.to_owned(), text)));
         } else if matches!(mode, FileMode::Regular | FileMode::Executable) && is_code(path) {
-            let Some(place) = places.plain_file(path) else { continue };
+            let Some(place) = places.plain_file(path) else {
+                continue;
+            };
             if left == 0 {
-                found
-                    .unsearched
-                    .insert(shown.into_owned(), "the search limit was reached before it".to_owned());
+                found.unsearched.insert(
+                    shown.into_owned(),
+                    "the search limit was reached before it".to_owned(),
+                );
                 continue;
             }
             let limit = ByteLimit(MAX_SEARCHED.0.min(left));
             let Ok(prefix) = read_prefix(&place, limit) else {
-                found.unsearched.insert(shown.into_owned(), "it cannot be read".to_owned());
+                found
+                    .unsearched
+                    .insert(shown.into_owned(), "it cannot be read".to_owned());
                 continue;
             };
             let read = prefix.bytes.len() as u64;
             left = left.saturating_sub(read);
             let is_text = !prefix.bytes.iter().take(8000).any(|byte| *byte == 0);
             if prefix.total > read && is_text {
-                found
-                    .unsearched
-                    .insert(shown.to_string(), format!("only its first {read} bytes were searched"));
+                found.unsearched.insert(
+                    shown.to_string(),
+                    format!("only its first {read} bytes were searched"),
+                );
             }
             let markers = behavior_markers(&prefix.bytes);
             if !markers.is_empty() {
@@ -130,7 +149,9 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
 /// Returns whether the file at `path` is searched for markers.
 fn is_code(path: &Path) -> bool {
     // A name that no pack can hold may be code all the same.
-    let Ok(known) = RepoPath::from_bytes(path.as_os_str().as_bytes()) else { return true };
+    let Ok(known) = RepoPath::from_bytes(path.as_os_str().as_bytes()) else {
+        return true;
+    };
     let roles = PathRoles::of(&known);
     !roles.has(PathRole::Document)
         && !roles.has(PathRole::Generated)
@@ -146,7 +167,10 @@ struct Places<'r> {
 
 impl<'r> Places<'r> {
     fn new(root: &'r Path) -> Self {
-        Self { root, plain: HashMap::new() }
+        Self {
+            root,
+            plain: HashMap::new(),
+        }
     }
 
     /// Returns the location of the regular file at `path`; `None` for anything else, or behind a link.
@@ -172,12 +196,15 @@ impl<'r> Places<'r> {
     }
 
     fn is_plain_directory(&mut self, directory: &Path) -> bool {
-        let Some(parent) = directory.parent() else { return true };
+        let Some(parent) = directory.parent() else {
+            return true;
+        };
         if let Some(known) = self.plain.get(directory) {
             return *known;
         }
         let is_plain = self.is_plain_directory(parent)
-            && fs::symlink_metadata(self.root.join(directory)).is_ok_and(|meta| meta.file_type().is_dir());
+            && fs::symlink_metadata(self.root.join(directory))
+                .is_ok_and(|meta| meta.file_type().is_dir());
         self.plain.insert(directory.to_owned(), is_plain);
         is_plain
     }
@@ -203,11 +230,20 @@ mod tests {
     }
 
     fn read(room: &tempfile::TempDir, paths: &[&str]) -> BehaviorFiles {
-        read_behaviors(room.path(), paths.iter().map(|path| (PathBuf::from(path), FileMode::Regular)))
+        read_behaviors(
+            room.path(),
+            paths
+                .iter()
+                .map(|path| (PathBuf::from(path), FileMode::Regular)),
+        )
     }
 
     fn codes(files: &BehaviorFiles) -> Vec<String> {
-        check_behaviors(files).findings().iter().map(|finding| finding.code.to_string()).collect()
+        check_behaviors(files)
+            .findings()
+            .iter()
+            .map(|finding| finding.code.to_string())
+            .collect()
     }
 
     const WHOLE: [(&str, &str); 3] = [
@@ -222,8 +258,14 @@ mod tests {
         let room = room(&WHOLE);
         assert_eq!(codes(&read(&room, &PATHS)), [""; 0]);
         assert_eq!(listed_behaviors(room.path()), ["B001"]);
-        assert_eq!(codes(&read(&room, &PATHS[..2])), ["behaviors-entry-unmarked"]);
-        assert_eq!(codes(&read(&room, &PATHS[1..])), ["behaviors-index-missing"]);
+        assert_eq!(
+            codes(&read(&room, &PATHS[..2])),
+            ["behaviors-entry-unmarked"]
+        );
+        assert_eq!(
+            codes(&read(&room, &PATHS[1..])),
+            ["behaviors-index-missing"]
+        );
         assert_eq!(codes(&read(&room, &[])), ["behaviors-no-catalogue"]);
         assert_eq!(listed_behaviors(&room.path().join("src")), [""; 0]);
     }
@@ -231,18 +273,32 @@ mod tests {
     #[test]
     fn documents_generated_files_and_secrets_are_no_code() {
         let marker = "# BEHAVIOR_ID: B009\n";
-        let paths = ["docs/guide.md", "a.lock", "Cargo.lock", ".env", "dist/a.min.js", "src/b.py"];
+        let paths = [
+            "docs/guide.md",
+            "a.lock",
+            "Cargo.lock",
+            ".env",
+            "dist/a.min.js",
+            "src/b.py",
+        ];
         let room = room(&paths.map(|path| (path, marker)));
         let files = read(&room, &paths);
-        assert!(files.markers.contains_key("src/b.py") && !files.markers.contains_key("docs/guide.md"));
-        assert!(!files.markers.contains_key(".env") && !files.markers.contains_key("dist/a.min.js"));
+        assert!(
+            files.markers.contains_key("src/b.py") && !files.markers.contains_key("docs/guide.md")
+        );
+        assert!(
+            !files.markers.contains_key(".env") && !files.markers.contains_key("dist/a.min.js")
+        );
     }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes links")]
     fn links_in_paths_are_not_followed() {
-        let outside =
-            room(&[("INDEX.md", INDEX), ("B001-totals.md", PAGE), ("a.py", "# BEHAVIOR_ID: B001\n")]);
+        let outside = room(&[
+            ("INDEX.md", INDEX),
+            ("B001-totals.md", PAGE),
+            ("a.py", "# BEHAVIOR_ID: B001\n"),
+        ]);
         let whole = room(&WHOLE);
         let relink = |path: &str, to: &Path| {
             let place = whole.path().join(path);
@@ -257,8 +313,14 @@ mod tests {
         assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
         relink("src", outside.path());
         assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
-        relink("docs/behaviors/B001-totals.md", &outside.path().join("B001-totals.md"));
-        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-unreadable", "behaviors-entry-unmarked"]);
+        relink(
+            "docs/behaviors/B001-totals.md",
+            &outside.path().join("B001-totals.md"),
+        );
+        assert_eq!(
+            codes(&read(&whole, &PATHS)),
+            ["behaviors-unreadable", "behaviors-entry-unmarked"]
+        );
         relink("docs/behaviors", outside.path());
         assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-unreadable"; 2]);
         assert_eq!(listed_behaviors(whole.path()), [""; 0]);
@@ -270,10 +332,16 @@ mod tests {
         let room = room(&WHOLE);
         let text = format!("{}\n# BEHAVIOR_ID: B001\n", "x".repeat(9000));
         crucible_host::fs::write_atomic(&room.path().join("src/a.py"), text.as_bytes()).unwrap();
-        let file = fs::OpenOptions::new().write(true).open(room.path().join("src/a.py")).unwrap();
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(room.path().join("src/a.py"))
+            .unwrap();
         file.set_len(300 * 1024 * 1024).unwrap();
         // NUL follows the text, so it is not source and has no marker.
-        assert_eq!(codes(&read(&room, &PATHS)), ["behaviors-search-cut", "behaviors-entry-unmarked"]);
+        assert_eq!(
+            codes(&read(&room, &PATHS)),
+            ["behaviors-search-cut", "behaviors-entry-unmarked"]
+        );
         crucible_host::fs::write_atomic(&room.path().join(BEHAVIOR_INDEX), b"\xff").unwrap();
         assert!(codes(&read(&room, &PATHS)).contains(&"behaviors-unreadable".to_owned()));
     }
@@ -290,15 +358,25 @@ mod tests {
     }
 
     #[tokio::test]
-    #[expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "git is found where the test's own PATH says"
+    )]
     async fn catalogue_lists_names_only() {
         use std::sync::Arc;
 
-        let env =
-            crucible_host::env::Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
+        let env = crucible_host::env::Environment::from_pairs(
+            [("PATH", std::env::var_os("PATH").unwrap())],
+            "/",
+        );
         let repo = crucible_testkit::RepoBuilder::new().files(WHOLE).build();
-        let git =
-            Git::open(Arc::new(crucible_sandbox::Sandbox::new(None, &env)), &env, repo.path()).await.unwrap();
+        let git = Git::open(
+            Arc::new(crucible_sandbox::Sandbox::new(None, &env)),
+            &env,
+            repo.path(),
+        )
+        .await
+        .unwrap();
         // In a partial clone, even the size of a missing object has to be fetched.
         let oid = repo.git(["rev-parse", "HEAD:src/a.py"]);
         let (directory, file) = oid.trim().split_at(2);

@@ -79,11 +79,25 @@ pub async fn check_gates(
     create_dir_all(&scratch)?;
     let git = git.with_scratch(scratch);
     // All of them run, whatever their level in a run.
-    let gates: Vec<GateSpec> =
-        gates.iter().map(|gate| GateSpec { level: GateLevel::Lite, ..gate.clone() }).collect();
+    let gates: Vec<GateSpec> = gates
+        .iter()
+        .map(|gate| GateSpec {
+            level: GateLevel::Lite,
+            ..gate.clone()
+        })
+        .collect();
     let surveys = Surveys::default();
     let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
-    let trial = trial::run(world, &git, base, GateLevel::Lite, room.path(), Copied::Base, observer).await?;
+    let trial = trial::run(
+        world,
+        &git,
+        base,
+        GateLevel::Lite,
+        room.path(),
+        Copied::Base,
+        observer,
+    )
+    .await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
         GateOutcome::Judged { .. } => None,
@@ -104,7 +118,11 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
     if judged.passes() {
         return GateState::Passes;
     }
-    let failed = TestTally::read(run).runners.values().map(|counts| counts.failed).sum::<u64>();
+    let failed = TestTally::read(run)
+        .runners
+        .values()
+        .map(|counts| counts.failed)
+        .sum::<u64>();
     let end = match &run.end {
         GateEnd::Exited(code) if failed > 0 => {
             format!("exit code {code}, {} failed", counted(failed, "test"))
@@ -112,17 +130,31 @@ fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
         GateEnd::Exited(code) => format!("exit code {code}"),
         _ => end.to_owned(),
     };
-    GateState::Fails { end, tests: failed_tests(run), excerpt: excerpt.to_owned() }
+    GateState::Fails {
+        end,
+        tests: failed_tests(run),
+        excerpt: excerpt.to_owned(),
+    }
 }
 
 /// Returns the names of failed tests, if the runner reports per test.
 fn failed_tests(run: &GateRun) -> Vec<String> {
-    let failed = run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed));
+    let failed = run
+        .results
+        .iter()
+        .flat_map(|results| results.with_status(TestStatus::Failed));
     let names: Vec<&str> = failed.collect();
     // A group fails with one of its tests, and precedes its members in the list.
     let holds = |group: &str, next: Option<&&str>| {
-        next.and_then(|next| next.strip_prefix(group)).is_some_and(|rest| rest.starts_with(" > "))
+        next.and_then(|next| next.strip_prefix(group))
+            .is_some_and(|rest| rest.starts_with(" > "))
     };
-    let tests = names.iter().enumerate().filter(|(at, name)| !holds(name, names.get(at + 1)));
-    tests.take(MAX_FAILED).map(|(_, name)| (*name).to_owned()).collect()
+    let tests = names
+        .iter()
+        .enumerate()
+        .filter(|(at, name)| !holds(name, names.get(at + 1)));
+    tests
+        .take(MAX_FAILED)
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
 }

@@ -69,8 +69,10 @@ pub(crate) fn commit_message(subject: Option<&str>, goal: &str) -> String {
         return subject;
     }
     let mut body = String::new();
-    for paragraph in
-        goal.split("\n\n").map(|text| visible(&single_spaced(text))).filter(|text| !text.is_empty())
+    for paragraph in goal
+        .split("\n\n")
+        .map(|text| visible(&single_spaced(text)))
+        .filter(|text| !text.is_empty())
     {
         if body.chars().count() + paragraph.chars().count() > MAX_BODY {
             body.push_str("\n\n(The goal goes on; the run has all of it.)");
@@ -87,16 +89,27 @@ fn shortened(goal: &str) -> String {
     if goal.chars().count() <= MAX_SUBJECT {
         return goal.to_owned();
     }
-    let sentence = goal.split_inclusive(". ").next().unwrap_or(goal).trim_end().trim_end_matches('.');
+    let sentence = goal
+        .split_inclusive(". ")
+        .next()
+        .unwrap_or(goal)
+        .trim_end()
+        .trim_end_matches('.');
     if sentence.chars().count() <= MAX_SUBJECT && sentence.contains(' ') {
         return sentence.to_owned();
     }
     let room = MAX_SUBJECT - 1;
     let cut: String = goal.chars().take(room).collect();
     let is_between = goal.chars().nth(room).is_none_or(char::is_whitespace);
-    let whole =
-        if is_between { cut.as_str() } else { cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head) };
-    format!("{}…", whole.trim_end_matches([' ', ',', ';', ':', '-', '(']))
+    let whole = if is_between {
+        cut.as_str()
+    } else {
+        cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head)
+    };
+    format!(
+        "{}…",
+        whole.trim_end_matches([' ', ',', ';', ':', '-', '('])
+    )
 }
 
 /// Wraps at words; no line begins like a trailer.
@@ -121,36 +134,61 @@ mod tests {
 
     #[test]
     fn long_goal_is_shortened_and_in_body() {
-        let goal =
-            "Return an error instead of panicking when the header of an archive is shorter than eight bytes";
+        let goal = "Return an error instead of panicking when the header of an archive is shorter than eight bytes";
         let message = commit_message(None, goal);
         let (subject, body) = message.split_once("\n\n").unwrap();
-        assert_eq!(subject, "Return an error instead of panicking when the header of an archive is…");
+        assert_eq!(
+            subject,
+            "Return an error instead of panicking when the header of an archive is…"
+        );
         assert_eq!(body.replace('\n', " "), goal);
         assert!(body.lines().all(|line| line.chars().count() <= WIDTH));
         assert_eq!(commit_message(None, "fix the parser\n"), "fix the parser");
-        let two = format!("Fix the parser. {}", "It fails on every second file. ".repeat(4));
+        let two = format!(
+            "Fix the parser. {}",
+            "It fails on every second file. ".repeat(4)
+        );
         assert!(commit_message(None, &two).starts_with("Fix the parser\n\nFix the parser. It"));
-        assert_eq!(commit_message(Some("parser: accept CRLF"), "fix it"), "parser: accept CRLF\n\nfix it");
-        assert_eq!(commit_message(None, &"x".repeat(100)).lines().next().unwrap().chars().count(), 72);
+        assert_eq!(
+            commit_message(Some("parser: accept CRLF"), "fix it"),
+            "parser: accept CRLF\n\nfix it"
+        );
+        assert_eq!(
+            commit_message(None, &"x".repeat(100))
+                .lines()
+                .next()
+                .unwrap()
+                .chars()
+                .count(),
+            72
+        );
     }
 
     #[test]
     fn message_has_no_hidden_characters_or_trailers() {
         assert_eq!(
-            commit_message(None, "fix\n the\u{202e} \u{200b}par\u{ad}ser\u{1b}\u{e0041}"),
+            commit_message(
+                None,
+                "fix\n the\u{202e} \u{200b}par\u{ad}ser\u{1b}\u{e0041}"
+            ),
             "fix the parser"
         );
         let forged = "fix the parser\n\nCrucible-Run: other\nCrucible-Plan: sha256:0\n\nand more";
         let message = commit_message(Some("fix"), forged);
-        assert!(message.lines().all(|line| !line.starts_with(TRAILER)), "{message}");
+        assert!(
+            message.lines().all(|line| !line.starts_with(TRAILER)),
+            "{message}"
+        );
         for (bad, error) in [
             ("", SubjectError::Empty),
             (" ", SubjectError::Empty),
             ("a\nb", SubjectError::Hidden),
             ("a\u{202e}b", SubjectError::Hidden),
             ("Crucible-Run: x", SubjectError::Refused),
-            (crucible_testkit::made_up_token().as_str(), SubjectError::Refused),
+            (
+                crucible_testkit::made_up_token().as_str(),
+                SubjectError::Refused,
+            ),
             (&"x".repeat(73), SubjectError::TooLong),
         ] {
             assert_eq!(check_subject(bad), Err(error), "{bad:?}");

@@ -39,7 +39,10 @@ pub(crate) fn read<T: Document>(bytes: &[u8]) -> Result<T, DocumentFault> {
     serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice::<Probe>(bytes) {
         Ok(Probe { schema_version }) if schema_version != T::SCHEMA => {
             let found = schema_version.chars().take(80).collect();
-            DocumentFault::Version { found, expected: T::SCHEMA }
+            DocumentFault::Version {
+                found,
+                expected: T::SCHEMA,
+            }
         }
         _ => DocumentFault::Shape(error.to_string()),
     })
@@ -81,13 +84,19 @@ mod tests {
     fn said_of_a_later_one<T: Document>() -> String {
         let mut fields = serde_json::Map::new();
         fields.insert("a_new_field".into(), Value::from(1));
-        fields.insert("schema_version".into(), T::SCHEMA.replace("-v1", "-v2").into());
+        fields.insert(
+            "schema_version".into(),
+            T::SCHEMA.replace("-v1", "-v2").into(),
+        );
         let Err(fault) = read::<T>(Value::Object(fields).to_string().as_bytes()) else {
             panic!("{} was read as version 1", T::SCHEMA)
         };
         assert_eq!(
             fault,
-            DocumentFault::Version { found: T::SCHEMA.replace("-v1", "-v2"), expected: T::SCHEMA }
+            DocumentFault::Version {
+                found: T::SCHEMA.replace("-v1", "-v2"),
+                expected: T::SCHEMA
+            }
         );
         fault.to_string()
     }
@@ -103,7 +112,10 @@ mod tests {
             said_of_a_later_one::<DispatchConfig>(),
             said_of_a_later_one::<NotAsked>(),
         ] {
-            assert!(said.contains("-v2") && said.contains("this Crucible reads"), "{said}");
+            assert!(
+                said.contains("-v2") && said.contains("this Crucible reads"),
+                "{said}"
+            );
         }
     }
 
@@ -111,7 +123,9 @@ mod tests {
     fn the_same_fields_under_another_version_are_refused() {
         let signature = |version: &str| {
             let plan = crucible_model::Digest::of(b"plan");
-            json!({ "schema_version": version, "plan": plan, "reviews": {} }).to_string().into_bytes()
+            json!({ "schema_version": version, "plan": plan, "reviews": {} })
+                .to_string()
+                .into_bytes()
         };
         assert!(read::<Signature>(&signature(Signature::SCHEMA)).is_ok());
         assert!(read::<Signature>(&signature("crucible-signature-v2")).is_err());

@@ -176,7 +176,9 @@ pub enum RunError {
         first: String,
     },
     /// There is no gate to prove a change.
-    #[error("no gate found in {looked_in}, so no change could be verified; Crucible looked for {looked_for}")]
+    #[error(
+        "no gate found in {looked_in}, so no change could be verified; Crucible looked for {looked_for}"
+    )]
     NoGates {
         /// The directories.
         looked_in: String,
@@ -304,7 +306,9 @@ pub enum RunError {
         first: String,
     },
     /// The record of the run does not hold, so its change does not land.
-    #[error("record verification failed: {first}; landing refused: see `crucible run verify-record {id}`")]
+    #[error(
+        "record verification failed: {first}; landing refused: see `crucible run verify-record {id}`"
+    )]
     RecordBroken {
         /// Which run.
         id: String,
@@ -328,7 +332,9 @@ fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
             "the repository no longer has it; fetch it from the remote it was pushed to".to_owned()
         }
         BranchReach::Reached | BranchReach::Unreached => {
-            format!("{branch} no longer contains it: the branch was reset or the commit amended; {back}")
+            format!(
+                "{branch} no longer contains it: the branch was reset or the commit amended; {back}"
+            )
         }
     }
 }
@@ -358,5 +364,8 @@ fn way_to_show(reason: OmittedReason) -> &'static str {
 
 /// Returns the command that restores a file from the ledger.
 pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
-    format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
+    format!(
+        "crucible ledger show {digest} > {}",
+        shell_word(&path.to_string_lossy())
+    )
 }

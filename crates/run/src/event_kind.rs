@@ -134,8 +134,12 @@ impl EventKind {
     ];
 
     /// The events of the reviews of a plan, in the order of [`crate::layout::REVIEWS`].
-    pub(crate) const REVIEWS: [Self; 4] =
-        [Self::ContractReviewed, Self::CostReviewed, Self::ContractReviewedAgain, Self::CostReviewedAgain];
+    pub(crate) const REVIEWS: [Self; 4] = [
+        Self::ContractReviewed,
+        Self::CostReviewed,
+        Self::ContractReviewedAgain,
+        Self::CostReviewedAgain,
+    ];
 
     /// Returns the name used in the ledger and in `events.jsonl`.
     #[must_use]
@@ -264,7 +268,10 @@ pub(crate) fn full_gates_key(number: u64) -> String {
 
 /// Returns how often these events record a run of the gates for a landing.
 pub(crate) fn full_gates_runs(events: &[EventRecord]) -> u64 {
-    events.iter().filter(|event| event.event == EventKind::FullGatesRun.name()).count() as u64
+    events
+        .iter()
+        .filter(|event| event.event == EventKind::FullGatesRun.name())
+        .count() as u64
 }
 
 /// The step that attempt `number` is, as a question.
@@ -282,7 +289,10 @@ mod tests {
             assert_eq!(EventKind::of(kind.name()), Some(kind));
             assert_eq!(kind as usize, at);
         }
-        assert_eq!(EventKind::ALL.last().map(|last| *last as usize + 1), Some(EventKind::ALL.len()));
+        assert_eq!(
+            EventKind::ALL.last().map(|last| *last as usize + 1),
+            Some(EventKind::ALL.len())
+        );
         assert_eq!(EventKind::of("NOTED"), None);
         assert_eq!(attempt_key(3, AttemptStep::Ended), "attempt-3-ended");
         assert_eq!(asked_key(&attempt_step(3)), "attempt-3-asked");

@@ -24,7 +24,9 @@ pub fn found_gates(
 ) -> Result<Vec<GateSpec>, RunError> {
     let mut directory = from.cloned();
     loop {
-        let place = directory.as_ref().map_or_else(|| top.to_owned(), |inside| top.join(inside));
+        let place = directory
+            .as_ref()
+            .map_or_else(|| top.to_owned(), |inside| top.join(inside));
         let mut gates = Vec::new();
         for found in crucible_verify::detect(&place)? {
             let id = found.id.parse().map_err(|_| no_gates(from))?;
@@ -33,11 +35,18 @@ pub fn found_gates(
                 None => found.why,
             };
             let spec = GateSpec::new(id, found.command, timeout, why);
-            gates.push(GateSpec { cwd: directory.clone(), origin: GateOrigin::Found, ..spec });
+            gates.push(GateSpec {
+                cwd: directory.clone(),
+                origin: GateOrigin::Found,
+                ..spec
+            });
         }
         match directory {
             Some(inside) if gates.is_empty() => {
-                directory = inside.as_str().rsplit_once('/').and_then(|(above, _)| above.parse().ok());
+                directory = inside
+                    .as_str()
+                    .rsplit_once('/')
+                    .and_then(|(above, _)| above.parse().ok());
             }
             _ => return Ok(gates),
         }
@@ -64,7 +73,11 @@ pub fn no_gates(from: Option<&RepoPath>) -> RunError {
 #[must_use]
 pub fn directory_in(top: &Path, start: &Path) -> Option<RepoPath> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let inside = real(start)?.strip_prefix(real(top)?).ok()?.to_str()?.to_owned();
+    let inside = real(start)?
+        .strip_prefix(real(top)?)
+        .ok()?
+        .to_str()?
+        .to_owned();
     inside.parse().ok()
 }
 
@@ -83,8 +96,12 @@ mod tests {
         let found = |from: &str| {
             let from = directory_in(root.path(), &root.path().join(from));
             let gates = found_gates(root.path(), from.as_ref(), Duration::from_secs(1)).unwrap();
-            let told =
-                gates.iter().map(|gate| (gate.id.to_string(), gate.cwd.as_ref().map(RepoPath::to_string)));
+            let told = gates.iter().map(|gate| {
+                (
+                    gate.id.to_string(),
+                    gate.cwd.as_ref().map(RepoPath::to_string),
+                )
+            });
             told.collect::<Vec<_>>()
         };
         let of_x = [("go-test".to_owned(), Some("packages/x".to_owned()))];

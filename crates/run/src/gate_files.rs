@@ -20,7 +20,9 @@ mod targets;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
-use compiled::{Followed, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources};
+use compiled::{
+    Followed, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources,
+};
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
 use crucible_verify::{GateSpec, Makefile, runners};
@@ -28,14 +30,15 @@ pub(crate) use support::test_support;
 
 /// Programs whose first non-option argument is a script.
 const INTERPRETERS: [&str; 27] = [
-    ".", "bash", "bun", "busybox", "dash", "deno", "fish", "ksh", "lua", "node", "nodejs", "perl", "php",
-    "pwsh", "py", "pypy3", "python", "python2", "python3", "ruby", "Rscript", "sh", "source", "ts-node",
-    "tsx", "xvfb-run", "zsh",
+    ".", "bash", "bun", "busybox", "dash", "deno", "fish", "ksh", "lua", "node", "nodejs", "perl",
+    "php", "pwsh", "py", "pypy3", "python", "python2", "python3", "ruby", "Rscript", "sh",
+    "source", "ts-node", "tsx", "xvfb-run", "zsh",
 ];
 /// Words that another command follows.
 const PREFIXES: [&str; 24] = [
-    "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "poetry", "run",
-    "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
+    "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup",
+    "poetry", "run", "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while",
+    "xargs", "{",
 ];
 /// Programs other than test runners that run commands from a file of theirs.
 const OTHER_RUNNERS: [(&str, &[&str]); 5] = [
@@ -49,8 +52,8 @@ const OTHER_RUNNERS: [(&str, &[&str]); 5] = [
 const SHELL_ENDINGS: [&str; 8] = ["sh", "bash", "zsh", "ksh", "dash", "fish", "bats", "mk"];
 /// Endings of programs in other languages.
 const OTHER_LANGUAGES: [&str; 24] = [
-    "py", "rb", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "pl", "pm", "lua", "php", "ps1", "r",
-    "go", "rs", "c", "cc", "cpp", "h", "java", "cs",
+    "py", "rb", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "pl", "pm", "lua", "php",
+    "ps1", "r", "go", "rs", "c", "cc", "cpp", "h", "java", "cs",
 ];
 /// Commands that change the directory for those after them.
 const MOVES: [&str; 13] = [
@@ -69,17 +72,33 @@ const MOVES: [&str; 13] = [
     "--filter",
 ];
 /// What a program of another language starts programs with.
-const STARTS_PROGRAMS: [&str; 7] =
-    ["subprocess", "os.system", "popen", "child_process", "os.exec", "system(", "spawn"];
+const STARTS_PROGRAMS: [&str; 7] = [
+    "subprocess",
+    "os.system",
+    "popen",
+    "child_process",
+    "os.exec",
+    "system(",
+    "spawn",
+];
 
 /// Programs whose quoted arguments are text, not commands.
-const QUIET: [&str; 13] =
-    ["[", "[[", "case", "echo", "egrep", "error", "exit", "fgrep", "grep", "printf", "return", "rg", "test"];
+const QUIET: [&str; 13] = [
+    "[", "[[", "case", "echo", "egrep", "error", "exit", "fgrep", "grep", "printf", "return", "rg",
+    "test",
+];
 
 /// Characters that make a word a name pattern.
 const GLOB: [char; 4] = ['*', '?', '[', '{'];
 /// Options with which a line passes names to the program that follows.
-const SPREADERS: [&str; 6] = ["-exec", "-execdir", "entr", "parallel", "run-parts", "xargs"];
+const SPREADERS: [&str; 6] = [
+    "-exec",
+    "-execdir",
+    "entr",
+    "parallel",
+    "run-parts",
+    "xargs",
+];
 
 /// How the text of a file is parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +131,12 @@ pub(crate) fn gate_files(
     for (path, _) in tracked {
         by_name.entry(file_name(path)).or_default().push(path);
     }
-    let mut search = Search { tracked, by_name, found: BTreeSet::new(), queue: VecDeque::new() };
+    let mut search = Search {
+        tracked,
+        by_name,
+        found: BTreeSet::new(),
+        queue: VecDeque::new(),
+    };
     let mut asked: Vec<(String, Option<RepoPath>)> = Vec::new();
     let mut moves = false;
     let mut runs_programs = false;
@@ -121,7 +145,10 @@ pub(crate) fn gate_files(
         // Where a gate runs elsewhere than at the top, so does all that it starts.
         moves |= gate.cwd.is_some();
         // A variable can name a file that is loaded first.
-        let values = gate.env.values().flat_map(|value| value.split([':', ',', ';', '=']));
+        let values = gate
+            .env
+            .values()
+            .flat_map(|value| value.split([':', ',', ';', '=']));
         for word in values.flat_map(words) {
             asked.push((word.to_owned(), None));
         }
@@ -129,11 +156,18 @@ pub(crate) fn gate_files(
             // Every word of the command itself: some are scripts in another form, such as `sh -c`. What the
             // command compiles is built, not run as is.
             let inputs = compiled_by(command);
-            for word in command.iter().flat_map(|word| words(word)).filter(|word| !inputs.contains(*word)) {
+            for word in command
+                .iter()
+                .flat_map(|word| words(word))
+                .filter(|word| !inputs.contains(*word))
+            {
                 asked.push((word.to_owned(), None));
             }
-            let texts =
-                command.iter().filter(|word| !inputs.contains(*word)).cloned().chain([command.join(" ")]);
+            let texts = command
+                .iter()
+                .filter(|word| !inputs.contains(*word))
+                .cloned()
+                .chain([command.join(" ")]);
             for text in texts {
                 moves |= moves_away(&text);
                 asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
@@ -148,7 +182,9 @@ pub(crate) fn gate_files(
             search.take(&candidate, beside.as_ref(), moves, &mut read);
             next += 1;
         }
-        let Some((path, content)) = search.queue.pop_front() else { break };
+        let Some((path, content)) = search.queue.pop_front() else {
+            break;
+        };
         let text = String::from_utf8_lossy(&content);
         let kind = kind(&path, &text);
         let texts = match kind {
@@ -163,15 +199,24 @@ pub(crate) fn gate_files(
                     text: text.clone(),
                     is_makefile,
                 });
-                if is_makefile { vec![made_from(&followed, &text, tracked)] } else { vec![text] }
+                if is_makefile {
+                    vec![made_from(&followed, &text, tracked)]
+                } else {
+                    vec![text]
+                }
             }
             Kind::Package => scripts(&text),
         };
-        runs_programs |= kind != Kind::Leaf || STARTS_PROGRAMS.iter().any(|word| text.contains(word));
+        runs_programs |=
+            kind != Kind::Leaf || STARTS_PROGRAMS.iter().any(|word| text.contains(word));
         let moved = moves;
         for text in texts {
             moves |= moves_away(&text);
-            asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, Some(path.clone()))));
+            asked.extend(
+                run_by(&text)
+                    .into_iter()
+                    .map(|candidate| (candidate, Some(path.clone()))),
+            );
         }
         if moves && !moved {
             // An earlier candidate may also be elsewhere.
@@ -180,15 +225,30 @@ pub(crate) fn gate_files(
     }
     let commands: Vec<Followed> = gates
         .iter()
-        .flat_map(|gate| gate.setup.iter().chain([&gate.command]).map(move |command| (gate, command)))
+        .flat_map(|gate| {
+            gate.setup
+                .iter()
+                .chain([&gate.command])
+                .map(move |command| (gate, command))
+        })
         .map(|(gate, command)| Followed {
             path: String::new(),
-            directory: gate.cwd.as_ref().map(ToString::to_string).unwrap_or_default(),
+            directory: gate
+                .cwd
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             is_makefile: false,
-            text: command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            text: command
+                .iter()
+                .map(|word| shell_word(word))
+                .collect::<Vec<_>>()
+                .join(" "),
         })
         .collect();
-    search.found.extend(test_sources(&commands, &followed, tracked, &mut read));
+    search
+        .found
+        .extend(test_sources(&commands, &followed, tracked, &mut read));
     if runs_programs {
         search.all_scripts(&mut read);
     }
@@ -199,8 +259,13 @@ pub(crate) fn gate_files(
 fn made_from(followed: &[Followed], text: &str, tracked: &[(&str, Mode)]) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
     let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
-    let compilers = compilers(&made, |path| tracked.iter().any(|(known, _)| *known == path));
-    text.lines().map(|line| spaced(&made.expand_with(line, &compilers))).collect::<Vec<_>>().join("\n")
+    let compilers = compilers(&made, |path| {
+        tracked.iter().any(|(known, _)| *known == path)
+    });
+    text.lines()
+        .map(|line| spaced(&made.expand_with(line, &compilers)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A line of a makefile with spaces around the sign of an assignment: to a shell `A=b c` would run `c`.
@@ -219,9 +284,9 @@ fn is_named_by_make(followed: &[Followed], path: &RepoPath) -> bool {
     followed.iter().any(|file| {
         file.text.lines().any(|line| {
             let words: Vec<&str> = words(line).collect();
-            let includes = words
-                .first()
-                .is_some_and(|word| file.is_makefile && word.trim_start_matches(['-', 's']) == "include");
+            let includes = words.first().is_some_and(|word| {
+                file.is_makefile && word.trim_start_matches(['-', 's']) == "include"
+            });
             let has_name = |pair: &[&str]| pair[0] == "-f" && is_name(pair[1]);
             includes && words.iter().any(|word| is_name(word)) || words.windows(2).any(has_name)
         })
@@ -253,20 +318,37 @@ impl Search<'_> {
         let is_end = moves || candidate.contains('$') || candidate.starts_with('/');
         let known = known_part(candidate);
         if known.contains(GLOB) {
-            let start = known.split(GLOB).next().unwrap_or_default().trim_start_matches("./");
-            let end = known.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
+            let start = known
+                .split(GLOB)
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("./");
+            let end = known
+                .rsplit(['*', '?', ']', '}'])
+                .next()
+                .unwrap_or_default();
             let inner = format!("/{start}");
             // A pattern without any literal part would match every file.
             if start.is_empty() && end.is_empty() {
                 return;
             }
             let begins = |path: &str| path.starts_with(start) || is_end && path.contains(&inner);
-            let alike = self.tracked.iter().filter(|(path, _)| begins(path) && path.ends_with(end));
+            let alike = self
+                .tracked
+                .iter()
+                .filter(|(path, _)| begins(path) && path.ends_with(end));
             paths.extend(alike.filter_map(|(path, _)| path.parse().ok()));
         } else if is_end && let Some(known) = normal(known.trim_start_matches("../")) {
-            let same = self.by_name.get(file_name(known.as_str())).into_iter().flatten();
+            let same = self
+                .by_name
+                .get(file_name(known.as_str()))
+                .into_iter()
+                .flatten();
             let end = format!("/{known}");
-            paths.extend(same.filter(|path| path.ends_with(&end)).filter_map(|path| path.parse().ok()));
+            paths.extend(
+                same.filter(|path| path.ends_with(&end))
+                    .filter_map(|path| path.parse().ok()),
+            );
         }
         for path in paths {
             if !self.found.contains(&path)
@@ -283,7 +365,9 @@ impl Search<'_> {
         for (path, mode) in self.tracked {
             let name = file_name(path);
             let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-            let Ok(path) = path.parse::<RepoPath>() else { continue };
+            let Ok(path) = path.parse::<RepoPath>() else {
+                continue;
+            };
             // Without a first line that names a program, only a shell could run it.
             let mut is_of_other_language = || {
                 OTHER_LANGUAGES.contains(&ending)
@@ -292,7 +376,8 @@ impl Search<'_> {
             let is_script = *mode == Mode::Executable && !is_of_other_language()
                 || SHELL_ENDINGS.contains(&ending)
                 || is_recipe(name)
-                || ending.is_empty() && read(&path).is_some_and(|content| content.starts_with(b"#!"));
+                || ending.is_empty()
+                    && read(&path).is_some_and(|content| content.starts_with(b"#!"));
             if is_script {
                 self.found.insert(path);
             }
@@ -306,13 +391,20 @@ fn steered_by(program: &str) -> Option<Vec<&'static str>> {
     let of_tests = influences
         .filter(|influence| influence.programs.contains(&program))
         .map(|influence| [influence.recipes, influence.settings].concat());
-    let others = OTHER_RUNNERS.iter().filter(|(name, _)| *name == program).map(|(_, files)| files.to_vec());
-    of_tests.chain(others).reduce(|all, more| [all, more].concat())
+    let others = OTHER_RUNNERS
+        .iter()
+        .filter(|(name, _)| *name == program)
+        .map(|(_, files)| files.to_vec());
+    of_tests
+        .chain(others)
+        .reduce(|all, more| [all, more].concat())
 }
 
 /// Whether a file of this name holds the commands of a runner.
 fn is_recipe(name: &str) -> bool {
-    runners().iter().any(|runner| runner.influence().recipes.contains(&name))
+    runners()
+        .iter()
+        .any(|runner| runner.influence().recipes.contains(&name))
         || OTHER_RUNNERS.iter().any(|(_, files)| files.contains(&name))
 }
 
@@ -321,36 +413,61 @@ fn file_name(path: &str) -> &str {
 }
 
 fn moves_away(text: &str) -> bool {
-    words(text).any(|word| MOVES.contains(&word.split('=').next().unwrap_or(word)) || word.starts_with("-C"))
+    words(text).any(|word| {
+        MOVES.contains(&word.split('=').next().unwrap_or(word)) || word.starts_with("-C")
+    })
 }
 
 fn kind(path: &RepoPath, text: &str) -> Kind {
     let path = Path::new(path.as_str());
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
     if name == "package.json" {
         return Kind::Package;
     }
     let influences = || runners().iter().map(|runner| runner.influence());
-    if influences().any(|influence| influence.settings.iter().any(|file| file_name(file) == name)) {
+    if influences().any(|influence| {
+        influence
+            .settings
+            .iter()
+            .any(|file| file_name(file) == name)
+    }) {
         return Kind::Leaf;
     }
     let recipes = is_recipe(name) || ending == "mk";
     let first = text.lines().next().unwrap_or_default();
-    let interpreter = first.strip_prefix("#!").and_then(|rest| rest.split_whitespace().last());
+    let interpreter = first
+        .strip_prefix("#!")
+        .and_then(|rest| rest.split_whitespace().last());
     let interpreter = interpreter.and_then(|word| word.rsplit('/').next());
     let shell = match interpreter {
         Some(program) => program.ends_with("sh") && program != "pwsh",
         None => !OTHER_LANGUAGES.contains(&ending),
     };
-    if recipes || shell { Kind::Commands } else { Kind::Leaf }
+    if recipes || shell {
+        Kind::Commands
+    } else {
+        Kind::Leaf
+    }
 }
 
 /// The scripts of a `package.json`.
 fn scripts(text: &str) -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-    let scripts = document.get("scripts").and_then(|scripts| scripts.as_object());
-    scripts.into_iter().flatten().filter_map(|(_, script)| script.as_str().map(str::to_owned)).collect()
+    let scripts = document
+        .get("scripts")
+        .and_then(|scripts| scripts.as_object());
+    scripts
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, script)| script.as_str().map(str::to_owned))
+        .collect()
 }
 
 /// Returns the words in the position of a program or script in lines of shell commands.
@@ -389,12 +506,16 @@ impl Reading {
             }
             self.mentioned(&all);
             // Unless something else shows it, a variable after a pipe is an argument of a program.
-            let named = || all.iter().any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'));
+            let named = || {
+                all.iter()
+                    .any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'))
+            };
             if (spreads || pipes && named()) && hands_on(&all) {
                 self.found.extend(spread(line));
             }
             if let Some(name) = reads {
-                self.values.extend(spread(line).map(|value| (name.to_owned(), value)));
+                self.values
+                    .extend(spread(line).map(|value| (name.to_owned(), value)));
             }
             self.command(all);
         }
@@ -402,7 +523,10 @@ impl Reading {
 
     /// What the first words of a command run.
     fn command(&mut self, all: Vec<&str>) {
-        let paths = all.iter().filter_map(|word| setting(word)).filter(|(name, _)| *name == "PYTHONPATH");
+        let paths = all
+            .iter()
+            .filter_map(|word| setting(word))
+            .filter(|(name, _)| *name == "PYTHONPATH");
         let below: Vec<&str> = paths.flat_map(|(_, places)| places.split(':')).collect();
         let mut words = all.into_iter().peekable();
         // Settings of variables, words that another command follows, and their options and numbers.
@@ -425,18 +549,31 @@ impl Reading {
                 let ending = word.rsplit_once('.').map_or("", |(_, ending)| ending);
                 !OTHER_LANGUAGES.contains(&ending) && !is_source(word)
             };
-            self.found.extend(rest.iter().filter(is_makefile).map(|word| (*word).to_owned()));
+            self.found.extend(
+                rest.iter()
+                    .filter(is_makefile)
+                    .map(|word| (*word).to_owned()),
+            );
         }
         if let Some(files) = steered_by(name) {
-            let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
+            let directory = rest
+                .windows(2)
+                .find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
             let directory = directory.map_or(String::new(), |pair| format!("{}/", pair[1]));
-            self.found.extend(files.iter().map(|file| format!("{directory}{file}")));
-            self.found.extend(rest.windows(2).filter(|pair| pair[0] == "-f").map(|pair| pair[1].to_owned()));
+            self.found
+                .extend(files.iter().map(|file| format!("{directory}{file}")));
+            self.found.extend(
+                rest.windows(2)
+                    .filter(|pair| pair[0] == "-f")
+                    .map(|pair| pair[1].to_owned()),
+            );
         }
         self.found.extend(targets::sources(name, &rest));
         if is_interpreter(name) {
             self.found.extend(targets::modules(&rest, &below));
-            targets::scripts(&rest).into_iter().for_each(|script| self.runs(script));
+            targets::scripts(&rest)
+                .into_iter()
+                .for_each(|script| self.runs(script));
         }
     }
 
@@ -444,8 +581,13 @@ impl Reading {
     /// word with a shell script suffix, and the value of a variable if it is a path.
     fn mentioned(&mut self, words: &[&str]) {
         for (at, word) in words.iter().enumerate() {
-            let value = word.split_once('=').map_or(*word, |(_, value)| value).trim_matches(['[', ']', ',']);
-            let is_shell = value.rsplit_once('.').is_some_and(|(_, ending)| SHELL_ENDINGS.contains(&ending));
+            let value = word
+                .split_once('=')
+                .map_or(*word, |(_, value)| value)
+                .trim_matches(['[', ']', ',']);
+            let is_shell = value
+                .rsplit_once('.')
+                .is_some_and(|(_, ending)| SHELL_ENDINGS.contains(&ending));
             let is_set = value.len() < word.len() && value.contains('/') && !value.contains(GLOB);
             if is_shell || is_set {
                 self.found.push(value.to_owned());
@@ -454,8 +596,11 @@ impl Reading {
             let files = steered_by(word);
             if is_program || files.is_some() {
                 let rest = words.get(at + 1..).unwrap_or_default();
-                targets::scripts(rest).into_iter().for_each(|script| self.runs(script));
-                self.found.extend(files.into_iter().flatten().map(str::to_owned));
+                targets::scripts(rest)
+                    .into_iter()
+                    .for_each(|script| self.runs(script));
+                self.found
+                    .extend(files.into_iter().flatten().map(str::to_owned));
             }
         }
     }
@@ -463,7 +608,11 @@ impl Reading {
     /// Records the values of variables and loops.
     fn assigned(&mut self, words: &[&str]) {
         let mut note = |name: &str, values: &[&str]| {
-            self.values.extend(values.iter().map(|value| (name.to_owned(), (*value).to_owned())));
+            self.values.extend(
+                values
+                    .iter()
+                    .map(|value| (name.to_owned(), (*value).to_owned())),
+            );
         };
         if let Some(at) = words.iter().position(|word| *word == "for")
             && let Some([name, values @ ..]) = words.get(at + 1..)
@@ -482,11 +631,21 @@ impl Reading {
     fn runs(&mut self, word: &str) {
         if let Some(name) = variable(word) {
             self.run.insert(name.to_owned());
-        } else if let Some((known, _)) = word.split_once('$').filter(|(known, _)| known.contains('/')) {
+        } else if let Some((known, _)) = word
+            .split_once('$')
+            .filter(|(known, _)| known.contains('/'))
+        {
             // Any value of the variable within the name.
             let end = word.rsplit_once('.').map_or("", |(_, ending)| ending);
-            let end = if end.contains(['$', '/', '}']) { "" } else { end };
-            self.found.push(format!("{known}*{}{end}", if end.is_empty() { "" } else { "." }));
+            let end = if end.contains(['$', '/', '}']) {
+                ""
+            } else {
+                end
+            };
+            self.found.push(format!(
+                "{known}*{}{end}",
+                if end.is_empty() { "" } else { "." }
+            ));
         }
         self.found.push(word.to_owned());
     }
@@ -516,14 +675,20 @@ fn setting(word: &str) -> Option<(&str, &str)> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Returns the variable that is the whole word.
 fn variable(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
     let name = name.strip_prefix('$').unwrap_or(name);
-    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let name = name
+        .strip_prefix('{')
+        .and_then(|name| name.strip_suffix('}'))
+        .unwrap_or(name);
     let name = name.strip_suffix("[@]").unwrap_or(name);
     is_name(name).then_some(name)
 }
@@ -531,37 +696,46 @@ fn variable(word: &str) -> Option<&str> {
 /// Returns whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`,
 /// `-exec python3 {} +`.
 fn hands_on(words: &[&str]) -> bool {
-    let first = words.iter().position(|word| is_interpreter(file_name(word)));
-    let scripts =
-        first.and_then(|at| words.get(at + 1..)).map(|rest| rest.iter().find(|word| !word.starts_with('-')));
-    let is_open =
-        scripts.is_some_and(|script| script.is_none_or(|word| matches!(*word, "{}" | ":::" | "\\")));
+    let first = words
+        .iter()
+        .position(|word| is_interpreter(file_name(word)));
+    let scripts = first
+        .and_then(|at| words.get(at + 1..))
+        .map(|rest| rest.iter().find(|word| !word.starts_with('-')));
+    let is_open = scripts
+        .is_some_and(|script| script.is_none_or(|word| matches!(*word, "{}" | ":::" | "\\")));
     is_open || words.first().is_some_and(|word| *word == "run-parts")
 }
 
 /// Returns the names that a line can pass on: files, patterns, and the contents of named directories.
 fn spread(line: &str) -> impl Iterator<Item = String> {
     // In which directory a name is found is not known.
-    words(line).filter(|word| !word.is_empty() && !word.starts_with(['-', '$'])).map(|word| {
-        match word.contains(GLOB) || word.contains('.') {
+    words(line)
+        .filter(|word| !word.is_empty() && !word.starts_with(['-', '$']))
+        .map(|word| match word.contains(GLOB) || word.contains('.') {
             true => format!("$/{word}"),
             false => format!("{}/*", word.trim_end_matches('/')),
-        }
-    })
+        })
 }
 
 /// Returns the variable of a reading loop, if any: `while read -r file`.
 fn read_into(line: &str) -> Option<&str> {
     let mut words = words(line).skip_while(|word| *word != "read");
     words.next()?;
-    words.find(|word| !word.starts_with('-')).filter(|word| is_name(word))
+    words
+        .find(|word| !word.starts_with('-'))
+        .filter(|word| is_name(word))
 }
 
 /// Whether a command compiles.
 fn is_compiled(words: &[&str]) -> bool {
-    let is_before =
-        |word: &str| PREFIXES.contains(&word) || word.starts_with(['-', '@', '+']) || setting(word).is_some();
-    words.iter().find(|word| !is_before(word)).is_some_and(|program| is_compiler(program))
+    let is_before = |word: &str| {
+        PREFIXES.contains(&word) || word.starts_with(['-', '@', '+']) || setting(word).is_some()
+    };
+    words
+        .iter()
+        .find(|word| !is_before(word))
+        .is_some_and(|program| is_compiler(program))
 }
 
 /// What stands between two commands.
@@ -588,7 +762,8 @@ fn without_texts(line: &str) -> String {
                 let end = at + 1 + length;
                 let text = line.get(at + 1..end).unwrap_or_default();
                 let command = kept.rsplit(SEPARATORS).next().unwrap_or_default();
-                let program = words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
+                let program =
+                    words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
                 let is_quiet = program.is_some_and(|word| QUIET.contains(&word));
                 let runs = letter == '"' && (text.contains("$(") || text.contains('`'));
                 if !is_quiet || runs {
@@ -622,10 +797,15 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
 fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.contains(&name)
         || name.starts_with('$') && name.len() > 1
-        || ["python", "pypy", "ruby", "node", "lua", "perl", "php"].iter().any(|program| {
-            name.strip_prefix(program)
-                .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
-        })
+        || ["python", "pypy", "ruby", "node", "lua", "perl", "php"]
+            .iter()
+            .any(|program| {
+                name.strip_prefix(program).is_some_and(|version| {
+                    version
+                        .bytes()
+                        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+                })
+            })
 }
 
 /// A number, with or without a unit: how long, how often.
@@ -633,7 +813,9 @@ fn is_measure(word: &str) -> bool {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     word.len() - digits.len() <= 2
         && !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
         && digits.bytes().any(|byte| byte.is_ascii_digit())
 }
 
@@ -646,9 +828,15 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 /// have unknown values; the rest of such a path is searched in both.
 fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
     let known = known_part(candidate);
-    let directory = beside.and_then(|path| path.as_str().rsplit_once('/')).map(|(directory, _)| directory);
+    let directory = beside
+        .and_then(|path| path.as_str().rsplit_once('/'))
+        .map(|(directory, _)| directory);
     let beside = directory.map(|directory| format!("{directory}/{known}"));
-    [Some(known.to_owned()), beside].into_iter().flatten().filter_map(|path| normal(&path)).collect()
+    [Some(known.to_owned()), beside]
+        .into_iter()
+        .flatten()
+        .filter_map(|path| normal(&path))
+        .collect()
 }
 
 /// Returns the text after the last variable of a candidate. The braces of a variable are skipped: `${0%/*}`

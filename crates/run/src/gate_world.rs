@@ -20,8 +20,8 @@ use crucible_host::WorkDir;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, PathRole, PathRoles, RepoPath};
 use crucible_repo::{
-    FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Oid, Omission, OmitReason,
-    PrivateGit, SplitTrees,
+    FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Oid, Omission,
+    OmitReason, PrivateGit, SplitTrees,
 };
 use crucible_sandbox::{Layer, LayerState, Mount, MountContent, Strength};
 use crucible_secrets::{Scanner, is_secret_directory, is_secret_file};
@@ -58,7 +58,12 @@ pub(crate) struct Surveys(Mutex<Option<Arc<Survey>>>);
 
 impl Surveys {
     /// Surveys the current checkout, which is `base.commit` if given.
-    async fn of(&self, world: &World<'_>, git: &Git, base: &TrialBase<'_>) -> Result<Arc<Survey>, RunError> {
+    async fn of(
+        &self,
+        world: &World<'_>,
+        git: &Git,
+        base: &TrialBase<'_>,
+    ) -> Result<Arc<Survey>, RunError> {
         let commit = match base.commit {
             Some(commit) => commit.clone(),
             None => git.tracked_state().await?.commit,
@@ -86,13 +91,22 @@ struct Survey {
 
 impl Survey {
     /// Looks at it, with the private git directory among the session's temporary files.
-    async fn make(world: &World<'_>, git: &Git, sandbox: Strength, commit: Oid) -> Result<Self, RunError> {
+    async fn make(
+        world: &World<'_>,
+        git: &Git,
+        sandbox: Strength,
+        commit: Oid,
+    ) -> Result<Self, RunError> {
         let is_mounted = is_mounted(world, sandbox);
         let options = IgnoredOptions {
             secret: Arc::new(by_path),
             content: Arc::new(by_content),
             limits: IgnoredLimits::STANDARD,
-            split: if is_mounted { SplitTrees::WhereWritten } else { SplitTrees::Always },
+            split: if is_mounted {
+                SplitTrees::WhereWritten
+            } else {
+                SplitTrees::Always
+            },
         };
         let room = WorkDir::create(git.scratch(), "private-git-", "")?;
         let template = room.path().join("git");
@@ -103,7 +117,15 @@ impl Survey {
         let ignored = ignored?;
         let env = activated(&top, &ignored, environment(world));
         let private_git = packed.map_err(|error| error.to_string());
-        Ok(Self { commit, top, is_mounted, ignored, private_git, env, _room: room })
+        Ok(Self {
+            commit,
+            top,
+            is_mounted,
+            ignored,
+            private_git,
+            env,
+            _room: room,
+        })
     }
 }
 
@@ -122,7 +144,11 @@ impl<'w> GateWorld<'w> {
         base: TrialBase<'w>,
     ) -> Result<Self, RunError> {
         let survey = base.surveys.of(world, git, &base).await?;
-        Ok(Self { world, base, survey })
+        Ok(Self {
+            world,
+            base,
+            survey,
+        })
     }
 
     /// Returns whether the copy is mounted at the original's path.
@@ -154,7 +180,10 @@ impl<'w> GateWorld<'w> {
         reports: &Path,
     ) -> Result<GateSetting, RunError> {
         let trees = || self.survey.ignored.trees.iter();
-        let mut mounts = vec![mount(&self.survey.top, MountContent::Writable(copy.to_owned()))];
+        let mut mounts = vec![mount(
+            &self.survey.top,
+            MountContent::Writable(copy.to_owned()),
+        )];
         let mut masked = Vec::new();
         if self.survey.is_mounted {
             masked.extend(hidden(
@@ -165,14 +194,23 @@ impl<'w> GateWorld<'w> {
                 Some(&self.survey.top),
                 &[],
             ));
-            let trees = trees().map(|tree| self.survey.top.join(&tree.path)).collect::<Vec<_>>();
+            let trees = trees()
+                .map(|tree| self.survey.top.join(&tree.path))
+                .collect::<Vec<_>>();
             let tools = self.missing_tools(copy, &trees)?;
             let shown = trees.into_iter().chain(tools);
             mounts.extend(shown.map(|place| mount(&place, MountContent::ReadOnly(place.clone()))));
-            let scratch = self.survey.ignored.scratch.iter().map(|path| self.survey.top.join(path));
+            let scratch = self
+                .survey
+                .ignored
+                .scratch
+                .iter()
+                .map(|path| self.survey.top.join(path));
             mounts.extend(scratch.map(|place| mount(&place, MountContent::Scratch)));
         } else {
-            let shown: Vec<PathBuf> = trees().map(|tree| self.survey.top.join(&tree.path)).collect();
+            let shown: Vec<PathBuf> = trees()
+                .map(|tree| self.survey.top.join(&tree.path))
+                .collect();
             masked.extend(hidden(
                 self.world,
                 self.base.repo,
@@ -182,7 +220,11 @@ impl<'w> GateWorld<'w> {
                 &shown,
             ));
         }
-        masked.extend(trees().flat_map(|tree| &tree.masked).map(|path| self.survey.top.join(path)));
+        masked.extend(
+            trees()
+                .flat_map(|tree| &tree.masked)
+                .map(|path| self.survey.top.join(path)),
+        );
         if self.survey.private_git.is_err() {
             masked.push(if self.survey.is_mounted {
                 self.survey.top.join(".git/")
@@ -192,7 +234,9 @@ impl<'w> GateWorld<'w> {
         }
         let env = &self.survey.env;
         let env = match self.base.python_paths.get(gate.as_str()) {
-            _ if !self.survey.is_mounted => looking_in(["src", "."].map(|place| copy.join(place)), env),
+            _ if !self.survey.is_mounted => {
+                looking_in(["src", "."].map(|place| copy.join(place)), env)
+            }
             Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
             None => env.clone(),
         };
@@ -213,9 +257,13 @@ impl<'w> GateWorld<'w> {
     fn missing_tools(&self, copy: &Path, trees: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
         let mut missing: Vec<PathBuf> = Vec::new();
         for place in tools(&self.survey.top, &self.survey.env, self.base.gates) {
-            let known =
-                trees.iter().chain(&missing).any(|tree| place.starts_with(tree) || tree.starts_with(&place));
-            let Ok(below) = place.strip_prefix(&self.survey.top) else { continue };
+            let known = trees
+                .iter()
+                .chain(&missing)
+                .any(|tree| place.starts_with(tree) || tree.starts_with(&place));
+            let Ok(below) = place.strip_prefix(&self.survey.top) else {
+                continue;
+            };
             let is_plain = place.canonicalize().is_ok_and(|real| real == place) && place.is_dir();
             if known || !is_plain || copy.join(below).symlink_metadata().is_ok() {
                 continue;
@@ -233,12 +281,17 @@ pub(crate) fn is_mounted(world: &World<'_>, sandbox: Strength) -> bool {
         Strength::Off => false,
         // Without it nothing runs.
         Strength::Required => true,
-        Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
+        Strength::BestEffort => {
+            world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available
+        }
     }
 }
 
 fn mount(target: &Path, content: MountContent) -> Mount {
-    Mount { target: target.to_owned(), content }
+    Mount {
+        target: target.to_owned(),
+        content,
+    }
 }
 
 /// The omissions as printed lines, cut at the limit.
@@ -261,8 +314,16 @@ fn activated(
     env.push(("CARGO_NET_OFFLINE".into(), "true".into()));
     let is_active = env.iter().any(|(name, _)| name == "VIRTUAL_ENV");
     // One that is tracked could name any place of the machine as that of its interpreter.
-    let is_shown = |name: &&&str| ignored.trees.iter().any(|tree| tree.path == Path::new(name));
-    let usual = ENVIRONMENTS.iter().filter(is_shown).map(|name| top.join(name));
+    let is_shown = |name: &&&str| {
+        ignored
+            .trees
+            .iter()
+            .any(|tree| tree.path == Path::new(name))
+    };
+    let usual = ENVIRONMENTS
+        .iter()
+        .filter(is_shown)
+        .map(|name| top.join(name));
     let mut places = usual.chain(made_for_tests(top, ignored));
     let own = places.find(|place| place.join("bin/python").exists() && !is_active);
     let mut last: Vec<PathBuf> = own.iter().filter_map(|place| interpreter(place)).collect();
@@ -285,7 +346,8 @@ fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = Pa
     let mut found: Vec<(&str, PathBuf)> = Vec::new();
     for tree in &ignored.trees {
         let mut parts = tree.path.iter().filter_map(|part| part.to_str());
-        let (Some(".tox" | ".nox"), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(".tox" | ".nox"), Some(name), None) = (parts.next(), parts.next(), parts.next())
+        else {
             continue;
         };
         let is_for_tests = name.contains("test") || name.starts_with("py");
@@ -305,7 +367,9 @@ fn interpreter(place: &Path) -> Option<PathBuf> {
     let settings = fs::read_up_to(&place.join("pyvenv.cfg"), MAX_SETTINGS).ok()?;
     let settings = String::from_utf8_lossy(&settings).into_owned();
     let mut pairs = settings.lines().filter_map(|line| line.split_once('='));
-    let home = pairs.find(|(key, _)| key.trim() == "home").map(|(_, value)| PathBuf::from(value.trim()))?;
+    let home = pairs
+        .find(|(key, _)| key.trim() == "home")
+        .map(|(_, value)| PathBuf::from(value.trim()))?;
     let is_one = home.is_absolute() && home.ends_with("bin") && home.join("python3").exists();
     is_one.then_some(home)
 }
@@ -319,8 +383,13 @@ fn looking_in(
     let places = places.into_iter().filter(|place| place.is_dir());
     // Printed without the last dot, as other tools do.
     let places = places.map(|place| place.components().collect::<PathBuf>());
-    let path = std::env::join_paths(places).ok().map(|path| (OsString::from(PYTHON_PATH), path));
-    let written = (OsString::from("PYTHONDONTWRITEBYTECODE"), OsString::from("1"));
+    let path = std::env::join_paths(places)
+        .ok()
+        .map(|path| (OsString::from(PYTHON_PATH), path));
+    let written = (
+        OsString::from("PYTHONDONTWRITEBYTECODE"),
+        OsString::from("1"),
+    );
     env.iter().cloned().chain(path).chain([written]).collect()
 }
 
@@ -329,8 +398,11 @@ fn looking_in(
 pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
     let text = path.to_string_lossy();
     let is_fixture = |path: RepoPath| {
-        const KEYS: [&str; 8] = [".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".jks"];
-        PathRoles::of(&path).has(PathRole::Test) && KEYS.iter().any(|end| path.file_name().ends_with(end))
+        const KEYS: [&str; 8] = [
+            ".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".jks",
+        ];
+        PathRoles::of(&path).has(PathRole::Test)
+            && KEYS.iter().any(|end| path.file_name().ends_with(end))
     };
     by_path(path).filter(|_| !text.parse().is_ok_and(is_fixture))
 }
@@ -349,7 +421,9 @@ pub(crate) fn by_path(path: &Path) -> Option<String> {
 /// Returns why an ignored file must not reach a gate: the scanner finds a secret in its text. Binary files
 /// and texts over a megabyte are build output.
 fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
-    let FileContent::Whole(bytes) = content else { return Ok(None) };
+    let FileContent::Whole(bytes) = content else {
+        return Ok(None);
+    };
     if bytes.iter().take(TEXT_HEAD).any(|byte| *byte == 0) {
         return Ok(None);
     }
@@ -364,11 +438,24 @@ mod tests {
     #[test]
     fn only_test_keys_reach_a_gate() {
         let is_kept_out = |path: &str| by_tracked_path(Path::new(path)).is_some();
-        for fixture in ["test/fixtures/key.pem", "tests/certs/server.key", "src/__tests__/ca.pem"] {
+        for fixture in [
+            "test/fixtures/key.pem",
+            "tests/certs/server.key",
+            "src/__tests__/ca.pem",
+        ] {
             assert!(!is_kept_out(fixture), "{fixture}");
-            assert!(by_path(Path::new(fixture)).is_some(), "{fixture}: an ignored file stays away");
+            assert!(
+                by_path(Path::new(fixture)).is_some(),
+                "{fixture}: an ignored file stays away"
+            );
         }
-        for secret in ["key.pem", "config/server.key", "tests/.env", "test/fixtures/.npmrc", "tests/id_rsa"] {
+        for secret in [
+            "key.pem",
+            "config/server.key",
+            "tests/.env",
+            "test/fixtures/.npmrc",
+            "tests/id_rsa",
+        ] {
             assert!(is_kept_out(secret), "{secret}");
         }
     }

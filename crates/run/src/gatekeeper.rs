@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use crucible_model::{
-    ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
+    ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict,
+    single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, PolicySource, Proposal, Reading,
-    RestoredDefinitions, TreeEntry, apply, by_lines, collisions, is_test_path, judge_entries, judge_places,
-    link_ways, make_diff, makes_names, parse, read_any_answer, submodule, with_lost,
+    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, PolicySource, Proposal,
+    Reading, RestoredDefinitions, TreeEntry, apply, by_lines, collisions, is_test_path,
+    judge_entries, judge_places, link_ways, make_diff, makes_names, parse, read_any_answer,
+    submodule, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -79,16 +81,28 @@ impl Judged {
     }
 
     fn of(verdict: Verdict) -> Self {
-        Self { patch: None, verdict, change: None, read_as: None, is_malformed: false }
+        Self {
+            patch: None,
+            verdict,
+            change: None,
+            read_as: None,
+            is_malformed: false,
+        }
     }
 
     /// An answer that came and cannot be read.
     pub(crate) fn malformed(finding: Finding) -> Self {
-        Self { is_malformed: true, ..Self::refused(finding) }
+        Self {
+            is_malformed: true,
+            ..Self::refused(finding)
+        }
     }
 
     fn unread(error: &AnswerError) -> Self {
-        Self { is_malformed: error.is_of_form(), ..Self::refused(error.finding()) }
+        Self {
+            is_malformed: error.is_of_form(),
+            ..Self::refused(error.finding())
+        }
     }
 }
 
@@ -109,15 +123,22 @@ pub(crate) struct PatchContext<'a> {
 
 /// Whether an answer holds a secret. One that was recorded holds a marker in its place: see [`brings_marker`].
 pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
-    Scanner::builtin().first_in_file(answer.as_str().as_bytes()).is_some()
+    Scanner::builtin()
+        .first_in_file(answer.as_str().as_bytes())
+        .is_some()
 }
 
 /// Whether a file afterwards holds more markers of a redacted secret than it did: the answer held one there. A marker that
 /// the file had is its text.
 fn brings_marker(before: &Files, after: &Files) -> bool {
     after.iter().any(|(path, bytes)| {
-        let mut there = before.get(path).map(|bytes| markers(bytes)).unwrap_or_default();
-        markers(bytes).into_iter().any(|(marker, count)| there.remove(&marker).unwrap_or(0) < count)
+        let mut there = before
+            .get(path)
+            .map(|bytes| markers(bytes))
+            .unwrap_or_default();
+        markers(bytes)
+            .into_iter()
+            .any(|(marker, count)| there.remove(&marker).unwrap_or(0) < count)
     })
 }
 
@@ -126,8 +147,13 @@ fn markers(bytes: &[u8]) -> BTreeMap<String, usize> {
     let text = String::from_utf8_lossy(bytes);
     let mut markers = BTreeMap::new();
     for (at, _) in text.match_indices(MARKER_BEGIN) {
-        let rule = text[at + MARKER_BEGIN.len()..].split([']', '\n']).next().unwrap_or_default();
-        *markers.entry(rule.chars().take(MAX_RULE_NAME).collect()).or_default() += 1;
+        let rule = text[at + MARKER_BEGIN.len()..]
+            .split([']', '\n'])
+            .next()
+            .unwrap_or_default();
+        *markers
+            .entry(rule.chars().take(MAX_RULE_NAME).collect())
+            .or_default() += 1;
     }
     markers
 }
@@ -135,7 +161,8 @@ fn markers(bytes: &[u8]) -> BTreeMap<String, usize> {
 /// The code of a path in a place that is closed.
 pub(crate) const DENIED: &str = "patch-path-denied";
 /// Why a file of a gate may not change.
-pub(crate) const GATE_FILE: &str = "a gate consists of this file, so a change of it could grade itself";
+pub(crate) const GATE_FILE: &str =
+    "a gate consists of this file, so a change of it could grade itself";
 
 /// The policy that a plan, the run's limits and its gates amount to.
 pub(crate) fn policy(ground: &PatchContext<'_>) -> Policy {
@@ -146,10 +173,15 @@ pub(crate) fn policy(ground: &PatchContext<'_>) -> Policy {
 
 fn deny(policy: &mut Policy, plan: &Plan, gate_files: &[RepoPath]) {
     // A test that may be added to is protected by the policy itself.
-    let may_grow =
-        |path: &RepoPath| is_test_path(path) && plan.may_add.iter().any(|place| place.contains(path));
-    let denied = gate_files.iter().filter(|path| !plan.names.contains(path) && !may_grow(path));
-    policy.deny_prefixes.extend(denied.cloned().map(PathPrefix::from));
+    let may_grow = |path: &RepoPath| {
+        is_test_path(path) && plan.may_add.iter().any(|place| place.contains(path))
+    };
+    let denied = gate_files
+        .iter()
+        .filter(|path| !plan.names.contains(path) && !may_grow(path));
+    policy
+        .deny_prefixes
+        .extend(denied.cloned().map(PathPrefix::from));
 }
 
 /// The policy that a plan amounts to, within limits.
@@ -183,14 +215,20 @@ pub(crate) async fn judge(
     if holds_secret(answer) {
         return Ok(Judged::refused(secret_in_answer(attempt)));
     }
-    let editable: Vec<RepoPath> =
-        plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
+    let editable: Vec<RepoPath> = plan
+        .scope_allow
+        .iter()
+        .filter_map(|scope| scope.to_string().parse().ok())
+        .collect();
     let reading = match read_any_answer(format, answer, &editable) {
         Ok(reading) => reading,
         Err(error) => return Ok(Judged::unread(&error)),
     };
     let read_as = Some(reading.format);
-    Ok(Judged { read_as, ..judge_reading(ground, reading, attempt).await? })
+    Ok(Judged {
+        read_as,
+        ..judge_reading(ground, reading, attempt).await?
+    })
 }
 
 async fn judge_reading(
@@ -198,7 +236,9 @@ async fn judge_reading(
     reading: Reading,
     attempt: u64,
 ) -> Result<Judged, RunError> {
-    let PatchContext { git, record, plan, .. } = *ground;
+    let PatchContext {
+        git, record, plan, ..
+    } = *ground;
     let Reading { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
@@ -207,23 +247,40 @@ async fn judge_reading(
     let places = judge_places(&proposal, &policy(ground));
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(&record.base_commit, &paths, limit).await,
-        Err(refusal) => return Ok(Judged { patch: diff_of(&proposal), ..Judged::of(refusal) }),
+        Err(refusal) => {
+            return Ok(Judged {
+                patch: diff_of(&proposal),
+                ..Judged::of(refusal)
+            });
+        }
     };
     let before = match before {
         Ok(before) => before,
         Err(error) => {
-            return Ok(Judged { patch: diff_of(&proposal), ..Judged::of(too_large(places, error)?) });
+            return Ok(Judged {
+                patch: diff_of(&proposal),
+                ..Judged::of(too_large(places, error)?)
+            });
         }
     };
     let (proposal, after) = match applied(proposal, &before) {
         Ok(applied) => applied,
         Err((proposal, error)) => {
             let finding = not_applied(git, &record.base_commit, &error).await?;
-            let refused = Judged { is_malformed: error.is_of_form(), ..Judged::refused(finding) };
-            return Ok(Judged { patch: diff_of(&proposal), ..refused });
+            let refused = Judged {
+                is_malformed: error.is_of_form(),
+                ..Judged::refused(finding)
+            };
+            return Ok(Judged {
+                patch: diff_of(&proposal),
+                ..refused
+            });
         }
     };
-    let RestoredDefinitions { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
+    let RestoredDefinitions {
+        files: after,
+        findings,
+    } = with_lost(&proposal, &before, after, &plan.may_drop);
     let mut judged = if brings_marker(&before, &after) {
         Judged::refused(secret_in_answer(attempt))
     } else {
@@ -236,7 +293,10 @@ async fn judge_reading(
 
 /// Applies a proposal to the files, and returns what was applied: hunks at wrong positions are placed by
 /// their lines, if there is only one place for each.
-fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Proposal, AnswerError)> {
+fn applied(
+    proposal: Proposal,
+    before: &Files,
+) -> Result<(Proposal, Files), (Proposal, AnswerError)> {
     let error = match apply(&proposal, before) {
         Ok(after) => return Ok((proposal, after)),
         Err(error) => error,
@@ -244,7 +304,9 @@ fn applied(proposal: Proposal, before: &Files) -> Result<(Proposal, Files), (Pro
     match by_lines(&proposal).map(|edits| (apply(&edits, before), edits)) {
         Some((Ok(after), edits)) => Ok((edits, after)),
         // Lines that occur more than once are the more useful error.
-        Some((Err(several @ AnswerError::NotOneMatch { matches: 2.., .. }), _)) => Err((proposal, several)),
+        Some((Err(several @ AnswerError::NotOneMatch { matches: 2.., .. }), _)) => {
+            Err((proposal, several))
+        }
         Some((Err(_), _)) | None => Err((proposal, error)),
     }
 }
@@ -258,7 +320,9 @@ async fn judge_files(
     after: &Files,
 ) -> Result<Judged, RunError> {
     if matches!(proposal, Proposal::Edits(_))
-        && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes))
+        && after
+            .iter()
+            .all(|(path, bytes)| before.get(path) == Some(bytes))
     {
         let hint = match ground.format {
             EditFormat::Definitions => {
@@ -270,7 +334,11 @@ async fn judge_files(
                  reached, and answer with the complete file in which they are changed."
             }
         };
-        let named = paths.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ");
+        let named = paths
+            .iter()
+            .map(RepoPath::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
         return Ok(Judged::refused(Finding::error(UNCHANGED, named, hint)));
     }
     let bytes = match proposal {
@@ -283,30 +351,69 @@ async fn judge_files(
             }
         },
     };
-    let judged =
-        judge_patch(ground.git, &ground.record.base_commit, &policy(ground), bytes, before, after).await?;
-    Ok(Judged { verdict: naming_gate_files(&judged.verdict, ground), ..judged })
+    let judged = judge_patch(
+        ground.git,
+        &ground.record.base_commit,
+        &policy(ground),
+        bytes,
+        before,
+        after,
+    )
+    .await?;
+    Ok(Judged {
+        verdict: naming_gate_files(&judged.verdict, ground),
+        ..judged
+    })
 }
 
 /// Adds to each refused file that it is part of a gate, if that is the only reason.
 fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
     let is_gate_file = |path: &RepoPath| {
-        ground.gate_files.contains(path) && !ground.plan.scope_deny.iter().any(|place| place.contains(path))
+        ground.gate_files.contains(path)
+            && !ground
+                .plan
+                .scope_deny
+                .iter()
+                .any(|place| place.contains(path))
     };
     let named = |finding: &Finding| {
-        let is_named =
-            finding.code.as_str() == DENIED && finding.subject.parse().is_ok_and(|path| is_gate_file(&path));
-        if is_named { Finding { hint: GATE_FILE.to_owned(), ..finding.clone() } } else { finding.clone() }
+        let is_named = finding.code.as_str() == DENIED
+            && finding
+                .subject
+                .parse()
+                .is_ok_and(|path| is_gate_file(&path));
+        if is_named {
+            Finding {
+                hint: GATE_FILE.to_owned(),
+                ..finding.clone()
+            }
+        } else {
+            finding.clone()
+        }
     };
     Verdict::new(verdict.findings().iter().map(named).collect())
 }
 
 /// Judges a previously accepted patch again, in the same way.
-pub(crate) async fn judge_again(ground: &PatchContext<'_>, patch: &[u8]) -> Result<Judged, RunError> {
-    judge_diff(ground.git, &ground.record.base_commit, &policy(ground), patch).await
+pub(crate) async fn judge_again(
+    ground: &PatchContext<'_>,
+    patch: &[u8],
+) -> Result<Judged, RunError> {
+    judge_diff(
+        ground.git,
+        &ground.record.base_commit,
+        &policy(ground),
+        patch,
+    )
+    .await
 }
 
-async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Result<Judged, RunError> {
+async fn judge_diff(
+    git: &Git,
+    base: &Oid,
+    policy: &Policy,
+    patch: &[u8],
+) -> Result<Judged, RunError> {
     let proposal = Proposal::Diff(patch.to_vec());
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
@@ -339,12 +446,18 @@ pub(crate) async fn judge_patch(
     let patch = match parse(&bytes) {
         Ok(patch) => patch,
         Err(error) => {
-            return Ok(Judged { patch: Some(bytes), ..Judged::refused(error.finding()) });
+            return Ok(Judged {
+                patch: Some(bytes),
+                ..Judged::refused(error.finding())
+            });
         }
     };
     let mut verdict = crucible_patch::judge(&patch, policy, before, after);
     if verdict.outcome() == Outcome::Fail {
-        return Ok(Judged { patch: Some(bytes), ..Judged::of(verdict) });
+        return Ok(Judged {
+            patch: Some(bytes),
+            ..Judged::of(verdict)
+        });
     }
     // Neither needs the other, and both wait for git.
     let (tree, spared, apart) = tokio::join!(
@@ -355,10 +468,16 @@ pub(crate) async fn judge_patch(
     let tree = match tree {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
-            return Ok(Judged { patch: Some(bytes), ..Judged::refused(not_applicable(&detail)) });
+            return Ok(Judged {
+                patch: Some(bytes),
+                ..Judged::refused(not_applicable(&detail))
+            });
         }
         Err(error) => {
-            return Ok(Judged { patch: Some(bytes), ..Judged::of(too_large(verdict, error)?) });
+            return Ok(Judged {
+                patch: Some(bytes),
+                ..Judged::of(too_large(verdict, error)?)
+            });
         }
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
@@ -366,7 +485,11 @@ pub(crate) async fn judge_patch(
     verdict.merge(spared);
     verdict.merge(apart?);
     let change = verdict.passes().then_some(Change { tree });
-    Ok(Judged { patch: Some(bytes), change, ..Judged::of(verdict) })
+    Ok(Judged {
+        patch: Some(bytes),
+        change,
+        ..Judged::of(verdict)
+    })
 }
 
 /// Returns how much of these files may be read, or why none is. A proposal with more files than allowed is
@@ -378,12 +501,22 @@ fn may_read(places: &Verdict, paths: &[RepoPath]) -> Result<ByteLimit, Verdict> 
     }
     let named: usize = paths.iter().map(|path| path.as_str().len() + 1).sum();
     if named > MOST_NAMES {
-        let hint = format!("their names have more than {MOST_NAMES} bytes together; make the change smaller");
+        let hint = format!(
+            "their names have more than {MOST_NAMES} bytes together; make the change smaller"
+        );
         let mut refusal = places.clone();
-        refusal.push(Finding::error(TOO_MANY_FILES, paths.len().to_string(), hint));
+        refusal.push(Finding::error(
+            TOO_MANY_FILES,
+            paths.len().to_string(),
+            hint,
+        ));
         return Err(refusal);
     }
-    Ok(if places.passes() { MAX_TOUCHED } else { READ_OF_REFUSED })
+    Ok(if places.passes() {
+        MAX_TOUCHED
+    } else {
+        READ_OF_REFUSED
+    })
 }
 
 /// Returns the refusal of a patch whose files are too large, with earlier findings; any other error makes
@@ -393,7 +526,8 @@ fn too_large(mut found: Verdict, error: RepoError) -> Result<Verdict, RunError> 
         // Already refused content is read only a little, so its size does not matter.
         RepoError::TooLarge { .. } if !found.passes() => {}
         RepoError::TooLarge { limit, .. } => {
-            let hint = format!("the files have more than {limit} bytes together; change smaller ones");
+            let hint =
+                format!("the files have more than {limit} bytes together; change smaller ones");
             found.push(Finding::error(TOO_MUCH_CONTENT, "the patch", hint));
         }
         other => return Err(other.into()),
@@ -445,18 +579,37 @@ async fn judge_trees(
     let entry = |change: &TreeChange| {
         // A path outside our types is not named by the patch's text, and refused for that.
         let path = RepoPath::from_bytes(change.path.as_os_str().as_bytes()).ok()?;
-        let content = change.new_oid.as_ref().and_then(|oid| after.get(oid)).map(Vec::as_slice);
-        Some(TreeEntry { path, old: change.old_mode, new: change.new_mode, content })
+        let content = change
+            .new_oid
+            .as_ref()
+            .and_then(|oid| after.get(oid))
+            .map(Vec::as_slice);
+        Some(TreeEntry {
+            path,
+            old: change.old_mode,
+            new: change.new_mode,
+            content,
+        })
     };
     let entries: Vec<TreeEntry<'_>> = changes.iter().filter_map(entry).collect();
     let ways = link_ways(&entries);
-    let standing = if ways.is_empty() { BTreeMap::new() } else { git.modes_at(base, &ways).await? };
+    let standing = if ways.is_empty() {
+        BTreeMap::new()
+    } else {
+        git.modes_at(base, &ways).await?
+    };
     let mut verdict = judge_entries(patch, policy, &entries, &standing);
     let is_binary = |path: &RepoPath| {
-        patch.files.iter().any(|file| file.path == *path && file.content == Content::Binary)
+        patch
+            .files
+            .iter()
+            .any(|file| file.path == *path && file.content == Content::Binary)
     };
     for entry in entries.iter().filter(|entry| is_binary(&entry.path)) {
-        if Scanner::builtin().first_in_file(entry.content.unwrap_or_default()).is_some() {
+        if Scanner::builtin()
+            .first_in_file(entry.content.unwrap_or_default())
+            .is_some()
+        {
             let hint = "The binary content holds what looks like a secret.";
             verdict.push(Finding::error(SECRET_IN_ANSWER, entry.path.as_str(), hint));
         }
@@ -479,7 +632,11 @@ async fn not_applied(git: &Git, base: &Oid, error: &AnswerError) -> Result<Findi
 /// Converts git's message on a refused patch.
 fn not_applicable(detail: &str) -> Finding {
     let detail: String = single_spaced(detail).chars().take(300).collect();
-    Finding::error(NOT_APPLICABLE, detail, "git does not take this patch on the base of the run.")
+    Finding::error(
+        NOT_APPLICABLE,
+        detail,
+        "git does not take this patch on the base of the run.",
+    )
 }
 
 fn secret_in_answer(attempt: u64) -> Finding {
@@ -490,7 +647,11 @@ fn secret_in_answer(attempt: u64) -> Finding {
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, AnswerError> {
     let mut paths = match proposal {
         Proposal::Edits(edits) => edits.iter().map(|edit| edit.path.clone()).collect(),
-        Proposal::Diff(bytes) => parse(bytes)?.paths().into_iter().cloned().collect::<Vec<_>>(),
+        Proposal::Diff(bytes) => parse(bytes)?
+            .paths()
+            .into_iter()
+            .cloned()
+            .collect::<Vec<_>>(),
     };
     paths.sort();
     paths.dedup();
@@ -540,15 +701,23 @@ pub(crate) mod tests {
     #[test]
     fn gate_files_are_denied_unless_named() {
         let room = tempfile::tempdir().unwrap();
-        let files: Vec<RepoPath> =
-            ["ci/check.sh", "src/self_test.py"].map(|path| path.parse().unwrap()).into();
+        let files: Vec<RepoPath> = ["ci/check.sh", "src/self_test.py"]
+            .map(|path| path.parse().unwrap())
+            .into();
         let record = record(room.path(), &[]);
         let denied = |plan: &Plan| -> Vec<String> {
             let mut policy = plan_policy(plan, record.settings.patch);
             deny(&mut policy, plan, &files);
-            policy.deny_prefixes.iter().map(ToString::to_string).collect()
+            policy
+                .deny_prefixes
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
-        assert_eq!(denied(&plan("src", "")), ["ci/check.sh", "src/self_test.py"]);
+        assert_eq!(
+            denied(&plan("src", "")),
+            ["ci/check.sh", "src/self_test.py"]
+        );
         assert_eq!(denied(&plan("src", "src/self_test.py")), ["ci/check.sh"]);
     }
 
@@ -556,15 +725,25 @@ pub(crate) mod tests {
     fn only_new_marker_shows_a_secret() {
         let files = |path: &str, text: &str| Files::from([(path.parse().unwrap(), text.into())]);
         let mark = |rule: &str| format!("{MARKER_BEGIN}{rule}]");
-        let before = files("a.rs", &format!("one {} two {}", mark("aws-key"), mark("token")));
+        let before = files(
+            "a.rs",
+            &format!("one {} two {}", mark("aws-key"), mark("token")),
+        );
         for (after, brings) in [
             ("nothing".to_owned(), false),
             (format!("{} {} new", mark("token"), mark("aws-key")), false),
             (format!("{} {}", mark("token"), mark("token")), true),
             (format!("{} {}", mark("other"), mark("token")), true),
-            (format!("{} {} {MARKER_BEGIN}cut", mark("aws-key"), mark("token")), true),
+            (
+                format!("{} {} {MARKER_BEGIN}cut", mark("aws-key"), mark("token")),
+                true,
+            ),
         ] {
-            assert_eq!(brings_marker(&before, &files("a.rs", &after)), brings, "{after}");
+            assert_eq!(
+                brings_marker(&before, &files("a.rs", &after)),
+                brings,
+                "{after}"
+            );
         }
         assert!(brings_marker(&before, &files("b.rs", &mark("token"))));
     }

@@ -31,11 +31,18 @@ pub(crate) fn hidden(
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
     for place in kin(repo).into_iter().filter(|place| !is_copy(place)) {
         let mut tools = tools(&place, env, gates);
-        tools.extend(shown.iter().filter(|shown| shown.starts_with(&place)).cloned());
+        tools.extend(
+            shown
+                .iter()
+                .filter(|shown| shown.starts_with(&place))
+                .cloned(),
+        );
         tools.retain(|tool| !is_copy(tool));
         // The copy is there, so hiding it would be a contradiction.
         tools.extend(
-            [world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)),
+            [world.runs_root.clone(), world.tmp.clone()]
+                .into_iter()
+                .filter(|own| own.starts_with(&place)),
         );
         cover(&place, &tools, &mut hidden);
     }
@@ -55,12 +62,20 @@ fn kin(repo: &Path) -> Vec<PathBuf> {
     if common.file_name() == Some(OsStr::new(".git")) {
         kin.extend(common.parent().map(Path::to_owned));
     }
-    for entry in std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(common.join("worktrees"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let place = pointed(&entry.path().join("gitdir"), b"", &entry.path());
         kin.extend(place.and_then(|git| git.parent().map(Path::to_owned)));
     }
     // `super/.git/modules/sub`, and so on inwards.
-    for git in common.ancestors().skip(1).filter(|path| path.file_name() == Some(OsStr::new(".git"))) {
+    for git in common
+        .ancestors()
+        .skip(1)
+        .filter(|path| path.file_name() == Some(OsStr::new(".git")))
+    {
         kin.extend(git.parent().map(Path::to_owned));
     }
     kin.extend([own, common]);
@@ -79,18 +94,32 @@ fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
 
 /// The places inside the repository that the gates' variables and programs lead to.
 pub(crate) fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec]) -> Vec<PathBuf> {
-    let pairs = env.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let pairs = env
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
     let programs = Environment::from_pairs(pairs, "/").path_dirs();
-    let commands = gates.iter().flat_map(|gate| gate.setup.iter().chain([&gate.command]));
+    let commands = gates
+        .iter()
+        .flat_map(|gate| gate.setup.iter().chain([&gate.command]));
     let named = commands.filter_map(|command| Path::new(command.first()?).parent());
     let programs = programs.into_iter().chain(named.map(Path::to_owned));
     // A directory of programs is beside its libraries: its parent is the installation.
     let installations = programs.filter_map(|programs| {
         let above = programs.parent()?;
-        Some(if above == repo { programs } else { above.to_owned() })
+        Some(if above == repo {
+            programs
+        } else {
+            above.to_owned()
+        })
     });
-    let variables = env.iter().filter(|(name, _)| name != "PATH").map(|(_, value)| PathBuf::from(value));
-    installations.chain(variables).filter(|place| place.starts_with(repo) && place != repo).collect()
+    let variables = env
+        .iter()
+        .filter(|(name, _)| name != "PATH")
+        .map(|(_, value)| PathBuf::from(value));
+    installations
+        .chain(variables)
+        .filter(|place| place.starts_with(repo) && place != repo)
+        .collect()
 }
 
 /// Hides `place` if it contains none of the tools, else its other entries. Links alone show nothing.
@@ -110,7 +139,10 @@ fn cover(place: &Path, tools: &[PathBuf], hidden: &mut Vec<PathBuf>) {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use crucible_host::fs::{create_dir_all, write_atomic};
 
@@ -118,7 +150,15 @@ mod tests {
 
     fn covered(tools: &[&str]) -> Vec<String> {
         let repo = tempfile::tempdir().unwrap();
-        for path in [".env", ".git/HEAD", ".venv/bin/python", ".venv/lib/x", "a/b/bin/tool", "a/b/x", "a/c"] {
+        for path in [
+            ".env",
+            ".git/HEAD",
+            ".venv/bin/python",
+            ".venv/lib/x",
+            "a/b/bin/tool",
+            "a/b/x",
+            "a/c",
+        ] {
             let path = repo.path().join(path);
             create_dir_all(path.parent().unwrap()).unwrap();
             write_atomic(&path, b"").unwrap();
@@ -127,8 +167,12 @@ mod tests {
         let tools: Vec<PathBuf> = tools.iter().map(|tool| repo.path().join(tool)).collect();
         let mut hidden = Vec::new();
         cover(repo.path(), &tools, &mut hidden);
-        let inside = hidden.iter().map(|path| path.strip_prefix(repo.path()).unwrap());
-        let mut names: Vec<String> = inside.map(|path| path.to_string_lossy().into_owned()).collect();
+        let inside = hidden
+            .iter()
+            .map(|path| path.strip_prefix(repo.path()).unwrap());
+        let mut names: Vec<String> = inside
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -143,19 +187,36 @@ mod tests {
         };
         put("main/.git/HEAD", String::new());
         put("main/.git/worktrees/a/commondir", "../..\n".to_owned());
-        put("main/.git/worktrees/a/gitdir", format!("{}/a/.git\n", room.display()));
-        put("main/.git/worktrees/b/gitdir", format!("{}/b/.git\n", room.display()));
-        put("a/.git", format!("gitdir: {}/main/.git/worktrees/a\n", room.display()));
+        put(
+            "main/.git/worktrees/a/gitdir",
+            format!("{}/a/.git\n", room.display()),
+        );
+        put(
+            "main/.git/worktrees/b/gitdir",
+            format!("{}/b/.git\n", room.display()),
+        );
+        put(
+            "a/.git",
+            format!("gitdir: {}/main/.git/worktrees/a\n", room.display()),
+        );
         put("b/.git", "gitdir: nowhere".to_owned());
         put("main/.git/modules/sub/HEAD", String::new());
         put("main/sub/.git", "gitdir: ../.git/modules/sub\n".to_owned());
         let names = |repo: &str| -> Vec<String> {
             let kin = kin(&room.join(repo));
-            kin.iter().map(|path| path.strip_prefix(&room).unwrap().display().to_string()).collect()
+            kin.iter()
+                .map(|path| path.strip_prefix(&room).unwrap().display().to_string())
+                .collect()
         };
-        assert_eq!(names("a"), ["a", "b", "main", "main/.git", "main/.git/worktrees/a"]);
+        assert_eq!(
+            names("a"),
+            ["a", "b", "main", "main/.git", "main/.git/worktrees/a"]
+        );
         assert_eq!(names("main"), ["a", "b", "main", "main/.git"]);
-        assert_eq!(names("main/sub"), ["main", "main/.git/modules/sub", "main/sub"]);
+        assert_eq!(
+            names("main/sub"),
+            ["main", "main/.git/modules/sub", "main/sub"]
+        );
     }
 
     #[test]

@@ -13,7 +13,9 @@
 
 use crucible_host::fs::append_unflushed;
 use crucible_ledger::{EventRecord, Ledger, LedgerError, NewEvent, RunRow};
-use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
+use crucible_model::{
+    CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -96,7 +98,9 @@ impl EventLine {
 
 /// Parses the events of an `events.jsonl`. A truncated or invalid line gives no event.
 pub(crate) fn read_lines(bytes: &[u8]) -> impl Iterator<Item = EventLine> {
-    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 impl<'a> Journal<'a> {
@@ -126,7 +130,16 @@ impl<'a> Journal<'a> {
         for path in restore(&dir, ledger, &events)? {
             observer.note(&format!("  restored from the ledger: {path}"));
         }
-        Ok(Self { run, dir, ledger, clock, observer, events, pending: Vec::new(), listed: None })
+        Ok(Self {
+            run,
+            dir,
+            ledger,
+            clock,
+            observer,
+            events,
+            pending: Vec::new(),
+            listed: None,
+        })
     }
 
     /// Records a step at most once. The next [`Journal::commit`] writes it to the ledger.
@@ -135,11 +148,27 @@ impl<'a> Journal<'a> {
     }
 
     fn record_with(&mut self, entry: Entry<'_>, bytes: Option<Vec<u8>>) -> Result<(), RunError> {
-        let Entry { role, event, key, path, mut body } = entry;
-        if let Some(first) = self.events.iter().find(|event| event.key.as_deref() == Some(&key)).cloned() {
+        let Entry {
+            role,
+            event,
+            key,
+            path,
+            mut body,
+        } = entry;
+        if let Some(first) = self
+            .events
+            .iter()
+            .find(|event| event.key.as_deref() == Some(&key))
+            .cloned()
+        {
             if first.event != event.name() {
                 let run = self.run.clone();
-                return Err(LedgerError::KeyTaken { run, key, existing: first.event }.into());
+                return Err(LedgerError::KeyTaken {
+                    run,
+                    key,
+                    existing: first.event,
+                }
+                .into());
             }
             self.observer()?.event(&first);
             return Ok(());
@@ -151,7 +180,10 @@ impl<'a> Journal<'a> {
             fields.insert(CLOCK.to_owned(), Value::from(PINNED));
         }
         let event = NewEvent::new(self.run.clone(), self.clock.now(), role, event.name(), body);
-        self.pending.push(Pending { event: event.about(path).once(key), bytes });
+        self.pending.push(Pending {
+            event: event.about(path).once(key),
+            bytes,
+        });
         Ok(())
     }
 
@@ -173,7 +205,10 @@ impl<'a> Journal<'a> {
                 }
                 turn.append(event)
             };
-            pending.into_iter().map(append).collect::<Result<Vec<_>, _>>()
+            pending
+                .into_iter()
+                .map(append)
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let mut lines = Vec::new();
         for record in &records {
@@ -204,7 +239,13 @@ impl<'a> Journal<'a> {
         path: &str,
     ) -> Result<Digest, RunError> {
         let body = serde_json::json!({});
-        self.record_file_with(Entry { role, event, key: key.to_owned(), path, body })
+        self.record_file_with(Entry {
+            role,
+            event,
+            key: key.to_owned(),
+            path,
+            body,
+        })
     }
 
     /// Like `record_file`, with more in the event's body; the digest is added to it.
@@ -217,11 +258,15 @@ impl<'a> Journal<'a> {
         }
         let key = entry.key.clone();
         self.record_with(entry, Some(bytes))?;
-        let recorded = self.body_of(&key).and_then(|body| body.get("digest")?.as_str());
+        let recorded = self
+            .body_of(&key)
+            .and_then(|body| body.get("digest")?.as_str());
         if recorded == Some(digest.to_string().as_str()) {
             Ok(digest)
         } else {
-            Err(RunError::Edited { path: self.dir.path(path) })
+            Err(RunError::Edited {
+                path: self.dir.path(path),
+            })
         }
     }
 
@@ -234,7 +279,13 @@ impl<'a> Journal<'a> {
         }
         let body = serde_json::json!({ "digest": Digest::of(&self.dir.read(path)?) });
         let key = "source".to_owned();
-        self.record(Entry { role: "operator", event: EventKind::RecordingTaken, key, path, body })
+        self.record(Entry {
+            role: "operator",
+            event: EventKind::RecordingTaken,
+            key,
+            path,
+            body,
+        })
     }
 
     /// Checks that every recorded file is unchanged since it was last recorded. The failure bundle is exempt:
@@ -254,18 +305,31 @@ impl<'a> Journal<'a> {
 
     /// What was recorded of a step.
     pub(crate) fn body_of(&self, key: &str) -> Option<&Value> {
-        let of_event = self.events.iter().find(|event| event.key.as_deref() == Some(key));
-        of_event.map(|event| &event.body).or_else(|| Some(&self.pending_of(key)?.body))
+        let of_event = self
+            .events
+            .iter()
+            .find(|event| event.key.as_deref() == Some(key));
+        of_event
+            .map(|event| &event.body)
+            .or_else(|| Some(&self.pending_of(key)?.body))
     }
 
     /// When a step was recorded.
     pub(crate) fn instant_of(&self, key: &str) -> Option<Timestamp> {
-        let of_event = self.events.iter().find(|event| event.key.as_deref() == Some(key));
-        of_event.map(|event| event.ts).or_else(|| Some(self.pending_of(key)?.ts))
+        let of_event = self
+            .events
+            .iter()
+            .find(|event| event.key.as_deref() == Some(key));
+        of_event
+            .map(|event| event.ts)
+            .or_else(|| Some(self.pending_of(key)?.ts))
     }
 
     fn pending_of(&self, key: &str) -> Option<&NewEvent> {
-        self.pending.iter().map(|pending| &pending.event).find(|event| event.key.as_deref() == Some(key))
+        self.pending
+            .iter()
+            .map(|pending| &pending.event)
+            .find(|event| event.key.as_deref() == Some(key))
     }
 
     /// Returns every event of the run so far, in order. All of them are in the ledger.
@@ -313,7 +377,9 @@ impl<'a> Journal<'a> {
     /// Writes the story of the run for people.
     pub(crate) fn write_trace(&mut self) -> Result<(), RunError> {
         let text = trace(self.events()?);
-        self.dir.write_recorded(layout::TRACE, text.as_bytes()).map(drop)
+        self.dir
+            .write_recorded(layout::TRACE, text.as_bytes())
+            .map(drop)
     }
 }
 
@@ -327,7 +393,10 @@ pub(crate) fn trace(events: &[EventRecord]) -> String {
     let mut text = "# Trace\n\nDerived from the ledger; edits here change nothing.\n\n".to_owned();
     for event in events {
         let path = event.path.as_deref().unwrap_or_default();
-        text.push_str(&format!("- {} {} {} {path}\n", event.ts, event.role, event.event));
+        text.push_str(&format!(
+            "- {} {} {} {path}\n",
+            event.ts, event.role, event.event
+        ));
     }
     text
 }
@@ -338,7 +407,9 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
     recorded.remove(layout::BUNDLE);
     let mut edited = Vec::new();
     for (path, digest) in recorded {
-        let present = dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
+        let present = dir
+            .read_if_there(path)?
+            .map(|bytes| Digest::of(&bytes).to_string());
         if present.as_deref() != Some(digest) {
             edited.push(path.to_owned());
         }
@@ -349,8 +420,13 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
 /// Returns the error for an edited file, with the restore command if the ledger recorded it.
 pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> RunError {
     match recorded_digest(events, path) {
-        Some(digest) => RunError::EditedSince { path: dir.path(path), digest },
-        None => RunError::Edited { path: dir.path(path) },
+        Some(digest) => RunError::EditedSince {
+            path: dir.path(path),
+            digest,
+        },
+        None => RunError::Edited {
+            path: dir.path(path),
+        },
     }
 }
 
@@ -358,7 +434,10 @@ pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> 
 pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
     match recorded_digest(events, path) {
         Some(digest) => {
-            format!("Restore {path} with `{}`.", restore_command(&digest, &dir.path(path)))
+            format!(
+                "Restore {path} with `{}`.",
+                restore_command(&digest, &dir.path(path))
+            )
         }
         None => format!("Restore the recorded version of {path}, or start a new run."),
     }
@@ -371,13 +450,18 @@ fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
         return None;
     }
     let kept = |path: &str| {
-        let last = events
-            .iter()
-            .rfind(|event| event.path.as_deref() == Some(path) && event.body.get("digest").is_some())?;
+        let last = events.iter().rfind(|event| {
+            event.path.as_deref() == Some(path) && event.body.get("digest").is_some()
+        })?;
         last.body.get("digest")?.as_str().map(str::to_owned)
     };
     let original = attempt::original_of(path).and_then(|name| {
-        events.iter().rev().find_map(|event| event.path.as_deref().filter(|path| is_of_attempt(path, name)))
+        events.iter().rev().find_map(|event| {
+            event
+                .path
+                .as_deref()
+                .filter(|path| is_of_attempt(path, name))
+        })
     });
     kept(path).or_else(|| kept(original?))
 }
@@ -430,14 +514,40 @@ mod tests {
                 "digest": digest, (crate::recorded::FILES): { "attempts/001/stdout.log": digest },
             }),
         );
-        let events = [recorded(layout::SOURCE), recorded(layout::BUNDLE), recorded(layout::PLAN), log];
+        let events = [
+            recorded(layout::SOURCE),
+            recorded(layout::BUNDLE),
+            recorded(layout::PLAN),
+            log,
+        ];
         let dir = RunDir::at("/a b/it's/r".into());
-        for path in [layout::SOURCE, layout::BUNDLE, "attempts/001/stdout.log", layout::STDOUT_LOG] {
-            let told = format!("{} {}", way_back(&dir, &events, path), edited_since(&dir, &events, path));
-            assert!(!told.contains("ledger show") && told.contains("start a new run"), "{told}");
+        for path in [
+            layout::SOURCE,
+            layout::BUNDLE,
+            "attempts/001/stdout.log",
+            layout::STDOUT_LOG,
+        ] {
+            let told = format!(
+                "{} {}",
+                way_back(&dir, &events, path),
+                edited_since(&dir, &events, path)
+            );
+            assert!(
+                !told.contains("ledger show") && told.contains("start a new run"),
+                "{told}"
+            );
         }
-        let command = format!("crucible ledger show {digest} > '/a b/it'\\''s/r/artifacts/PLAN.md'");
-        assert!(way_back(&dir, &events, layout::PLAN).contains(&command), "{command}");
-        assert!(edited_since(&dir, &events, layout::PLAN).to_string().contains(&command), "{command}");
+        let command =
+            format!("crucible ledger show {digest} > '/a b/it'\\''s/r/artifacts/PLAN.md'");
+        assert!(
+            way_back(&dir, &events, layout::PLAN).contains(&command),
+            "{command}"
+        );
+        assert!(
+            edited_since(&dir, &events, layout::PLAN)
+                .to_string()
+                .contains(&command),
+            "{command}"
+        );
     }
 }

@@ -82,21 +82,35 @@ pub async fn land(
     let record = dir.record()?;
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("landing the run")?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
+    let mut journal = Journal::open(
+        record.run_id.clone(),
+        dir.clone(),
+        ledger,
+        world.clock,
+        observer,
+    )?;
     // As the steps of a run, these are too large for the stack of a small thread.
-    let landed =
-        Box::pin(land_recorded(world, dir, &record, subject, &mut journal)).await.map_err(
-            |error| match error {
-                RunError::BaseDirty { count, first, .. } => RunError::BaseDirty { count, first, then: LAND },
-                RunError::RepositoryChanged { base, .. } => RunError::RepositoryChanged { base, then: LAND },
-                other => other,
+    let landed = Box::pin(land_recorded(world, dir, &record, subject, &mut journal))
+        .await
+        .map_err(|error| match error {
+            RunError::BaseDirty { count, first, .. } => RunError::BaseDirty {
+                count,
+                first,
+                then: LAND,
             },
-        );
+            RunError::RepositoryChanged { base, .. } => {
+                RunError::RepositoryChanged { base, then: LAND }
+            }
+            other => other,
+        });
     // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
     if landed.is_err()
-        && (journal.has(BEGUN) || journal.events().is_ok_and(|events| full_gates_runs(events) > 0))
+        && (journal.has(BEGUN)
+            || journal
+                .events()
+                .is_ok_and(|events| full_gates_runs(events) > 0))
     {
         // Report the error that stopped the landing, not that its trace could not be written.
         let _derived = journal.write_trace();
@@ -117,7 +131,11 @@ async fn land_recorded(
     let booked = journal.booked()?;
     if state < RunState::Verified || state > RunState::Landed {
         let hint = status_of(dir, record.clone(), journal.events()?, &booked)?.next;
-        return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
+        return Err(RunError::NotVerified {
+            id: record.run_id.to_string(),
+            state: state.name(),
+            hint,
+        });
     }
     let pinned = [record.clock, world.clock.source()].contains(&ClockSource::Pinned);
     if pinned || journal.events()?.iter().any(is_pinned) {
@@ -137,15 +155,25 @@ async fn land_recorded(
         return Err(RunError::UnderWay { what });
     }
     if let Some(broken) = journal.ledger()?.verify(&[])?.errors().next() {
-        return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
+        return Err(RunError::LedgerBroken {
+            first: format!("{} {}", broken.code, broken.subject),
+        });
     }
     // The model's answers are part of what the commit vouches for; the recording is not a recorded file,
     // because it grows.
     if !check_recording(dir, &record.run_id, journal.ledger()?)?.passes() {
-        return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
+        return Err(RunError::Edited {
+            path: dir.path(layout::CASSETTE),
+        });
     }
-    if let Some(first) = verify_before_landing(dir, journal.ledger()?)?.errors().next() {
-        return Err(RunError::RecordBroken { id: record.run_id.to_string(), first: first.to_string() });
+    if let Some(first) = verify_before_landing(dir, journal.ledger()?)?
+        .errors()
+        .next()
+    {
+        return Err(RunError::RecordBroken {
+            id: record.run_id.to_string(),
+            first: first.to_string(),
+        });
     }
     // Landing records nothing about the patch: only what the ledger knows as verified gets here.
     let patch = dir.read(layout::PATCH)?;
@@ -154,11 +182,18 @@ async fn land_recorded(
         None
     } else {
         // Before gates that may take long: certain refusals come first.
-        let parsed =
-            crucible_patch::parse(&patch).map_err(|_| RunError::Edited { path: dir.path(layout::PATCH) })?;
-        let touched: Vec<&Path> = parsed.paths().into_iter().map(|path| Path::new(path.as_str())).collect();
-        let (landable, identity) =
-            tokio::join!(git.require_landable(&record.base_commit, &record.branch, &touched), git.identity());
+        let parsed = crucible_patch::parse(&patch).map_err(|_| RunError::Edited {
+            path: dir.path(layout::PATCH),
+        })?;
+        let touched: Vec<&Path> = parsed
+            .paths()
+            .into_iter()
+            .map(|path| Path::new(path.as_str()))
+            .collect();
+        let (landable, identity) = tokio::join!(
+            git.require_landable(&record.base_commit, &record.branch, &touched),
+            git.identity()
+        );
         landable?;
         let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
@@ -208,14 +243,21 @@ async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<
     let reach = match &record.branch {
         Branch::Named(name) => git.branch_reach(&landing.commit, name).await?,
         // A commit that landed on no branch is on none.
-        Branch::Detached if git.commit_object(&landing.commit).await?.is_some() => BranchReach::Reached,
+        Branch::Detached if git.commit_object(&landing.commit).await?.is_some() => {
+            BranchReach::Reached
+        }
         Branch::Detached => BranchReach::NoCommit,
     };
     if reach == BranchReach::Reached {
         return Ok(landing);
     }
     let (commit, branch) = (landing.commit.to_string(), record.branch.to_string());
-    Err(RunError::CommitGone { id: record.run_id.to_string(), commit, branch, reach })
+    Err(RunError::CommitGone {
+        id: record.run_id.to_string(),
+        commit,
+        branch,
+        reach,
+    })
 }
 
 /// Runs every gate on a copy with the change if some have level `full`, and returns which ran. A change
@@ -226,32 +268,53 @@ async fn pass_full_gates(
     record: &RunRecord,
     journal: &mut Journal<'_>,
 ) -> Result<Vec<GateId>, RunError> {
-    if record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
+    if record
+        .settings
+        .gates
+        .iter()
+        .all(|gate| gate.level.is_lite())
+    {
         return Ok(Vec::new());
     }
     // A verified run has an attempt that was.
-    let Some(outcome) = attempt::recorded(dir, journal.events()?)?.pop() else { return Ok(Vec::new()) };
+    let Some(outcome) = attempt::recorded(dir, journal.events()?)?.pop() else {
+        return Ok(Vec::new());
+    };
     let full = GateLevel::Full;
     let mut record = record.clone();
     Allowances::of(journal.events()?).give_attempts(&mut record);
     let verified = verify_outcome(world, dir, &record, outcome, full, journal.observer()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
-        trial
-            .as_ref()
-            .is_some_and(|trial| trial.before.iter().any(|gate| gate.id == finding.subject && !gate.passed))
+        trial.as_ref().is_some_and(|trial| {
+            trial
+                .before
+                .iter()
+                .any(|gate| gate.id == finding.subject && !gate.passed)
+        })
     };
     let id = record.run_id.to_string();
-    let first = again.verdict.errors().next().map(|first| match failed_before(first) {
-        true => format!("{first}; this gate also fails without the change"),
-        false => first.to_string(),
-    });
+    let first = again
+        .verdict
+        .errors()
+        .next()
+        .map(|first| match failed_before(first) {
+            true => format!("{first}; this gate also fails without the change"),
+            false => first.to_string(),
+        });
     let (Some(report), Some(trial)) = (again.report, trial) else {
-        return Err(RunError::NoLongerAccepted { id, first: first.unwrap_or_default() });
+        return Err(RunError::NoLongerAccepted {
+            id,
+            first: first.unwrap_or_default(),
+        });
     };
     let kept = keep_full_gates(dir, &report, &trial, journal)?;
     match first {
-        Some(first) => Err(RunError::FullGates { id, first, report: kept }),
+        Some(first) => Err(RunError::FullGates {
+            id,
+            first,
+            report: kept,
+        }),
         None => Ok(report.executed_gates),
     }
 }
@@ -326,29 +389,65 @@ fn begin(
 
 /// Returns the recorded start of the landing.
 fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
-    let torn = || dir.malformed(layout::EVENTS, "the start of the landing is not recorded completely");
-    let (body, date) = journal.body_of(BEGUN).zip(journal.instant_of(BEGUN)).ok_or_else(torn)?;
-    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(torn);
-    let identity = Identity { name: text("name")?, email: text("email")? };
-    Ok(Begun { message: text("message")?, identity, date })
+    let torn = || {
+        dir.malformed(
+            layout::EVENTS,
+            "the start of the landing is not recorded completely",
+        )
+    };
+    let (body, date) = journal
+        .body_of(BEGUN)
+        .zip(journal.instant_of(BEGUN))
+        .ok_or_else(torn)?;
+    let text = |field: &str| {
+        body.get(field)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .ok_or_else(torn)
+    };
+    let identity = Identity {
+        name: text("name")?,
+        email: text("email")?,
+    };
+    Ok(Begun {
+        message: text("message")?,
+        identity,
+        date,
+    })
 }
 
 /// Judges the verified patch again on the current repository, and returns the tree it produces.
-async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]) -> Result<Oid, RunError> {
+async fn verified_tree(
+    dir: &RunDir,
+    git: &Git,
+    record: &RunRecord,
+    patch: &[u8],
+) -> Result<Oid, RunError> {
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
-    let ground = PatchContext { git, record, format, plan: &plan, gate_files: &analysis.gate_files };
+    let ground = PatchContext {
+        git,
+        record,
+        format,
+        plan: &plan,
+        gate_files: &analysis.gate_files,
+    };
     let judged = match gatekeeper::judge_again(&ground, patch).await {
         Ok(judged) => judged,
         Err(error) => return Err(or_base_gone(git, record, error).await),
     };
     if let Some(first) = judged.verdict.errors().next() {
-        return Err(RunError::NoLongerAccepted { id: record.run_id.to_string(), first: first.to_string() });
+        return Err(RunError::NoLongerAccepted {
+            id: record.run_id.to_string(),
+            first: first.to_string(),
+        });
     }
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
-        .ok_or_else(|| RunError::Edited { path: dir.path(layout::PATCH) })
+        .ok_or_else(|| RunError::Edited {
+            path: dir.path(layout::PATCH),
+        })
 }

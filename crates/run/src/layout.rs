@@ -73,8 +73,12 @@ pub(crate) const SECOND_REVIEW_CONTRACT: &str = "reviews/review_contract_second.
 /// A second opinion on the plan, in addition to the cost controller's.
 pub(crate) const SECOND_REVIEW_COST: &str = "reviews/review_cost_second.md";
 /// Every review of the plan: the local ones, which are always there, and the second opinions.
-pub(crate) const REVIEWS: [&str; 4] =
-    [REVIEW_CONTRACT, REVIEW_COST, SECOND_REVIEW_CONTRACT, SECOND_REVIEW_COST];
+pub(crate) const REVIEWS: [&str; 4] = [
+    REVIEW_CONTRACT,
+    REVIEW_COST,
+    SECOND_REVIEW_CONTRACT,
+    SECOND_REVIEW_COST,
+];
 /// The patch gate's review of the patch.
 pub(crate) const REVIEW_PATCH: &str = "reviews/review_patch.md";
 /// Everything a colleague needs to understand a failure.
@@ -88,7 +92,14 @@ pub(crate) const STDERR_LOG: &str = "logs/verify.stderr.log";
 pub(crate) const LOCK: &str = "lock";
 /// Where temporary files lie.
 pub(crate) const SCRATCH: &str = "tmp";
-const DIRECTORIES: [&str; 6] = ["artifacts", "reviews", "logs", "outbox", "attempts", "answers"];
+const DIRECTORIES: [&str; 6] = [
+    "artifacts",
+    "reviews",
+    "logs",
+    "outbox",
+    "attempts",
+    "answers",
+];
 
 /// No file of ours is larger: a cassette is the largest.
 const MAX_FILE: ByteLimit = MAX_CASSETTE;
@@ -103,7 +114,9 @@ impl RunDir {
     /// The directory of a run below the run root.
     #[must_use]
     pub fn of(runs_root: &Path, id: &RunId) -> Self {
-        Self { root: runs_root.join(id.as_str()) }
+        Self {
+            root: runs_root.join(id.as_str()),
+        }
     }
 
     /// The directory at a path that is already known.
@@ -124,7 +137,9 @@ impl RunDir {
 
     /// Makes the directory and its parts.
     pub(crate) fn create(&self) -> Result<(), FsError> {
-        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_beneath(&self.root, name))
+        DIRECTORIES
+            .iter()
+            .try_for_each(|name| fs::create_dir_beneath(&self.root, name))
     }
 
     /// The directory itself.
@@ -161,7 +176,10 @@ impl RunDir {
     pub(crate) fn take(&self, what_for: &str) -> Result<Lock, RunError> {
         let lock = Lock::acquire(&self.lock(), what_for)?;
         // Others read these by their paths.
-        for name in [RUN, EVENTS, TRACE, RECEIPT, CASSETTE, SOURCE].into_iter().chain(DIRECTORIES) {
+        for name in [RUN, EVENTS, TRACE, RECEIPT, CASSETTE, SOURCE]
+            .into_iter()
+            .chain(DIRECTORIES)
+        {
             fs::refuse_link(&self.path(name))?;
         }
         fs::remove_stale_temporaries(&self.root)?;
@@ -222,12 +240,14 @@ impl RunDir {
 
     /// A text file.
     pub(crate) fn read_text(&self, relative: &str) -> Result<String, RunError> {
-        String::from_utf8(self.read(relative)?).map_err(|_| self.malformed(relative, "it is not UTF-8"))
+        String::from_utf8(self.read(relative)?)
+            .map_err(|_| self.malformed(relative, "it is not UTF-8"))
     }
 
     /// Parses a document of the run, in the known version.
     pub(crate) fn read_document<T: Document>(&self, relative: &str) -> Result<T, RunError> {
-        document::read(&self.read(relative)?).map_err(|fault| self.malformed(relative, &fault.to_string()))
+        document::read(&self.read(relative)?)
+            .map_err(|fault| self.malformed(relative, &fault.to_string()))
     }
 
     /// A JSON value that carries no version of ours.
@@ -254,7 +274,11 @@ impl RunDir {
         fs::flush_beneath(&self.root, relatives)
     }
 
-    pub(crate) fn write_json<T: Serialize>(&self, relative: &str, value: &T) -> Result<Digest, RunError> {
+    pub(crate) fn write_json<T: Serialize>(
+        &self,
+        relative: &str,
+        value: &T,
+    ) -> Result<Digest, RunError> {
         self.write(relative, &json_line(value)?)
     }
 
@@ -268,7 +292,10 @@ impl RunDir {
     }
 
     pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
-        RunError::Malformed { path: self.path(relative), problem: problem.to_owned() }
+        RunError::Malformed {
+            path: self.path(relative),
+            problem: problem.to_owned(),
+        }
     }
 }
 

@@ -63,10 +63,11 @@ pub use check_gates::{GateCheck, GateState, check_gates};
 pub use clients::{Clients, stand_in};
 pub use commit_message::{SubjectError, check_subject};
 pub use contract::{
-    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
-    DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails, GuardrailsError, MANUAL_OUTBOX,
-    PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole,
-    RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits, check_plan, required_gates,
+    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments,
+    DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails,
+    GuardrailsError, MANUAL_OUTBOX, PatchLimits, Plan, PlanStatus, Review, ReviewError,
+    ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature,
+    SignatureVersion, WebLimits, check_plan, required_gates,
 };
 pub use contract::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound,
@@ -78,13 +79,15 @@ pub use engine::advance;
 pub use error::RunError;
 pub use event_kind::EventKind;
 pub use find::{
-    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb, GoalKind,
-    LocatorKind, MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR, WebConstraints, WebLocator,
-    WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
-    WorkflowsError, check_web, externals, resolve,
+    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb,
+    GoalKind, LocatorKind, MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR,
+    WebConstraints, WebLocator, WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits,
+    WorkflowOrigin, Workflows, WorkflowsError, check_web, externals, resolve,
 };
 pub use found::{directory_in, found_gates, no_gates};
-pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
+pub use gatekeeper::{
+    AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan,
+};
 pub use journal::RunObserver;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};

@@ -8,13 +8,17 @@
 const VERBS: [&str; 6] = ["remove", "delete", "drop", "rename", "merge", "inline"];
 /// Words that change the subject.
 const ELSEWHERE: [&str; 18] = [
-    "to", "into", "in", "from", "with", "by", "of", "as", "at", "on", "for", "so", "that", "when", "if",
-    "then", "because", "but",
+    "to", "into", "in", "from", "with", "by", "of", "as", "at", "on", "for", "so", "that", "when",
+    "if", "then", "because", "but",
 ];
 /// Words between the verb and the name.
-const FILLERS: [&str; 10] = ["the", "a", "an", "all", "and", "or", "both", "this", "its", "also"];
+const FILLERS: [&str; 10] = [
+    "the", "a", "an", "all", "and", "or", "both", "this", "its", "also",
+];
 /// Words that turn the sentence around.
-const DENIALS: [&str; 8] = ["not", "never", "without", "don't", "dont", "avoid", "no", "cannot"];
+const DENIALS: [&str; 8] = [
+    "not", "never", "without", "don't", "dont", "avoid", "no", "cannot",
+];
 /// Maximum number of words after a verb that may be names.
 const REACH: usize = 8;
 
@@ -63,7 +67,9 @@ pub fn is_definition_name(name: &str) -> bool {
 fn is_verb(word: &str) -> bool {
     VERBS.iter().any(|verb| {
         let stem = verb.trim_end_matches('e');
-        let Some(ending) = word.strip_prefix(stem) else { return false };
+        let Some(ending) = word.strip_prefix(stem) else {
+            return false;
+        };
         // "dropping" doubles its last letter.
         ["", "e", "s", "es", "d", "ed", "ing", "ped", "ping"].contains(&ending)
             && (!ending.is_empty() || stem == *verb)
@@ -81,7 +87,9 @@ fn bare(word: &str) -> &str {
 /// The last part of `module::name()`, `value.name` or `` `name` ``.
 fn name_of(word: &str) -> Option<&str> {
     let word = bare(word).split(['(', '<']).next()?;
-    word.rsplit(['.', ':', '#', '/']).next().filter(|name| is_definition_name(name))
+    word.rsplit(['.', ':', '#', '/'])
+        .next()
+        .filter(|name| is_definition_name(name))
 }
 
 #[cfg(test)]
@@ -94,7 +102,10 @@ mod tests {
             ("rename helper to clamp", vec!["helper"]),
             ("Remove `old_path()`.", vec!["old_path"]),
             ("merge area::a and area::b into c", vec!["a", "b"]),
-            ("fix area; delete Shape::legacy, Shape.older; keep f", vec!["legacy", "older"]),
+            (
+                "fix area; delete Shape::legacy, Shape.older; keep f",
+                vec!["legacy", "older"],
+            ),
             ("parsing fails. Dropping x_1 when it is empty", vec!["x_1"]),
             ("inlined helper in main", vec!["helper"]),
         ] {

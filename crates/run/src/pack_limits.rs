@@ -30,11 +30,17 @@ impl PackLimits {
     #[must_use]
     pub fn for_window(window: u64, answer: u64, requests: u64, defaults: Self) -> Self {
         // An answer that may be longer than half of the window never is.
-        let question = window.saturating_sub(answer.min(window / 2)).saturating_sub(RESERVE);
+        let question = window
+            .saturating_sub(answer.min(window / 2))
+            .saturating_sub(RESERVE);
         // Each request adds one part in `PART` to the pack.
-        let bytes = question.saturating_mul(BYTES_PER_TOKEN) / PART.saturating_add(requests).max(1) * PART;
+        let bytes =
+            question.saturating_mul(BYTES_PER_TOKEN) / PART.saturating_add(requests).max(1) * PART;
         let max_total_bytes = bytes.clamp(BYTES.0, BYTES.1);
-        Self { max_files: defaults.max_files.max(max_total_bytes / BYTES_PER_FILE), max_total_bytes }
+        Self {
+            max_files: defaults.max_files.max(max_total_bytes / BYTES_PER_FILE),
+            max_total_bytes,
+        }
     }
 }
 
@@ -42,11 +48,16 @@ impl PackLimits {
 mod tests {
     use super::*;
 
-    const DEFAULTS: PackLimits = PackLimits { max_files: 20, max_total_bytes: 60_000 };
+    const DEFAULTS: PackLimits = PackLimits {
+        max_files: 20,
+        max_total_bytes: 60_000,
+    };
 
     fn limits(window: u64, answer: u64, requests: u64) -> (u64, u64) {
-        let PackLimits { max_files, max_total_bytes } =
-            PackLimits::for_window(window, answer, requests, DEFAULTS);
+        let PackLimits {
+            max_files,
+            max_total_bytes,
+        } = PackLimits::for_window(window, answer, requests, DEFAULTS);
         (max_files, max_total_bytes)
     }
 

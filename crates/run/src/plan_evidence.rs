@@ -36,12 +36,20 @@ impl RunPlan {
     ///
     /// Fails when there is no plan, or a document cannot be read as text.
     pub fn read(dir: &RunDir) -> Result<Self, RunError> {
-        let text = |path| dir.read_if_there(path)?.map(|_| dir.read_text(path)).transpose();
+        let text = |path| {
+            dir.read_if_there(path)?
+                .map(|_| dir.read_text(path))
+                .transpose()
+        };
         Ok(Self {
             plan: dir.read(layout::PLAN)?,
             reasons: text(layout::REASONS)?,
             results: text(layout::EXPECTED_RESULTS)?,
-            repo: if dir.has(layout::RUN) { Some(dir.record()?.repo) } else { None },
+            repo: if dir.has(layout::RUN) {
+                Some(dir.record()?.repo)
+            } else {
+                None
+            },
         })
     }
 }
@@ -51,9 +59,10 @@ impl RunPlan {
 pub fn check_status(plan: &Plan) -> Verdict {
     match plan.status {
         PlanStatus::Signed => Verdict::default(),
-        PlanStatus::Draft => {
-            unsigned("Status", "The plan is still a draft; approval changes its status to SIGNED.")
-        }
+        PlanStatus::Draft => unsigned(
+            "Status",
+            "The plan is still a draft; approval changes its status to SIGNED.",
+        ),
     }
 }
 
@@ -91,13 +100,21 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
         (Vec::new(), Verdict::new(vec![finding]))
     };
     if !dir.has(layout::VERIFY_REPORT) {
-        return Ok(refuse("No gate of this run has run yet; continue with `crucible run advance`."));
+        return Ok(refuse(
+            "No gate of this run has run yet; continue with `crucible run advance`.",
+        ));
     }
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     if report.plan_digest != Some(Digest::of(plan)) {
-        return Ok(refuse("The report belongs to another plan; verify this one."));
+        return Ok(refuse(
+            "The report belongs to another plan; verify this one.",
+        ));
     }
-    let gates = report.executed_gates.iter().map(|gate| gate.as_str().to_owned()).collect();
+    let gates = report
+        .executed_gates
+        .iter()
+        .map(|gate| gate.as_str().to_owned())
+        .collect();
     Ok((gates, Verdict::default()))
 }
 
@@ -112,7 +129,10 @@ pub fn find_evidence(paths: &[RepoPath], places: &[&Path]) -> BTreeMap<RepoPath,
             EvidenceFound::File | EvidenceFound::NoFile | EvidenceFound::Outside => before,
         })
     };
-    paths.iter().map(|path| (path.clone(), look(path))).collect()
+    paths
+        .iter()
+        .map(|path| (path.clone(), look(path)))
+        .collect()
 }
 
 fn look_at(place: &Path, path: &RepoPath) -> EvidenceFound {
@@ -122,10 +142,21 @@ fn look_at(place: &Path, path: &RepoPath) -> EvidenceFound {
     };
     let Ok(real) = real else {
         // A link that leads nowhere is there all the same.
-        let is_link = file.ancestors().take_while(|part| part.starts_with(place)).any(Path::is_symlink);
-        return if is_link { EvidenceFound::Outside } else { EvidenceFound::Nothing };
+        let is_link = file
+            .ancestors()
+            .take_while(|part| part.starts_with(place))
+            .any(Path::is_symlink);
+        return if is_link {
+            EvidenceFound::Outside
+        } else {
+            EvidenceFound::Nothing
+        };
     };
-    let inside = real.strip_prefix(&root).ok().and_then(Path::to_str).map(str::parse::<RepoPath>);
+    let inside = real
+        .strip_prefix(&root)
+        .ok()
+        .and_then(Path::to_str)
+        .map(str::parse::<RepoPath>);
     match inside {
         Some(Ok(_)) if fs::metadata(&real).is_ok_and(|meta| meta.is_file()) => EvidenceFound::File,
         Some(Ok(_)) => EvidenceFound::NoFile,
@@ -147,8 +178,13 @@ mod tests {
         for directory in ["run/artifacts", "repo/src", "repo/.git", "run/both"] {
             fs::create_dir_all(room.path().join(directory)).unwrap();
         }
-        for file in ["outside", "run/artifacts/report.json", "repo/src/a.py", "repo/.git/config", "repo/both"]
-        {
+        for file in [
+            "outside",
+            "run/artifacts/report.json",
+            "repo/src/a.py",
+            "repo/.git/config",
+            "repo/both",
+        ] {
             fs::write(room.path().join(file), "x").unwrap();
         }
         for (target, link) in [
@@ -183,12 +219,18 @@ mod tests {
             ("broken/x", EvidenceFound::Outside),
             ("git", EvidenceFound::Outside),
         ];
-        let paths: Vec<RepoPath> = expected.iter().map(|(path, _)| path.parse().unwrap()).collect();
+        let paths: Vec<RepoPath> = expected
+            .iter()
+            .map(|(path, _)| path.parse().unwrap())
+            .collect();
         let found = find_evidence(&paths, &[&run, &repo]);
         for (path, what) in expected {
             assert_eq!(found[&path.parse::<RepoPath>().unwrap()], what, "{path}");
         }
-        assert_eq!(find_evidence(&paths[1..2], &[&run])[&paths[1]], EvidenceFound::Nothing);
+        assert_eq!(
+            find_evidence(&paths[1..2], &[&run])[&paths[1]],
+            EvidenceFound::Nothing
+        );
         assert_eq!(
             find_evidence(&paths[1..2], &[&room.path().join("gone")])[&paths[1]],
             EvidenceFound::Nothing

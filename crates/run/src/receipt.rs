@@ -46,7 +46,10 @@ pub struct PhaseReceipt {
 impl RunReceipt {
     /// The receipt of a run with these events.
     pub(crate) fn of(record: &RunRecord, events: &[EventRecord]) -> Self {
-        let phases = events.iter().filter_map(|event| phase(record, event)).collect();
+        let phases = events
+            .iter()
+            .filter_map(|event| phase(record, event))
+            .collect();
         Self {
             schema_version: "crucible-receipt-v1".to_owned(),
             receipt_id: record.run_id.clone(),
@@ -58,29 +61,59 @@ impl RunReceipt {
 }
 
 /// Writes the receipt of a run.
-pub(crate) fn write(dir: &RunDir, record: &RunRecord, events: &[EventRecord]) -> Result<(), RunError> {
-    dir.write_json_recorded(layout::RECEIPT, &RunReceipt::of(record, events)).map(drop)
+pub(crate) fn write(
+    dir: &RunDir,
+    record: &RunRecord,
+    events: &[EventRecord],
+) -> Result<(), RunError> {
+    dir.write_json_recorded(layout::RECEIPT, &RunReceipt::of(record, events))
+        .map(drop)
 }
 
 fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
-    let role = || event.body.get("role").and_then(Value::as_str).unwrap_or(&event.role).to_owned();
+    let role = || {
+        event
+            .body
+            .get("role")
+            .and_then(Value::as_str)
+            .unwrap_or(&event.role)
+            .to_owned()
+    };
     let phase_id = match EventKind::of(&event.event) {
         Some(EventKind::ModelAnswered | EventKind::ModelFailed) => role(),
         _ => return None,
     };
     let mut llm: LlmReceipt = serde_json::from_value(event.body.get(LLM)?.clone()).ok()?;
     llm.cost = llm.cost.or_else(|| cost_of_council(&event.body));
-    let status = if llm.error.is_none() { "success" } else { "failed" }.to_owned();
+    let status = if llm.error.is_none() {
+        "success"
+    } else {
+        "failed"
+    }
+    .to_owned();
     let mut warnings = record.warnings.clone();
     warnings.extend(ReceiptWarning::exhausted_budget(&llm));
-    let of_council = event.body.get(COUNCIL).and_then(|told| told.get("warnings")).and_then(Value::as_array);
+    let of_council = event
+        .body
+        .get(COUNCIL)
+        .and_then(|told| told.get("warnings"))
+        .and_then(Value::as_array);
     warnings.extend(
-        of_council.into_iter().flatten().filter_map(Value::as_str).map(|message| ReceiptWarning {
-            kind: "council_degraded".to_owned(),
-            message: message.to_owned(),
-        }),
+        of_council
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|message| ReceiptWarning {
+                kind: "council_degraded".to_owned(),
+                message: message.to_owned(),
+            }),
     );
-    Some(PhaseReceipt { phase_id, status, llm, warnings })
+    Some(PhaseReceipt {
+        phase_id,
+        status,
+        llm,
+        warnings,
+    })
 }
 
 /// Returns the total cost of a council's calls, if each is known. They are booked separately from its answer.
@@ -90,7 +123,11 @@ fn cost_of_council(body: &Value) -> Option<Cost> {
         return None;
     }
     let basis = serde_json::from_value(usage.get("cost_basis")?.clone()).ok()?;
-    Some(Cost { micro_dollars: usage.get("micro_dollars")?.as_u64()?, basis, price_date: None })
+    Some(Cost {
+        micro_dollars: usage.get("micro_dollars")?.as_u64()?,
+        basis,
+        price_date: None,
+    })
 }
 
 #[cfg(test)]
@@ -124,8 +161,12 @@ mod tests {
 
     /// An event of a run: an answer, a failure, something else, or an unreadable body.
     fn events() -> impl Strategy<Value = EventRecord> {
-        let answer = ("[a-z-]{1,12}", "[a-z./-]{1,12}", proptest::option::of(0u64..9999)).prop_map(
-            |(provider, model, tokens)| {
+        let answer = (
+            "[a-z-]{1,12}",
+            "[a-z./-]{1,12}",
+            proptest::option::of(0u64..9999),
+        )
+            .prop_map(|(provider, model, tokens)| {
                 let llm = LlmReceipt {
                     provider: Some(provider),
                     model_used: Some(model),
@@ -133,11 +174,14 @@ mod tests {
                     ..LlmReceipt::default()
                 };
                 event("MODEL_ANSWERED", json!({ "role": "patchmaker", LLM: llm }))
-            },
-        );
+            });
         let failure = (0u8..3).prop_map(|which| {
             let error = match which {
-                0 => LlmError::BudgetExceeded { resource: Resource::Calls, limit: 1, attempted: 2 },
+                0 => LlmError::BudgetExceeded {
+                    resource: Resource::Calls,
+                    limit: 1,
+                    attempted: 2,
+                },
                 1 => LlmError::ProviderAuth(Fault::new("p", "m", "w", "n")),
                 _ => LlmError::ProviderOutage(Fault::new("p", "m", "w", "n")),
             };

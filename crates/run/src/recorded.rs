@@ -41,8 +41,14 @@ pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
         if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
             recorded.insert(path, digest);
         }
-        let with_it = event.body.get(FILES).and_then(Value::as_object).into_iter().flatten();
-        recorded.extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
+        let with_it = event
+            .body
+            .get(FILES)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        recorded
+            .extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
     }
     recorded
 }
@@ -68,9 +74,15 @@ pub(crate) fn state_of_events(events: &[EventRecord]) -> Option<RunState> {
     };
     // A failed run continues after a later permission.
     let since = events.iter().rposition(is_allowance).unwrap_or(0);
-    let is_over =
-        |(at, event): &(usize, &EventRecord)| *at < since && event.event == EventKind::RunFailed.name();
-    events.iter().enumerate().filter(|event| !is_over(event)).map(|(_, event)| state(event)).max()
+    let is_over = |(at, event): &(usize, &EventRecord)| {
+        *at < since && event.event == EventKind::RunFailed.name()
+    };
+    events
+        .iter()
+        .enumerate()
+        .filter(|event| !is_over(event))
+        .map(|(_, event)| state(event))
+        .max()
 }
 
 /// Returns whether the file of a step exists and matches the ledger.
@@ -80,10 +92,15 @@ pub(crate) fn is_recorded(
     key: &str,
     path: &str,
 ) -> Result<bool, RunError> {
-    let Some(event) = events.iter().find(|event| event.key.as_deref() == Some(key)) else {
+    let Some(event) = events
+        .iter()
+        .find(|event| event.key.as_deref() == Some(key))
+    else {
         return Ok(false);
     };
     let recorded = event.body.get("digest").and_then(Value::as_str);
-    let present = dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
+    let present = dir
+        .read_if_there(path)?
+        .map(|bytes| Digest::of(&bytes).to_string());
     Ok(recorded.is_some() && recorded == present.as_deref())
 }

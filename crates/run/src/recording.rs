@@ -71,7 +71,11 @@ pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Ver
         Ok(cassette) => Ok(compare(&cassette, &known, run.as_str())),
         Err(error @ (CassetteError::NotACassette | CassetteError::BadLine { .. })) => {
             let hint = format!("{error}; restore the recording from a copy");
-            Ok(Verdict::new(vec![Finding::error(EDITED, run.as_str(), hint)]))
+            Ok(Verdict::new(vec![Finding::error(
+                EDITED,
+                run.as_str(),
+                hint,
+            )]))
         }
         Err(error) => Err(CallError::from(error).into()),
     }
@@ -79,15 +83,21 @@ pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Ver
 
 /// The digests of the recorded answers, in the order in which they were used, each with its event's number.
 fn known_lines(events: &[EventRecord]) -> Vec<(u64, Digest)> {
-    let answered = events.iter().filter(|event| event.event == EventKind::ModelAnswered.name());
-    answered.filter_map(|event| Some((event.seq, event.body.get(LINE)?.as_str()?.parse().ok()?))).collect()
+    let answered = events
+        .iter()
+        .filter(|event| event.event == EventKind::ModelAnswered.name());
+    answered
+        .filter_map(|event| Some((event.seq, event.body.get(LINE)?.as_str()?.parse().ok()?)))
+        .collect()
 }
 
 /// Compares the lines of a recording with those that the events name. Pure.
 fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
     let answers = cassette.calls.iter().zip(&cassette.lines);
-    let lines: Vec<Digest> =
-        answers.filter(|(call, _)| call.outcome.is_answer()).map(|(_, line)| *line).collect();
+    let lines: Vec<Digest> = answers
+        .filter(|(call, _)| call.outcome.is_answer())
+        .map(|(_, line)| *line)
+        .collect();
     let mut verdict = Verdict::default();
     let (mut next, mut missing) = (0, 0);
     for (seq, line) in known {
@@ -104,7 +114,10 @@ fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
     // One answer whose event was lost in a crash: the run continues with it.
     let unused = usize::from(lines.len() > next);
     // An edited line counts as a missing one.
-    let unknown = lines.len().saturating_sub(known.len() - missing).saturating_sub(missing + unused);
+    let unknown = lines
+        .len()
+        .saturating_sub(known.len() - missing)
+        .saturating_sub(missing + unused);
     if unknown > 0 {
         let hint = format!(
             "the recording has answers that belong to no event: {unknown}; restore the recording from a copy"

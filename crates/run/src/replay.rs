@@ -76,12 +76,33 @@ pub async fn replay(
     lay_out(&again, &record)?;
     let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
     let events = ledger.events(Some(&record.run_id))?;
-    let recorded = || Recorded { client, instants: instants(&events) };
+    let recorded = || Recorded {
+        client,
+        instants: instants(&events),
+    };
     let mut state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
     for allowance in events.iter().filter(|event| is_allowance(event)) {
         // A person permitted it, then as now.
-        let EventRecord { run, ts, role, event, path, key, body, .. } = allowance.clone();
-        anew.append(NewEvent { run, ts, role, event, path, key, artifacts: Vec::new(), body })?;
+        let EventRecord {
+            run,
+            ts,
+            role,
+            event,
+            path,
+            key,
+            body,
+            ..
+        } = allowance.clone();
+        anew.append(NewEvent {
+            run,
+            ts,
+            role,
+            event,
+            path,
+            key,
+            artifacts: Vec::new(),
+            body,
+        })?;
         state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
     }
     compare(dir, &again, state, &recording)
@@ -104,25 +125,47 @@ impl Clients for Recorded<'_> {
 }
 
 fn instants(events: &[EventRecord]) -> BTreeMap<String, Timestamp> {
-    events.iter().filter_map(|event| Some((event.key.clone()?, event.ts))).collect()
+    events
+        .iter()
+        .filter_map(|event| Some((event.key.clone()?, event.ts)))
+        .collect()
 }
 
-fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -> Result<Replayed, RunError> {
-    let mut paths: Vec<String> =
-        LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
+fn compare(
+    dir: &RunDir,
+    again: &RunDir,
+    state: RunState,
+    recording: &Verdict,
+) -> Result<Replayed, RunError> {
+    let mut paths: Vec<String> = LISTED
+        .iter()
+        .filter(|path| **path != layout::LANDING)
+        .map(|path| (*path).to_owned())
+        .collect();
     let attempts = attempt::count_written(dir).max(attempt::count_written(again));
     for number in 1..=attempts {
         paths.extend(
-            [attempt::ANSWER, attempt::PACK, attempt::PATCH, attempt::OUTCOME, attempt::REPORT]
-                .map(|name| attempt_file(number, name)),
+            [
+                attempt::ANSWER,
+                attempt::PACK,
+                attempt::PATCH,
+                attempt::OUTCOME,
+                attempt::REPORT,
+            ]
+            .map(|name| attempt_file(number, name)),
         );
     }
     let (mut same, mut different) = (Vec::new(), Vec::new());
-    let as_recorded = if recording.passes() { &mut same } else { &mut different };
+    let as_recorded = if recording.passes() {
+        &mut same
+    } else {
+        &mut different
+    };
     as_recorded.push(layout::CASSETTE.to_owned());
     for path in paths {
-        let digest =
-            |dir: &RunDir| Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)));
+        let digest = |dir: &RunDir| {
+            Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)))
+        };
         match (digest(dir)?, digest(again)?) {
             (None, None) => {}
             (before, after) if before == after => same.push(path),
@@ -130,5 +173,11 @@ fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -
         }
     }
     let findings = recording.findings().to_vec();
-    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different, findings })
+    Ok(Replayed {
+        schema_version: "crucible-replay-v1",
+        state,
+        same,
+        different,
+        findings,
+    })
 }

@@ -38,7 +38,9 @@ pub(crate) fn restore(
 ) -> Result<Vec<String>, RunError> {
     let mut restored = Vec::new();
     for (path, digest) in recorded_files(events) {
-        let Ok(digest) = digest.parse::<Digest>() else { continue };
+        let Ok(digest) = digest.parse::<Digest>() else {
+            continue;
+        };
         let present = Present::at(dir, path);
         if !present.is_whole(&digest)
             && let Some(recorded) = bytes_of(ledger, &digest)?
@@ -51,7 +53,11 @@ pub(crate) fn restore(
 }
 
 /// Restores a file with content `whole` if it is missing or truncated; returns its path if restored.
-pub(crate) fn restore_file(dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
+pub(crate) fn restore_file(
+    dir: &RunDir,
+    path: &str,
+    whole: &[u8],
+) -> Result<Option<String>, RunError> {
     Present::at(dir, path).put_back(dir, path, whole)
 }
 
@@ -66,7 +72,12 @@ pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
 /// The text of the review that a refused attempt amounts to.
 pub(crate) fn review_of(outcome: &AttemptOutcome) -> String {
     let verdict = Verdict::new(outcome.findings.clone());
-    Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &verdict).render()
+    Review::from_verdict(
+        "patch gate",
+        outcome.patch.unwrap_or(outcome.answer),
+        &verdict,
+    )
+    .render()
 }
 
 impl Present {
@@ -114,7 +125,9 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         let path = attempt_file(outcome.number, attempt::REVIEW);
         restored.extend(restore_file(dir, &path, review_of(outcome).as_bytes())?);
     }
-    let is_verified = attempts.last().is_some_and(|last| last.end == AttemptEnd::Verified);
+    let is_verified = attempts
+        .last()
+        .is_some_and(|last| last.end == AttemptEnd::Verified);
     let has_ended = is_verified || state_of_events(events).is_some_and(RunState::is_end);
     let recorded = recorded_files(events);
     for (copy, name) in attempt::COPIES {
@@ -124,14 +137,22 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         }
         let original = attempts.iter().rev().find_map(|outcome| {
             let path = attempt_file(outcome.number, name);
-            let told = recorded.get(path.as_str()).and_then(|digest| digest.parse().ok());
+            let told = recorded
+                .get(path.as_str())
+                .and_then(|digest| digest.parse().ok());
             let of_review = || Digest::of(review_of(outcome).as_bytes());
             let is_refused_review = name == attempt::REVIEW && outcome.end.is_refused();
-            told.or_else(|| is_refused_review.then(of_review)).map(|digest| (path, digest))
+            told.or_else(|| is_refused_review.then(of_review))
+                .map(|digest| (path, digest))
         });
-        let Some((original, digest)) = original else { continue };
+        let Some((original, digest)) = original else {
+            continue;
+        };
         // An edited original is not copied.
-        if let Some(bytes) = dir.read_if_there(&original)?.filter(|bytes| Digest::of(bytes) == digest) {
+        if let Some(bytes) = dir
+            .read_if_there(&original)?
+            .filter(|bytes| Digest::of(bytes) == digest)
+        {
             restored.extend(restore_file(dir, copy, &bytes)?);
         }
     }
@@ -140,7 +161,9 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
 
 /// Returns whether a person was asked to write this file.
 fn is_prompted_for(events: &[EventRecord], target: &str) -> bool {
-    let prompts = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
+    let prompts = events
+        .iter()
+        .filter(|event| event.event == EventKind::OutboxPrompted.name());
     prompts
         .filter_map(|event| event.body.get(TARGET).and_then(Value::as_str))
         .any(|prompted| prompted == target)
@@ -153,11 +176,27 @@ mod tests {
     #[test]
     fn only_prefixes_and_zeros_are_torn() {
         let whole = b"one\ntwo\0\0three\n";
-        for torn in [&b""[..], b"o", b"one\ntwo", b"one\ntwo\0", b"one\0\0\0", &[0; 15], &whole[..14]] {
+        for torn in [
+            &b""[..],
+            b"o",
+            b"one\ntwo",
+            b"one\ntwo\0",
+            b"one\0\0\0",
+            &[0; 15],
+            &whole[..14],
+        ] {
             assert!(is_torn(torn, whole), "{torn:?}");
         }
         let longer = [whole.as_slice(), b"\0"].concat();
-        for edited in [&whole[..], b"one\ntwO", b"One", b"one\0two", b" ", &longer, &[0; 16]] {
+        for edited in [
+            &whole[..],
+            b"one\ntwO",
+            b"One",
+            b"one\0two",
+            b" ",
+            &longer,
+            &[0; 16],
+        ] {
             assert!(!is_torn(edited, whole), "{edited:?}");
         }
         assert!(!is_torn(b"", b""));

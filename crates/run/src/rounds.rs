@@ -43,8 +43,12 @@ impl<'o> Place<'o> {
         Self {
             round: round + 1,
             candidate: taken % candidates + 1,
-            before: of_before.map(|(outcome, _)| outcome).max_by_key(|outcome| reach(outcome.end)),
-            malformed: ended.last().filter(|last| last.end == AttemptEnd::Malformed),
+            before: of_before
+                .map(|(outcome, _)| outcome)
+                .max_by_key(|outcome| reach(outcome.end)),
+            malformed: ended
+                .last()
+                .filter(|last| last.end == AttemptEnd::Malformed),
         }
     }
 }
@@ -53,7 +57,11 @@ impl<'o> Place<'o> {
 pub(crate) fn candidates(settings: &RunSettings) -> u64 {
     let dispatch = settings.dispatch();
     let proposers = [RunRole::Patchmaker, RunRole::Fixer].map(|role| dispatch.service(role));
-    if proposers.contains(&Service::ManualOutbox) { 1 } else { settings.candidates.max(1) }
+    if proposers.contains(&Service::ManualOutbox) {
+        1
+    } else {
+        settings.candidates.max(1)
+    }
 }
 
 /// How many of its `max_iterations` a run with these attempts has used.
@@ -64,7 +72,10 @@ pub(crate) fn rounds_used(ended: &[AttemptOutcome], settings: &RunSettings) -> u
 
 /// Returns how often the model requested more files.
 pub(crate) fn files_requested(ended: &[AttemptOutcome]) -> u64 {
-    ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested).count() as u64
+    ended
+        .iter()
+        .filter(|outcome| outcome.end == AttemptEnd::FilesRequested)
+        .count() as u64
 }
 
 /// How far an attempt came.
@@ -107,38 +118,68 @@ mod tests {
     }
 
     /// Returns the round, the candidate, and the attempts for the brief.
-    fn place(ends: &[AttemptEnd], malformed: u64, samples: u64) -> (u64, u64, Option<u64>, Option<u64>) {
+    fn place(
+        ends: &[AttemptEnd],
+        malformed: u64,
+        samples: u64,
+    ) -> (u64, u64, Option<u64>, Option<u64>) {
         let mut settings = record(Path::new("/r"), &[]).settings;
         (settings.max_malformed, settings.candidates) = (malformed, samples);
         let ended = ended(ends);
         let place = Place::after(&ended, &settings);
         let number = |outcome: Option<&AttemptOutcome>| outcome.map(|outcome| outcome.number);
-        (place.round, place.candidate, number(place.before), number(place.malformed))
+        (
+            place.round,
+            place.candidate,
+            number(place.before),
+            number(place.malformed),
+        )
     }
 
     #[test]
     fn next_attempt_has_last_brief() {
         assert_eq!(place(&[], 0, 1), (1, 1, None, None));
         assert_eq!(place(&[Refused], 0, 1), (2, 1, Some(1), None));
-        assert_eq!(place(&[Refused, VerifyFailed, Repeated], 3, 1), (4, 1, Some(3), None));
+        assert_eq!(
+            place(&[Refused, VerifyFailed, Repeated], 3, 1),
+            (4, 1, Some(3), None)
+        );
     }
 
     #[test]
     fn malformed_answers_within_budget_are_free() {
         assert_eq!(place(&[Malformed], 2, 1), (1, 1, None, Some(1)));
-        assert_eq!(place(&[VerifyFailed, Malformed, Malformed], 2, 1), (2, 1, Some(1), Some(3)));
-        assert_eq!(place(&[VerifyFailed, Malformed, Malformed, Malformed], 2, 1), (3, 1, Some(4), Some(4)));
-        assert_eq!(place(&[Malformed, Refused, Malformed], 2, 1), (2, 1, Some(2), Some(3)));
+        assert_eq!(
+            place(&[VerifyFailed, Malformed, Malformed], 2, 1),
+            (2, 1, Some(1), Some(3))
+        );
+        assert_eq!(
+            place(&[VerifyFailed, Malformed, Malformed, Malformed], 2, 1),
+            (3, 1, Some(4), Some(4))
+        );
+        assert_eq!(
+            place(&[Malformed, Refused, Malformed], 2, 1),
+            (2, 1, Some(2), Some(3))
+        );
         assert_eq!(place(&[Malformed], 0, 1), (2, 1, Some(1), Some(1)));
     }
 
     #[test]
     fn file_requests_use_no_attempt() {
         assert_eq!(place(&[FilesRequested], 0, 1), (1, 1, None, None));
-        assert_eq!(place(&[FilesRequested, Refused, FilesRequested], 0, 1), (2, 1, Some(2), None));
-        assert_eq!(place(&[Malformed, FilesRequested, Malformed], 1, 1), (2, 1, Some(3), Some(3)));
+        assert_eq!(
+            place(&[FilesRequested, Refused, FilesRequested], 0, 1),
+            (2, 1, Some(2), None)
+        );
+        assert_eq!(
+            place(&[Malformed, FilesRequested, Malformed], 1, 1),
+            (2, 1, Some(3), Some(3))
+        );
         assert_eq!(place(&[Refused, FilesRequested], 0, 3), (1, 2, None, None));
-        assert_eq!(files_requested(&ended(&[FilesRequested, Refused, FilesRequested])), 2);
+        assert_eq!(
+            files_requested(&ended(&[FilesRequested, Refused, FilesRequested])),
+            2
+        );
     }
 
     #[test]
@@ -147,12 +188,23 @@ mod tests {
         assert_eq!(place(&[Refused, Malformed], 1, 3), (1, 2, None, Some(2)));
         let first = [Refused, VerifyFailed, Refused];
         assert_eq!(place(&first, 0, 3), (2, 1, Some(2), None));
-        assert_eq!(place(&[first.as_slice(), &[Refused]].concat(), 0, 3), (2, 2, Some(2), None));
+        assert_eq!(
+            place(&[first.as_slice(), &[Refused]].concat(), 0, 3),
+            (2, 2, Some(2), None)
+        );
         assert_eq!(place(&[Refused, Refused], 0, 0), (3, 1, Some(2), None));
         let mut settings = record(Path::new("/r"), &[]).settings;
         (settings.max_malformed, settings.candidates) = (1, 3);
         let used = |ends: &[AttemptEnd]| rounds_used(&ended(ends), &settings);
-        assert_eq!([used(&[]), used(&[Malformed]), used(&[Refused]), used(&first)], [0, 0, 1, 1]);
+        assert_eq!(
+            [
+                used(&[]),
+                used(&[Malformed]),
+                used(&[Refused]),
+                used(&first)
+            ],
+            [0, 0, 1, 1]
+        );
         assert_eq!(used(&[Malformed, Malformed, Refused, Refused, Refused]), 2);
         settings.dispatch = Some(DispatchConfig::for_model(MANUAL_OUTBOX));
         assert_eq!(candidates(&settings), 1);

@@ -64,7 +64,9 @@ pub async fn create(
         return Err(RunError::EmptyGoal);
     }
     if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
-        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+        return Err(RunError::SecretInGoal {
+            rule: found.rule.to_string(),
+        });
     }
     world.outside_of(git.top())?;
     if let Some(what) = git.operation_under_way() {
@@ -73,7 +75,11 @@ pub async fn create(
     let now = git.tracked_state().await?;
     require_clean(&now)?;
     let gates = if options.settings.gates.is_empty() {
-        found_gates(git.top(), options.started_in.as_ref(), options.found_gate_timeout)?
+        found_gates(
+            git.top(),
+            options.started_in.as_ref(),
+            options.found_gate_timeout,
+        )?
     } else {
         options.settings.gates.clone()
     };
@@ -105,7 +111,10 @@ pub async fn create(
         clock: world.clock.source(),
         warnings: options.warnings,
         past,
-        settings: RunSettings { gates, ..options.settings },
+        settings: RunSettings {
+            gates,
+            ..options.settings
+        },
     };
     let unfinished = UnfinishedRun::begin(&world.runs_root, &run_id, ledger)?;
     let dir = unfinished.dir.clone();
@@ -128,11 +137,20 @@ pub async fn create(
 }
 
 /// Records the creation of a run and its purpose.
-pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) -> Result<(), RunError> {
+pub(crate) fn record_beginning(
+    journal: &mut Journal<'_>,
+    record: &RunRecord,
+) -> Result<(), RunError> {
     journal.record_file("crucible", EventKind::RunCreated, "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
-    journal.record(Entry { role: "operator", event: EventKind::GoalStated, key, path: layout::RUN, body })?;
+    journal.record(Entry {
+        role: "operator",
+        event: EventKind::GoalStated,
+        key,
+        path: layout::RUN,
+        body,
+    })?;
     journal.record_source()
 }
 
@@ -170,15 +188,30 @@ struct Beginning {
 
 fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
     let guardrails = Guardrails {
-        find_mode: record.settings.web.clone().map_or(FindMode::ResolverOnly, FindMode::ResolverPlusWeb),
+        find_mode: record
+            .settings
+            .web
+            .clone()
+            .map_or(FindMode::ResolverOnly, FindMode::ResolverPlusWeb),
         max_files: record.settings.max_files,
         max_total_bytes: record.settings.max_total_bytes,
         max_iterations: record.settings.max_iterations,
     };
-    let (guardrails, dispatch) = (guardrails.render().into_bytes(), json_line(&record.settings.dispatch())?);
+    let (guardrails, dispatch) = (
+        guardrails.render().into_bytes(),
+        json_line(&record.settings.dispatch())?,
+    );
     Ok([
-        Beginning { key: GUARDRAILS_WRITTEN, path: layout::GUARDRAILS, bytes: guardrails },
-        Beginning { key: DISPATCH_WRITTEN, path: layout::DISPATCH, bytes: dispatch },
+        Beginning {
+            key: GUARDRAILS_WRITTEN,
+            path: layout::GUARDRAILS,
+            bytes: guardrails,
+        },
+        Beginning {
+            key: DISPATCH_WRITTEN,
+            path: layout::DISPATCH,
+            bytes: dispatch,
+        },
     ])
 }
 
@@ -199,6 +232,9 @@ pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> Run
 fn require_clean(now: &TrackedState) -> Result<(), RunError> {
     match now.changed.first() {
         None => Ok(()),
-        Some(first) => Err(RunError::DirtyRepository { count: now.changed.len(), first: named(first) }),
+        Some(first) => Err(RunError::DirtyRepository {
+            count: now.changed.len(),
+            first: named(first),
+        }),
     }
 }

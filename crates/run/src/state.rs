@@ -110,8 +110,11 @@ impl Progress {
             (self.verified, RunState::Verified),
             (self.landed, RunState::Landed),
         ];
-        let reached =
-            steps.iter().take_while(|(done, _)| *done).last().map_or(RunState::New, |(_, state)| *state);
+        let reached = steps
+            .iter()
+            .take_while(|(done, _)| *done)
+            .last()
+            .map_or(RunState::New, |(_, state)| *state);
         let ended = matches!(reached, RunState::Verified | RunState::Landed);
         if (self.blocked && reached == RunState::Reviewed) || (self.waiting && !ended) {
             RunState::Blocked
@@ -127,7 +130,11 @@ mod tests {
 
     #[test]
     fn state_needs_all_earlier_files() {
-        let mut progress = Progress { verified: true, patched: true, ..Progress::default() };
+        let mut progress = Progress {
+            verified: true,
+            patched: true,
+            ..Progress::default()
+        };
         assert_eq!(progress.state(), RunState::New);
         progress = Progress {
             analysed: true,
@@ -138,9 +145,39 @@ mod tests {
             ..progress
         };
         assert_eq!(progress.state(), RunState::Verified);
-        assert_eq!(Progress { signed: false, blocked: true, ..progress }.state(), RunState::Blocked);
-        assert_eq!(Progress { failed: true, ..progress }.state(), RunState::Failed);
-        assert_eq!(Progress { waiting: true, ..progress }.state(), RunState::Verified);
-        assert_eq!(Progress { waiting: true, planned: false, ..progress }.state(), RunState::Blocked);
+        assert_eq!(
+            Progress {
+                signed: false,
+                blocked: true,
+                ..progress
+            }
+            .state(),
+            RunState::Blocked
+        );
+        assert_eq!(
+            Progress {
+                failed: true,
+                ..progress
+            }
+            .state(),
+            RunState::Failed
+        );
+        assert_eq!(
+            Progress {
+                waiting: true,
+                ..progress
+            }
+            .state(),
+            RunState::Verified
+        );
+        assert_eq!(
+            Progress {
+                waiting: true,
+                planned: false,
+                ..progress
+            }
+            .state(),
+            RunState::Blocked
+        );
     }
 }

@@ -70,9 +70,13 @@ const ALWAYS: [&str; 14] = [
 /// Returns the missing artifacts, out of those that every run has in the end. A file at the path of an owed
 /// answer was refused, and so was its artifact.
 pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
-    let refused =
-        |path: &str| owed == Some(path) || (owed == Some(layout::PATCH) && path == layout::VERIFY_REPORT);
-    ALWAYS.into_iter().filter(|path| refused(path) || !dir.has(path)).collect()
+    let refused = |path: &str| {
+        owed == Some(path) || (owed == Some(layout::PATCH) && path == layout::VERIFY_REPORT)
+    };
+    ALWAYS
+        .into_iter()
+        .filter(|path| refused(path) || !dir.has(path))
+        .collect()
 }
 
 /// What somebody owes the run.
@@ -179,15 +183,24 @@ pub(crate) fn status_of(
     let mut state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
-        artifacts
-            .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
+        artifacts.push(ArtifactStatus {
+            path,
+            digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)),
+        });
     }
     let mut edited = journal::edited(dir, events)?;
     // Beside an edited original, its copy proves nothing.
     let told = state_of_events(events);
-    let ended = matches!(told, Some(RunState::Verified | RunState::Landed | RunState::Failed));
+    let ended = matches!(
+        told,
+        Some(RunState::Verified | RunState::Landed | RunState::Failed)
+    );
     if ended && edited.is_empty() {
-        edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
+        edited.extend(
+            attempt::edited_copies(dir, events)?
+                .into_iter()
+                .map(str::to_owned),
+        );
     }
     // An edited file cannot revoke what the events record.
     if let Some(told) = told.filter(|_| ended && !edited.is_empty()) {
@@ -199,17 +212,26 @@ pub(crate) fn status_of(
         }
         _ => None,
     };
-    let owed = if state == RunState::Blocked { owed(events) } else { None };
+    let owed = if state == RunState::Blocked {
+        owed(events)
+    } else {
+        None
+    };
     let next = match edited.first() {
         Some(first) => journal::way_back(dir, events, first),
-        _ if let Some(fault) = booked.fault().filter(|_| state != RunState::Landed) => fault.to_string(),
+        _ if let Some(fault) = booked.fault().filter(|_| state != RunState::Landed) => {
+            fault.to_string()
+        }
         _ if state == RunState::Verified
             && (run.clock == ClockSource::Pinned || events.iter().any(is_pinned)) =>
         {
             RunError::PinnedClock.to_string()
         }
         _ if !matches!(state, RunState::Landed | RunState::Failed) && !run.repo.is_dir() => {
-            RunError::RepositoryElsewhere { repo: run.repo.clone() }.to_string()
+            RunError::RepositoryElsewhere {
+                repo: run.repo.clone(),
+            }
+            .to_string()
         }
         _ => next(&run, state, owed.as_ref(), refused_at_landing(events)),
     };
@@ -218,12 +240,18 @@ pub(crate) fn status_of(
         .filter(|_| state == RunState::Failed && edited.is_empty())
     {
         Some(command) => {
-            format!("Allow what the last answer was refused for with `{command}`, or start a new run.")
+            format!(
+                "Allow what the last answer was refused for with `{command}`, or start a new run."
+            )
         }
         None => next,
     };
-    let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
-    let of_plan = attempts.get(Allowances::of(events).attempts..).unwrap_or_default();
+    let laid = events
+        .iter()
+        .filter(|event| event.event == EventKind::OutboxPrompted.name());
+    let of_plan = attempts
+        .get(Allowances::of(events).attempts..)
+        .unwrap_or_default();
     let budgets = BudgetStatus {
         calls: booked.usage.calls,
         max_calls: allowed(&run, events),
@@ -272,12 +300,15 @@ pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
                 | EventKind::AnswerTaken
         )
     };
-    Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(uses_one_up)).count() as u64)
+    Ok(journal::read_lines(&events)
+        .filter(|line| line.kind().is_some_and(uses_one_up))
+        .count() as u64)
 }
 
 /// What a run's files and the ledger's events say of its progress.
 pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress, RunError> {
-    let digest = |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
+    let digest =
+        |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
     let review = |path: &str| -> Result<Option<(ReviewVerdict, Digest)>, RunError> {
         let Some(bytes) = dir.read_if_there(path)? else {
             return Ok(None);
@@ -286,10 +317,19 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     };
     let allowances = Allowances::of(events);
     let draft = digest(layout::PLAN_DRAFT)?;
-    let reviews = [review(layout::REVIEW_CONTRACT)?, review(layout::REVIEW_COST)?];
-    let seconds = [review(layout::SECOND_REVIEW_CONTRACT)?, review(layout::SECOND_REVIEW_COST)?];
+    let reviews = [
+        review(layout::REVIEW_CONTRACT)?,
+        review(layout::REVIEW_COST)?,
+    ];
+    let seconds = [
+        review(layout::SECOND_REVIEW_CONTRACT)?,
+        review(layout::SECOND_REVIEW_COST)?,
+    ];
     let of_draft = |verdict: ReviewVerdict| move |review: &Option<(ReviewVerdict, Digest)>| matches!((review, draft), (Some((said, subject)), Some(draft)) if *said == verdict && *subject == draft);
-    let blocked = reviews.iter().chain(&seconds).any(of_draft(ReviewVerdict::Block));
+    let blocked = reviews
+        .iter()
+        .chain(&seconds)
+        .any(of_draft(ReviewVerdict::Block));
     let approved = reviews.iter().all(of_draft(ReviewVerdict::Approve));
     let plan = digest(layout::PLAN)?;
     let signed = match plan {
@@ -309,7 +349,9 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     let verified = match ended.last() {
         // If another outcome follows, this attempt is not the last one.
         Some(last) if last.number < attempt::count_written(dir) => false,
-        Some(last) if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch => {
+        Some(last)
+            if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch =>
+        {
             attempt::is_recorded_whole(dir, events, last.number)?
         }
         _ => false,
@@ -346,18 +388,32 @@ pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunErr
             now.insert(path.clone(), Digest::of(&bytes));
         }
     }
-    let local = [layout::REVIEW_CONTRACT, layout::REVIEW_COST].iter().all(|path| now.contains_key(*path));
+    let local = [layout::REVIEW_CONTRACT, layout::REVIEW_COST]
+        .iter()
+        .all(|path| now.contains_key(*path));
     Ok(signature.plan == plan && signature.reviews == now && local)
 }
 
 /// What a person owes: the newest prompt that has no answer.
 pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
-    let prompted = events.iter().rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
+    let prompted = events
+        .iter()
+        .rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
     let answered = answered_key(prompted_step(prompted.key.as_deref()?)?);
-    if events.iter().any(|event| event.key.as_deref() == Some(answered.as_str())) {
+    if events
+        .iter()
+        .any(|event| event.key.as_deref() == Some(answered.as_str()))
+    {
         return None;
     }
-    let text = |field: &str| prompted.body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |field: &str| {
+        prompted
+            .body
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     Some(Owed {
         role: prompted.role.clone(),
         action: text("action"),
@@ -368,12 +424,19 @@ pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
 
 /// Returns the report of the gates that refused the newest landing, if they did.
 fn refused_at_landing(events: &[EventRecord]) -> Option<&str> {
-    let last = events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name())?;
+    let last = events
+        .iter()
+        .rfind(|event| event.event == EventKind::FullGatesRun.name())?;
     let failed = last.body.get("result").and_then(Value::as_str) != Some("PASS");
     last.path.as_deref().filter(|_| failed)
 }
 
-fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>, refused_at_landing: Option<&str>) -> String {
+fn next(
+    run: &RunRecord,
+    state: RunState,
+    owed: Option<&Owed>,
+    refused_at_landing: Option<&str>,
+) -> String {
     let id = &run.run_id;
     if let Some(Owed { prompt, target, .. }) = owed {
         return format!(
@@ -396,9 +459,12 @@ fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>, refused_at_landin
         },
         RunState::Landed => "Nothing is left to do.".to_owned(),
         RunState::Blocked => {
-            "A reviewer blocked the plan. Read reviews/, fix the cause, and start a new run.".to_owned()
+            "A reviewer blocked the plan. Read reviews/, fix the cause, and start a new run."
+                .to_owned()
         }
-        RunState::Failed => format!("Inspect the run with `crucible run bundle {id}`, then start a new run."),
+        RunState::Failed => {
+            format!("Inspect the run with `crucible run bundle {id}`, then start a new run.")
+        }
     }
 }
 
@@ -421,7 +487,10 @@ mod tests {
         let ended = line("ATTEMPT_ENDED", "");
         let lines = [
             line("MODEL_ASKED", "cassette.jsonl"),
-            ended.replace(':', " : ").replace("09 : 30 : 00", "09:30:00").replace("sha256 : ", "sha256:"),
+            ended
+                .replace(':', " : ")
+                .replace("09 : 30 : 00", "09:30:00")
+                .replace("sha256 : ", "sha256:"),
             line("PATCH_REJECTED", ""),
             line("MORE_FILES_REQUESTED", ""),
             ended.clone(),
@@ -429,7 +498,8 @@ mod tests {
             line("NOTED", r#""event":"ATTEMPT_ENDED""#),
             ended[..ended.len() - 9].to_owned(),
         ];
-        dir.write(layout::EVENTS, lines.join("\n").as_bytes()).unwrap();
+        dir.write(layout::EVENTS, lines.join("\n").as_bytes())
+            .unwrap();
         assert_eq!(answers_used(&dir).unwrap(), 4);
     }
 }

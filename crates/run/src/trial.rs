@@ -15,18 +15,21 @@ use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore, GateEnd,
-    GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun,
-    Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestStatus,
-    TestTally, VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt,
-    failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
+    Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore,
+    GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun,
+    GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
+    TestFiles, TestStatus, TestTally, VerifyReport, cannot_compile, concerns_compiling,
+    could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs,
+    report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
 use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::catalogue::{judge_changed, read_copy};
-use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors};
+use crate::contract::{
+    BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors,
+};
 use crate::error::RunError;
 use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
 use crate::gatekeeper::Change;
@@ -111,7 +114,14 @@ impl<'b> TrialBase<'b> {
         sandbox: Strength,
         surveys: &'b Surveys,
     ) -> Self {
-        Self { repo: git.top(), commit: None, gates, sandbox, surveys, python_paths: &NO_PYTHON_PATHS }
+        Self {
+            repo: git.top(),
+            commit: None,
+            gates,
+            sandbox,
+            surveys,
+            python_paths: &NO_PYTHON_PATHS,
+        }
     }
 
     /// The base of a run.
@@ -158,17 +168,42 @@ pub(crate) async fn verify(
 ) -> Result<(TrialResult, VerifyReport), RunError> {
     let full = before_full(world, by, room, observer).await?;
     let mut gates = by.analysis.before();
-    gates.extend(full.baseline.iter().filter_map(GateResult::before).map(|gate| full.proof.judged(gate)));
+    gates.extend(
+        full.baseline
+            .iter()
+            .filter_map(GateResult::before)
+            .map(|gate| full.proof.judged(gate)),
+    );
     only_of_its_own_files(by.analysis, change, &mut gates);
     note_touched(by, change, &mut gates);
-    let python_paths = full.proof.python_paths.iter().chain(&by.analysis.python_paths);
-    let python_paths: PythonPaths = python_paths.map(|(gate, path)| (gate.clone(), path.clone())).collect();
-    let base = TrialBase { python_paths: &python_paths, ..TrialBase::of(by.record, by.surveys) };
+    let python_paths = full
+        .proof
+        .python_paths
+        .iter()
+        .chain(&by.analysis.python_paths);
+    let python_paths: PythonPaths = python_paths
+        .map(|(gate, path)| (gate.clone(), path.clone()))
+        .collect();
+    let base = TrialBase {
+        python_paths: &python_paths,
+        ..TrialBase::of(by.record, by.surveys)
+    };
     let edits_tests = by.plan.names.iter().any(is_test_path);
-    let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
+    let tests = if edits_tests {
+        TestFiles::Editable
+    } else {
+        TestFiles::Fixed
+    };
     let names = by.plan.names.iter().map(RepoPath::as_str);
-    let goal = std::iter::once(by.record.goal.as_str()).chain(names).collect::<Vec<_>>().join("\n");
-    let changed = change.tree.changes.iter().map(|changed| changed.path.to_string_lossy().into_owned());
+    let goal = std::iter::once(by.record.goal.as_str())
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let changed = change
+        .tree
+        .changes
+        .iter()
+        .map(|changed| changed.path.to_string_lossy().into_owned());
     let changed: Vec<String> = changed.collect();
     let edited_examples: Vec<String> = outcome
         .findings
@@ -185,20 +220,46 @@ pub(crate) async fn verify(
         reruns: &[],
     };
     let tried = Tried { change, baseline };
-    let mut trial = run(world, by.git, base, by.level, room, Copied::Changed(&tried), observer).await?;
+    let mut trial = run(
+        world,
+        by.git,
+        base,
+        by.level,
+        room,
+        Copied::Changed(&tried),
+        observer,
+    )
+    .await?;
     trial.before = full.baseline;
     let reruns = rerun_flaky(world, by, base, room, &tried, &trial, observer).await?;
-    let baseline = Baseline { reruns: &reruns, ..baseline };
+    let baseline = Baseline {
+        reruns: &reruns,
+        ..baseline
+    };
     if !reruns.is_empty() {
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    if by.analysis.baseline.iter().all(|gate| gate.passed || gate.set_aside.is_some()) {
+    if by
+        .analysis
+        .baseline
+        .iter()
+        .all(|gate| gate.passed || gate.set_aside.is_some())
+    {
         let hint = "Every gate also passed before the change, so the gates show that nothing broke, not that the goal is reached.";
-        outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
+        outcome
+            .findings
+            .push(Finding::warning(PASSED_BEFORE, "the gates", hint));
         observer.note(&format!("  warning: {hint}"));
     }
-    let report = trial.report(by.record, by.analysis.behaviors, by.plan, outcome, baseline, by.dir)?;
+    let report = trial.report(
+        by.record,
+        by.analysis.behaviors,
+        by.plan,
+        outcome,
+        baseline,
+        by.dir,
+    )?;
     Ok((trial, report))
 }
 
@@ -213,20 +274,46 @@ async fn rerun_flaky(
     first: &TrialResult,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<GateRun>, RunError> {
-    let judged: Vec<_> = first.runs().map(|run| (run, judge_run_after(run, &tried.baseline))).collect();
-    let suspects: Vec<&GateId> =
-        judged.iter().filter(|(_, judged)| judged.may_be_flaky()).map(|(run, _)| &run.id).collect();
+    let judged: Vec<_> = first
+        .runs()
+        .map(|run| (run, judge_run_after(run, &tried.baseline)))
+        .collect();
+    let suspects: Vec<&GateId> = judged
+        .iter()
+        .filter(|(_, judged)| judged.may_be_flaky())
+        .map(|(run, _)| &run.id)
+        .collect();
     // Every error is one of a suspect, or the change is refused whatever they do.
-    let objections: usize = judged.iter().map(|(_, judged)| judged.verdict.errors().count()).sum();
-    let refused = judged.iter().any(|(_, judged)| !judged.verdict.passes() && !judged.may_be_flaky());
+    let objections: usize = judged
+        .iter()
+        .map(|(_, judged)| judged.verdict.errors().count())
+        .sum();
+    let refused = judged
+        .iter()
+        .any(|(_, judged)| !judged.verdict.passes() && !judged.may_be_flaky());
     if suspects.is_empty() || refused || first.verdict.errors().count() > objections {
         return Ok(Vec::new());
     }
     let mut gates = base.gates.to_vec();
     gates.retain(|gate| suspects.contains(&&gate.id));
-    observer.working("verifier", "running gates with new failures again, to detect flaky tests");
-    let base = TrialBase { gates: &gates, ..base };
-    let again = run(world, by.git, base, by.level, room, Copied::Changed(tried), observer).await?;
+    observer.working(
+        "verifier",
+        "running gates with new failures again, to detect flaky tests",
+    );
+    let base = TrialBase {
+        gates: &gates,
+        ..base
+    };
+    let again = run(
+        world,
+        by.git,
+        base,
+        by.level,
+        room,
+        Copied::Changed(tried),
+        observer,
+    )
+    .await?;
     Ok(again.runs().cloned().collect())
 }
 
@@ -245,40 +332,79 @@ async fn before_full(
     room: &Path,
     observer: &mut dyn RunObserver,
 ) -> Result<BeforeFull, RunError> {
-    if by.level != GateLevel::Full || by.record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
+    if by.level != GateLevel::Full
+        || by
+            .record
+            .settings
+            .gates
+            .iter()
+            .all(|gate| gate.level.is_lite())
+    {
         return Ok(BeforeFull::default());
     }
-    observer.working("verifier", "running the gates of level `full` before the change, to compare with");
+    observer.working(
+        "verifier",
+        "running the gates of level `full` before the change, to compare with",
+    );
     let base = TrialBase::of(by.record, by.surveys);
     let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
-        observer.note(&format!("  gate {} also fails without the change: {}", gate.id, gate.end));
+        observer.note(&format!(
+            "  gate {} also fails without the change: {}",
+            gate.id, gate.end
+        ));
     }
-    let on = CanaryBase { git: by.git, base, level: by.level, room, gate_files: &by.analysis.gate_files };
+    let on = CanaryBase {
+        git: by.git,
+        base,
+        level: by.level,
+        room,
+        gate_files: &by.analysis.gate_files,
+    };
     let proof = run_canary(world, on, &before, observer).await?;
     proof.settle(&before, observer);
     before.replace(&proof.again);
-    Ok(BeforeFull { baseline: before.results, proof })
+    Ok(BeforeFull {
+        baseline: before.results,
+        proof,
+    })
 }
 
 /// A gate that noticed only a broken file of its own tests only changes of such a file.
 fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [GateBefore]) {
-    let is_of_gates = analysis.canary.as_ref().is_some_and(|canary| canary.broken == BrokenFiles::Gates);
+    let is_of_gates = analysis
+        .canary
+        .as_ref()
+        .is_some_and(|canary| canary.broken == BrokenFiles::Gates);
     let touches = |path: &RepoPath| {
-        change.tree.changes.iter().any(|changed| changed.path.to_str() == Some(path.as_str()))
+        change
+            .tree
+            .changes
+            .iter()
+            .any(|changed| changed.path.to_str() == Some(path.as_str()))
     };
     if is_of_gates && !analysis.gate_files.iter().any(touches) {
-        let noticed = gates.iter_mut().filter(|gate| gate.canary == CanaryOutcome::Noticed);
+        let noticed = gates
+            .iter_mut()
+            .filter(|gate| gate.canary == CanaryOutcome::Noticed);
         noticed.for_each(|gate| gate.canary = CanaryOutcome::Unnoticed);
     }
 }
 
 /// Records for each gate which of its own files the change modifies, if a person or the goal named them.
 fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]) {
-    let Analysis { gate_files, gate_files_of, .. } = by.analysis;
+    let Analysis {
+        gate_files,
+        gate_files_of,
+        ..
+    } = by.analysis;
     for gate in gates {
         let own = gate_files_of.get(&gate.id).unwrap_or(gate_files);
-        let touched = change.tree.changes.iter().filter_map(|changed| changed.path.to_str());
+        let touched = change
+            .tree
+            .changes
+            .iter()
+            .filter_map(|changed| changed.path.to_str());
         let is_own = |path: &&str| {
             own.iter().any(|file| file.as_str() == *path)
                 && by.plan.names.iter().any(|name| name.as_str() == *path)
@@ -303,7 +429,9 @@ pub(crate) async fn run(
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
-    let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
+    let copy = std::fs::canonicalize(room)
+        .unwrap_or_else(|_| room.to_owned())
+        .join("copy");
     let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
@@ -373,13 +501,20 @@ pub(crate) async fn run(
 
 /// Copies the tracked files of the work tree, without secrets and special files; returns what was left out.
 pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
-    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(by_tracked_path) };
+    let options = SnapshotOptions {
+        untracked: Untracked::Leave,
+        secret: Arc::new(by_tracked_path),
+    };
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
 /// Names a path that differs from the last commit; with the reason if git does not show it by itself.
 pub(crate) fn named(changed: &DirtyEntry) -> String {
-    let hidden = changed.kind.hidden().map(|why| format!(" ({why})")).unwrap_or_default();
+    let hidden = changed
+        .kind
+        .hidden()
+        .map(|why| format!(" ({why})"))
+        .unwrap_or_default();
     format!("{:?}{hidden}", changed.path)
 }
 
@@ -399,16 +534,26 @@ async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError>
     match now.changed.first() {
         Some(first) if now.commit == *base => {
             let (count, first) = (now.changed.len(), named(first));
-            Err(RunError::BaseDirty { count, first, then: ADVANCE })
+            Err(RunError::BaseDirty {
+                count,
+                first,
+                then: ADVANCE,
+            })
         }
-        _ => Err(RunError::RepositoryChanged { base: base.to_string(), then: ADVANCE }),
+        _ => Err(RunError::RepositoryChanged {
+            base: base.to_string(),
+            then: ADVANCE,
+        }),
     }
 }
 
 /// Converts an error into "the repository has changed" if the base commit no longer exists.
 pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError) -> RunError {
     match git.commit_object(&record.base_commit).await {
-        Ok(None) => RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE },
+        Ok(None) => RunError::RepositoryChanged {
+            base: record.base_commit.to_string(),
+            then: ADVANCE,
+        },
         Ok(Some(_)) | Err(_) => failed,
     }
 }
@@ -426,21 +571,37 @@ impl TrialResult {
         goal: &str,
         observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
-        let is_found =
-            |run: &GateRun| specs.iter().any(|spec| spec.id == run.id && spec.origin == GateOrigin::Found);
+        let is_found = |run: &GateRun| {
+            specs
+                .iter()
+                .any(|spec| spec.id == run.id && spec.origin == GateOrigin::Found)
+        };
         let mut aside = Vec::new();
         for run in self.runs() {
             let told = |found: CouldNotRun| {
-                (beginning(&self.normaliser.apply(found.cause.as_bytes())), found.remedy)
+                (
+                    beginning(&self.normaliser.apply(found.cause.as_bytes())),
+                    found.remedy,
+                )
             };
             // A gate without tests can still be one: its compiler has judged the change.
-            let lacking = could_not_run(run).filter(|_| run.end != GateEnd::Exited(0)).map(told);
-            let broken =
-                || cannot_compile(run).map(told).filter(|(cause, _)| !concerns_compiling(goal, cause));
+            let lacking = could_not_run(run)
+                .filter(|_| run.end != GateEnd::Exited(0))
+                .map(told);
+            let broken = || {
+                cannot_compile(run)
+                    .map(told)
+                    .filter(|(cause, _)| !concerns_compiling(goal, cause))
+            };
             let has_to_run = lacking.is_some() && !is_found(run);
             if let Some((cause, remedy)) = lacking.or_else(broken) {
                 let (gate, command) = (run.id.to_string(), run.command_line());
-                let error = RunError::GateCouldNotRun { gate, command, cause, remedy };
+                let error = RunError::GateCouldNotRun {
+                    gate,
+                    command,
+                    cause,
+                    remedy,
+                };
                 if has_to_run {
                     return Err(error);
                 }
@@ -453,9 +614,22 @@ impl TrialResult {
             return Err(error);
         }
         for (id, error) in aside {
-            let RunError::GateCouldNotRun { gate, cause, remedy, .. } = error else { continue };
-            observer.note(&format!("  warning: gate {gate} does not count for a change: {cause}; {remedy}"));
-            let result = self.results.iter_mut().find(|result| result.id == id.as_str());
+            let RunError::GateCouldNotRun {
+                gate,
+                cause,
+                remedy,
+                ..
+            } = error
+            else {
+                continue;
+            };
+            observer.note(&format!(
+                "  warning: gate {gate} does not count for a change: {cause}; {remedy}"
+            ));
+            let result = self
+                .results
+                .iter_mut()
+                .find(|result| result.id == id.as_str());
             if let Some(result) = result {
                 result.set_aside = Some(cause);
             }
@@ -465,7 +639,9 @@ impl TrialResult {
 
     /// Whether a gate was set aside.
     pub(crate) fn is_set_aside(&self, gate: &GateId) -> bool {
-        self.results.iter().any(|result| result.id == gate.as_str() && result.set_aside.is_some())
+        self.results
+            .iter()
+            .any(|result| result.id == gate.as_str() && result.set_aside.is_some())
     }
 
     /// Puts later results of gates in place of the first ones.
@@ -489,18 +665,35 @@ impl TrialResult {
     fn judge(&mut self, baseline: Option<&Baseline<'_>>) {
         let judge = |run: &GateRun| match baseline {
             Some(baseline) => judge_run_after(run, baseline),
-            None => JudgedRun { verdict: judge_run(run), tests: None },
+            None => JudgedRun {
+                verdict: judge_run(run),
+                tests: None,
+            },
         };
         let judged: Vec<(&GateRun, JudgedRun)> = self.runs().map(|run| (run, judge(run))).collect();
-        let results = judged.iter().map(|(run, judged)| self.result(run, judged)).collect();
+        let results = judged
+            .iter()
+            .map(|(run, judged)| self.result(run, judged))
+            .collect();
         let mut verdict = Verdict::default();
-        judged.iter().for_each(|(_, judged)| verdict.merge(judged.verdict.clone()));
+        judged
+            .iter()
+            .for_each(|(_, judged)| verdict.merge(judged.verdict.clone()));
         if let Some(baseline) = baseline {
-            verdict.merge(judge_set(judged.iter().map(|(run, judged)| (*run, judged)), baseline));
+            verdict.merge(judge_set(
+                judged.iter().map(|(run, judged)| (*run, judged)),
+                baseline,
+            ));
         }
         // The next attempt treats it like a failed command.
-        let catalogue = self.behaviors.as_ref().map(check_behaviors).unwrap_or_default();
-        catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
+        let catalogue = self
+            .behaviors
+            .as_ref()
+            .map(check_behaviors)
+            .unwrap_or_default();
+        catalogue
+            .errors()
+            .for_each(|finding| verdict.push(finding.clone()));
         (self.results, self.verdict) = (results, verdict);
     }
 
@@ -527,7 +720,9 @@ impl TrialResult {
             failure: (!judged.verdict.passes()).then(|| {
                 let mut failure = FailureEvidence::read(&log);
                 failure.add_tests(
-                    run.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)),
+                    run.results
+                        .iter()
+                        .flat_map(|results| results.with_status(TestStatus::Failed)),
                 );
                 failure
             }),
@@ -536,8 +731,10 @@ impl TrialResult {
 
     /// Keeps what second runs printed.
     fn keep_output(&mut self, reruns: &[GateRun]) {
-        let outcomes: Vec<GateOutcome> =
-            reruns.iter().map(|run| GateOutcome::Ran(Box::new(run.clone()))).collect();
+        let outcomes: Vec<GateOutcome> = reruns
+            .iter()
+            .map(|run| GateOutcome::Ran(Box::new(run.clone())))
+            .collect();
         let printed = logs(&outcomes);
         self.stdout.extend_from_slice(&printed.stdout);
         self.stderr.extend_from_slice(&printed.stderr);
@@ -558,19 +755,36 @@ impl TrialResult {
             let id = gate_id(name, dir)?;
             Ok(GateOutcome::Judged { id, verdict })
         };
-        let known = self.behaviors.as_ref().map(BehaviorFiles::ids).unwrap_or_default();
+        let known = self
+            .behaviors
+            .as_ref()
+            .map(BehaviorFiles::ids)
+            .unwrap_or_default();
         outcomes.push(judged(PlanCheck.id(), judge_plan(plan, &known, dir)?)?);
-        outcomes.push(judged(PatchCheck.id(), Verdict::new(outcome.findings.clone()))?);
+        outcomes.push(judged(
+            PatchCheck.id(),
+            Verdict::new(outcome.findings.clone()),
+        )?);
         if let Some(after) = &self.behaviors {
-            outcomes.push(judged(BehaviorCatalogCheck.id(), judge_changed(behaviors, after))?);
+            outcomes.push(judged(
+                BehaviorCatalogCheck.id(),
+                judge_changed(behaviors, after),
+            )?);
         }
-        let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
+        let declared = plan
+            .gates
+            .iter()
+            .map(|gate| gate_id(gate, dir))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(report(&ReportInput {
             gate: self.level,
             iteration: outcome.round(),
             max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,
-            requirements: Requirements { declared: &declared, baseline },
+            requirements: Requirements {
+                declared: &declared,
+                baseline,
+            },
             paths: ReportPaths {
                 plan: Some(layout::PLAN.to_owned()),
                 patch: Some(layout::PATCH.to_owned()),
@@ -593,8 +807,11 @@ pub(crate) fn keep_logs(
     for (path, bytes) in logs {
         kept.insert(path.to_owned(), dir.write_recorded(path, bytes)?);
     }
-    let holding: Vec<&str> =
-        logs.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| *path).collect();
+    let holding: Vec<&str> = logs
+        .iter()
+        .filter(|(_, bytes)| !bytes.is_empty())
+        .map(|(path, _)| *path)
+        .collect();
     dir.flush(&holding)?;
     Ok(kept)
 }
@@ -605,7 +822,10 @@ struct GateProgress<'w>(Mutex<&'w mut dyn RunObserver>);
 impl GateObserver for GateProgress<'_> {
     fn started(&self, gate: &GateInput) {
         if let (GateInput::Command(spec), Ok(mut observer)) = (gate, self.0.lock()) {
-            observer.working("verifier", &format!("gate {} is running: {}", spec.id, spec.command.join(" ")));
+            observer.working(
+                "verifier",
+                &format!("gate {} is running: {}", spec.id, spec.command.join(" ")),
+            );
         }
     }
 
@@ -614,11 +834,19 @@ impl GateObserver for GateProgress<'_> {
 
 /// The first line of a cause, as long as a person reads it.
 fn beginning(cause: &str) -> String {
-    cause.lines().next().unwrap_or_default().trim_end().chars().take(MAX_CAUSE).collect()
+    cause
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .chars()
+        .take(MAX_CAUSE)
+        .collect()
 }
 
 fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
-    name.parse().map_err(|_| dir.malformed(layout::PLAN, "invalid gate name"))
+    name.parse()
+        .map_err(|_| dir.malformed(layout::PLAN, "invalid gate name"))
 }
 
 /// Returns the environment of every gate and every command that serves a role: the tools, a private home, and
@@ -637,8 +865,12 @@ pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ff
 fn judge_plan(plan: &Plan, behaviors: &[String], dir: &RunDir) -> Result<Verdict, RunError> {
     let text = |path| dir.has(path).then(|| dir.read_text(path)).transpose();
     let (reasons, results) = (text(layout::REASONS)?, text(layout::EXPECTED_RESULTS)?);
-    let documents =
-        PlanDocuments { plan, reasons: reasons.as_deref(), results: results.as_deref(), behaviors };
+    let documents = PlanDocuments {
+        plan,
+        reasons: reasons.as_deref(),
+        results: results.as_deref(),
+        behaviors,
+    };
     let mut verdict = documents.check();
     verdict.merge(check_signature(dir, plan.render().as_bytes())?);
     Ok(verdict)
@@ -669,19 +901,31 @@ mod tests {
     /// A run's directory with a plan that is signed, and these expected results.
     fn signed(dir: &RunDir, plan: &Plan, results: &str) {
         let digest = dir.write(layout::PLAN, plan.render().as_bytes()).unwrap();
-        dir.write(layout::EXPECTED_RESULTS, results.as_bytes()).unwrap();
+        dir.write(layout::EXPECTED_RESULTS, results.as_bytes())
+            .unwrap();
         dir.write(layout::REASONS, b"- R001: because\n").unwrap();
         let mut reviews = BTreeMap::new();
         for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
             let review = Review::from_verdict("r", digest, &Verdict::default());
-            reviews.insert(path.to_owned(), dir.write(path, review.render().as_bytes()).unwrap());
+            reviews.insert(
+                path.to_owned(),
+                dir.write(path, review.render().as_bytes()).unwrap(),
+            );
         }
-        let signature = Signature { schema_version: SignatureVersion::V1, plan: digest, reviews };
+        let signature = Signature {
+            schema_version: SignatureVersion::V1,
+            plan: digest,
+            reviews,
+        };
         dir.write_json(layout::SIGNATURE, &signature).unwrap();
     }
 
     fn codes(verdict: &Verdict) -> Vec<&str> {
-        verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect()
     }
 
     const RESULTS: &str =
@@ -694,19 +938,28 @@ mod tests {
         let plan = plan();
         let said = |plan: &Plan| {
             let verdict = judge_plan(plan, &[], &dir).unwrap();
-            codes(&verdict).into_iter().map(str::to_owned).collect::<Vec<_>>()
+            codes(&verdict)
+                .into_iter()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         signed(&dir, &plan, RESULTS);
         assert_eq!(said(&plan), [""; 0]);
         signed(&dir, &plan, &RESULTS.replace("R001", "R002"));
-        assert_eq!(said(&plan), ["plan-id-unresolved", "plan-reason-unresolved"]);
+        assert_eq!(
+            said(&plan),
+            ["plan-id-unresolved", "plan-reason-unresolved"]
+        );
         signed(&dir, &plan, &RESULTS.replace("lite", "other"));
         assert_eq!(said(&plan), ["plan-result-gate"]);
         signed(&dir, &plan, RESULTS);
         fs::remove_file(&dir.path(layout::REASONS)).unwrap();
         assert_eq!(said(&plan), ["plan-document-missing"]);
         signed(&dir, &plan, RESULTS);
-        let wider = Plan { scope_allow: vec!["src/".parse().unwrap()], ..plan.clone() };
+        let wider = Plan {
+            scope_allow: vec!["src/".parse().unwrap()],
+            ..plan.clone()
+        };
         assert_eq!(said(&wider), ["plan-unsigned"]);
         assert_eq!(
             judge_plan(&wider, &[], &dir).unwrap(),
@@ -724,10 +977,20 @@ mod tests {
     fn plan_behaviour_must_be_in_patched_catalogue() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
-        let plan = Plan { behaviors: vec!["B001".to_owned()], ..plan() };
+        let plan = Plan {
+            behaviors: vec!["B001".to_owned()],
+            ..plan()
+        };
         signed(&dir, &plan, RESULTS);
-        assert_eq!(codes(&judge_plan(&plan, &[], &dir).unwrap()), ["plan-id-unresolved"]);
-        assert!(judge_plan(&plan, &["B001".to_owned()], &dir).unwrap().passes());
+        assert_eq!(
+            codes(&judge_plan(&plan, &[], &dir).unwrap()),
+            ["plan-id-unresolved"]
+        );
+        assert!(
+            judge_plan(&plan, &["B001".to_owned()], &dir)
+                .unwrap()
+                .passes()
+        );
     }
 
     #[test]
@@ -736,7 +999,11 @@ mod tests {
         let dir = RunDir::at(room.path().to_owned());
         let plan = plan();
         signed(&dir, &plan, RESULTS);
-        let nothing = || Captured { bytes: Vec::new(), total: 0, extent: Extent::Whole };
+        let nothing = || Captured {
+            bytes: Vec::new(),
+            total: 0,
+            extent: Extent::Whole,
+        };
         let ran = GateRun {
             id: "tests".parse().unwrap(),
             command: vec!["true".to_owned()],
@@ -775,18 +1042,42 @@ mod tests {
                 behaviors,
                 tree: None,
             };
-            let report = trial.report(&record, before, &plan, &outcome, Baseline::default(), &dir).unwrap();
-            let kinds: Vec<String> = report.failures.iter().map(|failure| failure.kind.clone()).collect();
-            let executed: Vec<String> = report.executed_gates.iter().map(GateId::to_string).collect();
+            let report = trial
+                .report(&record, before, &plan, &outcome, Baseline::default(), &dir)
+                .unwrap();
+            let kinds: Vec<String> = report
+                .failures
+                .iter()
+                .map(|failure| failure.kind.clone())
+                .collect();
+            let executed: Vec<String> = report
+                .executed_gates
+                .iter()
+                .map(GateId::to_string)
+                .collect();
             (report.result, executed, kinds)
         };
-        let all = ["lite", "plan_check", "patch_check", "behavior_catalog_check", "tests"].map(str::to_owned);
+        let all = [
+            "lite",
+            "plan_check",
+            "patch_check",
+            "behavior_catalog_check",
+            "tests",
+        ]
+        .map(str::to_owned);
         let none = || Some(BehaviorFiles::default());
-        assert_eq!(reported(BehaviorCatalogue::Absent, none()), (VerifyResult::Pass, all.to_vec(), vec![]));
+        assert_eq!(
+            reported(BehaviorCatalogue::Absent, none()),
+            (VerifyResult::Pass, all.to_vec(), vec![])
+        );
         let (result, executed, kinds) = reported(BehaviorCatalogue::Unchecked, none());
         assert_eq!(
             (result, executed, kinds),
-            (VerifyResult::Fail, all.to_vec(), vec!["behaviors-taken-away".into()])
+            (
+                VerifyResult::Fail,
+                all.to_vec(),
+                vec!["behaviors-taken-away".into()]
+            )
         );
         let (result, executed, kinds) = reported(BehaviorCatalogue::Absent, None);
         assert_eq!(result, VerifyResult::Fail);

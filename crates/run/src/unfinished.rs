@@ -40,7 +40,11 @@ impl UnfinishedRun {
         let turn = turn(runs_root, TurnPurpose::Look)?;
         let dir = hidden(runs_root, id);
         dir.create()?;
-        Ok(Self { dir, named: RunDir::of(runs_root, id), _turn: turn })
+        Ok(Self {
+            dir,
+            named: RunDir::of(runs_root, id),
+            _turn: turn,
+        })
     }
 
     /// Renames it: its run is listed.
@@ -74,11 +78,17 @@ fn settle_all(runs_root: &Path, ledger: &Ledger) -> Result<(), RunError> {
     let Some(_turn) = DirectoryTurn::take(runs_root, TurnPurpose::Change, Duration::ZERO)? else {
         return Ok(());
     };
-    let Ok(entries) = std::fs::read_dir(runs_root) else { return Ok(()) };
+    let Ok(entries) = std::fs::read_dir(runs_root) else {
+        return Ok(());
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(HIDDEN)?.parse::<RunId>().ok());
-        let (Some(id), true) = (id, entry.file_type().is_ok_and(|kind| kind.is_dir())) else { continue };
+        let id = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(HIDDEN)?.parse::<RunId>().ok());
+        let (Some(id), true) = (id, entry.file_type().is_ok_and(|kind| kind.is_dir())) else {
+            continue;
+        };
         let named = RunDir::of(runs_root, &id);
         match ledger.run(&id)? {
             Some(_) if !named.root().exists() => fs::rename(&entry.path(), named.root())?,
@@ -96,5 +106,11 @@ fn hidden(runs_root: &Path, id: &RunId) -> RunDir {
 fn turn(runs_root: &Path, purpose: TurnPurpose) -> Result<DirectoryTurn, RunError> {
     let turn = DirectoryTurn::take(runs_root, purpose, PATIENCE)?;
     let owner = || "it creates or repairs a run directory".to_owned();
-    turn.ok_or_else(|| LockError::Held { path: runs_root.to_owned(), owner: owner() }.into())
+    turn.ok_or_else(|| {
+        LockError::Held {
+            path: runs_root.to_owned(),
+            owner: owner(),
+        }
+        .into()
+    })
 }

@@ -51,7 +51,9 @@ pub async fn verify_again(
     if let Some(path) = edited(dir, &events)?.first() {
         return Err(edited_since(dir, &events, path));
     }
-    let last = attempt::recorded(dir, &events)?.pop().filter(|last| last.patch.is_some());
+    let last = attempt::recorded(dir, &events)?
+        .pop()
+        .filter(|last| last.patch.is_some());
     let Some(outcome) = last else {
         let status = status(dir, ledger)?;
         return Err(RunError::NotVerified {
@@ -64,13 +66,21 @@ pub async fn verify_again(
         return Err(edited_since(dir, &events, path));
     }
     let has_ended = status(dir, ledger)?.state.is_end();
-    match verify_outcome(world, dir, &record, outcome, level, observer).await.map(|(again, _)| again) {
+    match verify_outcome(world, dir, &record, outcome, level, observer)
+        .await
+        .map(|(again, _)| again)
+    {
         Err(RunError::RepositoryChanged { base, .. }) if has_ended => {
-            Err(RunError::EndedElsewhere { id: record.run_id.to_string(), base })
+            Err(RunError::EndedElsewhere {
+                id: record.run_id.to_string(),
+                base,
+            })
         }
-        Err(RunError::BaseDirty { count, first, .. }) => {
-            Err(RunError::BaseDirty { count, first, then: "crucible verify" })
-        }
+        Err(RunError::BaseDirty { count, first, .. }) => Err(RunError::BaseDirty {
+            count,
+            first,
+            then: "crucible verify",
+        }),
         verified => verified,
     }
 }
@@ -92,7 +102,13 @@ pub(crate) async fn verify_outcome(
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
-    let ground = PatchContext { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
+    let ground = PatchContext {
+        git: &git,
+        record,
+        format,
+        plan: &plan,
+        gate_files: &analysis.gate_files,
+    };
     observer.working("patch gate", "judging the patch");
     let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
     let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
@@ -102,15 +118,35 @@ pub(crate) async fn verify_outcome(
             layout::PATCH,
             "The patch gate refused the patch, so no other gate ran.",
         ));
-        return Ok((VerifiedAgain { verdict, report: None }, None));
+        return Ok((
+            VerifiedAgain {
+                verdict,
+                report: None,
+            },
+            None,
+        ));
     };
     outcome.findings = judged.verdict.findings().to_vec();
     let surveys = Surveys::default();
-    let by =
-        VerifyContext { git: &git, surveys: &surveys, record, dir, plan: &plan, analysis: &analysis, level };
+    let by = VerifyContext {
+        git: &git,
+        surveys: &surveys,
+        record,
+        dir,
+        plan: &plan,
+        analysis: &analysis,
+        level,
+    };
     observer.working("verifier", "running the gates on the patched copy");
-    let (trial, report) = trial::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
-    Ok((VerifiedAgain { verdict: said(&report), report: Some(report) }, Some(trial)))
+    let (trial, report) =
+        trial::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
+    Ok((
+        VerifiedAgain {
+            verdict: said(&report),
+            report: Some(report),
+        },
+        Some(trial),
+    ))
 }
 
 /// What a report says, as findings.
@@ -120,6 +156,9 @@ fn said(report: &VerifyReport) -> Verdict {
         let code = serde_json::from_value(failure.kind.clone().into()).unwrap_or(REFUSED);
         verdict.push(Finding::error(code, &failure.id, &failure.message));
     }
-    report.warnings.iter().for_each(|warning| verdict.push(warning.clone()));
+    report
+        .warnings
+        .iter()
+        .for_each(|warning| verdict.push(warning.clone()));
     verdict
 }

@@ -54,7 +54,10 @@ impl World<'_> {
     /// [`RunError::NoSuchRun`] when there is no run of this name, or the name is invalid. Fails when
     /// leftovers of a killed process cannot be settled.
     pub fn open_run(&self, id: &str) -> Result<RunDir, RunError> {
-        let none = || RunError::NoSuchRun { id: id.escape_debug().to_string(), root: self.runs_root.clone() };
+        let none = || RunError::NoSuchRun {
+            id: id.escape_debug().to_string(),
+            root: self.runs_root.clone(),
+        };
         let id = id.parse().map_err(|_| none())?;
         let dir = RunDir::of(&self.runs_root, &id);
         if !dir.root().exists() {
@@ -77,8 +80,9 @@ impl World<'_> {
 
 fn outside_of(repo: &Path, places: &[&Path]) -> Result<(), RunError> {
     let real = |path: &Path| {
-        let existing =
-            path.ancestors().find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
+        let existing = path
+            .ancestors()
+            .find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
         existing.map_or_else(
             || path.to_owned(),
             |(part, real)| real.join(path.strip_prefix(part).unwrap_or(Path::new(""))),
@@ -86,7 +90,9 @@ fn outside_of(repo: &Path, places: &[&Path]) -> Result<(), RunError> {
     };
     let repo = real(repo);
     match places.iter().find(|place| real(place).starts_with(&repo)) {
-        Some(place) => Err(RunError::RunInsideRepository { path: place.to_path_buf() }),
+        Some(place) => Err(RunError::RunInsideRepository {
+            path: place.to_path_buf(),
+        }),
         None => Ok(()),
     }
 }

@@ -40,7 +40,14 @@ const NETWORK_CAPABILITIES: [&str; 3] = ["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE"
 const HOSTS_FILE: &str = "/etc/hosts";
 /// The devices of a program that reaches hosts. For terminals bubblewrap makes a second user namespace, in which nobody has a right over
 /// the network any more; there are none.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
 /// Links beside them.
 const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/proc/self/fd", "/dev/fd"),
@@ -82,9 +89,11 @@ pub(crate) fn plan(
                 .find_program(BUBBLEWRAP)
                 .map_err(|error| SandboxError::of_program(Path::new(BUBBLEWRAP), error))?;
             placeholders = std::mem::take(&mut layout.placeholders);
-            placeholders.make().map_err(|(path, error)| SandboxError::Setup {
-                detail: format!("nothing can be mounted at {}: {error}", path.display()),
-            })?;
+            placeholders
+                .make()
+                .map_err(|(path, error)| SandboxError::Setup {
+                    detail: format!("nothing can be mounted at {}: {error}", path.display()),
+                })?;
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
             let mut words = world(&profile.network);
             words.extend(size(Path::new(SHARED_MEMORY)));
@@ -113,11 +122,19 @@ pub(crate) fn plan(
     // The words of the first process inside are readable there, and so is its environment: it has none.
     command.args(&launcher.args).arg(number).env_clear();
     connect(&mut command, &spawn.stdin);
-    let root = Directory::open(Path::new("/"))
-        .map_err(|problem| SandboxError::WorkingDirectory { path: "/".into(), problem })?;
+    let root =
+        Directory::open(Path::new("/")).map_err(|problem| SandboxError::WorkingDirectory {
+            path: "/".into(),
+            problem,
+        })?;
     prepare_child(
         &mut command,
-        ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL, doors: target.doors },
+        ChildSettings {
+            cwd: root.handle,
+            keep,
+            on_orphaned: Signal::KILL,
+            doors: target.doors,
+        },
     );
     let readable = match surroundings {
         Surroundings::Namespaces => vec!["/".into()],
@@ -133,10 +150,16 @@ pub(crate) fn plan(
         called: target.called,
         args: spawn.args.clone(),
         env: spawn.env.clone(),
-        cwd: Place { path: layout.cwd.into_os_string(), identity: target.cwd.identity },
+        cwd: Place {
+            path: layout.cwd.into_os_string(),
+            identity: target.cwd.identity,
+        },
         writable: layout.writable,
         read_only: profile.read_only.iter().map(OsString::from).collect(),
-        moved: profile.mounts.iter().any(|mount| mount.writable_source().is_some()),
+        moved: profile
+            .mounts
+            .iter()
+            .any(|mount| mount.writable_source().is_some()),
         readable,
         surroundings,
         private,
@@ -148,16 +171,32 @@ pub(crate) fn plan(
         strength: profile.strength,
     };
     let written = |order: &Order| {
-        serde_json::to_vec(order).map_err(|error| SandboxError::Setup { detail: error.to_string() })
+        serde_json::to_vec(order).map_err(|error| SandboxError::Setup {
+            detail: error.to_string(),
+        })
     };
     let order_without_group = written(&order)?;
-    let order = written(&Order { memory_each: Cap::Unlimited, ..order })?;
+    let order = written(&Order {
+        memory_each: Cap::Unlimited,
+        ..order
+    })?;
     let reach = match surroundings {
         Surroundings::Namespaces => Reach::Below,
         Surroundings::Machine => Reach::Group,
     };
-    let conversation = Some(Conversation { socket, order, order_without_group, routes });
-    Ok(Plan { command, reach, placeholders, conversation, program: target.program })
+    let conversation = Some(Conversation {
+        socket,
+        order,
+        order_without_group,
+        routes,
+    });
+    Ok(Plan {
+        command,
+        reach,
+        placeholders,
+        conversation,
+        program: target.program,
+    })
 }
 
 /// The option that gives the private place mounted next its size: together they hold what the program may
@@ -178,7 +217,14 @@ fn world(network: &Network) -> Vec<OsString> {
     if *network == Network::Host {
         words.push("--share-net");
     }
-    words.extend(["--die-with-parent", "--new-session", "--hostname", HOSTNAME, "--cap-drop", "ALL"]);
+    words.extend([
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        HOSTNAME,
+        "--cap-drop",
+        "ALL",
+    ]);
     if rustix::process::geteuid().is_root() {
         // Without these the superuser keeps every capability inside.
         words.extend(["--uid", INNER_ID, "--gid", INNER_ID]);
@@ -205,31 +251,47 @@ fn world(network: &Network) -> Vec<OsString> {
 /// The descriptor that bubblewrap reads its options from. Its own words are readable inside and, outside, to everybody on the machine:
 /// they would tell what is hidden.
 fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
-    let failed = |source| SandboxError::Supervision { action: "handing over the walls", source };
+    let failed = |source| SandboxError::Supervision {
+        action: "handing over the walls",
+        source,
+    };
     let mut text = Vec::new();
     for word in words {
         if word.as_bytes().contains(&0) {
             // What follows would be read as a word of its own.
-            return Err(failed(std::io::Error::from(std::io::ErrorKind::InvalidInput)));
+            return Err(failed(std::io::Error::from(
+                std::io::ErrorKind::InvalidInput,
+            )));
         }
         text.extend_from_slice(word.as_bytes());
         text.push(0);
     }
     let file = memfd_create("walls", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
     let mut file = std::fs::File::from(file);
-    file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
+    file.write_all(&text)
+        .and_then(|()| file.rewind())
+        .map_err(failed)?;
     Ok(file.into())
 }
 
 /// The options that put a hosts file of our own over the machine's, and the descriptor that it is read from.
 fn hosts_file(routes: &[Route]) -> Result<(Vec<OsString>, OwnedFd), SandboxError> {
-    let failed = |source| SandboxError::Supervision { action: "making the program's hosts file", source };
+    let failed = |source| SandboxError::Supervision {
+        action: "making the program's hosts file",
+        source,
+    };
     // A link is followed: what it names is what programs read.
     let place = Path::new(HOSTS_FILE).canonicalize().map_err(failed)?;
     let (mut writer, reader) = UnixStream::pair().map_err(failed)?;
     // The text of the most hosts fits into the socket's buffer.
-    writer.write_all(hosts::hosts_file(routes).as_bytes()).map_err(failed)?;
+    writer
+        .write_all(hosts::hosts_file(routes).as_bytes())
+        .map_err(failed)?;
     let reader = OwnedFd::from(reader);
-    let words = vec!["--ro-bind-data".into(), reader.as_raw_fd().to_string().into(), place.into_os_string()];
+    let words = vec![
+        "--ro-bind-data".into(),
+        reader.as_raw_fd().to_string().into(),
+        place.into_os_string(),
+    ];
     Ok((words, reader))
 }

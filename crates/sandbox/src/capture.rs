@@ -37,13 +37,26 @@ impl Capture {
             Secrets::Replaced => Some(Scanner::builtin().redactor()),
             Secrets::Kept => None,
         };
-        Self { keeper: Keeper::Memory(Ring::new(keep, limit)), redactor, total: 0 }
+        Self {
+            keeper: Keeper::Memory(Ring::new(keep, limit)),
+            redactor,
+            total: 0,
+        }
     }
 
     /// A capture in a file: the first bytes as they come.
     pub(crate) fn in_file(file: Arc<File>, limit: ByteLimit) -> Self {
-        let keeper = FileKeeper { file, room: limit.0, extent: Extent::Whole, failure: None };
-        Self { keeper: Keeper::File(keeper), redactor: None, total: 0 }
+        let keeper = FileKeeper {
+            file,
+            room: limit.0,
+            extent: Extent::Whole,
+            failure: None,
+        };
+        Self {
+            keeper: Keeper::File(keeper),
+            redactor: None,
+            total: 0,
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -56,7 +69,14 @@ impl Capture {
 
     /// Whether there is no point in reading on.
     pub(crate) fn is_over(&self, limit: ByteLimit) -> bool {
-        self.total > limit.0 || matches!(&self.keeper, Keeper::File(FileKeeper { failure: Some(_), .. }))
+        self.total > limit.0
+            || matches!(
+                &self.keeper,
+                Keeper::File(FileKeeper {
+                    failure: Some(_),
+                    ..
+                })
+            )
     }
 
     /// What was kept; fails when the file did not take it.
@@ -66,10 +86,17 @@ impl Capture {
         }
         let (bytes, extent) = match self.keeper {
             Keeper::Memory(ring) => ring.finish(),
-            Keeper::File(FileKeeper { failure: Some(failure), .. }) => return Err(failure),
+            Keeper::File(FileKeeper {
+                failure: Some(failure),
+                ..
+            }) => return Err(failure),
             Keeper::File(kept) => (Vec::new(), kept.extent),
         };
-        Ok(Captured { bytes, total: self.total, extent })
+        Ok(Captured {
+            bytes,
+            total: self.total,
+            extent,
+        })
     }
 }
 
@@ -120,7 +147,9 @@ impl FileKeeper {
         if self.failure.is_some() {
             return;
         }
-        let fitting = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
+        let fitting = usize::try_from(self.room)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         if fitting < bytes.len() {
             self.extent = Extent::Cut;
         }
@@ -142,22 +171,31 @@ struct Ring {
 
 impl Ring {
     fn new(keep: Keep, limit: ByteLimit) -> Self {
-        let limit = usize::try_from(limit.0).unwrap_or(usize::MAX / 4).min(usize::MAX / 4);
-        Self { keep, limit, kept: Vec::new(), extent: Extent::Whole }
+        let limit = usize::try_from(limit.0)
+            .unwrap_or(usize::MAX / 4)
+            .min(usize::MAX / 4);
+        Self {
+            keep,
+            limit,
+            kept: Vec::new(),
+            extent: Extent::Whole,
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
         match self.keep {
             Keep::Head => {
                 let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
-                self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                self.kept
+                    .extend_from_slice(bytes.get(..room).unwrap_or_default());
                 if room < bytes.len() {
                     self.extent = Extent::Cut;
                 }
             }
             Keep::Tail => {
                 let from = bytes.len().saturating_sub(self.limit);
-                self.kept.extend_from_slice(bytes.get(from..).unwrap_or_default());
+                self.kept
+                    .extend_from_slice(bytes.get(from..).unwrap_or_default());
                 if from > 0 || self.kept.len() > self.limit {
                     self.extent = Extent::Cut;
                 }
@@ -196,16 +234,34 @@ mod tests {
 
     #[test]
     fn the_head_is_what_came_first() {
-        assert_eq!(ring(Keep::Head, 5, &["abc", "def", "ghi"]), ("abcde".into(), Extent::Cut));
-        assert_eq!(ring(Keep::Head, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
+        assert_eq!(
+            ring(Keep::Head, 5, &["abc", "def", "ghi"]),
+            ("abcde".into(), Extent::Cut)
+        );
+        assert_eq!(
+            ring(Keep::Head, 6, &["abc", "def"]),
+            ("abcdef".into(), Extent::Whole)
+        );
         assert_eq!(ring(Keep::Head, 0, &["a"]), (String::new(), Extent::Cut));
     }
 
     #[test]
     fn the_tail_is_what_came_last() {
-        assert_eq!(ring(Keep::Tail, 5, &["abc", "def", "ghi"]), ("efghi".into(), Extent::Cut));
-        assert_eq!(ring(Keep::Tail, 2, &["abcdefgh"]), ("gh".into(), Extent::Cut));
-        assert_eq!(ring(Keep::Tail, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
-        assert_eq!(ring(Keep::Tail, 0, &["a", "b"]), (String::new(), Extent::Cut));
+        assert_eq!(
+            ring(Keep::Tail, 5, &["abc", "def", "ghi"]),
+            ("efghi".into(), Extent::Cut)
+        );
+        assert_eq!(
+            ring(Keep::Tail, 2, &["abcdefgh"]),
+            ("gh".into(), Extent::Cut)
+        );
+        assert_eq!(
+            ring(Keep::Tail, 6, &["abc", "def"]),
+            ("abcdef".into(), Extent::Whole)
+        );
+        assert_eq!(
+            ring(Keep::Tail, 0, &["a", "b"]),
+            (String::new(), Extent::Cut)
+        );
     }
 }

@@ -55,8 +55,12 @@ impl Parents {
     pub(crate) fn find() -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let found = Self::of_version_two(&own, &mounts).or_else(|| Self::of_version_one(&own, &mounts))?;
-        found.directories.iter().for_each(|(directory, _)| sweep(directory));
+        let found =
+            Self::of_version_two(&own, &mounts).or_else(|| Self::of_version_one(&own, &mounts))?;
+        found
+            .directories
+            .iter()
+            .for_each(|(directory, _)| sweep(directory));
         Some(found)
     }
 
@@ -68,7 +72,9 @@ impl Parents {
         above
             .map(Path::to_owned)
             .find(|at| hands_on(at, *at == here))
-            .map(|at| Self { directories: vec![(at, Version::Two)] })
+            .map(|at| Self {
+                directories: vec![(at, Version::Two)],
+            })
     }
 
     fn of_version_one(own: &str, mounts: &str) -> Option<Self> {
@@ -76,21 +82,28 @@ impl Parents {
             let path = own.lines().find_map(|line| {
                 let (_, rest) = line.split_once(':')?;
                 let (names, path) = rest.split_once(':')?;
-                names.split(',').any(|name| name == controller).then_some(path)
+                names
+                    .split(',')
+                    .any(|name| name == controller)
+                    .then_some(path)
             })?;
             let (mount, root) = mounted(mounts, "cgroup", Some(controller))?;
             let here = below(&mount, &root, path)?;
             can_make(&here).then_some((here, Version::One(controller)))
         };
         let directories: Option<Vec<_>> = CONTROLLERS.into_iter().map(directory).collect();
-        Some(Self { directories: directories? })
+        Some(Self {
+            directories: directories?,
+        })
     }
 
     /// A new group with these limits, where it can be made.
     pub(crate) fn group(&self, memory: Cap, processes: Cap) -> Option<Group> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
-        let mut group = Group { directories: Vec::new() };
+        let mut group = Group {
+            directories: Vec::new(),
+        };
         for (parent, version) in &self.directories {
             let directory = parent.join(&name);
             rustix::fs::mkdirat(CWD, &directory, Mode::from_raw_mode(0o755)).ok()?;
@@ -135,7 +148,10 @@ impl Group {
                 Version::One(_) => return false,
             };
             let told = fs::read_to_string(directory.join(file)).unwrap_or_default();
-            told.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+            told.lines().any(|line| {
+                line.strip_prefix("oom_kill ")
+                    .is_some_and(|count| count.trim() != "0")
+            })
         })
     }
 }
@@ -202,7 +218,9 @@ fn below(mount: &Path, root: &Path, path: &str) -> Option<PathBuf> {
 fn hands_on(group: &Path, is_own: bool) -> bool {
     let lists = |file: &str| {
         let listed = fs::read_to_string(group.join(file)).unwrap_or_default();
-        CONTROLLERS.iter().all(|wanted| listed.split_whitespace().any(|name| name == *wanted))
+        CONTROLLERS
+            .iter()
+            .all(|wanted| listed.split_whitespace().any(|name| name == *wanted))
     };
     if !lists("cgroup.subtree_control") {
         // Only of our own, and refused where it has processes, unless it is the topmost.
@@ -227,7 +245,9 @@ fn can_make(group: &Path) -> bool {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
         let is_alive = |owner: u32| Path::new("/proc").join(owner.to_string()).exists();
         if owner.is_some_and(|owner: u32| !is_alive(owner)) {
             // One that holds a process stays.
@@ -243,7 +263,10 @@ fn write(file: &Path, value: &str) -> Option<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out a hierarchy by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out a hierarchy by hand"
+)]
 mod tests {
     use super::*;
 
@@ -254,7 +277,9 @@ mod tests {
 
     impl Hierarchy {
         fn new() -> Self {
-            Self { dir: tempfile::tempdir().unwrap() }
+            Self {
+                dir: tempfile::tempdir().unwrap(),
+            }
         }
 
         fn group(&self, path: &str, controllers: &str, handed_on: &str) {
@@ -271,8 +296,16 @@ mod tests {
                 self.dir.path().display()
             );
             let parents = Parents::of_version_two(&format!("0::{own}\n"), &mounts)?;
-            let [(at, Version::Two)] = parents.directories.as_slice() else { panic!("{parents:?}") };
-            Some(at.strip_prefix(self.dir.path()).unwrap().to_str().unwrap().to_owned())
+            let [(at, Version::Two)] = parents.directories.as_slice() else {
+                panic!("{parents:?}")
+            };
+            Some(
+                at.strip_prefix(self.dir.path())
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            )
         }
     }
 
@@ -285,7 +318,10 @@ mod tests {
         assert_eq!(hierarchy.found("/user/session").as_deref(), Some("user"));
         // Its own, where it can be told to.
         hierarchy.group("user/delegated", "memory pids", "");
-        assert_eq!(hierarchy.found("/user/delegated").as_deref(), Some("user/delegated"));
+        assert_eq!(
+            hierarchy.found("/user/delegated").as_deref(),
+            Some("user/delegated")
+        );
         hierarchy.group("alone", "", "");
         fs::write(hierarchy.dir.path().join("cgroup.subtree_control"), "cpu").unwrap();
         fs::write(hierarchy.dir.path().join("cgroup.controllers"), "cpu").unwrap();
@@ -296,10 +332,16 @@ mod tests {
     #[test]
     fn limits_of_each_version() {
         let names = |version, memory, processes| -> Vec<&str> {
-            limits(version, memory, processes).into_iter().map(|(file, ..)| file).collect()
+            limits(version, memory, processes)
+                .into_iter()
+                .map(|(file, ..)| file)
+                .collect()
         };
         let (some, none) = (Cap::At(5), Cap::Unlimited);
-        assert_eq!(names(Version::Two, some, some), ["memory.max", "memory.swap.max", "pids.max"]);
+        assert_eq!(
+            names(Version::Two, some, some),
+            ["memory.max", "memory.swap.max", "pids.max"]
+        );
         assert_eq!(names(Version::Two, none, some), ["pids.max"]);
         let one = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
         assert_eq!(names(Version::One("memory"), some, some), one);
@@ -314,11 +356,23 @@ mod tests {
             37 30 0:33 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let place = |kind, controller| mounted(mounts, kind, controller);
         let expected = |mount: &str, root: &str| Some((PathBuf::from(mount), PathBuf::from(root)));
-        assert_eq!(place("cgroup", Some("memory")), expected("/sys/fs/cgroup/memory", "/"));
-        assert_eq!(place("cgroup", Some("pids")), expected("/sys/fs/cgroup/pids", "/a"));
+        assert_eq!(
+            place("cgroup", Some("memory")),
+            expected("/sys/fs/cgroup/memory", "/")
+        );
+        assert_eq!(
+            place("cgroup", Some("pids")),
+            expected("/sys/fs/cgroup/pids", "/a")
+        );
         assert_eq!(place("cgroup", Some("cpu")), None);
-        assert_eq!(place("cgroup2", None), expected("/sys/fs/cgroup/unified", "/"));
-        assert_eq!(below(Path::new("/m"), Path::new("/a"), "/a/b"), Some(PathBuf::from("/m/b")));
+        assert_eq!(
+            place("cgroup2", None),
+            expected("/sys/fs/cgroup/unified", "/")
+        );
+        assert_eq!(
+            below(Path::new("/m"), Path::new("/a"), "/a/b"),
+            Some(PathBuf::from("/m/b"))
+        );
         assert_eq!(below(Path::new("/m"), Path::new("/a"), "/b"), None);
     }
 }

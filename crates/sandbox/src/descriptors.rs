@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 /// Hands out one descriptor.
@@ -19,7 +19,12 @@ pub(crate) fn send(socket: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
     if !message.push(SendAncillaryMessage::ScmRights(&one)) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
-    sendmsg(socket, &[IoSlice::new(b"\n")], &mut message, SendFlags::NOSIGNAL)?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(b"\n")],
+        &mut message,
+        SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }
 
@@ -31,7 +36,12 @@ pub(crate) fn receive(
 ) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = RecvAncillaryBuffer::new(&mut space);
-    let read = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut message, RecvFlags::CMSG_CLOEXEC)?;
+    let read = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(bytes)],
+        &mut message,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     for part in message.drain() {
         if let RecvAncillaryMessage::ScmRights(found) = part {
             descriptors.extend(found);

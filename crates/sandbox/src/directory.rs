@@ -28,18 +28,26 @@ impl Directory {
         // A trailing slash would let the kernel follow a link in the last place.
         let plain: PathBuf = path.components().collect();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(&plain, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => PathProblem::NotADirectory,
-            other => PathProblem::Io(other.into()),
-        })?;
+        let handle =
+            rustix::fs::open(&plain, flags, Mode::empty()).map_err(|errno| match errno {
+                Errno::NOTDIR | Errno::LOOP => PathProblem::NotADirectory,
+                other => PathProblem::Io(other.into()),
+            })?;
         let stat = rustix::fs::fstat(&handle).map_err(std::io::Error::from)?;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
-        Ok(Self { path, handle, identity: (stat.st_dev, stat.st_ino) })
+        Ok(Self {
+            path,
+            handle,
+            identity: (stat.st_dev, stat.st_ino),
+        })
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
 
@@ -50,17 +58,26 @@ mod tests {
         std::os::unix::fs::symlink("/etc", &link).unwrap();
         for spelling in ["link", "link/", "link/."] {
             let opened = Directory::open(&home.path().join(spelling));
-            assert!(matches!(opened, Err(PathProblem::NotADirectory)), "{spelling}: {opened:?}");
+            assert!(
+                matches!(opened, Err(PathProblem::NotADirectory)),
+                "{spelling}: {opened:?}"
+            );
         }
         assert!(Directory::open(home.path()).is_ok());
-        assert!(matches!(Directory::open(Path::new("tmp")), Err(PathProblem::Relative)));
+        assert!(matches!(
+            Directory::open(Path::new("tmp")),
+            Err(PathProblem::Relative)
+        ));
     }
 
     #[test]
     fn links_on_the_way_are_resolved_in_the_path() {
         let home = tempfile::tempdir().unwrap();
         let real = home.path().join("real/inner");
-        std::fs::DirBuilder::new().recursive(true).create(&real).unwrap();
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .create(&real)
+            .unwrap();
         std::os::unix::fs::symlink(home.path().join("real"), home.path().join("link")).unwrap();
         let opened = Directory::open(&home.path().join("link/inner")).unwrap();
         assert_eq!(opened.path, real.canonicalize().unwrap());

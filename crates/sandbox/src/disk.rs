@@ -94,7 +94,16 @@ impl Disk {
             let since = Stopwatch::start();
             let before = count(&places, u64::MAX, &stop).bytes;
             let used = used(&places);
-            Self { places, most, before, taken: 0, used: [used; 2], cost: since.elapsed(), since, stop }
+            Self {
+                places,
+                most,
+                before,
+                taken: 0,
+                used: [used; 2],
+                cost: since.elapsed(),
+                since,
+                stop,
+            }
         });
         let mut disk = counting.await.ok()?;
         disk.stop = Stop::default();
@@ -130,14 +139,21 @@ impl Disk {
         let count_time = Stopwatch::start();
         let enough = self.before.saturating_add(self.most);
         let found = count(&self.places, enough, &self.stop);
-        self.taken = found.bytes.saturating_sub(self.before).saturating_add(nameless(&self.places, root));
+        self.taken = found
+            .bytes
+            .saturating_sub(self.before)
+            .saturating_add(nameless(&self.places, root));
         if found.extent == Reach::NotAll {
             self.taken = self.taken.max(used.saturating_sub(self.used[0]));
         }
         self.used[1] = used;
         self.cost = count_time.elapsed();
         self.since = Stopwatch::start();
-        if self.taken > self.most { Verdict::Over } else { Verdict::Within }
+        if self.taken > self.most {
+            Verdict::Over
+        } else {
+            Verdict::Within
+        }
     }
 }
 
@@ -220,7 +236,9 @@ impl Count {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Ok(stat) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(stat) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             let kind = FileType::from_raw_mode(stat.st_mode);
             if kind == FileType::Directory {
                 waiting.push(directory.join(OsStr::from_bytes(name.to_bytes())));
@@ -234,28 +252,45 @@ impl Count {
 
 /// What a file takes, by the number of its sectors.
 fn size(sectors: impl TryInto<u64>) -> u64 {
-    sectors.try_into().unwrap_or(0).saturating_mul(SECTOR).max(BLOCK)
+    sectors
+        .try_into()
+        .unwrap_or(0)
+        .saturating_mul(SECTOR)
+        .max(BLOCK)
 }
 
 /// What the file systems of these places hold, whoever wrote it.
 fn used(places: &[PathBuf]) -> u64 {
-    let held = |stat: StatVfs| stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
+    let held = |stat: StatVfs| {
+        stat.f_blocks
+            .saturating_sub(stat.f_bfree)
+            .saturating_mul(stat.f_frsize)
+    };
     let mut seen = BTreeSet::new();
-    let stats = places.iter().filter_map(|place| rustix::fs::statvfs(place).ok());
-    stats.filter(|stat| seen.insert(stat.f_fsid)).map(held).fold(0, u64::saturating_add)
+    let stats = places
+        .iter()
+        .filter_map(|place| rustix::fs::statvfs(place).ok());
+    stats
+        .filter(|stat| seen.insert(stat.f_fsid))
+        .map(held)
+        .fold(0, u64::saturating_add)
 }
 
 /// What the processes below `root` keep open on these file systems although it has no name any more.
 fn nameless(places: &[PathBuf], root: Pid) -> u64 {
-    let devices: BTreeSet<u64> =
-        places.iter().filter_map(|place| Some(place.metadata().ok()?.dev())).collect();
+    let devices: BTreeSet<u64> = places
+        .iter()
+        .filter_map(|place| Some(place.metadata().ok()?.dev()))
+        .collect();
     let mut seen = BTreeSet::new();
     let mut bytes: u64 = 0;
     for pid in tree::living(root) {
         let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
         for descriptor in open.into_iter().flatten().flatten() {
             // This looks at what is open, and opens nothing.
-            let Ok(meta) = descriptor.path().metadata() else { continue };
+            let Ok(meta) = descriptor.path().metadata() else {
+                continue;
+            };
             let nameless = meta.is_file() && meta.nlink() == 0 && devices.contains(&meta.dev());
             if nameless && seen.insert((meta.dev(), meta.ino())) {
                 bytes = bytes.saturating_add(size(meta.blocks()));
@@ -266,12 +301,19 @@ fn nameless(places: &[PathBuf], root: Pid) -> u64 {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
 
     fn counted(place: &Path) -> Count {
-        count(&outermost(vec![place.to_owned()]), u64::MAX, &Stop::default())
+        count(
+            &outermost(vec![place.to_owned()]),
+            u64::MAX,
+            &Stop::default(),
+        )
     }
 
     #[test]
@@ -288,9 +330,21 @@ mod tests {
         assert_eq!(counted(&place).bytes - empty, one);
         std::os::unix::fs::symlink(dir.path(), place.join("out")).unwrap();
         std::os::unix::fs::symlink(".", place.join("a/loop")).unwrap();
-        assert_eq!(counted(&place), Count { bytes: empty + one + 2 * BLOCK, extent: Reach::Everything });
+        assert_eq!(
+            counted(&place),
+            Count {
+                bytes: empty + one + 2 * BLOCK,
+                extent: Reach::Everything
+            }
+        );
         assert!(
-            count(&[place.clone(), "/no/such".into()], u64::MAX, &Stop::default()).extent == Reach::NotAll
+            count(
+                &[place.clone(), "/no/such".into()],
+                u64::MAX,
+                &Stop::default()
+            )
+            .extent
+                == Reach::NotAll
         );
         // It goes no deeper once it has enough.
         std::fs::remove_file(place.join("again")).unwrap();
@@ -320,7 +374,9 @@ mod tests {
 
     #[test]
     fn places_within_others_are_not_counted_twice() {
-        let places = ["/usr/bin", "/usr", "/usr/lib", "/etc"].map(PathBuf::from).to_vec();
+        let places = ["/usr/bin", "/usr", "/usr/lib", "/etc"]
+            .map(PathBuf::from)
+            .to_vec();
         assert_eq!(outermost(places), [PathBuf::from("/etc"), "/usr".into()]);
     }
 }

@@ -16,8 +16,10 @@ const PASSED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 /// which home a child sees is a decision of its caller.
 #[must_use]
 pub fn base_env(env: &Environment) -> Vec<(OsString, OsString)> {
-    let mut base: Vec<_> =
-        PASSED.iter().filter_map(|name| Some((OsString::from(name), env.get_os(name)?.to_owned()))).collect();
+    let mut base: Vec<_> = PASSED
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), env.get_os(name)?.to_owned())))
+        .collect();
     base.push(("TERM".into(), "dumb".into()));
     base
 }
@@ -37,11 +39,18 @@ pub fn toolchain_env(env: &Environment) -> Vec<(OsString, OsString)> {
         exists.then(|| (OsString::from(tool.variable), value))
     };
     let choice = |name: &&str| Some((OsString::from(name), env.get_os(name)?.to_owned()));
-    TOOLCHAINS.iter().filter_map(place).chain(CHOICES.iter().filter_map(choice)).collect()
+    TOOLCHAINS
+        .iter()
+        .filter_map(place)
+        .chain(CHOICES.iter().filter_map(choice))
+        .collect()
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
 
@@ -59,20 +68,40 @@ mod tests {
             ],
             "/",
         );
-        let names: Vec<_> =
-            base_env(&env).into_iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
-        assert_eq!(names, [r#""PATH"="/bin""#, r#""LANG"="C.UTF-8""#, r#""TERM"="dumb""#]);
+        let names: Vec<_> = base_env(&env)
+            .into_iter()
+            .map(|(name, value)| format!("{name:?}={value:?}"))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                r#""PATH"="/bin""#,
+                r#""LANG"="C.UTF-8""#,
+                r#""TERM"="dumb""#
+            ]
+        );
     }
 
     #[test]
     fn toolchains_are_named_only_where_they_exist() {
         let home = tempfile::tempdir().unwrap();
-        std::fs::DirBuilder::new().create(home.path().join(".rustup")).unwrap();
+        std::fs::DirBuilder::new()
+            .create(home.path().join(".rustup"))
+            .unwrap();
         let env = Environment::from_pairs(
-            [("HOME", home.path().as_os_str()), ("GOPATH", "/no/such".as_ref())],
+            [
+                ("HOME", home.path().as_os_str()),
+                ("GOPATH", "/no/such".as_ref()),
+            ],
             "/",
         );
         let found = toolchain_env(&env);
-        assert_eq!(found, [("RUSTUP_HOME".into(), home.path().join(".rustup").into_os_string())]);
+        assert_eq!(
+            found,
+            [(
+                "RUSTUP_HOME".into(),
+                home.path().join(".rustup").into_os_string()
+            )]
+        );
     }
 }

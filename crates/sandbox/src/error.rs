@@ -37,7 +37,9 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// The working directory cannot be entered.
-    #[error("working directory {path:?}: {problem}; work in a directory below it, or in another one")]
+    #[error(
+        "working directory {path:?}: {problem}; work in a directory below it, or in another one"
+    )]
     WorkingDirectory {
         /// The directory.
         path: PathBuf,
@@ -97,7 +99,9 @@ pub enum SandboxError {
         missing: Vec<MissingLayer>,
     },
     /// The walls could not be built; the program was not started.
-    #[error("the sandbox could not be set up: {detail}; `crucible sandbox status` tells what works here")]
+    #[error(
+        "the sandbox could not be set up: {detail}; `crucible sandbox status` tells what works here"
+    )]
     Setup {
         /// What the failing stage said.
         detail: String,
@@ -167,5 +171,9 @@ fn list(paths: &[PathBuf]) -> String {
 }
 
 fn reasons(missing: &[MissingLayer]) -> String {
-    missing.iter().map(|layer| format!("{} ({})", layer.layer, layer.reason)).collect::<Vec<_>>().join("; ")
+    missing
+        .iter()
+        .map(|layer| format!("{} ({})", layer.layer, layer.reason))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

@@ -66,7 +66,10 @@ impl Forwarder {
     /// Serves the listeners, one for each route in their order, once they come. Never returns.
     pub(crate) async fn serve(&mut self, listeners: oneshot::Receiver<Vec<OwnedFd>>) {
         if let Ok(listeners) = listeners.await {
-            let listeners: Vec<_> = listeners.into_iter().filter_map(|one| listener(one).ok()).collect();
+            let listeners: Vec<_> = listeners
+                .into_iter()
+                .filter_map(|one| listener(one).ok())
+                .collect();
             if listeners.len() == self.routes.len() && !listeners.is_empty() {
                 self.accept(&listeners).await;
             }
@@ -81,7 +84,10 @@ impl Forwarder {
             }
             while self.connections.try_join_next().is_some() {}
             let accepted = poll_fn(|context| {
-                let mut ready = listeners.iter().enumerate().map(|(n, one)| (n, one.poll_accept(context)));
+                let mut ready = listeners
+                    .iter()
+                    .enumerate()
+                    .map(|(n, one)| (n, one.poll_accept(context)));
                 let found = ready.find_map(|(n, poll)| match poll {
                     Poll::Ready(result) => Some((n, result)),
                     Poll::Pending => None,
@@ -93,7 +99,13 @@ impl Forwarder {
                 continue;
             };
             if let Some(route) = self.routes.get(index) {
-                let carried = carry(inside, index, route.clone(), self.resolver, Arc::clone(&self.contacts));
+                let carried = carry(
+                    inside,
+                    index,
+                    route.clone(),
+                    self.resolver,
+                    Arc::clone(&self.contacts),
+                );
                 self.connections.spawn(carried);
             }
         }
@@ -103,7 +115,10 @@ impl Forwarder {
     pub(crate) async fn end(mut self) -> Vec<Contact> {
         self.connections.shutdown().await;
         let contacts = std::mem::take(&mut *lock(&self.contacts));
-        contacts.into_iter().filter(|contact| contact.opened + contact.failed > 0).collect()
+        contacts
+            .into_iter()
+            .filter(|contact| contact.opened + contact.failed > 0)
+            .collect()
     }
 }
 
@@ -126,8 +141,15 @@ async fn carry(
     resolver: Resolver,
     contacts: Arc<Mutex<Vec<Contact>>>,
 ) {
-    let late = || Err(io::Error::new(io::ErrorKind::TimedOut, "the host did not answer in time"));
-    let opened = timeout(PATIENCE, connect(&route, resolver)).await.unwrap_or_else(|_| late());
+    let late = || {
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the host did not answer in time",
+        ))
+    };
+    let opened = timeout(PATIENCE, connect(&route, resolver))
+        .await
+        .unwrap_or_else(|_| late());
     if let Some(contact) = lock(&contacts).get_mut(index) {
         match &opened {
             Ok(_) => contact.opened += 1,
@@ -156,13 +178,18 @@ async fn carry(
 async fn connect(route: &Route, resolver: Resolver) -> io::Result<TcpStream> {
     let port = route.inside.port();
     let name = match &route.to {
-        Destination::Address(address) => return TcpStream::connect(SocketAddr::new(*address, port)).await,
+        Destination::Address(address) => {
+            return TcpStream::connect(SocketAddr::new(*address, port)).await;
+        }
         Destination::Name(name) => name,
     };
     let mut addresses = resolver(name.clone(), port).await?;
     let refuse = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned());
     if addresses.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the name means no address"));
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name means no address",
+        ));
     }
     addresses.retain(|address| is_public(address.ip()));
     if addresses.is_empty() {
@@ -172,7 +199,9 @@ async fn connect(route: &Route, resolver: Resolver) -> io::Result<TcpStream> {
     }
     let stream = TcpStream::connect(&*addresses).await?;
     if stream.local_addr()?.ip().to_canonical() == stream.peer_addr()?.ip().to_canonical() {
-        return Err(refuse("the name means this machine; allow its address itself where it is meant"));
+        return Err(refuse(
+            "the name means this machine; allow its address itself where it is meant",
+        ));
     }
     Ok(stream)
 }
@@ -190,10 +219,18 @@ mod tests {
     async fn refused(resolver: Resolver) -> String {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
-        let host = AllowedHost { host: "evil.example".to_owned(), ports: vec![port] };
+        let host = AllowedHost {
+            host: "evil.example".to_owned(),
+            ports: vec![port],
+        };
         let route = routes(&[host]).unwrap().remove(0);
         let error = connect(&route, resolver).await.unwrap_err();
-        assert!(timeout(Duration::from_millis(50), server.accept()).await.is_err(), "the server was reached");
+        assert!(
+            timeout(Duration::from_millis(50), server.accept())
+                .await
+                .is_err(),
+            "the server was reached"
+        );
         error.to_string()
     }
 
@@ -210,12 +247,17 @@ mod tests {
                 })
             },
             |_, port| {
-                Box::pin(async move { Ok(vec![format!("[::ffff:127.0.0.1]:{port}").parse().unwrap()]) })
+                Box::pin(
+                    async move { Ok(vec![format!("[::ffff:127.0.0.1]:{port}").parse().unwrap()]) },
+                )
             },
         ];
         for resolver in resolvers {
             let said = refused(resolver).await;
-            assert!(said.contains("an address of this machine or of a private network"), "{said}");
+            assert!(
+                said.contains("an address of this machine or of a private network"),
+                "{said}"
+            );
         }
         let nothing = refused(|_, _| Box::pin(async { Ok(Vec::new()) })).await;
         assert_eq!(nothing, "the name means no address");
@@ -225,7 +267,10 @@ mod tests {
     async fn an_address_that_is_written_out_is_reached() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
-        let host = AllowedHost { host: "127.0.0.1".to_owned(), ports: vec![port] };
+        let host = AllowedHost {
+            host: "127.0.0.1".to_owned(),
+            ports: vec![port],
+        };
         let route = routes(&[host]).unwrap().remove(0);
         let nobody: Resolver = |_, _| Box::pin(async { panic!("an address is not looked up") });
         assert!(connect(&route, nobody).await.is_ok());

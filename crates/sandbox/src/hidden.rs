@@ -96,8 +96,8 @@ const KERNEL_SECRETS: [&str; 14] = [
 const HOMES: [&str; 2] = ["/home", "/root"];
 /// What `HOME` may say although nobody lives there: hiding it would hide the system.
 const SYSTEM: [&str; 18] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt", "/proc",
-    "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt",
+    "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
 ];
 /// Variables that name a file or directory of secrets, or a socket to one who keeps them.
 const NAMED_SECRETS: [&str; 15] = [
@@ -122,8 +122,12 @@ const NAMED_SOCKETS: [&str; 3] = ["DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CO
 
 /// Whether this is a part of the system that nothing is mounted over.
 pub(crate) fn is_system(path: &Path) -> bool {
-    let kernel = ["/dev", "/proc", "/sys"].iter().any(|place| path.starts_with(place));
-    let temporary = ["/tmp", "/var/tmp"].iter().any(|place| path == Path::new(place));
+    let kernel = ["/dev", "/proc", "/sys"]
+        .iter()
+        .any(|place| path.starts_with(place));
+    let temporary = ["/tmp", "/var/tmp"]
+        .iter()
+        .any(|place| path == Path::new(place));
     kernel || temporary || SYSTEM.iter().any(|place| path == Path::new(place))
 }
 
@@ -135,7 +139,10 @@ pub(crate) fn homes(env: &Environment) -> Vec<PathBuf> {
         let real = real.as_ref().unwrap_or(home);
         SYSTEM.iter().any(|place| real == Path::new(place))
     };
-    homes.extend(env.home().filter(|home| home.is_absolute() && !system(home)));
+    homes.extend(
+        env.home()
+            .filter(|home| home.is_absolute() && !system(home)),
+    );
     // An outer one first: a link to an inner one lies in it.
     homes.sort();
     homes
@@ -156,7 +163,11 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
     if let Some(cargo) = named("CARGO_HOME") {
         places.extend([cargo.join("credentials"), cargo.join("credentials.toml")]);
     }
-    places.extend(NAMED_SECRETS.iter().flat_map(|name| std::env::split_paths(set(name))));
+    places.extend(
+        NAMED_SECRETS
+            .iter()
+            .flat_map(|name| std::env::split_paths(set(name))),
+    );
     places.extend(NAMED_SOCKETS.iter().filter_map(|name| socket(set(name))));
     places.extend(env.crucible_home());
     places.retain(|place| place.is_absolute());
@@ -168,7 +179,11 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
 
 /// What the kernel tells that nobody inside needs to know, as far as this one does.
 pub(crate) fn kernel_secrets() -> Vec<PathBuf> {
-    KERNEL_SECRETS.iter().map(PathBuf::from).filter(|place| place.exists()).collect()
+    KERNEL_SECRETS
+        .iter()
+        .map(PathBuf::from)
+        .filter(|place| place.exists())
+        .collect()
 }
 
 /// The path in an address such as `unix:///run/docker.sock` or `unix:path=/run/bus,guid=1`.
@@ -187,7 +202,11 @@ mod tests {
     fn a_home_that_is_the_system_is_not_hidden() {
         let homes = |home: &str| homes(&Environment::from_pairs([("HOME", home)], "/"));
         for home in ["/", "/usr", "/etc/", "/usr/../usr", "", "relative"] {
-            assert_eq!(homes(home), [PathBuf::from("/home"), "/root".into()], "{home}");
+            assert_eq!(
+                homes(home),
+                [PathBuf::from("/home"), "/root".into()],
+                "{home}"
+            );
         }
         assert!(homes("/var/www").contains(&PathBuf::from("/var/www")));
     }
@@ -195,10 +214,16 @@ mod tests {
     #[test]
     fn sockets_are_found_in_their_addresses() {
         let found = |text: &str| socket(OsStr::new(text));
-        assert_eq!(found("unix:///x/docker.sock"), Some("/x/docker.sock".into()));
+        assert_eq!(
+            found("unix:///x/docker.sock"),
+            Some("/x/docker.sock".into())
+        );
         assert_eq!(found("unix:path=/x/bus,guid=1"), Some("/x/bus".into()));
         assert_eq!(found("tcp://127.0.0.1:2375"), None);
-        assert_eq!(found("unix:abstract=/tmp/x"), Some("/abstract=/tmp/x".into()));
+        assert_eq!(
+            found("unix:abstract=/tmp/x"),
+            Some("/abstract=/tmp/x".into())
+        );
         assert_eq!(found("unix://"), None);
     }
 }

@@ -39,7 +39,10 @@ pub struct AllowedHost {
 impl AllowedHost {
     /// A host with the ports of the web, 443 and 80.
     pub fn web(host: impl Into<String>) -> Self {
-        Self { host: host.into(), ports: USUAL_PORTS.to_vec() }
+        Self {
+            host: host.into(),
+            ports: USUAL_PORTS.to_vec(),
+        }
     }
 
     /// Whether it is written as an address of the machine itself, of a private network or of special use, such as the one at which clouds
@@ -62,7 +65,10 @@ impl FromStr for AllowedHost {
 
     /// `HOST`, `HOST:PORT`, `[IPV6]:PORT` or an IPv6 address; without a port the ports of the web.
     fn from_str(text: &str) -> Result<Self, AllowedHostError> {
-        let refuse = |problem| AllowedHostError { host: text.to_owned(), problem };
+        let refuse = |problem| AllowedHostError {
+            host: text.to_owned(),
+            problem,
+        };
         if text.contains('/') {
             // A URL, whose scheme would be taken for a host.
             return Err(refuse(HostProblem::NotAHost));
@@ -70,22 +76,29 @@ impl FromStr for AllowedHost {
         let (host, port) = if text.parse::<Ipv6Addr>().is_ok() {
             (text, None)
         } else if let Some(rest) = text.strip_prefix('[') {
-            let (host, rest) = rest.split_once(']').ok_or_else(|| refuse(HostProblem::NotAHost))?;
+            let (host, rest) = rest
+                .split_once(']')
+                .ok_or_else(|| refuse(HostProblem::NotAHost))?;
             let port = match rest.strip_prefix(':') {
                 Some(port) => Some(port),
                 None if rest.is_empty() => None,
                 None => return Err(refuse(HostProblem::NotAHost)),
             };
-            host.parse::<Ipv6Addr>().map_err(|_| refuse(HostProblem::NotAHost))?;
+            host.parse::<Ipv6Addr>()
+                .map_err(|_| refuse(HostProblem::NotAHost))?;
             (host, port)
         } else {
-            text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
+            text.split_once(':')
+                .map_or((text, None), |(host, port)| (host, Some(port)))
         };
         let ports = match port {
             None => USUAL_PORTS.to_vec(),
             Some(port) => vec![port.parse().map_err(|_| refuse(HostProblem::Port))?],
         };
-        let allowed = Self { host: host.to_owned(), ports };
+        let allowed = Self {
+            host: host.to_owned(),
+            ports,
+        };
         match routes(std::slice::from_ref(&allowed)) {
             Ok(_) => Ok(allowed),
             Err(error) => Err(refuse(error.problem)),
@@ -145,23 +158,39 @@ pub(crate) struct Route {
 
 /// The routes to these hosts, in an order that both stages keep.
 pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostError> {
-    let refuse = |host: &AllowedHost, problem| AllowedHostError { host: host.host.clone(), problem };
+    let refuse = |host: &AllowedHost, problem| AllowedHostError {
+        host: host.host.clone(),
+        problem,
+    };
     let mut wanted: BTreeMap<String, (Destination, BTreeSet<u16>)> = BTreeMap::new();
     let mut ports = 0;
     for host in hosts {
         let (name, to) = meaning(&host.host).map_err(|problem| refuse(host, problem))?;
-        let known = &mut wanted.entry(name).or_insert_with(|| (to, BTreeSet::new())).1;
+        let known = &mut wanted
+            .entry(name)
+            .or_insert_with(|| (to, BTreeSet::new()))
+            .1;
         if host.ports.is_empty() || host.ports.contains(&0) {
             return Err(refuse(host, HostProblem::Port));
         }
-        ports += host.ports.iter().filter(|port| known.insert(**port)).count();
+        ports += host
+            .ports
+            .iter()
+            .filter(|port| known.insert(**port))
+            .count();
         if ports > MOST_PORTS || wanted.len() > MOST_HOSTS {
             return Err(refuse(host, HostProblem::TooMany));
         }
     }
     let taken: BTreeSet<IpAddr> = wanted
         .values()
-        .filter_map(|(to, _)| if let Destination::Address(address) = to { Some(*address) } else { None })
+        .filter_map(|(to, _)| {
+            if let Destination::Address(address) = to {
+                Some(*address)
+            } else {
+                None
+            }
+        })
         .collect();
     let free = (2..=u8::MAX).map(|last| IpAddr::from([127, 0, 0, last]));
     let mut free = free.filter(|address| !taken.contains(address));
@@ -175,7 +204,11 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
         for port in ports {
             let inside = SocketAddr::new(inside, port);
             // `localhost` and its address are one.
-            routes.entry(inside).or_insert(Route { inside, host: host.clone(), to: to.clone() });
+            routes.entry(inside).or_insert(Route {
+                inside,
+                host: host.clone(),
+                to: to.clone(),
+            });
         }
     }
     Ok(routes.into_values().collect())
@@ -200,7 +233,9 @@ fn meaning(host: &str) -> Result<(String, Destination), HostProblem> {
         let address = address.to_canonical();
         let is_one = match address {
             IpAddr::V4(v4) => !(v4.octets()[0] == 0 || v4.octets()[0] >= 224),
-            IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()),
+            IpAddr::V6(v6) => {
+                !(v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local())
+            }
         };
         return if is_one {
             Ok((address.to_string(), Destination::Address(address)))
@@ -270,7 +305,10 @@ mod tests {
     use super::*;
 
     fn allow(host: &str, ports: &[u16]) -> AllowedHost {
-        AllowedHost { host: host.to_owned(), ports: ports.to_vec() }
+        AllowedHost {
+            host: host.to_owned(),
+            ports: ports.to_vec(),
+        }
     }
 
     #[test]
@@ -286,7 +324,10 @@ mod tests {
             allow("::1", &[1]),
         ];
         let routes = routes(&hosts).unwrap();
-        let found: Vec<_> = routes.iter().map(|route| format!("{} {}", route.inside, route.host)).collect();
+        let found: Vec<_> = routes
+            .iter()
+            .map(|route| format!("{} {}", route.inside, route.host))
+            .collect();
         assert_eq!(
             found,
             [
@@ -334,7 +375,14 @@ mod tests {
             let refused = routes(&[allow(host, &[443])]).unwrap_err();
             assert_eq!(refused.problem, HostProblem::NotAHost, "{host:?}");
         }
-        for host in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "::", "ff02::1", "fe80::1"] {
+        for host in [
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "::",
+            "ff02::1",
+            "fe80::1",
+        ] {
             assert_eq!(
                 routes(&[allow(host, &[443])]).unwrap_err().problem,
                 HostProblem::NotOneHost,
@@ -342,20 +390,37 @@ mod tests {
             );
         }
         for ports in [&[][..], &[0], &[443, 0]] {
-            assert_eq!(routes(&[allow("a.example", ports)]).unwrap_err().problem, HostProblem::Port);
+            assert_eq!(
+                routes(&[allow("a.example", ports)]).unwrap_err().problem,
+                HostProblem::Port
+            );
         }
-        let many: Vec<_> = (0..=MOST_HOSTS).map(|n| allow(&format!("h{n}.example"), &[1])).collect();
+        let many: Vec<_> = (0..=MOST_HOSTS)
+            .map(|n| allow(&format!("h{n}.example"), &[1]))
+            .collect();
         assert!(routes(&many[1..]).is_ok());
         assert_eq!(routes(&many).unwrap_err().problem, HostProblem::TooMany);
         let ports: Vec<u16> = (1..=257).collect();
-        assert_eq!(routes(&[allow("a.example", &ports)]).unwrap_err().problem, HostProblem::TooMany);
+        assert_eq!(
+            routes(&[allow("a.example", &ports)]).unwrap_err().problem,
+            HostProblem::TooMany
+        );
     }
 
     #[test]
     fn a_host_is_read_as_people_write_it() {
-        let read = |text: &str| text.parse::<AllowedHost>().map(|host| (host.host, host.ports));
-        assert_eq!(read("a.example"), Ok(("a.example".to_owned(), vec![443, 80])));
-        assert_eq!(read("a.example:8443"), Ok(("a.example".to_owned(), vec![8443])));
+        let read = |text: &str| {
+            text.parse::<AllowedHost>()
+                .map(|host| (host.host, host.ports))
+        };
+        assert_eq!(
+            read("a.example"),
+            Ok(("a.example".to_owned(), vec![443, 80]))
+        );
+        assert_eq!(
+            read("a.example:8443"),
+            Ok(("a.example".to_owned(), vec![8443]))
+        );
         assert_eq!(read("127.0.0.1:1"), Ok(("127.0.0.1".to_owned(), vec![1])));
         assert_eq!(read("::1"), Ok(("::1".to_owned(), vec![443, 80])));
         assert_eq!(read("[::1]:5"), Ok(("::1".to_owned(), vec![5])));
@@ -378,13 +443,24 @@ mod tests {
 
     #[test]
     fn a_host_that_is_written_as_an_address_of_the_machine_or_its_neighbours_is_local() {
-        for local in
-            ["localhost", "127.0.0.1", "10.0.0.7", "169.254.169.254", "192.168.1.1", "::1", "fd00::1"]
-        {
+        for local in [
+            "localhost",
+            "127.0.0.1",
+            "10.0.0.7",
+            "169.254.169.254",
+            "192.168.1.1",
+            "::1",
+            "fd00::1",
+        ] {
             assert!(AllowedHost::web(local).is_local(), "{local}");
         }
         // What a name means is known when it is connected to, and such an address is refused there.
-        for other in ["api.example.com", "93.184.215.14", "localhost.example.com", "127.1"] {
+        for other in [
+            "api.example.com",
+            "93.184.215.14",
+            "localhost.example.com",
+            "127.1",
+        ] {
             assert!(!AllowedHost::web(other).is_local(), "{other}");
         }
     }

@@ -110,7 +110,12 @@ pub enum LayerState {
 impl MissingLayer {
     /// Every layer, missing for this one reason.
     pub(crate) fn every(reason: &str) -> Vec<Self> {
-        Layer::ALL.map(|layer| Self { layer, reason: reason.to_owned() }).to_vec()
+        Layer::ALL
+            .map(|layer| Self {
+                layer,
+                reason: reason.to_owned(),
+            })
+            .to_vec()
     }
 }
 
@@ -119,13 +124,27 @@ impl Layers {
     pub(crate) fn from_trial(reached: &[ReachedLayer], missing: &[MissingLayer]) -> Self {
         let status = |layer: Layer| {
             if let Some(found) = reached.iter().find(|found| found.layer == layer) {
-                return LayerStatus { layer, state: LayerState::Available, detail: found.detail.clone() };
+                return LayerStatus {
+                    layer,
+                    state: LayerState::Available,
+                    detail: found.detail.clone(),
+                };
             }
-            let reason = missing.iter().find(|lost| lost.layer == layer).map(|lost| lost.reason.clone());
+            let reason = missing
+                .iter()
+                .find(|lost| lost.layer == layer)
+                .map(|lost| lost.reason.clone());
             let detail = reason.unwrap_or_else(|| "it was not reached when tried".to_owned());
-            LayerStatus { layer, state: LayerState::Missing, detail }
+            LayerStatus {
+                layer,
+                state: LayerState::Missing,
+                detail,
+            }
         };
-        Self { schema_version: STATUS_SCHEMA.to_owned(), layers: Layer::ALL.map(status).to_vec() }
+        Self {
+            schema_version: STATUS_SCHEMA.to_owned(),
+            layers: Layer::ALL.map(status).to_vec(),
+        }
     }
 
     /// Whether this layer works here.
@@ -138,8 +157,15 @@ impl Layers {
     /// The layers that do not work here, with their reasons.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingLayer> {
-        let lost = self.layers.iter().filter(|status| status.state == LayerState::Missing);
-        lost.map(|status| MissingLayer { layer: status.layer, reason: status.detail.clone() }).collect()
+        let lost = self
+            .layers
+            .iter()
+            .filter(|status| status.state == LayerState::Missing);
+        lost.map(|status| MissingLayer {
+            layer: status.layer,
+            reason: status.detail.clone(),
+        })
+        .collect()
     }
 
     /// Whether this machine satisfies a strength: each missing layer is an error where the sandbox is
@@ -151,12 +177,18 @@ impl Layers {
             let hint = format!("Not available here: {}.", layer.reason);
             match strength {
                 Strength::Required => Finding::error(code, layer.layer.to_string(), hint),
-                Strength::BestEffort | Strength::Off => Finding::warning(code, layer.layer.to_string(), hint),
+                Strength::BestEffort | Strength::Off => {
+                    Finding::warning(code, layer.layer.to_string(), hint)
+                }
             }
         };
         if strength == Strength::Off {
             let hint = "Code from the repository runs with your rights; set [sandbox] strength to best-effort or required.";
-            return Verdict::new(vec![Finding::warning(Code::new("sandbox-off"), "sandbox", hint)]);
+            return Verdict::new(vec![Finding::warning(
+                Code::new("sandbox-off"),
+                "sandbox",
+                hint,
+            )]);
         }
         Verdict::new(self.missing().into_iter().map(found).collect())
     }
@@ -255,7 +287,15 @@ impl IsolationReceipt {
             (false, false) => IsolationLevel::Partial,
         };
         let schema_version = RECEIPT_SCHEMA.to_owned();
-        Self { schema_version, requested, network, level, reached, missing, resources: ResourceLevel::None }
+        Self {
+            schema_version,
+            requested,
+            network,
+            level,
+            reached,
+            missing,
+            resources: ResourceLevel::None,
+        }
     }
 
     /// The same, with what bounded memory and processes.
@@ -269,24 +309,36 @@ mod tests {
     use super::*;
 
     fn lost(layer: Layer) -> MissingLayer {
-        MissingLayer { layer, reason: "no such thing here".to_owned() }
+        MissingLayer {
+            layer,
+            reason: "no such thing here".to_owned(),
+        }
     }
 
     fn reached(layer: Layer) -> ReachedLayer {
-        ReachedLayer { layer, detail: "tried".to_owned() }
+        ReachedLayer {
+            layer,
+            detail: "tried".to_owned(),
+        }
     }
 
     #[test]
     fn a_missing_layer_refuses_only_where_the_sandbox_is_required() {
-        let all: Vec<_> =
-            Layer::ALL.into_iter().filter(|layer| *layer != Layer::Landlock).map(reached).collect();
+        let all: Vec<_> = Layer::ALL
+            .into_iter()
+            .filter(|layer| *layer != Layer::Landlock)
+            .map(reached)
+            .collect();
         let layers = Layers::from_trial(&all, &[lost(Layer::Landlock)]);
         assert_eq!(layers.state(Layer::Landlock), LayerState::Missing);
         assert_eq!(layers.state(Layer::Seccomp), LayerState::Available);
         assert!(!layers.verdict(Strength::Required).passes());
         assert!(layers.verdict(Strength::BestEffort).passes());
         assert_eq!(layers.verdict(Strength::BestEffort).findings().len(), 1);
-        assert_eq!(layers.verdict(Strength::Off).findings()[0].code.as_str(), "sandbox-off");
+        assert_eq!(
+            layers.verdict(Strength::Off).findings()[0].code.as_str(),
+            "sandbox-off"
+        );
     }
 
     #[test]
@@ -300,8 +352,14 @@ mod tests {
         let level = |yes: Vec<_>, no: Vec<_>| {
             IsolationReceipt::new(Requested::BestEffort, Network::None, yes, no).level
         };
-        assert_eq!(level(vec![reached(Layer::Seccomp)], vec![]), IsolationLevel::Full);
-        assert_eq!(level(vec![reached(Layer::Seccomp)], vec![lost(Layer::Masks)]), IsolationLevel::Partial);
+        assert_eq!(
+            level(vec![reached(Layer::Seccomp)], vec![]),
+            IsolationLevel::Full
+        );
+        assert_eq!(
+            level(vec![reached(Layer::Seccomp)], vec![lost(Layer::Masks)]),
+            IsolationLevel::Partial
+        );
         assert_eq!(level(vec![], vec![]), IsolationLevel::None);
     }
 }

@@ -144,9 +144,14 @@ impl Layout {
         }
         for mount in &profile.mounts {
             match (surroundings, mount.writable_source()) {
-                (Surroundings::Namespaces, _) => layout
-                    .add_mount(mount, env)
-                    .map_err(|problem| SandboxError::Mounted { path: mount.target.clone(), problem })?,
+                (Surroundings::Namespaces, _) => {
+                    layout
+                        .add_mount(mount, env)
+                        .map_err(|problem| SandboxError::Mounted {
+                            path: mount.target.clone(),
+                            problem,
+                        })?
+                }
                 (Surroundings::Machine, Some(source)) => layout.add_writable(source)?,
                 (Surroundings::Machine, None) => {}
             }
@@ -157,7 +162,10 @@ impl Layout {
         for path in &profile.read_only {
             layout
                 .add_read_only(path)
-                .map_err(|problem| SandboxError::ReadOnly { path: path.clone(), problem })?;
+                .map_err(|problem| SandboxError::ReadOnly {
+                    path: path.clone(),
+                    problem,
+                })?;
         }
         layout.add_own_masks(hidden::homes(env))?;
         for place in tools::places(env, given, &layout.program) {
@@ -170,10 +178,20 @@ impl Layout {
         if surroundings == Surroundings::Namespaces {
             layout.add_own_masks(hidden::kernel_secrets())?;
             let sockets = sockets::of_directories(&layout.handed_out());
-            layout.add_own_masks(sockets.iter().map(|path| layout.table.inside(path)).collect())?;
+            layout.add_own_masks(
+                sockets
+                    .iter()
+                    .map(|path| layout.table.inside(path))
+                    .collect(),
+            )?;
         }
         for path in &profile.masked {
-            layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
+            layout
+                .add_mask(path)
+                .map_err(|problem| SandboxError::Masked {
+                    path: path.clone(),
+                    problem,
+                })?;
         }
         layout.show_working_directory()?;
         Ok(layout)
@@ -238,7 +256,9 @@ impl Layout {
     /// Whether something at or below `directory` is out of sight.
     fn hides_below(&self, directory: &Path) -> bool {
         let below = self.mounts.range(directory.to_owned()..);
-        below.take_while(|(path, _)| path.starts_with(directory)).any(|(_, mount)| mount.hides())
+        below
+            .take_while(|(path, _)| path.starts_with(directory))
+            .any(|(_, mount)| mount.hides())
     }
 
     fn collect_below(&self, directory: &Path, places: &mut Vec<OsString>) {
@@ -249,7 +269,9 @@ impl Layout {
                 Ok(kind) if kind.is_dir() && path != Path::new(DEVICES) => {
                     self.collect_readable(&path, places);
                 }
-                Ok(kind) if kind.is_file() && !self.mounts.contains_key(&path) => places.push(path.into()),
+                Ok(kind) if kind.is_file() && !self.mounts.contains_key(&path) => {
+                    places.push(path.into())
+                }
                 // A link shows nothing by itself: what it leads to is decided where that lies.
                 _ => {}
             }
@@ -291,12 +313,16 @@ impl Layout {
                 // It is there as the mount shows it.
                 return;
             }
-            let Ok(meta) = next.symlink_metadata() else { return };
+            let Ok(meta) = next.symlink_metadata() else {
+                return;
+            };
             if !meta.is_symlink() {
                 at = next;
                 continue;
             }
-            let Ok(real) = next.canonicalize() else { return };
+            let Ok(real) = next.canonicalize() else {
+                return;
+            };
             match self.around(&next) {
                 Around::Writable | Around::Kept => return,
                 Around::Empty => {
@@ -326,13 +352,21 @@ impl Layout {
     }
 
     fn add_writable(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let refuse = |problem| SandboxError::Writable { path: path.to_owned(), problem };
+        let refuse = |problem| SandboxError::Writable {
+            path: path.to_owned(),
+            problem,
+        };
         let directory = Directory::open(path).map_err(refuse)?;
-        let system = NEVER_WRITABLE.iter().any(|never| directory.path.starts_with(never));
+        let system = NEVER_WRITABLE
+            .iter()
+            .any(|never| directory.path.starts_with(never));
         if system || directory.path == Path::new("/") {
             return Err(refuse(PathProblem::System));
         }
-        let place = Place { path: directory.path.clone().into_os_string(), identity: directory.identity };
+        let place = Place {
+            path: directory.path.clone().into_os_string(),
+            identity: directory.identity,
+        };
         self.writable.push(place);
         self.mounts.insert(directory.path, Mount::Writable);
         Ok(())
@@ -390,7 +424,10 @@ impl Layout {
         }
         // Where the way is barred to us, who runs inside may be able to clear it.
         let (place, kind) = self.locate(path)?;
-        if matches!(self.mounts.get(&place), Some(Mount::Writable | Mount::Writing(_))) {
+        if matches!(
+            self.mounts.get(&place),
+            Some(Mount::Writable | Mount::Writing(_))
+        ) {
             return Err(PathProblem::Contradiction);
         }
         if self.around(&place) != Around::Writable {
@@ -410,10 +447,15 @@ impl Layout {
     /// Makes each directory between `place` and the writable directory around it immovable.
     fn anchor(&mut self, place: &Path) {
         for between in place.ancestors().skip(1) {
-            if matches!(self.mounts.get(between), Some(Mount::Writable | Mount::Writing(_))) {
+            if matches!(
+                self.mounts.get(between),
+                Some(Mount::Writable | Mount::Writing(_))
+            ) {
                 break;
             }
-            self.mounts.entry(between.to_owned()).or_insert(Mount::Anchor);
+            self.mounts
+                .entry(between.to_owned())
+                .or_insert(Mount::Anchor);
         }
     }
 
@@ -422,7 +464,10 @@ impl Layout {
     fn show_working_directory(&mut self) -> Result<(), SandboxError> {
         match self.mounts.get(&self.cwd) {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
-                Err(SandboxError::WorkingDirectory { path: self.cwd.clone(), problem: PathProblem::Hidden })
+                Err(SandboxError::WorkingDirectory {
+                    path: self.cwd.clone(),
+                    problem: PathProblem::Hidden,
+                })
             }
             Some(_) => Ok(()),
             None => {
@@ -443,7 +488,10 @@ impl Layout {
         let planned = match (directory, &mount.content) {
             (Some(directory), MountContent::Writable(_)) => {
                 let path = mount.target.clone().into_os_string();
-                self.writable.push(Place { path, identity: directory.identity });
+                self.writable.push(Place {
+                    path,
+                    identity: directory.identity,
+                });
                 Mount::Writing(directory.path)
             }
             (Some(directory), _) => Mount::Reading(directory.path),
@@ -456,14 +504,21 @@ impl Layout {
     /// The same as [`locate`], for what a mount shows.
     fn locate(&self, path: &Path) -> io::Result<(PathBuf, Kind)> {
         let through = |table: &MountTable, inside: &Path| {
-            let (target, source, mut real) = table.around(inside).filter(|(target, ..)| *target != inside)?;
+            let (target, source, mut real) = table
+                .around(inside)
+                .filter(|(target, ..)| *target != inside)?;
             if path.as_os_str().as_bytes().ends_with(b"/") {
                 real.push("");
             }
-            Some(locate(&real).and_then(|(real, kind)| match real.strip_prefix(source) {
-                Ok(rest) => Ok((target.join(rest), kind)),
-                Err(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a link leads out of the mount")),
-            }))
+            Some(
+                locate(&real).and_then(|(real, kind)| match real.strip_prefix(source) {
+                    Ok(rest) => Ok((target.join(rest), kind)),
+                    Err(_) => Err(io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        "a link leads out of the mount",
+                    )),
+                }),
+            )
         };
         if let Some(found) = through(&self.table, &path.components().collect::<PathBuf>()) {
             return found;
@@ -474,11 +529,17 @@ impl Layout {
 
     /// What the nearest mount above `path` makes of its surroundings.
     fn around(&self, path: &Path) -> Around {
-        match path.ancestors().skip(1).find_map(|above| self.mounts.get(above)) {
+        match path
+            .ancestors()
+            .skip(1)
+            .find_map(|above| self.mounts.get(above))
+        {
             None | Some(Mount::Visible) => Around::World,
             Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Around::Writable,
             Some(Mount::Kept | Mount::Reading(_)) => Around::Kept,
-            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => Around::Empty,
+            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
+                Around::Empty
+            }
         }
     }
 }
@@ -497,7 +558,11 @@ impl Kind {
 /// the first missing one instead, because as long as it is covered nothing below can come to exist. An error
 /// where the way is barred.
 fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
-    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") { Kind::Directory } else { Kind::File };
+    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") {
+        Kind::Directory
+    } else {
+        Kind::File
+    };
     let mut place: PathBuf = path.components().collect();
     loop {
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else {

@@ -52,13 +52,13 @@ pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
 pub use inner::inner_main;
 pub use layers::{
-    IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer, ReachedLayer,
-    Requested, ResourceLevel,
+    IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer,
+    ReachedLayer, Requested, ResourceLevel,
 };
 pub use mounts::{Mount, MountContent};
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn,
-    Stdin, Stdout, Strength, StrengthError,
+    Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources,
+    Spawn, Stdin, Stdout, Strength, StrengthError,
 };
 pub use version::{NoVersion, VersionOutput};

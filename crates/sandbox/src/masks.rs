@@ -71,7 +71,13 @@ impl Placeholders {
                 None => return Presence::Real,
             },
         };
-        held.entry(path.to_owned()).or_insert(Entry { runs: 0, kind, file: None }).runs += 1;
+        held.entry(path.to_owned())
+            .or_insert(Entry {
+                runs: 0,
+                kind,
+                file: None,
+            })
+            .runs += 1;
         self.0.push(path.to_owned());
         Presence::Held(kind)
     }
@@ -100,7 +106,10 @@ impl Drop for Placeholders {
                     continue;
                 }
             }
-            if let Some(Entry { file: Some(file), .. }) = held.remove(&path) {
+            if let Some(Entry {
+                file: Some(file), ..
+            }) = held.remove(&path)
+            {
                 give_back(&path, &file);
             }
         }
@@ -132,7 +141,10 @@ fn take(path: &Path, kind: Kind) -> io::Result<File> {
                     return Ok(file);
                 }
                 if locked {
-                    return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something came to be there"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::AlreadyExists,
+                        "something came to be there",
+                    ));
                 }
             }
             Err(Errno::NOENT) => {}
@@ -174,7 +186,11 @@ fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
     if meta.permissions().mode() & TELLING != STICKY {
         None
     } else if meta.is_dir() {
-        std::fs::read_dir(path).ok()?.next().is_none().then_some(Kind::Directory)
+        std::fs::read_dir(path)
+            .ok()?
+            .next()
+            .is_none()
+            .then_some(Kind::Directory)
     } else {
         (meta.is_file() && meta.len() == 0).then_some(Kind::File)
     }
@@ -189,7 +205,10 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
 
@@ -222,7 +241,10 @@ mod tests {
             ours.hold(&path, kind);
             ours.make().unwrap();
             // Another process knows nothing of our list; the lock of another open file stands for it.
-            assert_eq!(placeholder(&path, &path.symlink_metadata().unwrap()), Some(kind));
+            assert_eq!(
+                placeholder(&path, &path.symlink_metadata().unwrap()),
+                Some(kind)
+            );
             let other = take(&path, kind).unwrap();
             drop(ours);
             assert!(path.exists(), "the other process still needs it");
@@ -248,7 +270,10 @@ mod tests {
         drop(take(&path, Kind::Directory).unwrap());
         assert!(path.exists());
         let mut ours = Placeholders::default();
-        assert_eq!(ours.hold(&path, Kind::File), Presence::Held(Kind::Directory));
+        assert_eq!(
+            ours.hold(&path, Kind::File),
+            Presence::Held(Kind::Directory)
+        );
         ours.make().unwrap();
         drop(ours);
         assert!(!path.exists());
@@ -286,7 +311,10 @@ mod tests {
         // One that was filled meanwhile, by whom ever, is not empty and so not ours to remove.
         let other = home.path().join("other");
         let mut one = Placeholders::default();
-        assert_eq!(one.hold(&other, Kind::Directory), Presence::Held(Kind::Directory));
+        assert_eq!(
+            one.hold(&other, Kind::Directory),
+            Presence::Held(Kind::Directory)
+        );
         one.make().unwrap();
         crucible_host::fs::write_atomic(&other.join("config"), b"content").unwrap();
         drop(one);

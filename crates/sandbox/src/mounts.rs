@@ -56,12 +56,16 @@ pub(crate) struct MountTable {
 impl MountTable {
     /// The machine's path of what the sandbox has at `inside`.
     pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
-        self.around(inside).map_or_else(|| inside.to_owned(), |(_, _, real)| real)
+        self.around(inside)
+            .map_or_else(|| inside.to_owned(), |(_, _, real)| real)
     }
 
     /// The sandbox's path of what the machine has at `outside`, where a mount shows it.
     pub(crate) fn inside(&self, outside: &Path) -> PathBuf {
-        let holding = self.pairs.iter().filter(|(_, source)| outside.starts_with(source));
+        let holding = self
+            .pairs
+            .iter()
+            .filter(|(_, source)| outside.starts_with(source));
         match holding.max_by_key(|(_, source)| source.components().count()) {
             Some((target, source)) => rebase(outside, source, target),
             None => outside.to_owned(),
@@ -70,18 +74,27 @@ impl MountTable {
 
     /// The innermost mount at or above `inside`: its target, its source, and the machine's path.
     pub(crate) fn around(&self, inside: &Path) -> Option<(&Path, &Path, PathBuf)> {
-        let holding = self.pairs.iter().filter(|(target, _)| inside.starts_with(target));
+        let holding = self
+            .pairs
+            .iter()
+            .filter(|(target, _)| inside.starts_with(target));
         let (target, source) = holding.max_by_key(|(target, _)| target.components().count())?;
         Some((target, source, rebase(inside, target, source)))
     }
 
     /// Judges `mount` and remembers its source; tells the opened source.
-    pub(crate) fn add(&mut self, mount: &Mount, env: &Environment) -> Result<Option<Directory>, PathProblem> {
+    pub(crate) fn add(
+        &mut self,
+        mount: &Mount,
+        env: &Environment,
+    ) -> Result<Option<Directory>, PathProblem> {
         let target = &mount.target;
         if !target.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        let plain = target.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let plain = target
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         if !plain || hidden::is_system(target) {
             return Err(PathProblem::System);
         }
@@ -106,7 +119,11 @@ impl MountTable {
             let secret = secret.canonicalize();
             secret.is_ok_and(|secret| source.starts_with(&secret) || secret.starts_with(source))
         };
-        if read_only && hidden::secrets(env).iter().any(|secret| holds_secrets(secret)) {
+        if read_only
+            && hidden::secrets(env)
+                .iter()
+                .any(|secret| holds_secrets(secret))
+        {
             return Err(PathProblem::Hidden);
         }
         self.pairs.push((target.clone(), directory.path.clone()));
@@ -124,14 +141,19 @@ fn rebase(path: &Path, from: &Path, to: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
 
     fn made(root: &Path, names: &[&str]) {
-        names.iter().for_each(|name| std::fs::create_dir_all(root.join(name)).unwrap());
+        names
+            .iter()
+            .for_each(|name| std::fs::create_dir_all(root.join(name)).unwrap());
     }
 
     #[test]
@@ -142,9 +164,15 @@ mod tests {
         let (repo, copy) = (root.join("repo"), root.join("copy"));
         let mut table = MountTable::default();
         let env = Environment::default();
-        let outer = Mount { target: repo.clone(), content: MountContent::Writable(copy.clone()) };
+        let outer = Mount {
+            target: repo.clone(),
+            content: MountContent::Writable(copy.clone()),
+        };
         let venv = repo.join(".venv");
-        let inner = Mount { target: venv.clone(), content: MountContent::ReadOnly(venv.clone()) };
+        let inner = Mount {
+            target: venv.clone(),
+            content: MountContent::ReadOnly(venv.clone()),
+        };
         assert!(table.add(&outer, &env).unwrap().is_some());
         assert!(table.add(&inner, &env).unwrap().is_some());
         assert_eq!(table.outside(&repo.join("src/a")), copy.join("src/a"));
@@ -165,26 +193,64 @@ mod tests {
         let env = Environment::from_pairs([("HOME", root.join("home").as_os_str())], "/");
         let mut table = MountTable::default();
         let mut tried = |target: &Path, content: MountContent| {
-            table.add(&Mount { target: target.to_owned(), content }, &env).map(|found| found.is_some())
+            table
+                .add(
+                    &Mount {
+                        target: target.to_owned(),
+                        content,
+                    },
+                    &env,
+                )
+                .map(|found| found.is_some())
         };
         let deps = || MountContent::ReadOnly(root.join("deps"));
         for target in ["/", "/usr", "/etc", "/proc/self", "/dev/shm", "/tmp"] {
-            assert!(matches!(tried(Path::new(target), deps()), Err(PathProblem::System)), "{target}");
+            assert!(
+                matches!(tried(Path::new(target), deps()), Err(PathProblem::System)),
+                "{target}"
+            );
         }
-        assert!(matches!(tried(Path::new("repo"), deps()), Err(PathProblem::Relative)));
-        assert!(matches!(tried(&root.join("repo/../deps"), deps()), Err(PathProblem::System)));
-        assert!(matches!(tried(&root.join("link"), deps()), Err(PathProblem::NotADirectory)));
-        assert!(matches!(tried(&root.join("none"), deps()), Err(PathProblem::Io(_))));
+        assert!(matches!(
+            tried(Path::new("repo"), deps()),
+            Err(PathProblem::Relative)
+        ));
+        assert!(matches!(
+            tried(&root.join("repo/../deps"), deps()),
+            Err(PathProblem::System)
+        ));
+        assert!(matches!(
+            tried(&root.join("link"), deps()),
+            Err(PathProblem::NotADirectory)
+        ));
+        assert!(matches!(
+            tried(&root.join("none"), deps()),
+            Err(PathProblem::Io(_))
+        ));
         let through = MountContent::ReadOnly(root.join("link"));
-        assert!(matches!(tried(&root.join("repo"), through), Err(PathProblem::NotADirectory)));
+        assert!(matches!(
+            tried(&root.join("repo"), through),
+            Err(PathProblem::NotADirectory)
+        ));
         for secret in ["home/.ssh", "home/.ssh/keys", "home"] {
             let content = MountContent::ReadOnly(root.join(secret));
-            assert!(matches!(tried(&root.join("repo"), content), Err(PathProblem::Hidden)), "{secret}");
+            assert!(
+                matches!(tried(&root.join("repo"), content), Err(PathProblem::Hidden)),
+                "{secret}"
+            );
         }
-        assert!(tried(&root.join("repo"), MountContent::Writable(root.join("copy"))).unwrap());
+        assert!(
+            tried(
+                &root.join("repo"),
+                MountContent::Writable(root.join("copy"))
+            )
+            .unwrap()
+        );
         // What the copy has at the place of the inner mount decides, not what the original has.
         made(&root, &["repo/node_modules"]);
         let inner = tried(&root.join("repo/node_modules"), deps());
-        assert!(matches!(inner, Err(PathProblem::NotADirectory)), "{inner:?}");
+        assert!(
+            matches!(inner, Err(PathProblem::NotADirectory)),
+            "{inner:?}"
+        );
     }
 }

@@ -53,17 +53,28 @@ pub(crate) struct Target {
 /// Finds the program, opens the working directory and the control group.
 pub(crate) fn target(spawn: &Spawn, group: Option<&Group>) -> Result<Target, SandboxError> {
     check_words(spawn)?;
-    let cwd = Directory::open(&spawn.cwd)
-        .map_err(|problem| SandboxError::WorkingDirectory { path: spawn.cwd.clone(), problem })?;
+    let cwd = Directory::open(&spawn.cwd).map_err(|problem| SandboxError::WorkingDirectory {
+        path: spawn.cwd.clone(),
+        problem,
+    })?;
     let program = program::resolve(&spawn.program, &cwd.path, &spawn.env)?;
     let doors = group.and_then(Group::doors).unwrap_or_default();
-    Ok(Target { program, called: spawn.program.clone().into_os_string(), cwd, doors })
+    Ok(Target {
+        program,
+        called: spawn.program.clone().into_os_string(),
+        cwd,
+        doors,
+    })
 }
 
 /// The plan that starts the program itself, without walls.
 pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
     let mut command = sys::command(target.program.as_os_str());
-    command.arg0(&target.called).args(&spawn.args).env_clear().envs(spawn.env.iter().cloned());
+    command
+        .arg0(&target.called)
+        .args(&spawn.args)
+        .env_clear()
+        .envs(spawn.env.iter().cloned());
     connect(&mut command, &spawn.stdin);
     // TERM lets git and its like remove their lock files when we are killed.
     prepare_child(
@@ -86,15 +97,21 @@ pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
 
 /// Gives the command its three pipes.
 pub(crate) fn connect(command: &mut Command, stdin: &Stdin) {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(match stdin {
-        Stdin::Empty => Stdio::null(),
-        Stdin::Bytes(_) => Stdio::piped(),
-    });
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(match stdin {
+            Stdin::Empty => Stdio::null(),
+            Stdin::Bytes(_) => Stdio::piped(),
+        });
 }
 
 /// A socket pair: our end, not blocking, and the child's.
 pub(crate) fn socket_pair() -> Result<(UnixStream, OwnedFd), SandboxError> {
-    let failed = |source| SandboxError::Supervision { action: "making a socket for the inner stage", source };
+    let failed = |source| SandboxError::Supervision {
+        action: "making a socket for the inner stage",
+        source,
+    };
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
     Ok((ours, theirs.into()))

@@ -39,15 +39,18 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     let result = std::thread::scope(|scope| {
         scope
             .spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
                 runtime.map(|runtime| runtime.block_on(attempt(launcher, env)))
             })
             .join()
     });
     match result {
-        Ok(Ok(((reached, missing), private))) => {
-            Offer { layers: Layers::from_trial(&reached, &missing), private }
-        }
+        Ok(Ok(((reached, missing), private))) => Offer {
+            layers: Layers::from_trial(&reached, &missing),
+            private,
+        },
         Ok(Err(error)) => nothing(&error.to_string()),
         Err(_) => nothing("the trial ended abnormally"),
     }
@@ -56,20 +59,28 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
 async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound) {
     let mut private = PrivateBound::Sized;
     let mut tried = trial(launcher, Surroundings::Namespaces, private, env).await;
-    if tried.as_ref().is_err_and(|error| reason(error).contains(SIZE_OPTION)) {
+    if tried
+        .as_ref()
+        .is_err_and(|error| reason(error).contains(SIZE_OPTION))
+    {
         private = PrivateBound::Unsized;
         tried = trial(launcher, Surroundings::Namespaces, private, env).await;
     }
     match tried {
         Ok((mut reached, missing)) => {
             if let Some(version) = version(env).await
-                && let Some(found) = reached.iter_mut().find(|found| found.layer == Layer::Namespaces)
+                && let Some(found) = reached
+                    .iter_mut()
+                    .find(|found| found.layer == Layer::Namespaces)
             {
                 found.detail = format!("{version}: {}", found.detail);
             }
             ((reached, missing), private)
         }
-        Err(error) => (attempt_without(&reason(&error), launcher, env).await, PrivateBound::Unsized),
+        Err(error) => (
+            attempt_without(&reason(&error), launcher, env).await,
+            PrivateBound::Unsized,
+        ),
     }
 }
 
@@ -105,23 +116,36 @@ async fn trial(
         calls: Calls::Tools,
     };
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
-    spawn.args = launcher.args.iter().cloned().chain(["nothing".into()]).collect();
+    spawn.args = launcher
+        .args
+        .iter()
+        .cloned()
+        .chain(["nothing".into()])
+        .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
     walls(&run_walled(spawn, &profile, launcher, surroundings, private, None, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {
-    let mut spawn = Spawn::new(env.find_program(BUBBLEWRAP).ok()?, Path::new("/"), Limits::new(PATIENCE));
+    let mut spawn = Spawn::new(
+        env.find_program(BUBBLEWRAP).ok()?,
+        Path::new("/"),
+        Limits::new(PATIENCE),
+    );
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn, None).ok()?;
     let plan = crate::plan::direct(&spawn, target);
-    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None)).await.ok()?;
+    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None))
+        .await
+        .ok()?;
     Some(observed.stdout.text().trim().chars().take(60).collect())
 }
 
 fn reason(error: &SandboxError) -> String {
     match error {
-        SandboxError::NotFound { .. } => "bubblewrap is not installed (no `bwrap` on PATH)".to_owned(),
+        SandboxError::NotFound { .. } => {
+            "bubblewrap is not installed (no `bwrap` on PATH)".to_owned()
+        }
         SandboxError::Setup { detail } => detail.clone(),
         other => other.to_string(),
     }

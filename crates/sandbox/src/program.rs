@@ -13,7 +13,11 @@ pub(crate) fn resolve(
     cwd: &Path,
     env: &[(OsString, OsString)],
 ) -> Result<PathBuf, SandboxError> {
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = env
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value.as_os_str());
     find_program(program, cwd, path.unwrap_or(OsStr::new("")))
         .map_err(|error| SandboxError::of_program(program, error))
 }
@@ -21,13 +25,18 @@ pub(crate) fn resolve(
 impl SandboxError {
     pub(crate) fn of_program(program: &Path, error: ProgramError) -> Self {
         match error {
-            ProgramError::NotFound { searched } => Self::NotFound { program: program.to_owned(), searched },
-            ProgramError::IsDirectory { file } => {
-                Self::NotExecutable { program: file, problem: PathProblem::IsDirectory }
-            }
-            ProgramError::NotExecutable { file } => {
-                Self::NotExecutable { program: file, problem: PathProblem::NotExecutable }
-            }
+            ProgramError::NotFound { searched } => Self::NotFound {
+                program: program.to_owned(),
+                searched,
+            },
+            ProgramError::IsDirectory { file } => Self::NotExecutable {
+                program: file,
+                problem: PathProblem::IsDirectory,
+            },
+            ProgramError::NotExecutable { file } => Self::NotExecutable {
+                program: file,
+                problem: PathProblem::NotExecutable,
+            },
         }
     }
 }
@@ -40,14 +49,30 @@ mod tests {
     fn the_childs_own_path_decides_and_the_last_one_of_two() {
         let env = |path: &str| -> (OsString, OsString) { ("PATH".into(), path.into()) };
         let tried = |env: &[_]| resolve(Path::new("sh"), Path::new("/"), env);
-        assert!(tried(&[env("/nowhere"), env("/bin")]).unwrap().ends_with("sh"));
+        assert!(
+            tried(&[env("/nowhere"), env("/bin")])
+                .unwrap()
+                .ends_with("sh")
+        );
         for without in [&[][..], &[env("/bin"), env("/nowhere")]] {
             let lost = tried(without).unwrap_err();
             assert!(matches!(lost, SandboxError::NotFound { .. }), "{lost}");
         }
         let error = resolve(Path::new("/etc"), Path::new("/"), &[]).unwrap_err();
-        assert!(matches!(error, SandboxError::NotExecutable { problem: PathProblem::IsDirectory, .. }));
+        assert!(matches!(
+            error,
+            SandboxError::NotExecutable {
+                problem: PathProblem::IsDirectory,
+                ..
+            }
+        ));
         let error = resolve(Path::new("/etc/passwd"), Path::new("/"), &[]).unwrap_err();
-        assert!(matches!(error, SandboxError::NotExecutable { problem: PathProblem::NotExecutable, .. }));
+        assert!(matches!(
+            error,
+            SandboxError::NotExecutable {
+                problem: PathProblem::NotExecutable,
+                ..
+            }
+        ));
     }
 }

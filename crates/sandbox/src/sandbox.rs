@@ -15,7 +15,9 @@ use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer,
 use crate::mounts::Mount;
 use crate::plan;
 use crate::probe::{self, Offer};
-use crate::spawn::{Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength};
+use crate::spawn::{
+    Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength,
+};
 use crate::supervise::{Observed, Watch, supervise};
 use crate::wire::{PrivateBound, Report, Surroundings, read_report};
 
@@ -37,7 +39,13 @@ impl Sandbox {
     #[must_use]
     pub fn new(launcher: Option<Launcher>, env: &Environment) -> Self {
         let (offer, groups) = (OnceLock::new(), OnceLock::new());
-        Self { launcher, env: env.clone(), caps: Caps::DEFAULT, offer, groups }
+        Self {
+            launcher,
+            env: env.clone(),
+            caps: Caps::DEFAULT,
+            offer,
+            groups,
+        }
     }
 
     /// The same, which allows confined programs no more than this; without it [`Caps::DEFAULT`].
@@ -51,7 +59,10 @@ impl Sandbox {
         if (resources.memory, resources.processes) == (Cap::Unlimited, Cap::Unlimited) {
             return None;
         }
-        self.groups.get_or_init(Parents::find).as_ref()?.group(resources.memory, resources.processes)
+        self.groups
+            .get_or_init(Parents::find)
+            .as_ref()?
+            .group(resources.memory, resources.processes)
     }
 
     /// What this machine offers, found out by trying on the first call (some 30 ms).
@@ -65,7 +76,8 @@ impl Sandbox {
     }
 
     fn offer(&self) -> &Offer {
-        self.offer.get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
+        self.offer
+            .get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
     }
 
     /// Runs one process to its end. Nothing of it is left when this returns; dropping the future kills it
@@ -82,8 +94,12 @@ impl Sandbox {
         resources.processes = resources.processes.min(self.caps.processes);
         let (observed, receipt) = match &spawn.confinement {
             Confinement::Trusted => {
-                let receipt =
-                    IsolationReceipt::new(Requested::Trusted, Network::Host, Vec::new(), Vec::new());
+                let receipt = IsolationReceipt::new(
+                    Requested::Trusted,
+                    Network::Host,
+                    Vec::new(),
+                    Vec::new(),
+                );
                 // What waits for a process is large, and whoever waits holds it: it lies on the heap, once for each process.
                 (Box::pin(run_direct(spawn, None)).await?, receipt)
             }
@@ -92,9 +108,27 @@ impl Sandbox {
                 Box::pin(self.run_confined(spawn, &profile)).await?
             }
         };
-        let Observed { end, stdout, stderr, contacts, resources, stopped, ran_out_of_memory, .. } = observed;
+        let Observed {
+            end,
+            stdout,
+            stderr,
+            contacts,
+            resources,
+            stopped,
+            ran_out_of_memory,
+            ..
+        } = observed;
         let (duration, receipt) = (watch.elapsed(), receipt.with(resources));
-        Ok(Completed { end, stdout, stderr, duration, receipt, stopped, ran_out_of_memory, contacts })
+        Ok(Completed {
+            end,
+            stdout,
+            stderr,
+            duration,
+            receipt,
+            stopped,
+            ran_out_of_memory,
+            contacts,
+        })
     }
 
     async fn run_confined(
@@ -103,8 +137,9 @@ impl Sandbox {
         profile: &Profile,
     ) -> Result<(Observed, IsolationReceipt), SandboxError> {
         let requested = Requested::from(profile.strength);
-        let unwalled =
-            |missing| IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing);
+        let unwalled = |missing| {
+            IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing)
+        };
         if let Network::Hosts(hosts) = &profile.network {
             // Also where nothing comes of it.
             hosts::routes(hosts)?;
@@ -132,13 +167,23 @@ impl Sandbox {
         };
         let surroundings = bubblewrap::surroundings(layers);
         let group = self.group(&spawn.limits.resources);
-        let observed =
-            run_walled(spawn, profile, launcher, surroundings, self.offer().private, group, &self.env)
-                .await?;
+        let observed = run_walled(
+            spawn,
+            profile,
+            launcher,
+            surroundings,
+            self.offer().private,
+            group,
+            &self.env,
+        )
+        .await?;
         let (reached, mut lost) = walls(&observed)?;
         // The inner stage knows what it reached; why the namespaces are missing only the trial knows. Which places of this
         // run are open without masks only the inner stage knows.
-        for known in missing.into_iter().filter(|lost| lost.layer != Layer::Masks) {
+        for known in missing
+            .into_iter()
+            .filter(|lost| lost.layer != Layer::Masks)
+        {
             if let Some(found) = lost.iter_mut().find(|found| found.layer == known.layer) {
                 found.reason = known.reason;
             }
@@ -146,7 +191,10 @@ impl Sandbox {
         if surroundings == Surroundings::Machine && profile.network == Network::Host {
             lost.retain(|lost| lost.layer != Layer::NetworkCut);
         }
-        Ok((observed, IsolationReceipt::new(requested, profile.network.clone(), reached, lost)))
+        Ok((
+            observed,
+            IsolationReceipt::new(requested, profile.network.clone(), reached, lost),
+        ))
     }
 
     /// Where every layer is required and nobody has asked yet what this machine offers, the run is its own trial: the inner
@@ -156,19 +204,32 @@ impl Sandbox {
         spawn: &Spawn,
         profile: &Profile,
     ) -> Result<Option<(Observed, IsolationReceipt)>, SandboxError> {
-        let Some(launcher) = &self.launcher else { return Ok(None) };
+        let Some(launcher) = &self.launcher else {
+            return Ok(None);
+        };
         if profile.strength != Strength::Required || self.offer.get().is_some() {
             return Ok(None);
         }
         let (around, private) = (Surroundings::Namespaces, PrivateBound::Sized);
         let group = self.group(&spawn.limits.resources);
-        let walled = run_walled(spawn.clone(), profile, launcher, around, private, group, &self.env)
-            .await
-            .and_then(|observed| walls(&observed).map(|(reached, missing)| (observed, reached, missing)));
+        let walled = run_walled(
+            spawn.clone(),
+            profile,
+            launcher,
+            around,
+            private,
+            group,
+            &self.env,
+        )
+        .await
+        .and_then(|observed| {
+            walls(&observed).map(|(reached, missing)| (observed, reached, missing))
+        });
         match walled {
             Ok((observed, reached, missing)) => {
                 let requested = Requested::from(profile.strength);
-                let receipt = IsolationReceipt::new(requested, profile.network.clone(), reached, missing);
+                let receipt =
+                    IsolationReceipt::new(requested, profile.network.clone(), reached, missing);
                 Ok(Some((observed, receipt)))
             }
             Err(
@@ -193,7 +254,15 @@ pub(crate) async fn run_walled(
 ) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
-    let plan = bubblewrap::plan(&spawn, profile, target, launcher, surroundings, private, env)?;
+    let plan = bubblewrap::plan(
+        &spawn,
+        profile,
+        target,
+        launcher,
+        surroundings,
+        private,
+        env,
+    )?;
     let observed = supervise(plan, watch(spawn, group)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {
@@ -202,7 +271,10 @@ pub(crate) async fn run_walled(
         }
         Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
         Some(Report::Ready { reached, .. }) if was_forbidden(profile, &reached, observed.end) => {
-            Ok(Observed { end: End::Forbidden, ..observed })
+            Ok(Observed {
+                end: End::Forbidden,
+                ..observed
+            })
         }
         _ => Ok(observed),
     }
@@ -211,7 +283,8 @@ pub(crate) async fn run_walled(
 /// Whether a program ended by a system call that is not of its class. Under such a filter nothing else lives in the sandbox whose
 /// signal the first process could pass on.
 fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool {
-    let named = profile.calls != Calls::Tools && reached.iter().any(|found| found.layer == Layer::Seccomp);
+    let named =
+        profile.calls != Calls::Tools && reached.iter().any(|found| found.layer == Layer::Seccomp);
     named && (end == End::Signalled(FORBIDDEN_SIGNAL) || end == End::Exited(128 + FORBIDDEN_SIGNAL))
 }
 
@@ -225,23 +298,47 @@ pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
     let writable = match spawn.confinement {
         Confinement::Trusted => Vec::new(),
         Confinement::Confined(profile) => {
-            let mounted = profile.mounts.iter().filter_map(Mount::writable_source).map(Path::to_owned);
+            let mounted = profile
+                .mounts
+                .iter()
+                .filter_map(Mount::writable_source)
+                .map(Path::to_owned);
             profile.writable.into_iter().chain(mounted).collect()
         }
     };
-    let Spawn { limits, stdin, stdout, keep, redaction, .. } = spawn;
-    Watch { limits, stdin, stdout, keep, redaction, writable, group }
+    let Spawn {
+        limits,
+        stdin,
+        stdout,
+        keep,
+        redaction,
+        ..
+    } = spawn;
+    Watch {
+        limits,
+        stdin,
+        stdout,
+        keep,
+        redaction,
+        writable,
+        group,
+    }
 }
 
 /// The walls that the inner stage reported, or why there are none.
-pub(crate) fn walls(observed: &Observed) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
+pub(crate) fn walls(
+    observed: &Observed,
+) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
     match read_report(&observed.report).into_iter().next() {
         Some(Report::Ready { reached, missing }) => Ok((reached, missing)),
         Some(Report::Refused { missing }) => Err(SandboxError::LayersMissing { missing }),
         Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
         Some(Report::NotStarted { errno }) => {
             let source = std::io::Error::from_raw_os_error(errno);
-            Err(SandboxError::Supervision { action: "starting the confined program", source })
+            Err(SandboxError::Supervision {
+                action: "starting the confined program",
+                source,
+            })
         }
         None => {
             // Bubblewrap, or the kernel on its behalf, ended before the inner stage could speak.

@@ -34,7 +34,9 @@ const SERVICES: [&str; 5] = ["/etc", "/opt", "/srv", "/usr", "/var"];
 pub(crate) fn of_services() -> Vec<PathBuf> {
     let is_service = |path: &PathBuf| SERVICES.iter().any(|place| path.starts_with(place));
     let found = bound(&list(LIST)).into_iter().filter(is_service);
-    found.filter(|path| path.symlink_metadata().is_ok()).collect()
+    found
+        .filter(|path| path.symlink_metadata().is_ok())
+        .collect()
 }
 
 /// The sockets below these directories, paths without links, that a program holds open or that are mounted there. Every entry is looked at,
@@ -50,9 +52,15 @@ pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
         .filter(|path| is_held(path))
         .collect();
     if left == 0 {
-        let is_below = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
-        let named =
-            bound(&list(LIST)).into_iter().chain(mounted(&list(MOUNTS))).filter_map(|path| real(&path));
+        let is_below = |path: &Path| {
+            directories
+                .iter()
+                .any(|directory| path.starts_with(directory))
+        };
+        let named = bound(&list(LIST))
+            .into_iter()
+            .chain(mounted(&list(MOUNTS)))
+            .filter_map(|path| real(&path));
         found.extend(named.filter(|path| is_below(path) && is_socket(path)));
     }
     found
@@ -61,20 +69,31 @@ pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
 /// Whether a program holds the socket at `path` open, in whichever network namespace. The kernel finds it by its inode. It tells before it
 /// compares kinds, and nobody notices a datagram socket that connects; so no service is disturbed.
 fn is_held(path: &Path) -> bool {
-    let Ok(socket) = UnixDatagram::unbound() else { return true };
-    let connected =
-        match (path.as_os_str().len() > MOST_PATH, path.parent().map(File::open), path.file_name()) {
-            (true, Some(Ok(directory)), Some(name)) => {
-                socket.connect(Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
-            }
-            _ => socket.connect(path),
-        };
-    connected.err().is_none_or(|error| error.kind() != ErrorKind::ConnectionRefused)
+    let Ok(socket) = UnixDatagram::unbound() else {
+        return true;
+    };
+    let connected = match (
+        path.as_os_str().len() > MOST_PATH,
+        path.parent().map(File::open),
+        path.file_name(),
+    ) {
+        (true, Some(Ok(directory)), Some(name)) => socket.connect(
+            Path::new("/proc/self/fd")
+                .join(directory.as_raw_fd().to_string())
+                .join(name),
+        ),
+        _ => socket.connect(path),
+    };
+    connected
+        .err()
+        .is_none_or(|error| error.kind() != ErrorKind::ConnectionRefused)
 }
 
 /// A list of the kernel's. Where it has none there is nothing to list.
 fn list(place: &str) -> Vec<u8> {
-    read_prefix(Path::new(place), LIST_READ).map(|read| read.bytes).unwrap_or_default()
+    read_prefix(Path::new(place), LIST_READ)
+        .map(|read| read.bytes)
+        .unwrap_or_default()
 }
 
 /// The path without links in the directories on its way.
@@ -83,7 +102,8 @@ fn real(path: &Path) -> Option<PathBuf> {
 }
 
 fn is_socket(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket())
+    path.symlink_metadata()
+        .is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 /// Every socket below a directory, links not followed, among as many entries as are left. What cannot be listed from here cannot be from
@@ -108,18 +128,25 @@ fn below(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
 
 /// The absolute paths in the kernel's list of sockets.
 fn bound(list: &[u8]) -> BTreeSet<PathBuf> {
-    let paths = list.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
-        // Seven columns come before the path, which may hold spaces; `@` begins an abstract name.
-        let start = line.iter().position(|byte| *byte == b'/')?;
-        Some(PathBuf::from(OsStr::from_bytes(line.get(start..)?)))
-    });
+    let paths = list
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter_map(|line| {
+            // Seven columns come before the path, which may hold spaces; `@` begins an abstract name.
+            let start = line.iter().position(|byte| *byte == b'/')?;
+            Some(PathBuf::from(OsStr::from_bytes(line.get(start..)?)))
+        });
     paths.collect()
 }
 
 /// The places where something is mounted: the fifth column of the list, in which a blank is `\040`.
 fn mounted(list: &[u8]) -> Vec<PathBuf> {
-    let places = list.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
-    places.map(|place| PathBuf::from(OsStr::from_bytes(&unescaped(place)))).collect()
+    let places = list
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    places
+        .map(|place| PathBuf::from(OsStr::from_bytes(&unescaped(place))))
+        .collect()
 }
 
 /// The bytes that `\NNN` stands for.
@@ -127,7 +154,10 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..3).filter(|_| *first == b'\\').and_then(|code| std::str::from_utf8(code).ok());
+        let code = after
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|code| std::str::from_utf8(code).ok());
         match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
             Some(byte) => {
                 out.push(byte);
@@ -157,13 +187,22 @@ mod tests {
     fn paths_are_taken_from_the_kernels_list() {
         let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         // An abstract name that looks like a path is taken for one; nothing lies there.
-        assert_eq!(bound(LISTED), paths(&["/home/me/s", "/run/my s", "/var/abstract", "/var/lib/my sql/s"]));
+        assert_eq!(
+            bound(LISTED),
+            paths(&[
+                "/home/me/s",
+                "/run/my s",
+                "/var/abstract",
+                "/var/lib/my sql/s"
+            ])
+        );
         assert!(bound(b"").is_empty());
     }
 
     #[test]
     fn places_are_taken_from_the_list_of_mounts() {
-        let list = b"22 1 0:1 / / rw - ext4 /dev/x rw\n23 22 0:2 /s /home/me/a\\040b/s rw - tmpfs t rw\n";
+        let list =
+            b"22 1 0:1 / / rw - ext4 /dev/x rw\n23 22 0:2 /s /home/me/a\\040b/s rw - tmpfs t rw\n";
         assert_eq!(mounted(list), [Path::new("/"), Path::new("/home/me/a b/s")]);
     }
 }

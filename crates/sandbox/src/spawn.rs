@@ -164,7 +164,10 @@ pub struct Caps {
 
 impl Caps {
     /// 4 GiB and 8192 processes.
-    pub const DEFAULT: Self = Self { memory: Cap::At(4 << 30), processes: Cap::At(8192) };
+    pub const DEFAULT: Self = Self {
+        memory: Cap::At(4 << 30),
+        processes: Cap::At(8192),
+    };
 }
 
 /// Resource limits of a confined program and of everything it starts. Core dumps are always off.
@@ -264,8 +267,12 @@ impl FromStr for Strength {
     type Err = StrengthError;
 
     fn from_str(name: &str) -> Result<Self, StrengthError> {
-        let found = Self::ALL.into_iter().find(|strength| strength.as_str() == name);
-        found.ok_or_else(|| StrengthError { name: name.to_owned() })
+        let found = Self::ALL
+            .into_iter()
+            .find(|strength| strength.as_str() == name);
+        found.ok_or_else(|| StrengthError {
+            name: name.to_owned(),
+        })
     }
 }
 

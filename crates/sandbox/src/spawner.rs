@@ -58,7 +58,11 @@ enum State {
 }
 
 /// Starts `command`, which must already hold its settings for the child.
-pub(crate) async fn start(command: Command, reach: Reach, placeholders: Placeholders) -> io::Result<Running> {
+pub(crate) async fn start(
+    command: Command,
+    reach: Reach,
+    placeholders: Placeholders,
+) -> io::Result<Running> {
     let (answer, answered) = oneshot::channel();
     let runtime = Handle::current();
     let job: Job = Box::new(move || {
@@ -80,12 +84,22 @@ fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io:
         match command.spawn() {
             Ok(child) => {
                 let raw = child.id().and_then(|id| i32::try_from(id).ok());
-                let pid = raw.and_then(sys::pid).ok_or_else(|| io::Error::other("the child has no id"))?;
+                let pid = raw
+                    .and_then(sys::pid)
+                    .ok_or_else(|| io::Error::other("the child has no id"))?;
                 register.add(pid);
-                return Ok(Running { child, pid, reach, state: State::Running, _placeholders: placeholders });
+                return Ok(Running {
+                    child,
+                    pid,
+                    reach,
+                    state: State::Running,
+                    _placeholders: placeholders,
+                });
             }
             // Another thread's child may hold the file open for writing between its fork and its exec.
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
+            {
                 drop(register);
                 tries += 1;
                 std::thread::sleep(BUSY_PAUSE);
@@ -110,7 +124,11 @@ fn end_strays() {
         // As in `settle`: one look may miss a process that moves.
         let mut quiet = 0;
         for _ in 0..SWEEPS {
-            quiet = if tree::sweep().is_empty() { quiet + 1 } else { 0 };
+            quiet = if tree::sweep().is_empty() {
+                quiet + 1
+            } else {
+                0
+            };
             if quiet == 2 || tree::is_childless() {
                 break;
             }
@@ -130,19 +148,27 @@ fn starter() -> io::Result<&'static Sender<Job>> {
     }
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (sender, jobs): (Sender<Job>, Receiver<Job>) = channel();
-    std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
-        for job in jobs {
-            job();
-        }
-    })?;
+    std::thread::Builder::new()
+        .name("starter".to_owned())
+        .spawn(move || {
+            for job in jobs {
+                job();
+            }
+        })?;
     // Of two first callers one loses; its thread ends as its sender is dropped.
     Ok(STARTER.get_or_init(|| sender))
 }
 
 impl Running {
     /// The three ends of its pipes, where they are pipes. Each can be taken once.
-    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    pub(crate) fn pipes(
+        &mut self,
+    ) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        )
     }
 
     /// Waits until the program itself has ended. Can be dropped and called again.
@@ -210,18 +236,28 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "what is started is what is tested")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is started is what is tested"
+    )]
     fn program_that_a_gone_runtime_refuses_is_ended() {
         starter().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let handle = runtime.handle().clone();
         drop(runtime);
         let _entered = handle.enter();
         let mut command = Command::new("sleep");
         command.arg("3600").stdout(std::process::Stdio::piped());
         let cwd = OwnedFd::from(std::fs::File::open("/").unwrap());
-        let settings =
-            sys::ChildSettings { on_orphaned: Signal::KILL, keep: Vec::new(), cwd, doors: Vec::new() };
+        let settings = sys::ChildSettings {
+            on_orphaned: Signal::KILL,
+            keep: Vec::new(),
+            cwd,
+            doors: Vec::new(),
+        };
         sys::prepare_child(&mut command, settings);
         assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());
         let is_gone = (0..4_000).any(|_| {

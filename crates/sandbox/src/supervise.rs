@@ -82,7 +82,14 @@ enum Cause {
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
 pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
-    let Plan { command, reach, placeholders, mut conversation, program, .. } = plan;
+    let Plan {
+        command,
+        reach,
+        placeholders,
+        mut conversation,
+        program,
+        ..
+    } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
     let disk = Disk::before(watch.writable, limits.resources.disk).await;
@@ -112,7 +119,10 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     };
     let mut err = Capture::new(watch.keep, limits.stderr, of_err);
     let mut report = Vec::new();
-    let routes = conversation.as_ref().map(|talk| talk.routes.clone()).unwrap_or_default();
+    let routes = conversation
+        .as_ref()
+        .map(|talk| talk.routes.clone())
+        .unwrap_or_default();
     let mut forwarder = Forwarder::new(routes);
     let (listening, listeners) = oneshot::channel();
     let runaway = Notify::new();
@@ -160,10 +170,17 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             }
             // A killed process that the kernel does not let go must not hold us: it is named below.
             if timeout(STRAYS, running.wait()).await.is_err() {
-                return Err(SandboxError::Survivors { pids: vec![running.id()] });
+                return Err(SandboxError::Survivors {
+                    pids: vec![running.id()],
+                });
             }
-            let (grace_ms, ended_after_ms) = (milliseconds(limits.grace), milliseconds(since.elapsed()));
-            stopped = Some(Stopped { grace_ms, ended_after_ms, was_killed });
+            let (grace_ms, ended_after_ms) =
+                (milliseconds(limits.grace), milliseconds(since.elapsed()));
+            stopped = Some(Stopped {
+                grace_ms,
+                ended_after_ms,
+                was_killed,
+            });
         }
         settle().await?;
         if talking == Talking::Yes {
@@ -175,12 +192,15 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let contacts = forwarder.end().await;
     running.settled();
     // What is still in a pipe when its writer ends is read afterwards: whether it was too much must not hang on who was faster.
-    let over = [&out, &err].iter().any(|capture| capture.is_over(limits.runaway));
+    let over = [&out, &err]
+        .iter()
+        .any(|capture| capture.is_over(limits.runaway));
     let end = match cause {
         Cause::Ended(_) if over => End::OutputLimit,
-        Cause::Ended(status) => {
-            status.code().map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited)
-        }
+        Cause::Ended(status) => status.code().map_or_else(
+            || End::Signalled(status.signal().unwrap_or_default()),
+            End::Exited,
+        ),
         Cause::TimedOut => End::TimedOut,
         Cause::OutputLimit => End::OutputLimit,
         Cause::DiskLimit => End::DiskLimit,
@@ -188,7 +208,16 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let kept = supervision("keeping what a program printed");
     let (stdout, stderr) = (out.finish().map_err(&kept)?, err.finish().map_err(&kept)?);
     let ran_out_of_memory = counted.is_some_and(Group::ran_out_of_memory);
-    Ok(Observed { end, stdout, stderr, report, contacts, resources, stopped, ran_out_of_memory })
+    Ok(Observed {
+        end,
+        stdout,
+        stderr,
+        report,
+        contacts,
+        resources,
+        stopped,
+        ran_out_of_memory,
+    })
 }
 
 fn milliseconds(duration: Duration) -> u64 {
@@ -232,9 +261,9 @@ async fn settle() -> Result<(), SandboxError> {
     .await;
     match finished {
         Ok(()) => Ok(()),
-        Err(_) => {
-            Err(SandboxError::Survivors { pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect() })
-        }
+        Err(_) => Err(SandboxError::Survivors {
+            pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect(),
+        }),
     }
 }
 
@@ -252,7 +281,13 @@ async fn converse(
     report: &mut Vec<u8>,
     listening: oneshot::Sender<Vec<OwnedFd>>,
 ) {
-    let Some(Conversation { socket, order, routes, .. }) = conversation else {
+    let Some(Conversation {
+        socket,
+        order,
+        routes,
+        ..
+    }) = conversation
+    else {
         return;
     };
     // A failure shows as a report that is missing, which the caller treats as a failed set-up.
@@ -267,7 +302,9 @@ async fn converse(
     let mut chunk = [0; CHUNK];
     while report.len() < REPORT {
         let read = socket
-            .async_io(Interest::READABLE, || descriptors::receive(&socket, &mut chunk, &mut listeners))
+            .async_io(Interest::READABLE, || {
+                descriptors::receive(&socket, &mut chunk, &mut listeners)
+            })
             .await;
         let Ok(length @ 1..) = read else { return };
         report.extend(chunk.get(..length).unwrap_or_default());

@@ -21,7 +21,10 @@ const FIRST_PRIVATE: RawFd = 3;
 const HIGHEST_MARKED: RawFd = 65_536;
 
 /// A command for `program`, with nothing decided yet.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that makes processes")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that makes processes"
+)]
 pub(crate) fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
@@ -40,7 +43,10 @@ pub(crate) struct ChildSettings {
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
 /// it die with this process, closes what it must not hold, and puts it into its directory.
-#[expect(unsafe_code, reason = "pre_exec is the only way to act in the child before its program")]
+#[expect(
+    unsafe_code,
+    reason = "pre_exec is the only way to act in the child before its program"
+)]
 pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
     let supervisor = rustix::process::getpid();
     // SAFETY: the closure only makes system calls on values that it owns and that were made before the
@@ -92,7 +98,10 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
 }
 
 /// Takes over a descriptor that this process was started with.
-#[expect(unsafe_code, reason = "an inherited descriptor is only known by its number")]
+#[expect(
+    unsafe_code,
+    reason = "an inherited descriptor is only known by its number"
+)]
 pub(crate) fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl only asks whether the number is open.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
@@ -122,14 +131,21 @@ pub(crate) struct SecretStart {
 
 /// Where the words may lie: in the upper part of what a process can map, as far down as the least of the supported machines has it.
 const LOWEST: usize = 1 << 36;
-const SPAN: usize = if cfg!(target_arch = "x86_64") { 1 << 46 } else { 1 << 38 };
+const SPAN: usize = if cfg!(target_arch = "x86_64") {
+    1 << 46
+} else {
+    1 << 38
+};
 const PAGE: usize = 4096;
 /// How many places are tried: most are free.
 const TRIES: usize = 32;
 
 impl SecretStart {
     /// Lays out the words of a program: its path, what it is told that it is called, its arguments and its variables.
-    #[expect(unsafe_code, reason = "memory at an address of our own choice has no safe wrapper")]
+    #[expect(
+        unsafe_code,
+        reason = "memory at an address of our own choice has no safe wrapper"
+    )]
     pub(crate) fn new(
         program: &OsStr,
         called: &OsStr,
@@ -143,18 +159,27 @@ impl SecretStart {
         }
         let first_variable = words.len();
         for (name, value) in env {
-            words.push(c(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())?);
+            words.push(c(&[name, OsStr::new("="), value]
+                .into_iter()
+                .collect::<OsString>())?);
         }
         // Two tables, each with a zero at its end, then the words.
         let pointers = (words.len() - 1) + 2;
         let width = size_of::<*const c_char>();
-        let needed =
-            pointers * width + words.iter().map(|word| word.as_bytes_with_nul().len()).sum::<usize>();
+        let needed = pointers * width
+            + words
+                .iter()
+                .map(|word| word.as_bytes_with_nul().len())
+                .sum::<usize>();
         let (place, offset) = random_place(needed + PAGE)?;
         let base = place.wrapping_byte_add(offset / width * width);
         let mut entry = base.cast::<*const c_char>();
         let mut text = base.wrapping_byte_add(pointers * width).cast::<u8>();
-        let mut start = Self { program: ptr::null(), args: entry.cast(), env: ptr::null() };
+        let mut start = Self {
+            program: ptr::null(),
+            args: entry.cast(),
+            env: ptr::null(),
+        };
         for (index, word) in words.iter().enumerate() {
             let bytes = word.as_bytes_with_nul();
             // SAFETY: the place holds a page more than `needed`; the offset is less than a page, and `needed` counts every entry and byte.
@@ -188,7 +213,11 @@ impl SecretStart {
 
     /// The addresses of its path, its arguments and its variables.
     pub(crate) fn addresses(&self) -> [u64; 3] {
-        [self.program.addr() as u64, self.args.addr() as u64, self.env.addr() as u64]
+        [
+            self.program.addr() as u64,
+            self.args.addr() as u64,
+            self.env.addr() as u64,
+        ]
     }
 
     /// Becomes the program, with every signal as a new program expects it. Returns where that failed.
@@ -208,7 +237,10 @@ impl SecretStart {
 }
 
 /// Memory of this size at a random place, and a random offset below a page.
-#[expect(unsafe_code, reason = "memory at an address of our own choice has no safe wrapper")]
+#[expect(
+    unsafe_code,
+    reason = "memory at an address of our own choice has no safe wrapper"
+)]
 fn random_place(size: usize) -> io::Result<(*mut libc::c_void, usize)> {
     for _ in 0..TRIES {
         let token = crucible_host::random::token().map_err(io::Error::other)?;

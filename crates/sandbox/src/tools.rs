@@ -28,8 +28,17 @@ pub(crate) struct Tool {
     settings: &'static [&'static str],
 }
 
-const fn tool(variable: &'static str, default: &'static str, parts: &'static [&'static str]) -> Tool {
-    Tool { variable, default, parts, settings: &[] }
+const fn tool(
+    variable: &'static str,
+    default: &'static str,
+    parts: &'static [&'static str],
+) -> Tool {
+    Tool {
+        variable,
+        default,
+        parts,
+        settings: &[],
+    }
 }
 
 /// Installations that a variable names. Their order is that of [`crate::toolchain_env`].
@@ -47,14 +56,22 @@ pub(crate) const TOOLCHAINS: [Tool; 11] = [
     tool("GOPATH", "go", &["bin", "pkg"]),
     tool("SDKMAN_DIR", ".sdkman", &[]),
     tool("RBENV_ROOT", ".rbenv", &[]),
-    tool("ASDF_DATA_DIR", ".asdf", &["bin", "installs", "lib", "plugins", "shims", "asdf.sh"]),
+    tool(
+        "ASDF_DATA_DIR",
+        ".asdf",
+        &["bin", "installs", "lib", "plugins", "shims", "asdf.sh"],
+    ),
     Tool {
         variable: "GRADLE_USER_HOME",
         default: ".gradle",
         parts: &["caches", "jdks", "native", "wrapper"],
         settings: &["gradle.properties"],
     },
-    tool("MISE_DATA_DIR", ".local/share/mise", &["installs", "plugins", "shims"]),
+    tool(
+        "MISE_DATA_DIR",
+        ".local/share/mise",
+        &["installs", "plugins", "shims"],
+    ),
 ];
 
 /// Installations that no passed variable names.
@@ -76,7 +93,19 @@ const OTHERS: [Tool; 32] = [
     tool("", ".bun", &["bin", "install"]),
     tool("", ".m2", &["repository", "wrapper"]),
     tool("", ".gem/ruby", &[]),
-    tool("", ".dotnet", &["dotnet", "host", "packs", "sdk", "shared", "templates", "tools"]),
+    tool(
+        "",
+        ".dotnet",
+        &[
+            "dotnet",
+            "host",
+            "packs",
+            "sdk",
+            "shared",
+            "templates",
+            "tools",
+        ],
+    ),
     tool("", ".nuget/packages", &[]),
     tool("", ".ghcup", &["bin", "ghc"]),
     tool("", ".cabal", &["bin", "packages", "store"]),
@@ -84,7 +113,11 @@ const OTHERS: [Tool; 32] = [
     tool("", ".opam", &[]),
     tool("", ".elan", &["bin", "toolchains"]),
     tool("", ".juliaup", &["bin"]),
-    tool("", ".julia", &["artifacts", "compiled", "packages", "registries"]),
+    tool(
+        "",
+        ".julia",
+        &["artifacts", "compiled", "packages", "registries"],
+    ),
     tool("", ".mix/archives", &[]),
     tool("", ".hex/packages", &[]),
     tool("", ".pub-cache", &["bin", "hosted"]),
@@ -94,8 +127,13 @@ const OTHERS: [Tool; 32] = [
 ];
 
 /// Variables that choose a toolchain and nothing else; what is a directory among their values is shown.
-pub(crate) const CHOICES: [&str; 5] =
-    ["RUSTUP_TOOLCHAIN", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV", "PYENV_VERSION"];
+pub(crate) const CHOICES: [&str; 5] = [
+    "RUSTUP_TOOLCHAIN",
+    "GOROOT",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+    "PYENV_VERSION",
+];
 
 /// Where a package manager puts its tools below `/home` although nobody lives there.
 const MANAGERS: [&str; 1] = ["/home/linuxbrew/.linuxbrew"];
@@ -110,12 +148,17 @@ const SECRET_KEYS: [&str; 4] = ["token", "password", "secret", "passphrase"];
 
 /// Every place of tools: by the table below the user's home, and by the variables that the child is given.
 /// They need not exist.
-pub(crate) fn places(env: &Environment, given: &[(OsString, OsString)], program: &Path) -> Vec<PathBuf> {
+pub(crate) fn places(
+    env: &Environment,
+    given: &[(OsString, OsString)],
+    program: &Path,
+) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = MANAGERS.iter().map(PathBuf::from).collect();
     let home = env.home();
     let value = |name: &str| {
         let set = given.iter().rev().find(|(given, _)| given == name);
-        set.map(|(_, value)| value.as_os_str()).filter(|_| !name.is_empty())
+        set.map(|(_, value)| value.as_os_str())
+            .filter(|_| !name.is_empty())
     };
     for tool in TOOLCHAINS.iter().chain(&OTHERS) {
         if let Some(home) = &home {
@@ -125,7 +168,12 @@ pub(crate) fn places(env: &Environment, given: &[(OsString, OsString)], program:
             tool.shown(&named, &mut found);
         }
     }
-    found.extend(CHOICES.iter().filter_map(|name| value(name)).map(PathBuf::from));
+    found.extend(
+        CHOICES
+            .iter()
+            .filter_map(|name| value(name))
+            .map(PathBuf::from),
+    );
     for programs in std::env::split_paths(value("PATH").unwrap_or(OsStr::new(""))) {
         beside(&programs, &mut found);
         found.push(programs);
@@ -164,7 +212,10 @@ fn holds_secret(file: &Path) -> bool {
         return true;
     };
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
-    let keys = text.lines().filter_map(|line| line.split_once(['=', ':'])).map(|(key, _)| key);
+    let keys = text
+        .lines()
+        .filter_map(|line| line.split_once(['=', ':']))
+        .map(|(key, _)| key);
     let mut keys = keys.filter(|key| !key.trim_start().starts_with('#'));
     keys.any(|key| SECRET_KEYS.iter().any(|word| key.contains(word)))
         || !Scanner::builtin().scan(&bytes).is_empty()
@@ -186,33 +237,65 @@ mod tests {
         assert!(holds("[registries.own]\ntoken = \"abc\"\n"));
         assert!(holds("registries.own.token = 'abc'"));
         assert!(holds("signing.password=abc"));
-        assert!(holds(&format!("[env]\nX = \"{}{}\"", "AKIA", "ZQ3DRSTUVWXY2345")));
-        assert!(!holds("[registry]\nglobal-credential-providers = [\"cargo:token\"]\n"));
+        assert!(holds(&format!(
+            "[env]\nX = \"{}{}\"",
+            "AKIA", "ZQ3DRSTUVWXY2345"
+        )));
+        assert!(!holds(
+            "[registry]\nglobal-credential-providers = [\"cargo:token\"]\n"
+        ));
         assert!(!holds("[build]\njobs = 2 # token\n# token = 1\n"));
         assert!(holds_secret(Path::new("/no/such/file")));
     }
 
     #[test]
     fn the_table_holds_no_place_of_secrets_and_nothing_twice() {
-        let all: Vec<&str> = TOOLCHAINS.iter().chain(&OTHERS).map(|tool| tool.default).collect();
+        let all: Vec<&str> = TOOLCHAINS
+            .iter()
+            .chain(&OTHERS)
+            .map(|tool| tool.default)
+            .collect();
         for (index, place) in all.iter().enumerate() {
             assert!(!place.starts_with('/') && !place.is_empty() && !place.contains(".."));
-            let doubled = all.iter().skip(index + 1).any(|other| Path::new(other).starts_with(place));
+            let doubled = all
+                .iter()
+                .skip(index + 1)
+                .any(|other| Path::new(other).starts_with(place));
             assert!(!doubled, "{place} is listed twice");
         }
     }
 
     #[test]
     fn what_is_given_is_looked_at_and_what_is_not_given_is_not() {
-        let env =
-            Environment::from_pairs([("HOME", "/h"), ("JAVA_HOME", "/h/java"), ("PATH", "/h/own")], "/");
-        let given = [("PATH".into(), "/h/opt/x/bin:relative".into()), ("GOPATH".into(), "/h/a:/h/b".into())];
+        let env = Environment::from_pairs(
+            [("HOME", "/h"), ("JAVA_HOME", "/h/java"), ("PATH", "/h/own")],
+            "/",
+        );
+        let given = [
+            ("PATH".into(), "/h/opt/x/bin:relative".into()),
+            ("GOPATH".into(), "/h/a:/h/b".into()),
+        ];
         let found = places(&env, &given, Path::new("/h/venv/bin/pytest"));
         let has = |place: &str| found.contains(&PathBuf::from(place));
-        for place in ["/h/opt/x/bin", "/h/opt/x/lib", "/h/a/pkg", "/h/b/bin", "/h/go/pkg", "/h/venv/lib"] {
+        for place in [
+            "/h/opt/x/bin",
+            "/h/opt/x/lib",
+            "/h/a/pkg",
+            "/h/b/bin",
+            "/h/go/pkg",
+            "/h/venv/lib",
+        ] {
             assert!(has(place), "{place} is not in {found:?}");
         }
-        for place in ["/h/java", "/h/own", "relative", "/h/a", "/h/.cargo", "/h/venv", "/h"] {
+        for place in [
+            "/h/java",
+            "/h/own",
+            "relative",
+            "/h/a",
+            "/h/.cargo",
+            "/h/venv",
+            "/h",
+        ] {
             assert!(!has(place), "{place} is in {found:?}");
         }
     }

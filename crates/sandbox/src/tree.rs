@@ -17,7 +17,8 @@ use std::time::Duration;
 use crucible_host::process::ProcessStat;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
+    waitpid,
 };
 
 use crate::sys;
@@ -96,7 +97,9 @@ pub(crate) fn sweep() -> Vec<Pid> {
     }
     // Read from `/proc` as the others' sessions are: in a container whose init stands outside of its process
     // namespace our session has no number there, and zero is what `/proc` says of us and of our own children.
-    let Some(ProcessStat { session, .. }) = stat(myself) else { return Vec::new() };
+    let Some(ProcessStat { session, .. }) = stat(myself) else {
+        return Vec::new();
+    };
     let mut left = Vec::new();
     for child in found {
         let Some(stat) = stat(child) else { continue };
@@ -151,7 +154,10 @@ fn children(parent: Pid) -> Vec<Pid> {
     for thread in threads.flatten() {
         if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
             listed = Listed::Yes;
-            found.extend(text.split_ascii_whitespace().filter_map(|pid| sys::pid(pid.parse().ok()?)));
+            found.extend(
+                text.split_ascii_whitespace()
+                    .filter_map(|pid| sys::pid(pid.parse().ok()?)),
+            );
         }
     }
     match listed {
@@ -171,8 +177,11 @@ fn children_by_search(parent: i32) -> Vec<Pid> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = processes.flatten().filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
 }
 
 fn stat(pid: Pid) -> Option<ProcessStat> {
@@ -192,6 +201,9 @@ mod tests {
         let found = [children(me), children_by_search(me.as_raw_nonzero().get())];
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(found.iter().all(|children| children.contains(&pid)), "{pid:?} is not in {found:?}");
+        assert!(
+            found.iter().all(|children| children.contains(&pid)),
+            "{pid:?} is not in {found:?}"
+        );
     }
 }

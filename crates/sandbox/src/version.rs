@@ -87,11 +87,15 @@ impl Sandbox {
     ///
     /// [`NoVersion`] when it does not tell; the program may be of use all the same.
     pub async fn version_of(&self, program: &Path) -> Result<VersionOutput, NoVersion> {
-        let completed = match self.run(self.question(program, surroundings(program))).await {
+        let completed = match self
+            .run(self.question(program, surroundings(program)))
+            .await
+        {
             // Its directory is one that the sandbox hides whole, such as a home.
-            Err(SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. }) => {
-                self.run(self.question(program, PathBuf::from("/"))).await?
-            }
+            Err(SandboxError::WorkingDirectory {
+                problem: PathProblem::Hidden,
+                ..
+            }) => self.run(self.question(program, PathBuf::from("/"))).await?,
             result => result?,
         };
         read(&completed)
@@ -101,7 +105,11 @@ impl Sandbox {
         let mut env = base_env(self.env());
         env.extend(toolchain_env(self.env()));
         env.push(("HOME".into(), CONFINED_HOME.into()));
-        let resources = Resources { file_size: Cap::At(ROOM), disk: Cap::At(ROOM), ..Resources::DEFAULT };
+        let resources = Resources {
+            file_size: Cap::At(ROOM),
+            disk: Cap::At(ROOM),
+            ..Resources::DEFAULT
+        };
         let limits = Limits {
             stdout: KEPT,
             stderr: KEPT,
@@ -133,27 +141,38 @@ impl Sandbox {
 fn surroundings(program: &Path) -> PathBuf {
     let real = program.canonicalize();
     let directory = real.as_ref().ok().and_then(|real| {
-        let modules =
-            real.ancestors().filter(|place| place.file_name().is_some_and(|name| name == NODE_MODULES));
+        let modules = real
+            .ancestors()
+            .filter(|place| place.file_name().is_some_and(|name| name == NODE_MODULES));
         modules.last().or_else(|| real.parent())
     });
     directory.unwrap_or(Path::new("/")).to_owned()
 }
 
 fn read(completed: &Completed) -> Result<VersionOutput, NoVersion> {
-    let line = first_line(&completed.stdout.text()).or_else(|| first_line(&completed.stderr.text()));
+    let line =
+        first_line(&completed.stdout.text()).or_else(|| first_line(&completed.stderr.text()));
     match (completed.end, line) {
         (End::Exited(0), Some(line)) => {
             let number = number_in(&line);
-            Ok(VersionOutput { line, number, isolation: completed.receipt.level })
+            Ok(VersionOutput {
+                line,
+                number,
+                isolation: completed.receipt.level,
+            })
         }
         (End::Exited(0), None) => Err(NoVersion::Silent),
-        (End::Exited(code), line) => Err(NoVersion::Failed { code, line: line.unwrap_or_default() }),
+        (End::Exited(code), line) => Err(NoVersion::Failed {
+            code,
+            line: line.unwrap_or_default(),
+        }),
         (End::Signalled(signal), _) => Err(NoVersion::Signalled { signal }),
         (End::TimedOut, _) => Err(NoVersion::TimedOut),
         (End::OutputLimit, _) => Err(NoVersion::Endless),
         (End::DiskLimit, _) => Err(NoVersion::WroteTooMuch),
-        (End::Forbidden, _) => Err(NoVersion::Signalled { signal: FORBIDDEN_SIGNAL }),
+        (End::Forbidden, _) => Err(NoVersion::Signalled {
+            signal: FORBIDDEN_SIGNAL,
+        }),
     }
 }
 
@@ -161,7 +180,10 @@ fn read(completed: &Completed) -> Result<VersionOutput, NoVersion> {
 /// not longer than what is shown.
 fn first_line(text: &str) -> Option<String> {
     text.lines().find_map(|line| {
-        let seen: String = without_sequences(line).chars().filter(|c| *c == '\t' || !is_hidden(*c)).collect();
+        let seen: String = without_sequences(line)
+            .chars()
+            .filter(|c| *c == '\t' || !is_hidden(*c))
+            .collect();
         let short: String = single_spaced(&seen).chars().take(LINE).collect();
         (!short.is_empty()).then_some(short)
     })
@@ -189,18 +211,30 @@ fn without_sequences(line: &str) -> String {
 /// The first word that looks like a version: two numbers with a dot between them, and what may follow.
 fn number_in(line: &str) -> Option<String> {
     let words = line.split(|c: char| c.is_whitespace() || "(),;:\"'".contains(c));
-    words.map(|word| word.strip_prefix(['v', 'V']).unwrap_or(word).trim_end_matches('.')).find_map(|word| {
-        let (major, rest) = word.split_once('.')?;
-        let is_number = !major.is_empty()
-            && major.bytes().all(|byte| byte.is_ascii_digit())
-            && rest.starts_with(|c: char| c.is_ascii_digit())
-            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_~".contains(&byte));
-        is_number.then(|| word.to_owned())
-    })
+    words
+        .map(|word| {
+            word.strip_prefix(['v', 'V'])
+                .unwrap_or(word)
+                .trim_end_matches('.')
+        })
+        .find_map(|word| {
+            let (major, rest) = word.split_once('.')?;
+            let is_number = !major.is_empty()
+                && major.bytes().all(|byte| byte.is_ascii_digit())
+                && rest.starts_with(|c: char| c.is_ascii_digit())
+                && rest
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b".+-_~".contains(&byte));
+            is_number.then(|| word.to_owned())
+        })
 }
 
 fn said(line: &str) -> String {
-    if line.is_empty() { String::new() } else { format!(" and said: {line}") }
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!(" and said: {line}")
+    }
 }
 
 #[cfg(test)]
@@ -214,12 +248,18 @@ mod tests {
         for (line, number) in [
             ("git version 2.39.5", Some("2.39.5")),
             ("git version 2.39.3 (Apple Git-146)", Some("2.39.3")),
-            ("gh version 2.23.0 (2023-02-27 Debian 2.23.0+dfsg1-1)", Some("2.23.0")),
+            (
+                "gh version 2.23.0 (2023-02-27 Debian 2.23.0+dfsg1-1)",
+                Some("2.23.0"),
+            ),
             ("2.1.330 (Claude Code)", Some("2.1.330")),
             ("codex-cli 0.169.0", Some("0.169.0")),
             ("mypy 1.11.1 (compiled: yes)", Some("1.11.1")),
             ("v22.3.0", Some("22.3.0")),
-            ("0.61.0-nightly.20260101+abc", Some("0.61.0-nightly.20260101+abc")),
+            (
+                "0.61.0-nightly.20260101+abc",
+                Some("0.61.0-nightly.20260101+abc"),
+            ),
             ("Tool 7.", None),
             ("Password:", None),
             ("7", None),
@@ -233,18 +273,24 @@ mod tests {
 
     #[test]
     fn a_line_is_cleaned_and_cut() {
-        let hostile =
-            "\n \u{1b}[2J\n\u{1b}]0;title\u{7}\u{1b}[1;31mtool\u{1b}[0m\t\u{202e}1.2\u{9b}.3\u{200b}\r\nmore";
+        let hostile = "\n \u{1b}[2J\n\u{1b}]0;title\u{7}\u{1b}[1;31mtool\u{1b}[0m\t\u{202e}1.2\u{9b}.3\u{200b}\r\nmore";
         assert_eq!(first_line(hostile).as_deref(), Some("tool 1.2.3"));
         assert_eq!(first_line(" \u{1b}[ \n\u{1b}").as_deref(), None);
-        assert_eq!(first_line(&"ż".repeat(5000)).map(|line| line.chars().count()), Some(LINE));
+        assert_eq!(
+            first_line(&"ż".repeat(5000)).map(|line| line.chars().count()),
+            Some(LINE)
+        );
     }
 
     #[test]
     fn who_prints_and_who_writes_without_end_are_told_apart() {
         let ended = |end| {
-            let receipt = IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
-            let stdout = Captured { bytes: b"1.0".to_vec(), ..Captured::default() };
+            let receipt =
+                IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
+            let stdout = Captured {
+                bytes: b"1.0".to_vec(),
+                ..Captured::default()
+            };
             let stderr = Captured::default();
             read(&Completed {
                 end,
@@ -272,7 +318,10 @@ mod tests {
         for file in [inner.join("b.js"), root.join("lib/plain")] {
             crucible_host::fs::write_atomic(&file, b"").unwrap();
         }
-        assert_eq!(surroundings(&inner.join("b.js")), root.join("lib/node_modules"));
+        assert_eq!(
+            surroundings(&inner.join("b.js")),
+            root.join("lib/node_modules")
+        );
         assert_eq!(surroundings(&root.join("lib/plain")), root.join("lib"));
         assert_eq!(surroundings(&root.join("missing")), Path::new("/"));
     }

@@ -72,7 +72,10 @@ pub(crate) struct Order {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
     /// The walls stand; the program is about to start.
-    Ready { reached: Vec<ReachedLayer>, missing: Vec<MissingLayer> },
+    Ready {
+        reached: Vec<ReachedLayer>,
+        missing: Vec<MissingLayer>,
+    },
     /// A required wall could not be built; nothing was started.
     Refused { missing: Vec<MissingLayer> },
     /// Something is not what the order says; nothing was started.

@@ -11,7 +11,11 @@ pub fn is_secret_file(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     // An alternate stream, trailing dots and spaces name the same file on some systems.
     let written = parts.next().unwrap_or_default();
-    let written = written.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    let written = written
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['.', ' ']);
     let folder = parts.next().unwrap_or_default();
     let name = without_backup_marks(written);
     let bare = name.strip_prefix('.').unwrap_or(name);
@@ -19,10 +23,14 @@ pub fn is_secret_file(path: &str) -> bool {
     name.starts_with(".env")
         || (KEY_PAIRS.iter().any(|start| bare.starts_with(start)) && !name.ends_with(".pub"))
         || NAMES.contains(&name)
-        || ENDINGS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
+        || ENDINGS
+            .iter()
+            .any(|ending| name.len() > ending.len() && name.ends_with(ending))
         || ENDINGS.contains(&name)
         || is_json_credential(name)
-        || PLACES.iter().any(|(place, file)| *place == folder && *file == name)
+        || PLACES
+            .iter()
+            .any(|(place, file)| *place == folder && *file == name)
         || (folder == ".ssh" && !is_public_ssh_file(name))
         || path.split('/').any(|part| part == ".gnupg")
 }
@@ -36,14 +44,30 @@ pub fn is_secret_directory(path: &str) -> bool {
     let name = parts.next().unwrap_or_default();
     let above = parts.next().unwrap_or_default();
     SECRET_DIRECTORIES.contains(&name)
-        || SECRET_PLACES.iter().any(|(place, directory)| *place == above && *directory == name)
+        || SECRET_PLACES
+            .iter()
+            .any(|(place, directory)| *place == above && *directory == name)
 }
 
-const SECRET_DIRECTORIES: &[&str] =
-    &[".ssh", ".gnupg", ".azure", ".gcloud", ".kube", ".password-store", ".oci", ".aliyun", ".bluemix"];
+const SECRET_DIRECTORIES: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".azure",
+    ".gcloud",
+    ".kube",
+    ".password-store",
+    ".oci",
+    ".aliyun",
+    ".bluemix",
+];
 
-const SECRET_PLACES: &[(&str, &str)] =
-    &[(".config", "gcloud"), (".aws", "sso"), (".aws", "cli"), (".config", "gh"), (".config", "op")];
+const SECRET_PLACES: &[(&str, &str)] = &[
+    (".config", "gcloud"),
+    (".aws", "sso"),
+    (".aws", "cli"),
+    (".config", "gh"),
+    (".config", "op"),
+];
 
 const KEY_PAIRS: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
 
@@ -129,10 +153,11 @@ const PLACES: &[(&str, &str)] = &[
 
 fn without_backup_marks(mut name: &str) -> &str {
     loop {
-        let shorter =
-            ["~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".tmp", ".copy", ".1"]
-                .iter()
-                .find_map(|mark| name.strip_suffix(mark));
+        let shorter = [
+            "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".tmp", ".copy", ".1",
+        ]
+        .iter()
+        .find_map(|mark| name.strip_suffix(mark));
         match shorter {
             Some(rest) if !rest.is_empty() => name = rest,
             _ => return name,
@@ -142,9 +167,14 @@ fn without_backup_marks(mut name: &str) -> &str {
 
 fn is_json_credential(name: &str) -> bool {
     name.ends_with(".json")
-        && ["client_secret", "service-account", "service_account", "serviceaccount"]
-            .iter()
-            .any(|start| name.starts_with(start))
+        && [
+            "client_secret",
+            "service-account",
+            "service_account",
+            "serviceaccount",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 fn is_public_ssh_file(name: &str) -> bool {
@@ -157,10 +187,28 @@ mod tests {
 
     #[test]
     fn secret_directories_are_recognised() {
-        for path in [".ssh", "home/.SSH/", ".gnupg", "a/.config/gcloud", ".aws/sso", "x\\.ssh"] {
+        for path in [
+            ".ssh",
+            "home/.SSH/",
+            ".gnupg",
+            "a/.config/gcloud",
+            ".aws/sso",
+            "x\\.ssh",
+        ] {
             assert!(is_secret_directory(path), "{path}");
         }
-        for path in ["", "/", "ssh", ".sshx", "gcloud", ".config", ".aws", "sso", ".ssh/keys", ".docker"] {
+        for path in [
+            "",
+            "/",
+            "ssh",
+            ".sshx",
+            "gcloud",
+            ".config",
+            ".aws",
+            "sso",
+            ".ssh/keys",
+            ".docker",
+        ] {
             assert!(!is_secret_directory(path), "{path}");
         }
     }

@@ -41,8 +41,12 @@ impl HandedKeys {
         if values.is_empty() {
             return Self { finder: None };
         }
-        let made = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values);
-        Self { finder: Some(made.map_or(Finder::Unmade, Finder::Of)) }
+        let made = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(values);
+        Self {
+            finder: Some(made.map_or(Finder::Unmade, Finder::Of)),
+        }
     }
 
     /// Whether the bytes hold one of them.
@@ -92,7 +96,10 @@ mod tests {
     use super::*;
 
     fn keys(values: &[&str]) -> HandedKeys {
-        let values: Vec<Secret> = values.iter().map(|value| Secret::new((*value).to_owned())).collect();
+        let values: Vec<Secret> = values
+            .iter()
+            .map(|value| Secret::new((*value).to_owned()))
+            .collect();
         HandedKeys::new(&values)
     }
 
@@ -104,7 +111,10 @@ mod tests {
             handed.out_of_text(text),
             "[secret:handed-over], [secret:handed-over]; a-[secret:handed-over]"
         );
-        assert_eq!(keys(&["key-of-ours"]).out_of(b"\xff key-of-ours\n"), b"\xff [secret:handed-over]\n");
+        assert_eq!(
+            keys(&["key-of-ours"]).out_of(b"\xff key-of-ours\n"),
+            b"\xff [secret:handed-over]\n"
+        );
     }
 
     #[test]

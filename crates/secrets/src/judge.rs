@@ -23,11 +23,16 @@ pub(crate) fn entropy(bytes: &[u8]) -> f32 {
 /// Returns whether a run of at least eight letters and digits has two of each and alternates at least twice.
 /// Words, numbers and words followed by a number do not.
 pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
-    bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
-        let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
-        let changes = run.windows(2).filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit()).count();
-        run.len() >= 8 && digits >= 2 && run.len() - digits >= 2 && changes >= 2
-    })
+    bytes
+        .split(|byte| !byte.is_ascii_alphanumeric())
+        .any(|run| {
+            let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
+            let changes = run
+                .windows(2)
+                .filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit())
+                .count();
+            run.len() >= 8 && digits >= 2 && run.len() - digits >= 2 && changes >= 2
+        })
 }
 
 /// Returns whether the text is a placeholder: `EXAMPLE`, `your-key`, `xxxxx`, `${VAR}`, `<token>`,
@@ -37,7 +42,9 @@ pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
     is_template(&text)
         || has_long_repeat(&text)
         || WHOLE.iter().any(|word| word.as_bytes() == text)
-        || PARTS.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+        || PARTS
+            .iter()
+            .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
 /// Like [`is_placeholder`], for text that people choose and that may contain such a word by chance. It is a
@@ -45,12 +52,19 @@ pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
 pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
     let is_word = |text: &[u8]| {
-        let words =
-            WHOLE.iter().chain(PARTS).chain(BESIDE).map(|word| word.trim_end_matches(['-', '_']).as_bytes());
+        let words = WHOLE
+            .iter()
+            .chain(PARTS)
+            .chain(BESIDE)
+            .map(|word| word.trim_end_matches(['-', '_']).as_bytes());
         words.into_iter().any(|word| word == text)
     };
     let is_filler = |piece: &[u8]| {
-        let digits = piece.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = piece
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let is_repeat = piece.len() >= 3 && piece.iter().all(|byte| Some(byte) == piece.first());
         is_repeat || is_word(piece) || is_word(&piece[..piece.len() - digits])
     };
@@ -64,7 +78,9 @@ pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
 fn is_template(text: &[u8]) -> bool {
     match text {
         [b'$' | b'<' | b'%' | b'[', .., _] | [b'{', .., b'}'] => true,
-        all => all.windows(2).any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
+        all => all
+            .windows(2)
+            .any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
     }
 }
 
@@ -74,7 +90,9 @@ pub(crate) fn token_start(bytes: &[u8], end: usize, longest: usize) -> Option<us
         .iter()
         .rev()
         .take(longest + 1)
-        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~'))
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~')
+        })
         .count();
     (length <= longest).then_some(end - length)
 }
@@ -87,7 +105,11 @@ pub(crate) fn at_edge(bytes: &[u8], position: usize) -> bool {
         [] => true,
         [.., last] if !last.is_ascii_alphanumeric() && *last != b'_' => true,
         [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f' | b'0'] => true,
-        [.., b'%', a, b] | [.., b'\\', b'x', a, b] if [a, b].iter().all(|c| c.is_ascii_hexdigit()) => true,
+        [.., b'%', a, b] | [.., b'\\', b'x', a, b]
+            if [a, b].iter().all(|c| c.is_ascii_hexdigit()) =>
+        {
+            true
+        }
         [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|c| c.is_ascii_hexdigit()) => true,
         [.., b'm'] => {
             let mut colour = before[..position - 1].iter().rev().take(16);
@@ -103,7 +125,8 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 }
 
 fn has_long_repeat(text: &[u8]) -> bool {
-    text.windows(5).any(|five| five.iter().all(|byte| *byte == five[0]))
+    text.windows(5)
+        .any(|five| five.iter().all(|byte| *byte == five[0]))
 }
 
 const PARTS: &[&str] = &[
@@ -128,8 +151,9 @@ const PARTS: &[&str] = &[
 ];
 
 /// Words that accompany others in a placeholder.
-const BESIDE: &[&str] =
-    &["your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with"];
+const BESIDE: &[&str] = &[
+    "your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with",
+];
 
 const WHOLE: &[&str] = &[
     "password",
@@ -232,8 +256,13 @@ mod tests {
 
     #[test]
     fn words_and_numbers_are_not_mixed() {
-        for text in ["next_token_v2_handler", "1234567890123", "AbstractFactory", "a1b2", "CHACHA20_POLY1305"]
-        {
+        for text in [
+            "next_token_v2_handler",
+            "1234567890123",
+            "AbstractFactory",
+            "a1b2",
+            "CHACHA20_POLY1305",
+        ] {
             assert!(!is_mixed(text.as_bytes()), "{text}");
         }
         assert!(is_mixed(b"x_a1b2c3d4"));
@@ -241,7 +270,18 @@ mod tests {
 
     #[test]
     fn edges_see_through_escapes_and_colours() {
-        for text in ["", " ", "\\n", "%3D", "\\u0022", "\\x22", "\u{1b}[31m", "\u{1b}[1;31m", "=", "é"] {
+        for text in [
+            "",
+            " ",
+            "\\n",
+            "%3D",
+            "\\u0022",
+            "\\x22",
+            "\u{1b}[31m",
+            "\u{1b}[1;31m",
+            "=",
+            "é",
+        ] {
             assert!(at_edge(text.as_bytes(), text.len()), "{text:?}");
         }
         for text in ["a", "_", "x9", "31m", "%zz", "\\a", "um"] {

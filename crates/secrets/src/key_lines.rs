@@ -84,16 +84,27 @@ pub(crate) fn key_may_begin(bytes: &[u8], settled: usize) -> usize {
 /// Returns the Base64 at the end of the line above the line of `below`.
 fn token_above(bytes: &[u8], below: usize, floor: usize) -> Option<std::ops::Range<usize>> {
     let lowest = below.saturating_sub(LONGEST_PREFIX).max(floor);
-    let line_end = bytes[lowest..below].iter().rposition(|byte| matches!(byte, b'\n' | b'\\'))? + lowest;
+    let line_end = bytes[lowest..below]
+        .iter()
+        .rposition(|byte| matches!(byte, b'\n' | b'\\'))?
+        + lowest;
     let lowest = line_end.saturating_sub(LONGEST_SUFFIX).max(floor);
-    let between = bytes[lowest..line_end].iter().rev().take_while(|byte| is_between(**byte)).count();
+    let between = bytes[lowest..line_end]
+        .iter()
+        .rev()
+        .take_while(|byte| is_between(**byte))
+        .count();
     let end = line_end - between;
     let start = token_start(bytes, end, floor);
     (start < end).then_some(start..end)
 }
 
 fn token_start(bytes: &[u8], end: usize, floor: usize) -> usize {
-    end - bytes[floor..end].iter().rev().take_while(|byte| is_base64(**byte)).count()
+    end - bytes[floor..end]
+        .iter()
+        .rev()
+        .take_while(|byte| is_base64(**byte))
+        .count()
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -101,7 +112,10 @@ fn is_base64(byte: u8) -> bool {
 }
 
 fn is_between(byte: u8) -> bool {
-    matches!(byte, b'\r' | b' ' | b'\t' | b'"' | b'\'' | b'`' | b',' | b';' | b'\\')
+    matches!(
+        byte,
+        b'\r' | b' ' | b'\t' | b'"' | b'\'' | b'`' | b',' | b';' | b'\\'
+    )
 }
 
 #[cfg(test)]
@@ -125,9 +139,19 @@ mod tests {
             ("cut ", format!("{}\n{LINE}\n", &LINE[..20])),
             ("", format!("{}\n", &LINE[..30])),
         ] {
-            assert_eq!(key(&format!("{above}{lines}")), Some(lines.as_str()), "{lines}");
+            assert_eq!(
+                key(&format!("{above}{lines}")),
+                Some(lines.as_str()),
+                "{lines}"
+            );
         }
-        for text in ["", "\n", "word\n", "a word\nother\nmore\n", "let end = text.find(\""] {
+        for text in [
+            "",
+            "\n",
+            "word\n",
+            "a word\nother\nmore\n",
+            "let end = text.find(\"",
+        ] {
             assert_eq!(key(text), None, "{text:?}");
         }
         assert_eq!(key(LINE), None, "nothing ends the line");
@@ -137,7 +161,10 @@ mod tests {
     fn a_walk_is_bounded() {
         let long = format!("{LINE}\n").repeat(1_000);
         assert!(key(&long).is_some_and(|key| key.len() <= KEY_REACH));
-        assert!(key_may_begin(long.as_bytes(), long.len()) >= long.len() - KEY_REACH - FARTHEST - KEY_MARGIN);
+        assert!(
+            key_may_begin(long.as_bytes(), long.len())
+                >= long.len() - KEY_REACH - FARTHEST - KEY_MARGIN
+        );
         assert!(key_may_begin(&[b' '; 4_000], 4_000) >= 4_000 - FARTHEST - KEY_MARGIN);
     }
 }

@@ -42,7 +42,9 @@ impl Keywords {
         let mut rules_of: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
         for (index, keywords) in rules.into_iter().enumerate() {
             for keyword in keywords {
-                let rules = rules_of.entry(keyword.to_ascii_lowercase().into_bytes()).or_default();
+                let rules = rules_of
+                    .entry(keyword.to_ascii_lowercase().into_bytes())
+                    .or_default();
                 // Two spellings of one keyword are one keyword.
                 if rules.last() != Some(&index) {
                     rules.push(index);
@@ -99,7 +101,13 @@ impl Keywords {
             .ok()
     }
 
-    fn run(&self, automaton: &AhoCorasick, buffer: &[u8], within: Range<usize>, hits: &mut Vec<Hit>) {
+    fn run(
+        &self,
+        automaton: &AhoCorasick,
+        buffer: &[u8],
+        within: Range<usize>,
+        hits: &mut Vec<Hit>,
+    ) {
         let reach = buffer.len().min(within.end + self.longest);
         for hit in automaton.find_overlapping_iter(&buffer[within.start..reach]) {
             let range = within.start + hit.start()..within.start + hit.end();
@@ -125,12 +133,22 @@ impl Keywords {
     }
 
     fn compare_at(&self, buffer: &[u8], at: usize, hits: &mut Vec<Hit>) {
-        let [first, second, ..] = buffer[at..] else { return };
+        let [first, second, ..] = buffer[at..] else {
+            return;
+        };
         let two = [first.to_ascii_lowercase(), second.to_ascii_lowercase()];
-        let from = self.known.partition_point(|(keyword, _)| keyword[..2] < two[..]);
-        for (keyword, rules) in self.known[from..].iter().take_while(|(keyword, _)| keyword[..2] == two) {
+        let from = self
+            .known
+            .partition_point(|(keyword, _)| keyword[..2] < two[..]);
+        for (keyword, rules) in self.known[from..]
+            .iter()
+            .take_while(|(keyword, _)| keyword[..2] == two)
+        {
             let range = at..at + keyword.len();
-            if buffer.get(range.clone()).is_some_and(|found| found.eq_ignore_ascii_case(keyword)) {
+            if buffer
+                .get(range.clone())
+                .is_some_and(|found| found.eq_ignore_ascii_case(keyword))
+            {
                 hits.extend(rules.iter().map(|rule| (range.clone(), *rule)));
             }
         }
@@ -162,7 +180,10 @@ mod tests {
     }
 
     fn words() -> Vec<String> {
-        rule::written(BUILTIN_RULES).into_iter().flat_map(|rule| rule.keywords).collect()
+        rule::written(BUILTIN_RULES)
+            .into_iter()
+            .flat_map(|rule| rule.keywords)
+            .collect()
     }
 
     /// Every keyword by looking at every place for each.
@@ -195,14 +216,19 @@ mod tests {
                     0 => byte.to_ascii_lowercase(),
                     _ => byte.to_ascii_uppercase(),
                 };
-                word.bytes().enumerate().map(of).take(length).collect::<Vec<u8>>()
+                word.bytes()
+                    .enumerate()
+                    .map(of)
+                    .take(length)
+                    .collect::<Vec<u8>>()
             },
         );
         let filler = prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..6),
             "[ -~]{0,8}".prop_map(String::into_bytes),
         ];
-        proptest::collection::vec(prop_oneof![3 => word, 1 => filler], 0..12).prop_map(|parts| parts.concat())
+        proptest::collection::vec(prop_oneof![3 => word, 1 => filler], 0..12)
+            .prop_map(|parts| parts.concat())
     }
 
     mod properties {
@@ -238,7 +264,10 @@ mod tests {
                     let text = format!("{before}{word}");
                     let hits = sorted(|hits| words.compare(text.as_bytes(), 0..text.len(), hits));
                     let whole = before.len()..text.len();
-                    assert!(hits.iter().any(|(range, _)| *range == whole), "{text}: {hits:?}");
+                    assert!(
+                        hits.iter().any(|(range, _)| *range == whole),
+                        "{text}: {hits:?}"
+                    );
                 }
             }
         }

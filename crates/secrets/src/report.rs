@@ -34,7 +34,9 @@ mod tests {
         let matches = Scanner::builtin().scan(text.as_bytes());
         let verdict = findings(&matches, "src/a.rs");
         assert!(!verdict.passes());
-        let [finding] = verdict.findings() else { panic!("one finding expected: {verdict:?}") };
+        let [finding] = verdict.findings() else {
+            panic!("one finding expected: {verdict:?}")
+        };
         assert_eq!(finding.code.as_str(), "secrets-detected");
         assert_eq!(finding.subject, "src/a.rs:3 github-personal-token");
         let shown = format!("{verdict:?}{matches:?}{:?}", Scanner::builtin().redactor());

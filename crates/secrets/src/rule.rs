@@ -180,20 +180,32 @@ pub(crate) struct WrittenRule {
 impl WrittenRule {
     /// One that was read.
     pub(crate) fn read(rule: Rule) -> Self {
-        Self { keywords: rule.keywords.clone(), fields: "", rule: OnceLock::from(rule) }
+        Self {
+            keywords: rule.keywords.clone(),
+            fields: "",
+            rule: OnceLock::from(rule),
+        }
     }
 
     /// One of which only these fields are known.
     fn of(fields: &'static str) -> Self {
         // One line, in the form that TOML and JSON share.
-        let list = fields.split_once(KEYWORDS).and_then(|(_, rest)| rest.lines().next());
-        let keywords = serde_json::from_str(list.unwrap_or_default()).unwrap_or_else(|error| broken(&error));
-        Self { keywords, fields, rule: OnceLock::new() }
+        let list = fields
+            .split_once(KEYWORDS)
+            .and_then(|(_, rest)| rest.lines().next());
+        let keywords =
+            serde_json::from_str(list.unwrap_or_default()).unwrap_or_else(|error| broken(&error));
+        Self {
+            keywords,
+            fields,
+            rule: OnceLock::new(),
+        }
     }
 
     /// The rule itself.
     pub(crate) fn rule(&self) -> &Rule {
-        self.rule.get_or_init(|| toml::from_str(self.fields).unwrap_or_else(|error| broken(&error)))
+        self.rule
+            .get_or_init(|| toml::from_str(self.fields).unwrap_or_else(|error| broken(&error)))
     }
 }
 
@@ -216,10 +228,15 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, RulesError> {
     let mut seen = BTreeSet::new();
     for rule in &file.rule {
         if let Some(what) = rule.fault() {
-            return Err(RulesError::Invalid { id: rule.id.clone(), what });
+            return Err(RulesError::Invalid {
+                id: rule.id.clone(),
+                what,
+            });
         }
         if !seen.insert(&rule.id) {
-            return Err(RulesError::Twice { id: rule.id.clone() });
+            return Err(RulesError::Twice {
+                id: rule.id.clone(),
+            });
         }
     }
     Ok(file.rule)
@@ -230,7 +247,10 @@ impl Rule {
     /// the keyword's start; the tail is not included.
     pub(crate) fn find(&self, bytes: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
         if self.keyword_case == KeywordCase::Exact
-            && !self.keywords.iter().any(|keyword| keyword.as_bytes() == &bytes[hit.clone()])
+            && !self
+                .keywords
+                .iter()
+                .any(|keyword| keyword.as_bytes() == &bytes[hit.clone()])
         {
             return None;
         }
@@ -257,20 +277,27 @@ impl Rule {
         let secret = start + secret.start..start + secret.end;
         match self.above {
             Above::Any => Some(secret),
-            Above::KeyLines => key_lines::key_above(bytes, hit.start).map(|above| above..secret.end),
+            Above::KeyLines => {
+                key_lines::key_above(bytes, hit.start).map(|above| above..secret.end)
+            }
         }
     }
 
     /// Returns the end in `bytes` of the block that this rule opened, if present.
     pub(crate) fn block_end(&self, bytes: &[u8]) -> Option<usize> {
         let pattern = self.block_end.as_deref()?;
-        let regex = self.compiled_end.get_or_init(|| compile(pattern)).as_ref()?;
+        let regex = self
+            .compiled_end
+            .get_or_init(|| compile(pattern))
+            .as_ref()?;
         regex.find(bytes).map(|found| found.end())
     }
 
     fn believes(&self, secret: &[u8]) -> bool {
         !secret.is_empty()
-            && self.entropy.is_none_or(|least| judge::entropy(secret) >= least)
+            && self
+                .entropy
+                .is_none_or(|least| judge::entropy(secret) >= least)
             && (self.shape == Shape::Any || judge::is_mixed(secret))
             && match self.placeholders {
                 Placeholders::Report => true,
@@ -281,16 +308,29 @@ impl Rule {
 
     fn compiled(&self) -> Option<&Regex> {
         self.compiled
-            .get_or_init(|| compile(&format!(r"\A(?:{})", self.regex.replace("@assign@", ASSIGN))))
+            .get_or_init(|| {
+                compile(&format!(
+                    r"\A(?:{})",
+                    self.regex.replace("@assign@", ASSIGN)
+                ))
+            })
             .as_ref()
     }
 
     fn fault(&self) -> Option<&'static str> {
         let id = self.id.as_str();
-        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        if id.is_empty()
+            || !id
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        {
             return Some("an id must consist of lowercase letters, digits and `-`");
         }
-        if self.keywords.is_empty() || self.keywords.iter().any(|keyword| !(2..=64).contains(&keyword.len()))
+        if self.keywords.is_empty()
+            || self
+                .keywords
+                .iter()
+                .any(|keyword| !(2..=64).contains(&keyword.len()))
         {
             return Some("give at least one keyword, each of 2 to 64 bytes");
         }
@@ -308,7 +348,8 @@ impl Rule {
 }
 
 /// The rest of a name, then what stands between a name and its value in settings, code, JSON, headers and shells.
-const ASSIGN: &str = r#"[\w.\-]{0,32}[\s"'`\\=:,>\])&(]{1,20}(?:(?:'static )?[sS]tr(?:ing)?[\s="'`(]{1,8})?"#;
+const ASSIGN: &str =
+    r#"[\w.\-]{0,32}[\s"'`\\=:,>\])&(]{1,20}(?:(?:'static )?[sS]tr(?:ing)?[\s="'`(]{1,8})?"#;
 
 fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).build().ok()
@@ -343,12 +384,25 @@ mod tests {
     #[test]
     fn every_builtin_regex_compiles() {
         for rule in parse(BUILTIN_RULES).unwrap() {
-            assert!(rule.compiled().is_some(), "{}: the regex does not compile", rule.id);
+            assert!(
+                rule.compiled().is_some(),
+                "{}: the regex does not compile",
+                rule.id
+            );
             if let Some(end) = &rule.block_end {
-                assert!(compile(end).is_some(), "{}: block_end does not compile", rule.id);
+                assert!(
+                    compile(end).is_some(),
+                    "{}: block_end does not compile",
+                    rule.id
+                );
             }
             let groups = rule.compiled().unwrap().captures_len();
-            assert!(rule.secret_group < groups, "{}: the regex has no group {}", rule.id, rule.secret_group);
+            assert!(
+                rule.secret_group < groups,
+                "{}: the regex has no group {}",
+                rule.id,
+                rule.secret_group
+            );
         }
     }
 
@@ -358,7 +412,9 @@ mod tests {
         let one_by_one = written(BUILTIN_RULES);
         assert_eq!(one_by_one.len(), whole.len());
         assert!(
-            one_by_one.iter().all(|written| written.rule.get().is_none()),
+            one_by_one
+                .iter()
+                .all(|written| written.rule.get().is_none()),
             "read before it was asked for"
         );
         for (written, rule) in one_by_one.iter().zip(&whole) {
@@ -383,12 +439,18 @@ mod tests {
                 let text = joined(sample);
                 let found = Scanner::builtin().scan(text.as_bytes());
                 if !found.iter().any(|found| *found.rule == rule.id) {
-                    wrong.push(format!("{}: nothing found in {sample}; others: {found:?}", rule.id));
+                    wrong.push(format!(
+                        "{}: nothing found in {sample}; others: {found:?}",
+                        rule.id
+                    ));
                 }
                 // Redacted text is not taken for a secret again.
                 let redacted = Scanner::builtin().redact(&text).text.into_owned();
                 if Scanner::builtin().redact(&redacted).count != 0 {
-                    wrong.push(format!("{}: its redaction holds a secret: {redacted}", rule.id));
+                    wrong.push(format!(
+                        "{}: its redaction holds a secret: {redacted}",
+                        rule.id
+                    ));
                 }
             }
         }
@@ -404,7 +466,11 @@ mod tests {
             }
             for sample in &rule.negative {
                 let text = joined(sample);
-                if Scanner::builtin().scan(text.as_bytes()).iter().any(|found| *found.rule == rule.id) {
+                if Scanner::builtin()
+                    .scan(text.as_bytes())
+                    .iter()
+                    .any(|found| *found.rule == rule.id)
+                {
                     wrong.push(format!("{}: found in {sample}", rule.id));
                 }
             }
@@ -440,11 +506,20 @@ mod tests {
             "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\nblock_end = \"x\"",
         ];
         for case in cases {
-            assert!(matches!(parse(&rule(case)), Err(RulesError::Invalid { .. })), "{case}");
+            assert!(
+                matches!(parse(&rule(case)), Err(RulesError::Invalid { .. })),
+                "{case}"
+            );
         }
         let one = rule("id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\n");
-        assert!(matches!(parse(&format!("{one}{one}")), Err(RulesError::Twice { .. })));
-        assert!(matches!(parse(&format!("{one}colour = 1\n")), Err(RulesError::Unreadable { .. })));
+        assert!(matches!(
+            parse(&format!("{one}{one}")),
+            Err(RulesError::Twice { .. })
+        ));
+        assert!(matches!(
+            parse(&format!("{one}colour = 1\n")),
+            Err(RulesError::Unreadable { .. })
+        ));
     }
 
     #[test]

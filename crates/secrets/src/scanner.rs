@@ -50,7 +50,8 @@ impl Scanner {
     /// Returns the built-in rules. Each is parsed when its keyword first occurs.
     #[must_use]
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<Scanner> = LazyLock::new(|| Scanner::of(rule::written(BUILTIN_RULES)));
+        static BUILTIN: LazyLock<Scanner> =
+            LazyLock::new(|| Scanner::of(rule::written(BUILTIN_RULES)));
         &BUILTIN
     }
 
@@ -59,7 +60,12 @@ impl Scanner {
     /// # Errors
     /// When the text is no TOML document of rules, a rule contradicts itself, or two have one id.
     pub fn from_toml(text: &str) -> Result<Self, RulesError> {
-        Ok(Self::of(rule::parse(text)?.into_iter().map(WrittenRule::read).collect()))
+        Ok(Self::of(
+            rule::parse(text)?
+                .into_iter()
+                .map(WrittenRule::read)
+                .collect(),
+        ))
     }
 
     fn of(rules: Vec<WrittenRule>) -> Self {
@@ -73,10 +79,18 @@ impl Scanner {
         let mut line = 1;
         let mut counted = 0;
         let locate = |span: Span| {
-            line += bytes[counted..span.start].iter().filter(|byte| **byte == b'\n').count() as u64;
+            line += bytes[counted..span.start]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count() as u64;
             counted = span.start;
             let rule = self.rule(span.rule);
-            SecretMatch { rule: &rule.id, description: &rule.description, range: span.start..span.end, line }
+            SecretMatch {
+                rule: &rule.id,
+                description: &rule.description,
+                range: span.start..span.end,
+                line,
+            }
         };
         self.spans(bytes).into_iter().map(locate).collect()
     }
@@ -87,8 +101,14 @@ impl Scanner {
         let first = |bytes: &[u8]| self.scan(bytes).first().map(|found| found.rule);
         first(bytes).or_else(|| {
             let wide = bytes.contains(&0);
-            wide.then(|| bytes.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>())
-                .and_then(|narrow| first(&narrow))
+            wide.then(|| {
+                bytes
+                    .iter()
+                    .copied()
+                    .filter(|byte| *byte != 0)
+                    .collect::<Vec<u8>>()
+            })
+            .and_then(|narrow| first(&narrow))
         })
     }
 
@@ -97,7 +117,10 @@ impl Scanner {
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
         let mut spans = self.spans(text.as_bytes());
         if spans.is_empty() {
-            return Redacted { text: Cow::Borrowed(text), count: 0 };
+            return Redacted {
+                text: Cow::Borrowed(text),
+                count: 0,
+            };
         }
         for span in &mut spans {
             span.start = text.floor_char_boundary(span.start);
@@ -111,7 +134,10 @@ impl Scanner {
             from = span.end;
         }
         out.push_str(&text[from..]);
-        Redacted { text: Cow::Owned(out), count: spans.len() as u64 }
+        Redacted {
+            text: Cow::Owned(out),
+            count: spans.len() as u64,
+        }
     }
 
     /// `bytes` with each secret replaced by `[secret:<rule-id>]`, and how many there were.
@@ -157,6 +183,8 @@ impl Scanner {
 
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scanner").field("rules", &self.rules.len()).finish_non_exhaustive()
+        f.debug_struct("Scanner")
+            .field("rules", &self.rules.len())
+            .finish_non_exhaustive()
     }
 }

@@ -34,7 +34,14 @@ pub struct StreamRedactor<'s> {
 impl<'s> StreamRedactor<'s> {
     pub(crate) fn new(scanner: &'s Scanner) -> Self {
         let walk = Walk::new(scanner);
-        Self { scanner, walk, buffer: Vec::new(), written: 0, walk_at: 2 * REACH, count: 0 }
+        Self {
+            scanner,
+            walk,
+            buffer: Vec::new(),
+            written: 0,
+            walk_at: 2 * REACH,
+            count: 0,
+        }
     }
 
     /// Adds the next piece and returns the decided bytes; often none for a small piece.
@@ -102,6 +109,8 @@ impl<'s> StreamRedactor<'s> {
 impl fmt::Debug for StreamRedactor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The buffer may hold a secret.
-        f.debug_struct("StreamRedactor").field("held_back", &self.buffer.len()).finish_non_exhaustive()
+        f.debug_struct("StreamRedactor")
+            .field("held_back", &self.buffer.len())
+            .finish_non_exhaustive()
     }
 }

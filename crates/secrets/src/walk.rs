@@ -101,7 +101,8 @@ impl<'s> Walk<'s> {
         let mut hits = Vec::new();
         while self.settled < ready {
             let stop = ready.min(self.settled + SEGMENT);
-            self.scanner.keywords_in(buffer, self.settled..stop, &mut hits);
+            self.scanner
+                .keywords_in(buffer, self.settled..stop, &mut hits);
             for (hit, rule) in hits.drain(..) {
                 if hit.start < self.settled {
                     continue; // it stands in a block
@@ -124,7 +125,9 @@ impl<'s> Walk<'s> {
 
     /// The first byte of the buffer that is still needed.
     pub(crate) fn needed_from(&self) -> usize {
-        let needed = self.settled.min(self.open.map_or(usize::MAX, |open| open.search_from));
+        let needed = self
+            .settled
+            .min(self.open.map_or(usize::MAX, |open| open.search_from));
         needed.saturating_sub(BEHIND).min(self.key_from)
     }
 
@@ -148,7 +151,11 @@ impl<'s> Walk<'s> {
         let Some(found) = self.scanner.rule(rule).find(buffer, hit) else {
             return true;
         };
-        let mut span = Span { start: found.start, end: found.end, rule };
+        let mut span = Span {
+            start: found.start,
+            end: found.end,
+            rule,
+        };
         match self.scanner.rule(rule).tail {
             Tail::None => self.add(span),
             Tail::Token => {
@@ -157,7 +164,11 @@ impl<'s> Walk<'s> {
             }
             Tail::Block => {
                 self.add(span);
-                self.open = Some(OpenBlock { rule, start: span.start, search_from: span.end });
+                self.open = Some(OpenBlock {
+                    rule,
+                    start: span.start,
+                    search_from: span.end,
+                });
                 return self.close_block(buffer, input);
             }
         }
@@ -175,7 +186,11 @@ impl<'s> Walk<'s> {
             .block_end(&buffer[open.search_from..])
             .map(|length| open.search_from + length)
             .or((input == Input::Whole).then_some(buffer.len()));
-        self.add(Span { start: open.start, end: end.unwrap_or(buffer.len()), rule: open.rule });
+        self.add(Span {
+            start: open.start,
+            end: end.unwrap_or(buffer.len()),
+            rule: open.rule,
+        });
         self.settled = end.unwrap_or(buffer.len());
         self.open = match end {
             Some(_) => None,
@@ -213,7 +228,10 @@ impl<'s> Walk<'s> {
             return;
         }
         let old = self.run.end;
-        let more = buffer[old..].iter().take_while(|byte| judge::is_token_byte(**byte)).count();
+        let more = buffer[old..]
+            .iter()
+            .take_while(|byte| judge::is_token_byte(**byte))
+            .count();
         self.run.end += more;
         self.run_may_grow = self.run.end == buffer.len() && input == Input::Unfinished;
         if let Some(last) = self.spans.last_mut().filter(|last| last.end == old) {
@@ -223,9 +241,18 @@ impl<'s> Walk<'s> {
 
     /// Adds a span, united with those that it overlaps.
     fn add(&mut self, mut span: Span) {
-        let after = self.spans.iter().rev().take_while(|other| other.start >= span.end).count();
+        let after = self
+            .spans
+            .iter()
+            .rev()
+            .take_while(|other| other.start >= span.end)
+            .count();
         let upper = self.spans.len() - after;
-        let overlapping = self.spans[..upper].iter().rev().take_while(|other| other.end > span.start).count();
+        let overlapping = self.spans[..upper]
+            .iter()
+            .rev()
+            .take_while(|other| other.end > span.start)
+            .count();
         let lower = upper - overlapping;
         for other in &self.spans[lower..upper] {
             span.start = span.start.min(other.start);

@@ -125,7 +125,10 @@ pub(crate) trait FromValue {
 
 impl FromValue for u64 {
     fn from_value(value: &Value) -> Self {
-        value.as_integer().and_then(|number| Self::try_from(number).ok()).unwrap_or_default()
+        value
+            .as_integer()
+            .and_then(|number| Self::try_from(number).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -144,20 +147,35 @@ impl FromValue for bool {
 
 impl FromValue for Option<String> {
     fn from_value(value: &Value) -> Self {
-        value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+        value
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
     }
 }
 
 impl FromValue for Vec<String> {
     fn from_value(value: &Value) -> Self {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     }
 }
 
 impl FromValue for BTreeMap<String, String> {
     fn from_value(value: &Value) -> Self {
-        let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-        value.as_table().into_iter().flatten().filter_map(text).collect()
+        let text =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        value
+            .as_table()
+            .into_iter()
+            .flatten()
+            .filter_map(text)
+            .collect()
     }
 }
 

@@ -76,7 +76,9 @@ pub enum EditError {
         table: String,
     },
     /// There is no directory for the user's own file.
-    #[error("no directory for your own configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path")]
+    #[error(
+        "no directory for your own configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path"
+    )]
     NoUserFile,
 }
 
@@ -104,8 +106,13 @@ impl Edit {
     ) -> Result<Self, EditError> {
         let mut files = files.clone();
         let path = match owner {
-            EditedFile::Project => files.project.get_or_insert_with(|| project.join(PROJECT_FILE)).clone(),
-            EditedFile::User if files.user.as_os_str().is_empty() => return Err(EditError::NoUserFile),
+            EditedFile::Project => files
+                .project
+                .get_or_insert_with(|| project.join(PROJECT_FILE))
+                .clone(),
+            EditedFile::User if files.user.as_os_str().is_empty() => {
+                return Err(EditError::NoUserFile);
+            }
             EditedFile::User => files.user.clone(),
         };
         let origin = path.display().to_string();
@@ -114,14 +121,25 @@ impl Edit {
         };
         let value = parse_value(spec, key, text)?;
         let before = read(&path, owner)?;
-        let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
-            ConfigError::Syntax { origin, message: error.to_string().trim_end().to_owned() }
-        })?;
+        let mut document: DocumentMut =
+            before
+                .parse()
+                .map_err(|error: toml_edit::TomlError| ConfigError::Syntax {
+                    origin,
+                    message: error.to_string().trim_end().to_owned(),
+                })?;
         let previous = replace(&mut document, &path, &segments(spec, key), &value)?;
         let text = document.to_string();
         let layers = Layers::load_edited(&files, env, &[], Some((&path, &text)))?;
         let in_force = layers.setting(key).cloned();
-        Ok(Self { path, owner, text, value, previous, in_force })
+        Ok(Self {
+            path,
+            owner,
+            text,
+            value,
+            previous,
+            in_force,
+        })
     }
 
     /// Writes the file whole.
@@ -141,7 +159,10 @@ impl Edit {
                     create_dir_all(parent)?;
                 }
                 // A file that only its owner may read stays so.
-                let mode = self.path.metadata().map_or(0o644, |file| file.permissions().mode() & 0o777);
+                let mode = self
+                    .path
+                    .metadata()
+                    .map_or(0o644, |file| file.permissions().mode() & 0o777);
                 write_atomic_as(&self.path, self.text.as_bytes(), mode)?;
             }
         }
@@ -170,7 +191,9 @@ impl Edit {
     #[must_use]
     pub fn overridden_by(&self) -> Option<&Setting> {
         use crate::layers::SettingSource::File;
-        self.in_force.as_ref().filter(|setting| !matches!(&setting.source, File(path) if *path == self.path))
+        self.in_force
+            .as_ref()
+            .filter(|setting| !matches!(&setting.source, File(path) if *path == self.path))
     }
 }
 
@@ -189,15 +212,23 @@ fn read(path: &Path, owner: EditedFile) -> Result<String, EditError> {
     };
     String::from_utf8(bytes).map_err(|_| {
         let origin = path.display().to_string();
-        ConfigError::Syntax { origin, message: "it is not UTF-8".into() }.into()
+        ConfigError::Syntax {
+            origin,
+            message: "it is not UTF-8".into(),
+        }
+        .into()
     })
 }
 
 /// Reads the text of the command line as the type that the setting takes.
 fn parse_value(spec: &SettingSpec, key: &str, text: &str) -> Result<Value, EditError> {
     let toml = |expected: &'static str, example: &'static str| {
-        let not_toml =
-            |message: String| EditError::NotToml { key: key.to_owned(), expected, example, message };
+        let not_toml = |message: String| EditError::NotToml {
+            key: key.to_owned(),
+            expected,
+            example,
+            message,
+        };
         let table = format!("value = {text}\n").parse::<toml::Table>();
         let mut table = table.map_err(|error| not_toml(error.message().to_owned()))?;
         match table.remove("value") {
@@ -210,7 +241,11 @@ fn parse_value(spec: &SettingSpec, key: &str, text: &str) -> Result<Value, EditE
             let is_unset = text.is_empty() && default.is_empty();
             if !spec.words.is_empty() && !spec.words.contains(&text) && !is_unset {
                 let (key, value) = (key.to_owned(), text.to_owned());
-                return Err(EditError::NotListed { key, value, words: spec.words });
+                return Err(EditError::NotListed {
+                    key,
+                    value,
+                    words: spec.words,
+                });
             }
             Ok(Value::from(text))
         }
@@ -241,7 +276,9 @@ fn replace(
     segments: &[&str],
     value: &Value,
 ) -> Result<Option<Value>, EditError> {
-    let Some((last, tables)) = segments.split_last() else { return Ok(None) };
+    let Some((last, tables)) = segments.split_last() else {
+        return Ok(None);
+    };
     let is_new = document.is_empty();
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for (depth, segment) in tables.iter().enumerate() {
@@ -254,10 +291,12 @@ fn replace(
             }
             Item::Table(new)
         });
-        table = item.as_table_like_mut().ok_or_else(|| EditError::NotATable {
-            path: path.to_owned(),
-            table: segments.get(..=depth).unwrap_or_default().join("."),
-        })?;
+        table = item
+            .as_table_like_mut()
+            .ok_or_else(|| EditError::NotATable {
+                path: path.to_owned(),
+                table: segments.get(..=depth).unwrap_or_default().join("."),
+            })?;
     }
     let mut new = to_edit(value);
     let old = table.get_mut(last).filter(|item| !item.is_none());
@@ -281,7 +320,10 @@ fn to_edit(value: &Value) -> toml_edit::Value {
         Value::Boolean(value) => (*value).into(),
         Value::Array(items) => toml_edit::Value::Array(items.iter().map(to_edit).collect()),
         Value::Table(items) => toml_edit::Value::InlineTable(
-            items.iter().map(|(name, item)| (name.as_str(), to_edit(item))).collect(),
+            items
+                .iter()
+                .map(|(name, item)| (name.as_str(), to_edit(item)))
+                .collect(),
         ),
         Value::String(text) => text.as_str().into(),
         Value::Datetime(instant) => instant.to_string().into(),
@@ -298,7 +340,10 @@ fn from_edit(item: &Item) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests write and read files and lay out links")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests write and read files and lay out links"
+)]
 mod tests {
     use super::*;
     use crate::settings::Settings;
@@ -336,10 +381,15 @@ mod tests {
         }
 
         fn set(&self, key: &str, text: &str) -> Result<String, String> {
-            let edit = self.edit(EditedFile::Project, key, text).map_err(|error| error.to_string())?;
+            let edit = self
+                .edit(EditedFile::Project, key, text)
+                .map_err(|error| error.to_string())?;
             // What was written is what the whole program reads.
             let settings = Settings::load(&self.files(), &self.env, &[]).unwrap();
-            let (_, now) = settings.effective().find(|(known, _)| *known == key).unwrap();
+            let (_, now) = settings
+                .effective()
+                .find(|(known, _)| *known == key)
+                .unwrap();
             assert_eq!(now.value, *edit.value(), "{key}");
             Ok(std::fs::read_to_string(edit.path()).unwrap())
         }
@@ -352,15 +402,24 @@ mod tests {
         let after = room.set("run.max_iterations", "2").unwrap();
         assert_eq!(after, before.replace("= 3", "= 2"));
         let after = room.set("run.candidates", "2").unwrap();
-        assert_eq!(after, before.replace("= 3  # was 4\n", "= 2  # was 4\ncandidates = 2\n"));
+        assert_eq!(
+            after,
+            before.replace("= 3  # was 4\n", "= 2  # was 4\ncandidates = 2\n")
+        );
     }
 
     #[test]
     fn missing_file_and_tables_are_made() {
         let room = Room::new("");
-        assert_eq!(room.set("run.max_iterations", "2").unwrap(), "[run]\nmax_iterations = 2\n");
+        assert_eq!(
+            room.set("run.max_iterations", "2").unwrap(),
+            "[run]\nmax_iterations = 2\n"
+        );
         let after = room.set("llm.gateway.model", "small").unwrap();
-        assert_eq!(after, "[run]\nmax_iterations = 2\n\n[llm.gateway]\nmodel = \"small\"\n");
+        assert_eq!(
+            after,
+            "[run]\nmax_iterations = 2\n\n[llm.gateway]\nmodel = \"small\"\n"
+        );
         let after = room.set("llm.provider", "gateway").unwrap();
         assert!(after.contains("provider = \"gateway\"\n"), "{after}");
     }
@@ -369,8 +428,16 @@ mod tests {
     fn each_type_is_read_from_text() {
         let room = Room::new("");
         for (key, text, written) in [
-            ("gates.unit.command", "[\"make\", \"a, b\"]", "command = [\"make\", \"a, b\"]"),
-            ("gates.unit.command", "make,test", "command = [\"make\", \"test\"]"),
+            (
+                "gates.unit.command",
+                "[\"make\", \"a, b\"]",
+                "command = [\"make\", \"a, b\"]",
+            ),
+            (
+                "gates.unit.command",
+                "make,test",
+                "command = [\"make\", \"test\"]",
+            ),
             ("gates.unit.setup", "", "setup = []"),
             ("gates.unit.env", "{ A = \"b\" }", "env = { A = \"b\" }"),
             ("gates.a.b.timeout_s", "5", "[gates.\"a.b\"]\ntimeout_s = 5"),
@@ -389,47 +456,109 @@ mod tests {
         let before = "# ours\n[run]\nmax_iterations = 3\n";
         let room = Room::new(before);
         for (key, text, message) in [
-            ("run.max_iteration", "3", "did you mean `run.max_iterations`"),
-            ("gates.*.command", "make", "there is no setting `gates.*.command`"),
+            (
+                "run.max_iteration",
+                "3",
+                "did you mean `run.max_iterations`",
+            ),
+            (
+                "gates.*.command",
+                "make",
+                "there is no setting `gates.*.command`",
+            ),
             ("gates", "make", "there is no setting `gates`"),
-            ("run.max_iterations", "many", "`run.max_iterations` takes a whole number"),
-            ("run.max_iterations", "-1", "`run.max_iterations` takes a whole number, zero or larger"),
-            ("run.max_iterations", "5", "a project's file may lower `run.max_iterations`, not raise it"),
-            ("sandbox.strength", "off", "`sandbox.strength` is not for a project's file"),
-            ("llm.gateway.base_url", "https://collector.example/v1", "is not for a project's file"),
+            (
+                "run.max_iterations",
+                "many",
+                "`run.max_iterations` takes a whole number",
+            ),
+            (
+                "run.max_iterations",
+                "-1",
+                "`run.max_iterations` takes a whole number, zero or larger",
+            ),
+            (
+                "run.max_iterations",
+                "5",
+                "a project's file may lower `run.max_iterations`, not raise it",
+            ),
+            (
+                "sandbox.strength",
+                "off",
+                "`sandbox.strength` is not for a project's file",
+            ),
+            (
+                "llm.gateway.base_url",
+                "https://collector.example/v1",
+                "is not for a project's file",
+            ),
             (
                 "council.delta",
                 "Never",
                 "`council.delta` does not take \"Never\"; it takes one of judge, similarity, never",
             ),
-            ("council.similarity", "nan", "takes a number that has an end"),
+            (
+                "council.similarity",
+                "nan",
+                "takes a number that has an end",
+            ),
             ("gates.unit.command", "[1]", "takes a list of texts"),
-            ("gates.unit.command", "[\"a\"", "takes a list of texts, such as [\"a\", \"b\"]"),
-            ("gates.unit.command", "[\"a\"]\n[sandbox]\nstrength = \"off\"", "this is more than one value"),
+            (
+                "gates.unit.command",
+                "[\"a\"",
+                "takes a list of texts, such as [\"a\", \"b\"]",
+            ),
+            (
+                "gates.unit.command",
+                "[\"a\"]\n[sandbox]\nstrength = \"off\"",
+                "this is more than one value",
+            ),
             ("gates.unit.env", "A=b", "takes a table of texts, such as"),
             ("gates.unit.env", "{ A = 1 }", "takes a table of texts"),
             ("run.max_iterations.x", "1", "there is no setting"),
         ] {
             let error = room.set(key, text).unwrap_err();
             assert!(error.contains(message), "{key}: {error}");
-            assert_eq!(std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(), before);
+            assert_eq!(
+                std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(),
+                before
+            );
         }
     }
 
     #[test]
     fn the_user_may_set_what_a_project_may_not() {
         let room = Room::new("[run]\nmax_iterations = 2\n");
-        let edit = room.edit(EditedFile::User, "sandbox.strength", "best-effort").unwrap();
-        assert_eq!(edit.path(), room.room.path().join("home/.config/crucible/config.toml"));
+        let edit = room
+            .edit(EditedFile::User, "sandbox.strength", "best-effort")
+            .unwrap();
+        assert_eq!(
+            edit.path(),
+            room.room.path().join("home/.config/crucible/config.toml")
+        );
         assert_eq!((edit.previous(), edit.overridden_by()), (None, None));
-        let edit = room.edit(EditedFile::User, "run.max_iterations", "9").unwrap();
-        assert_eq!(edit.overridden_by().unwrap().value, Value::Integer(2), "the project lowers it");
+        let edit = room
+            .edit(EditedFile::User, "run.max_iterations", "9")
+            .unwrap();
+        assert_eq!(
+            edit.overridden_by().unwrap().value,
+            Value::Integer(2),
+            "the project lowers it"
+        );
         std::fs::set_permissions(edit.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
-        let edit = room.edit(EditedFile::User, "run.max_iterations", "8").unwrap();
+        let edit = room
+            .edit(EditedFile::User, "run.max_iterations", "8")
+            .unwrap();
         assert_eq!(edit.previous(), Some(&Value::Integer(9)));
-        assert_eq!(edit.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            edit.path().metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         // Below the project's own value, the project's file would raise it.
-        let error = room.edit(EditedFile::User, "run.max_iterations", "1").unwrap_err().to_string();
+        let error = room
+            .edit(EditedFile::User, "run.max_iterations", "1")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("project/.crucible/config.toml"), "{error}");
     }
 
@@ -438,12 +567,20 @@ mod tests {
         let mut room = Room::new("");
         let home = room.room.path().join("home");
         room.env = Environment::from_pairs(
-            [("HOME", home.to_str().unwrap()), ("CRUCIBLE_RUN_CANDIDATES", "3")],
+            [
+                ("HOME", home.to_str().unwrap()),
+                ("CRUCIBLE_RUN_CANDIDATES", "3"),
+            ],
             "/",
         );
-        let edit = room.edit(EditedFile::Project, "run.candidates", "2").unwrap();
+        let edit = room
+            .edit(EditedFile::Project, "run.candidates", "2")
+            .unwrap();
         let other = edit.overridden_by().unwrap();
-        assert_eq!(other.source.to_string(), "environment CRUCIBLE_RUN_CANDIDATES");
+        assert_eq!(
+            other.source.to_string(),
+            "environment CRUCIBLE_RUN_CANDIDATES"
+        );
         assert_eq!(other.value, Value::Integer(3));
     }
 
@@ -483,8 +620,13 @@ mod tests {
         // Nor is a directory that is a link followed.
         let room = Room::new("");
         std::os::unix::fs::symlink(room.room.path(), room.project().join(".crucible")).unwrap();
-        let error = room.edit(EditedFile::Project, "run.candidates", "2").unwrap_err();
-        assert!(matches!(&error, EditError::Config(ConfigError::Fs(error)) if error.is_link()), "{error}");
+        let error = room
+            .edit(EditedFile::Project, "run.candidates", "2")
+            .unwrap_err();
+        assert!(
+            matches!(&error, EditError::Config(ConfigError::Fs(error)) if error.is_link()),
+            "{error}"
+        );
         assert!(!room.room.path().join("config.toml").exists());
     }
 
@@ -499,9 +641,15 @@ mod tests {
             let room = Room::new(broken);
             let error = room.set("run.candidates", "2").unwrap_err();
             assert!(error.contains(message), "{broken}: {error}");
-            assert_eq!(std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(), broken);
+            assert_eq!(
+                std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(),
+                broken
+            );
         }
         let room = Room::new("[run]\ncandidates = \"many\" # wrong\n");
-        assert_eq!(room.set("run.candidates", "2").unwrap(), "[run]\ncandidates = 2 # wrong\n");
+        assert_eq!(
+            room.set("run.candidates", "2").unwrap(),
+            "[run]\ncandidates = 2 # wrong\n"
+        );
     }
 }

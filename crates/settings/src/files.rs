@@ -37,11 +37,20 @@ impl ConfigFiles {
                 break;
             }
         }
-        let base = env.get("XDG_CONFIG_HOME").filter(|dir| dir.starts_with('/')).map(PathBuf::from);
+        let base = env
+            .get("XDG_CONFIG_HOME")
+            .filter(|dir| dir.starts_with('/'))
+            .map(PathBuf::from);
         let base = base.or_else(|| env.home().map(|home| home.join(".config")));
         // Without a home there is no such file: a name in the working directory would be the project's.
-        let user = base.map(|base| base.join("crucible/config.toml")).unwrap_or_default();
-        Self { project, user, over: Vec::new() }
+        let user = base
+            .map(|base| base.join("crucible/config.toml"))
+            .unwrap_or_default();
+        Self {
+            project,
+            user,
+            over: Vec::new(),
+        }
     }
 }
 
@@ -58,8 +67,18 @@ pub(crate) fn stands(path: &Path) -> bool {
 /// Reads a project's file. No link is followed there: it would have a cloned repository choose a file of the user's, whose lines an error
 /// quotes.
 pub(crate) fn read_of_project(path: &Path) -> Result<Vec<u8>, FsError> {
-    let place = if path.ends_with(PROJECT_FILE) { PROJECT_FILE } else { "" };
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let root = path.ancestors().nth(if place.is_empty() { 1 } else { 2 }).unwrap_or(path);
+    let place = if path.ends_with(PROJECT_FILE) {
+        PROJECT_FILE
+    } else {
+        ""
+    };
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let root = path
+        .ancestors()
+        .nth(if place.is_empty() { 1 } else { 2 })
+        .unwrap_or(path);
     read_beneath(root, if place.is_empty() { name } else { place }, MAX_FILE)
 }

@@ -12,22 +12,35 @@ pub(crate) fn specs() -> impl Iterator<Item = &'static SettingSpec> {
 }
 
 /// The settings by key, and those of tables that users name.
-static BY_KEY: LazyLock<(HashMap<&'static str, &'static SettingSpec>, Vec<&'static SettingSpec>)> =
-    LazyLock::new(|| {
-        (specs().map(|spec| (spec.key, spec)).collect(), specs().filter(|spec| spec.is_template()).collect())
-    });
+static BY_KEY: LazyLock<(
+    HashMap<&'static str, &'static SettingSpec>,
+    Vec<&'static SettingSpec>,
+)> = LazyLock::new(|| {
+    (
+        specs().map(|spec| (spec.key, spec)).collect(),
+        specs().filter(|spec| spec.is_template()).collect(),
+    )
+});
 
 /// The setting of a key.
 pub(crate) fn spec_of(key: &str) -> Option<&'static SettingSpec> {
     let (by_key, templates) = &*BY_KEY;
-    let template = || templates.iter().find(|spec| name_in(spec.key, key).is_some());
+    let template = || {
+        templates
+            .iter()
+            .find(|spec| name_in(spec.key, key).is_some())
+    };
     by_key.get(key).or_else(template).copied()
 }
 
 /// The name that a user gave to the table of a key which is one of a template, `table.*.field`.
 pub(crate) fn name_in<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
     let (table, field) = pattern.split_once(".*.")?;
-    let name = key.strip_prefix(table)?.strip_prefix('.')?.strip_suffix(field)?.strip_suffix('.')?;
+    let name = key
+        .strip_prefix(table)?
+        .strip_prefix('.')?
+        .strip_suffix(field)?
+        .strip_suffix('.')?;
     (!name.is_empty()).then_some(name)
 }
 
@@ -37,7 +50,9 @@ pub fn variable_of(key: &str) -> String {
     if let Some(variable) = spec_of(key).and_then(|spec| spec.variable) {
         return variable.to_owned();
     }
-    let provider = key.strip_prefix("llm.").and_then(|rest| rest.strip_suffix(".base_url"));
+    let provider = key
+        .strip_prefix("llm.")
+        .and_then(|rest| rest.strip_suffix(".base_url"));
     let name = provider.map_or_else(|| key.to_owned(), |provider| format!("{provider}.base_url"));
     format!("CRUCIBLE_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
@@ -48,7 +63,10 @@ pub fn flag_of(key: &str) -> String {
     if let Some(flag) = spec_of(key).and_then(|spec| spec.flag) {
         return flag.to_owned();
     }
-    format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"))
+    format!(
+        "--{}",
+        key.rsplit('.').next().unwrap_or(key).replace('_', "-")
+    )
 }
 
 #[cfg(test)]
@@ -58,8 +76,14 @@ mod tests {
 
     #[test]
     fn the_variable_of_a_base_url_leaves_out_its_section() {
-        assert_eq!(variable_of("llm.gateway.base_url"), "CRUCIBLE_GATEWAY_BASE_URL");
-        assert_eq!(variable_of("llm.claude-cli.model"), "CRUCIBLE_LLM_CLAUDE_CLI_MODEL");
+        assert_eq!(
+            variable_of("llm.gateway.base_url"),
+            "CRUCIBLE_GATEWAY_BASE_URL"
+        );
+        assert_eq!(
+            variable_of("llm.claude-cli.model"),
+            "CRUCIBLE_LLM_CLAUDE_CLI_MODEL"
+        );
     }
 
     #[test]
@@ -68,7 +92,11 @@ mod tests {
             let DefaultValue::Text(default) = spec.default else {
                 panic!("{} has words and is no text", spec.key)
             };
-            assert!(default.is_empty() || spec.words.contains(&default), "{}", spec.key);
+            assert!(
+                default.is_empty() || spec.words.contains(&default),
+                "{}",
+                spec.key
+            );
         }
     }
 
@@ -79,7 +107,14 @@ mod tests {
         assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "{keys:?}");
         for section in SECTIONS {
             let prefix = format!("{}.", section.table);
-            assert!(section.specs.iter().all(|spec| spec.key.starts_with(&prefix)), "{}", section.table);
+            assert!(
+                section
+                    .specs
+                    .iter()
+                    .all(|spec| spec.key.starts_with(&prefix)),
+                "{}",
+                section.table
+            );
         }
     }
 }

@@ -90,7 +90,11 @@ impl Layers {
         edited: Option<(&Path, &str)>,
     ) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(files);
-        let text_of = |path: &Path| edited.filter(|(edited, _)| *edited == path).map(|(_, text)| text);
+        let text_of = |path: &Path| {
+            edited
+                .filter(|(edited, _)| *edited == path)
+                .map(|(_, text)| text)
+        };
         match text_of(&files.user) {
             Some(text) => config.read_text(&files.user, text, None)?,
             None if stands(&files.user) => config.read_file(&files.user, None)?,
@@ -118,9 +122,18 @@ impl Layers {
     pub(crate) fn defaults(files: &ConfigFiles) -> Self {
         let declared = specs().filter(|spec| !spec.is_template());
         let default = |spec: &SettingSpec| {
-            (spec.key.to_owned(), Setting { value: spec.default.to_value(), source: SettingSource::Default })
+            (
+                spec.key.to_owned(),
+                Setting {
+                    value: spec.default.to_value(),
+                    source: SettingSource::Default,
+                },
+            )
         };
-        Self { settings: declared.map(default).collect(), project: files.project.clone() }
+        Self {
+            settings: declared.map(default).collect(),
+            project: files.project.clone(),
+        }
     }
 
     /// The value of a key, and its source.
@@ -136,10 +149,22 @@ impl Layers {
     /// The names that users gave to tables below `table`, such as the gates.
     pub(crate) fn names_below(&self, table: &str) -> Vec<String> {
         let prefix = format!("{table}.*.");
-        let patterns: Vec<&str> =
-            specs().map(|spec| spec.key).filter(|key| key.starts_with(&prefix)).collect();
-        let named = |key: &str| patterns.iter().find_map(|pattern| name_in(pattern, key)).map(str::to_owned);
-        self.settings.keys().filter_map(|key| named(key)).collect::<BTreeSet<_>>().into_iter().collect()
+        let patterns: Vec<&str> = specs()
+            .map(|spec| spec.key)
+            .filter(|key| key.starts_with(&prefix))
+            .collect();
+        let named = |key: &str| {
+            patterns
+                .iter()
+                .find_map(|pattern| name_in(pattern, key))
+                .map(str::to_owned)
+        };
+        self.settings
+            .keys()
+            .filter_map(|key| named(key))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Where a value comes from.
@@ -158,17 +183,23 @@ impl Layers {
     /// The variables that begin with `CRUCIBLE_` and set nothing: a limit that somebody believes in and that does not hold.
     pub(crate) fn unread_variables(&self, env: &Environment) -> Vec<String> {
         let known: BTreeSet<String> = self.settings.keys().map(|key| variable_of(key)).collect();
-        let ours =
-            env.pairs().filter_map(|(name, _)| name.to_str()).filter(|name| name.starts_with("CRUCIBLE_"));
+        let ours = env
+            .pairs()
+            .filter_map(|(name, _)| name.to_str())
+            .filter(|name| name.starts_with("CRUCIBLE_"));
         let is_second = |name: &str| specs().any(|spec| spec.second_variable == Some(name));
-        ours.filter(|name| !known.contains(*name) && !OTHER_VARIABLES.contains(name) && !is_second(name))
-            .map(str::to_owned)
-            .collect()
+        ours.filter(|name| {
+            !known.contains(*name) && !OTHER_VARIABLES.contains(name) && !is_second(name)
+        })
+        .map(str::to_owned)
+        .collect()
     }
 
     /// Every effective value, by key.
     pub(crate) fn effective(&self) -> impl Iterator<Item = (&str, &Setting)> {
-        self.settings.iter().map(|(key, setting)| (key.as_str(), setting))
+        self.settings
+            .iter()
+            .map(|(key, setting)| (key.as_str(), setting))
     }
 
     fn read_file(&mut self, path: &Path, as_project_of: Option<&Path>) -> Result<(), ConfigError> {
@@ -177,8 +208,10 @@ impl Layers {
             Some(_) => read_of_project(path)?,
             None => read_regular_up_to(path, MAX_FILE)?,
         };
-        let text = String::from_utf8(bytes)
-            .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
+        let text = String::from_utf8(bytes).map_err(|_| ConfigError::Syntax {
+            origin: origin.clone(),
+            message: "it is not UTF-8".into(),
+        })?;
         self.read_text(path, &text, as_project_of)
     }
 
@@ -205,24 +238,38 @@ impl Layers {
         value: &Value,
         user_file: &Path,
     ) -> Result<(), ConfigError> {
-        let (origin, user_file, variable) = (origin.to_owned(), user_file.to_owned(), variable_of(key));
+        let (origin, user_file, variable) =
+            (origin.to_owned(), user_file.to_owned(), variable_of(key));
         let spec = spec_of(key);
         if spec.is_some_and(|spec| !project_may_set(spec.setter, value)) {
-            return Err(ConfigError::NotForProjects { origin, key: key.to_owned(), user_file, variable });
+            return Err(ConfigError::NotForProjects {
+                origin,
+                key: key.to_owned(),
+                user_file,
+                variable,
+            });
         }
         match spec.and_then(|spec| self.loosened(spec, key, value)) {
-            Some(limit) => {
-                Err(ConfigError::OnlyLower { origin, key: key.to_owned(), limit, user_file, variable })
-            }
+            Some(limit) => Err(ConfigError::OnlyLower {
+                origin,
+                key: key.to_owned(),
+                limit,
+                user_file,
+                variable,
+            }),
             None => Ok(()),
         }
     }
 
     /// The limit that holds so far, where the value would be larger than it.
     fn loosened(&self, spec: &SettingSpec, key: &str, value: &Value) -> Option<String> {
-        let now = self.value(key).filter(|_| spec.setter == Setter::ProjectMayLower)?;
+        let now = self
+            .value(key)
+            .filter(|_| spec.setter == Setter::ProjectMayLower)?;
         let limit = |value: &Value| {
-            let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+            let number = value
+                .as_float()
+                .or_else(|| value.as_integer().map(|whole| whole as f64));
             match number {
                 Some(number) if spec.zero_is_unlimited && number == 0.0 => f64::INFINITY,
                 Some(number) if number.is_nan() => f64::INFINITY,
@@ -240,10 +287,16 @@ impl Layers {
             let second = spec.second_variable.map(str::to_owned);
             let mut lowest: Option<i64> = None;
             for variable in std::iter::once(variable_of(&key)).chain(second) {
-                let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) else { continue };
+                let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) else {
+                    continue;
+                };
                 let origin = format!("environment {variable}");
                 let value = Self::typed(spec, &key, text, &origin)?;
-                if value.as_integer().zip(lowest).is_some_and(|(value, lowest)| value > lowest) {
+                if value
+                    .as_integer()
+                    .zip(lowest)
+                    .is_some_and(|(value, lowest)| value > lowest)
+                {
                     continue;
                 }
                 lowest = value.as_integer();
@@ -260,21 +313,34 @@ impl Layers {
         text: &str,
         origin: &str,
     ) -> Result<Value, ConfigError> {
-        let wrong =
-            |expected| ConfigError::WrongType { origin: origin.to_owned(), key: key.to_owned(), expected };
+        let wrong = |expected| ConfigError::WrongType {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            expected,
+        };
         Ok(match spec.default {
-            DefaultValue::Whole(_) => Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?),
+            DefaultValue::Whole(_) => {
+                Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?)
+            }
             DefaultValue::Fraction(_) => Value::Float(text.parse().map_err(|_| wrong("a number"))?),
-            DefaultValue::Bool(_) => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+            DefaultValue::Bool(_) => {
+                Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?)
+            }
             DefaultValue::List(_) if spec.is_command => {
-                let words = split_words(text)
-                    .map_err(|problem| ConfigError::NotWords { origin: origin.to_owned(), problem })?;
+                let words = split_words(text).map_err(|problem| ConfigError::NotWords {
+                    origin: origin.to_owned(),
+                    problem,
+                })?;
                 Value::Array(words.into_iter().map(Value::from).collect())
             }
-            DefaultValue::List(_) => {
-                Value::Array(text.split(',').map(|item| Value::from(item.trim())).collect())
+            DefaultValue::List(_) => Value::Array(
+                text.split(',')
+                    .map(|item| Value::from(item.trim()))
+                    .collect(),
+            ),
+            DefaultValue::Table => {
+                return Err(wrong("a table of texts, which only a file can hold"));
             }
-            DefaultValue::Table => return Err(wrong("a table of texts, which only a file can hold")),
             DefaultValue::Text(_) => Value::from(text),
         })
     }
@@ -287,8 +353,11 @@ impl Layers {
         origin: &str,
     ) -> Result<(), ConfigError> {
         let spec = spec_of(key).ok_or_else(|| self.unknown(key, origin))?;
-        let wrong =
-            |expected| ConfigError::WrongType { origin: origin.to_owned(), key: key.to_owned(), expected };
+        let wrong = |expected| ConfigError::WrongType {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            expected,
+        };
         let value = match (spec.default, value) {
             (DefaultValue::Fraction(_), Value::Integer(whole)) => Value::Float(whole as f64),
             (default, value) if default.to_value().same_type(&value) => value,
@@ -307,7 +376,8 @@ impl Layers {
             return Err(wrong("a table of texts"));
         }
         self.fill_template(spec.key, key);
-        self.settings.insert(key.to_owned(), Setting { value, source });
+        self.settings
+            .insert(key.to_owned(), Setting { value, source });
         Ok(())
     }
 
@@ -318,17 +388,31 @@ impl Layers {
         };
         for spec in specs() {
             if let Some(field) = spec.key.strip_prefix(&format!("{table}.*.")) {
-                let setting = Setting { value: spec.default.to_value(), source: SettingSource::Default };
-                self.settings.entry(format!("{table}.{name}.{field}")).or_insert(setting);
+                let setting = Setting {
+                    value: spec.default.to_value(),
+                    source: SettingSource::Default,
+                };
+                self.settings
+                    .entry(format!("{table}.{name}.{field}"))
+                    .or_insert(setting);
             }
         }
     }
 
     pub(crate) fn unknown(&self, key: &str, origin: &str) -> ConfigError {
-        let nearest = self.settings.keys().map(|known| (distance(known, key), known)).min();
-        let nearest =
-            nearest.filter(|(distance, _)| *distance <= key.len() / 2).map(|(_, known)| known.clone());
-        ConfigError::UnknownKey { origin: origin.to_owned(), key: key.to_owned(), nearest }
+        let nearest = self
+            .settings
+            .keys()
+            .map(|known| (distance(known, key), known))
+            .min();
+        let nearest = nearest
+            .filter(|(distance, _)| *distance <= key.len() / 2)
+            .map(|(_, known)| known.clone());
+        ConfigError::UnknownKey {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            nearest,
+        }
     }
 }
 
@@ -342,22 +426,29 @@ fn project_may_set(setter: Setter, value: &Value) -> bool {
 
 /// Whether a URL can only reach this machine.
 fn is_loopback_url(url: &str) -> bool {
-    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let authority = rest.and_then(|rest| rest.split(['/', '?', '#', '\\']).next()).unwrap_or_default();
-    let host = authority.strip_suffix(|c: char| c.is_ascii_digit()).map_or(authority, |_| {
-        authority
-            .rsplit_once(':')
-            .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
-            .map_or(authority, |(host, _)| host)
-    });
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    let authority = rest
+        .and_then(|rest| rest.split(['/', '?', '#', '\\']).next())
+        .unwrap_or_default();
+    let host = authority
+        .strip_suffix(|c: char| c.is_ascii_digit())
+        .map_or(authority, |_| {
+            authority
+                .rsplit_once(':')
+                .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+                .map_or(authority, |(host, _)| host)
+        });
     matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
 fn parse(origin: &str, text: &str) -> Result<toml::Table, ConfigError> {
-    text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
-        origin: origin.to_owned(),
-        message: error.to_string().trim_end().to_owned(),
-    })
+    text.parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax {
+            origin: origin.to_owned(),
+            message: error.to_string().trim_end().to_owned(),
+        })
 }
 
 /// Every leaf of a table with its dotted key; what takes a table is a leaf. Names that themselves hold a dot keep it; no key of ours has one.
@@ -366,8 +457,14 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut open: Vec<(String, Value)> = table.into_iter().collect();
     while let Some((key, value)) = open.pop() {
         match value {
-            Value::Table(inner) if spec_of(&key).is_none_or(|spec| spec.default != DefaultValue::Table) => {
-                open.extend(inner.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)))
+            Value::Table(inner)
+                if spec_of(&key).is_none_or(|spec| spec.default != DefaultValue::Table) =>
+            {
+                open.extend(
+                    inner
+                        .into_iter()
+                        .map(|(name, value)| (format!("{key}.{name}"), value)),
+                )
             }
             leaf => leaves.push((key, leaf)),
         }
@@ -400,12 +497,24 @@ mod tests {
     use crate::error::named;
     use crate::settings::Settings;
 
-    fn load(project: &str, env: &[(&str, &str)], flags: &[(&str, String)]) -> Result<Settings, ConfigError> {
+    fn load(
+        project: &str,
+        env: &[(&str, &str)],
+        flags: &[(&str, String)],
+    ) -> Result<Settings, ConfigError> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         crucible_host::fs::write_atomic(&path, project.as_bytes()).unwrap();
-        let files = ConfigFiles { project: Some(path), user: dir.path().join("user.toml"), over: Vec::new() };
-        Settings::load(&files, &Environment::from_pairs(env.iter().copied(), "/"), flags)
+        let files = ConfigFiles {
+            project: Some(path),
+            user: dir.path().join("user.toml"),
+            over: Vec::new(),
+        };
+        Settings::load(
+            &files,
+            &Environment::from_pairs(env.iter().copied(), "/"),
+            flags,
+        )
     }
 
     #[test]
@@ -417,7 +526,10 @@ mod tests {
                 config.source("llm.provider").unwrap().to_string(),
             )
         };
-        assert_eq!(at(&load("", &[], &[]).unwrap()), ("-".into(), "default".into()));
+        assert_eq!(
+            at(&load("", &[], &[]).unwrap()),
+            ("-".into(), "default".into())
+        );
         assert_eq!(at(&load(file, &[], &[]).unwrap()).0, "file");
         let env = [("CRUCIBLE_LLM_PROVIDER", "env")];
         assert_eq!(
@@ -425,9 +537,15 @@ mod tests {
             ("env".into(), "environment CRUCIBLE_LLM_PROVIDER".into())
         );
         let flags = [("llm.provider", "flag".to_owned())];
-        assert_eq!(at(&load(file, &env, &flags).unwrap()), ("flag".into(), "flag --provider".into()));
+        assert_eq!(
+            at(&load(file, &env, &flags).unwrap()),
+            ("flag".into(), "flag --provider".into())
+        );
         let weak = load("", &[], &[("sandbox.strength", "off".to_owned())]).unwrap();
-        assert_eq!(weak.source("sandbox.strength").unwrap().to_string(), "flag --sandbox");
+        assert_eq!(
+            weak.source("sandbox.strength").unwrap().to_string(),
+            "flag --sandbox"
+        );
     }
 
     #[test]
@@ -444,25 +562,53 @@ mod tests {
         ] {
             assert!(load(bad, &[], &[]).is_err(), "{bad}");
         }
-        let error = load("[run]\nmax_iteration = 3", &[], &[]).unwrap_err().to_string();
-        assert!(error.contains("did you mean `run.max_iterations`"), "{error}");
+        let error = load("[run]\nmax_iteration = 3", &[], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("did you mean `run.max_iterations`"),
+            "{error}"
+        );
         assert!(load("", &[("CRUCIBLE_RUN_MAX_ITERATIONS", "many")], &[]).is_err());
     }
 
     #[test]
     fn table_of_texts_is_set_as_a_whole() {
-        let file = "[gates.x]\ncommand = [\"a\"]\n[gates.x.env]\ncommand = \"b\"\n\"a.b\" = \"c\"\n";
+        let file =
+            "[gates.x]\ncommand = [\"a\"]\n[gates.x.env]\ncommand = \"b\"\n\"a.b\" = \"c\"\n";
         let config = load(file, &[], &[]).unwrap();
         assert_eq!(config.gates.keys().collect::<Vec<_>>(), ["x"]);
-        let expected = [("a.b", "c"), ("command", "b")].map(|(name, value)| (name.into(), value.into()));
+        let expected =
+            [("a.b", "c"), ("command", "b")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(config.gates["x"].env, expected.into());
-        assert_eq!(load("[gates.x]\ncommand = [\"a\"]", &[], &[]).unwrap().gates["x"].env, BTreeMap::new());
-        for bad in ["env = { A = 1 }", "env = { A = { B = \"c\" } }", "env = [\"A=b\"]", "env = \"A=b\""] {
-            let error = load(&format!("[gates.x]\n{bad}"), &[], &[]).unwrap_err().to_string();
-            assert!(error.contains("`gates.x.env` takes a table of texts"), "{bad}: {error}");
+        assert_eq!(
+            load("[gates.x]\ncommand = [\"a\"]", &[], &[])
+                .unwrap()
+                .gates["x"]
+                .env,
+            BTreeMap::new()
+        );
+        for bad in [
+            "env = { A = 1 }",
+            "env = { A = { B = \"c\" } }",
+            "env = [\"A=b\"]",
+            "env = \"A=b\"",
+        ] {
+            let error = load(&format!("[gates.x]\n{bad}"), &[], &[])
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("`gates.x.env` takes a table of texts"),
+                "{bad}: {error}"
+            );
         }
         let variable = [("CRUCIBLE_GATES_X_ENV", "A=b")];
-        assert!(load(file, &variable, &[]).unwrap_err().to_string().contains("only a file can hold"));
+        assert!(
+            load(file, &variable, &[])
+                .unwrap_err()
+                .to_string()
+                .contains("only a file can hold")
+        );
     }
 
     #[test]
@@ -474,10 +620,16 @@ mod tests {
             "[llm.gateway]\nbase_url = \"http://localhost.collector.example:80/v1\"",
             "[llm.gateway]\nbase_url = \"http://127.0.0.1:80@collector.example:80/v1\"",
         ] {
-            assert!(matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })), "{bad}");
+            assert!(
+                matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })),
+                "{bad}"
+            );
         }
         let elsewhere = "[llm.claude-cli]\nbase_url = \"https://collector.example\"";
-        assert!(matches!(load(elsewhere, &[], &[]), Err(ConfigError::NotForProjects { .. })));
+        assert!(matches!(
+            load(elsewhere, &[], &[]),
+            Err(ConfigError::NotForProjects { .. })
+        ));
         for provider in ["gateway", "claude-cli"] {
             let here = format!("[llm.{provider}]\nbase_url = \"http://localhost:9000/v1\"");
             let text = load(&here, &[], &[]).unwrap().provider(provider).base_url;
@@ -492,22 +644,41 @@ mod tests {
         assert!(load(here, &[], &[]).unwrap().is_of_project(key));
         assert!(!load("", &[], &[]).unwrap().is_of_project(key));
         let own = [("CRUCIBLE_GATEWAY_BASE_URL", "http://localhost:9001/v1")];
-        assert!(!load(here, &own, &[]).unwrap().is_of_project(key), "the user's word counts");
+        assert!(
+            !load(here, &own, &[]).unwrap().is_of_project(key),
+            "the user's word counts"
+        );
         let dir = tempfile::tempdir().unwrap();
         let user = dir.path().join("user.toml");
         crucible_host::fs::write_atomic(&user, here.as_bytes()).unwrap();
         let env = Environment::from_pairs([("HOME", "/")], "/");
-        let files = ConfigFiles { user, ..ConfigFiles::default() };
-        assert!(!Settings::load(&files, &env, &[]).unwrap().is_of_project(key));
+        let files = ConfigFiles {
+            user,
+            ..ConfigFiles::default()
+        };
+        assert!(
+            !Settings::load(&files, &env, &[])
+                .unwrap()
+                .is_of_project(key)
+        );
     }
 
     #[test]
     fn a_projects_file_lowers_limits_and_never_raises_them() {
-        assert_eq!(load("[run]\nmax_iterations = 2", &[], &[]).unwrap().run.max_iterations, 2);
+        assert_eq!(
+            load("[run]\nmax_iterations = 2", &[], &[])
+                .unwrap()
+                .run
+                .max_iterations,
+            2
+        );
         let raised = load("[run]\nmax_iterations = 5000", &[], &[]).unwrap_err();
         assert!(matches!(raised, ConfigError::OnlyLower { .. }));
         let text = raised.to_string();
-        assert!(text.contains("may lower `run.max_iterations`, not raise it; it is 4"), "{text}");
+        assert!(
+            text.contains("may lower `run.max_iterations`, not raise it; it is 4"),
+            "{text}"
+        );
         let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
         assert_eq!(load("", &own, &[]).unwrap().run.max_iterations, 9);
     }
@@ -526,17 +697,38 @@ mod tests {
             crucible_host::fs::create_dir_all(parent).unwrap();
             assert!(read().is_ok(), "nothing by that name");
 
-            rustix::fs::mkfifoat(rustix::fs::CWD, place, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+            rustix::fs::mkfifoat(
+                rustix::fs::CWD,
+                place,
+                rustix::fs::Mode::from_raw_mode(0o600),
+            )
+            .unwrap();
             let told = read().unwrap_err().to_string();
-            assert!(told.contains("it is no regular file") && told.contains("config.toml"), "{told}");
+            assert!(
+                told.contains("it is no regular file") && told.contains("config.toml"),
+                "{told}"
+            );
             std::fs::remove_file(place).unwrap();
             crucible_host::fs::create_dir_all(place).unwrap();
-            assert!(read().unwrap_err().to_string().contains("it is no regular file"));
+            assert!(
+                read()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("it is no regular file")
+            );
             std::fs::remove_dir(place).unwrap();
             std::os::unix::fs::symlink("nowhere", place).unwrap();
-            let is_refused =
-                |error: &FsError| if place == &own { error.is_not_found() } else { error.is_link() };
-            assert!(matches!(read(), Err(ConfigError::Fs(error)) if is_refused(&error)), "it leads nowhere");
+            let is_refused = |error: &FsError| {
+                if place == &own {
+                    error.is_not_found()
+                } else {
+                    error.is_link()
+                }
+            };
+            assert!(
+                matches!(read(), Err(ConfigError::Fs(error)) if is_refused(&error)),
+                "it leads nowhere"
+            );
             std::fs::remove_file(place).unwrap();
         }
     }
@@ -556,8 +748,14 @@ mod tests {
         let refused = || {
             let error = read().unwrap_err();
             let told = error.to_string();
-            assert!(matches!(error, ConfigError::Fs(error) if error.is_link()), "{told}");
-            assert!(!told.contains("hunter2") && !told.contains("max_iterations"), "{told}");
+            assert!(
+                matches!(error, ConfigError::Fs(error) if error.is_link()),
+                "{told}"
+            );
+            assert!(
+                !told.contains("hunter2") && !told.contains("max_iterations"),
+                "{told}"
+            );
         };
 
         for content in ["password: hunter2\n", "[run]\nmax_iterations = 1\n"] {
@@ -583,14 +781,27 @@ mod tests {
         .unwrap();
         link(&project, &room.path().join("way"));
         let files = ConfigFiles::discover(&env, &room.path().join("way"));
-        assert_eq!(Settings::load(&files, &env, &[]).unwrap().run.max_iterations, 2);
+        assert_eq!(
+            Settings::load(&files, &env, &[])
+                .unwrap()
+                .run
+                .max_iterations,
+            2
+        );
     }
 
     #[test]
     fn without_a_home_no_file_of_the_project_is_the_users() {
-        for pairs in [vec![], vec![("HOME", "relh")], vec![("HOME", ""), ("XDG_CONFIG_HOME", "x")]] {
+        for pairs in [
+            vec![],
+            vec![("HOME", "relh")],
+            vec![("HOME", ""), ("XDG_CONFIG_HOME", "x")],
+        ] {
             let env = Environment::from_pairs(pairs, "/");
-            assert_eq!(ConfigFiles::discover(&env, Path::new("/")).user, PathBuf::new());
+            assert_eq!(
+                ConfigFiles::discover(&env, Path::new("/")).user,
+                PathBuf::new()
+            );
         }
         assert!(named(Path::new("")).contains("set HOME"));
     }
@@ -599,10 +810,17 @@ mod tests {
     fn a_name_may_hold_dots_and_a_limit_in_money_is_a_limit() {
         let read = |project: &str, user: &str| {
             let room = tempfile::tempdir().unwrap();
-            let (own, theirs) = (room.path().join("user.toml"), room.path().join("project.toml"));
+            let (own, theirs) = (
+                room.path().join("user.toml"),
+                room.path().join("project.toml"),
+            );
             crucible_host::fs::write_atomic(&own, user.as_bytes()).unwrap();
             crucible_host::fs::write_atomic(&theirs, project.as_bytes()).unwrap();
-            let files = ConfigFiles { project: Some(theirs), user: own, over: Vec::new() };
+            let files = ConfigFiles {
+                project: Some(theirs),
+                user: own,
+                over: Vec::new(),
+            };
             let env = Environment::from_pairs([("HOME", "/")], "/");
             Settings::load(&files, &env, &[])
         };
@@ -611,14 +829,20 @@ mod tests {
         assert_eq!(config.prices.keys().collect::<Vec<_>>(), ["openai/gpt-4.1"]);
         assert_eq!(config.prices["openai/gpt-4.1"].input, 2.0);
         assert_eq!(config.prices["openai/gpt-4.1"].output, -1.0);
-        assert!(matches!(read(price, ""), Err(ConfigError::NotForProjects { .. })));
+        assert!(matches!(
+            read(price, ""),
+            Err(ConfigError::NotForProjects { .. })
+        ));
 
         let limit = |dollars: &str| format!("[llm.budget]\ndollars = {dollars}\n");
         assert!(read(&limit("0.5"), "").is_ok(), "no limit was set before");
         assert!(read(&limit("0.5"), &limit("1.0")).is_ok());
         for looser in ["2.0", "0.0", "nan", "inf"] {
             let refused = read(&limit(looser), &limit("1.0"));
-            assert!(matches!(refused, Err(ConfigError::OnlyLower { .. })), "{looser}");
+            assert!(
+                matches!(refused, Err(ConfigError::OnlyLower { .. })),
+                "{looser}"
+            );
         }
     }
 
@@ -641,7 +865,10 @@ mod tests {
     fn the_budget_of_calls_is_set_by_both_of_its_names_and_the_lower_counts() {
         let calls = |env: &[(&str, &str)]| {
             let room = tempfile::tempdir().unwrap();
-            let files = ConfigFiles { user: room.path().join("none.toml"), ..ConfigFiles::default() };
+            let files = ConfigFiles {
+                user: room.path().join("none.toml"),
+                ..ConfigFiles::default()
+            };
             let env = Environment::from_pairs(env.iter().copied(), "/");
             let config = Settings::load(&files, &env, &[]).unwrap();
             let unread = config.unread_variables(&env);
@@ -658,10 +885,16 @@ mod tests {
     fn the_strategy_is_set_by_the_short_name_as_well() {
         let env = [("CRUCIBLE_EXECUTION_STRATEGY", "external_tool")];
         let room = tempfile::tempdir().unwrap();
-        let files = ConfigFiles { user: room.path().join("none.toml"), ..ConfigFiles::default() };
+        let files = ConfigFiles {
+            user: room.path().join("none.toml"),
+            ..ConfigFiles::default()
+        };
         let env = Environment::from_pairs(env, "/");
         let config = Settings::load(&files, &env, &[]).unwrap();
-        assert_eq!(config.llm.execution_strategy.as_deref(), Some("external_tool"));
+        assert_eq!(
+            config.llm.execution_strategy.as_deref(),
+            Some("external_tool")
+        );
         assert!(config.unread_variables(&env).is_empty());
     }
 }

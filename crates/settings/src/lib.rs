@@ -39,6 +39,6 @@ pub use sections::sandbox::SandboxSection;
 pub use sections::spec::{HookEntry, SpecSection};
 pub use settings::Settings;
 pub use words::{
-    DeltaRule, ExamplesNeed, FindScope, GateReach, GateTier, HookPoint, OnHookFailure, OneOf, SkillAuthor,
-    Switch, Words,
+    DeltaRule, ExamplesNeed, FindScope, GateReach, GateTier, HookPoint, OnHookFailure, OneOf,
+    SkillAuthor, Switch, Words,
 };

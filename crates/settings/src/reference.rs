@@ -101,9 +101,13 @@ fn schema_of(spec: &SettingSpec) -> Value {
         DefaultValue::Fraction(_) => json!({ "type": "number" }),
         DefaultValue::Bool(_) => json!({ "type": "boolean" }),
         DefaultValue::List(_) => json!({ "type": "array", "items": { "type": "string" } }),
-        DefaultValue::Table => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        DefaultValue::Table => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
     };
-    let note = setter_note(spec.setter).map(|note| format!(" {note}")).unwrap_or_default();
+    let note = setter_note(spec.setter)
+        .map(|note| format!(" {note}"))
+        .unwrap_or_default();
     schema["description"] = (joined(spec.doc) + &note).into();
     schema["default"] = json!(spec.default.to_value());
     schema
@@ -117,7 +121,10 @@ fn facts(spec: &SettingSpec) -> String {
         facts.push(format!("One of {}.", words.join(", ")));
     }
     facts.extend(setter_note(spec.setter).map(str::to_owned));
-    let follows = format!("CRUCIBLE_{}", spec.key.replace(['.', '-'], "_").to_uppercase());
+    let follows = format!(
+        "CRUCIBLE_{}",
+        spec.key.replace(['.', '-'], "_").to_uppercase()
+    );
     let mut variables = vec![variable_of(spec.key)];
     variables.extend(spec.second_variable.map(str::to_owned));
     match variables.as_slice() {
@@ -162,7 +169,11 @@ fn literal(default: DefaultValue) -> String {
 }
 
 fn joined(lines: &[&str]) -> String {
-    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    lines
+        .iter()
+        .map(|line| line.trim())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A paragraph with lines of at most 120 characters.
@@ -184,7 +195,10 @@ fn paragraph(text: &mut String, words: &str) {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests may write the reference anew")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests may write the reference anew"
+)]
 mod tests {
     use std::path::Path;
 
@@ -196,7 +210,9 @@ mod tests {
 
     /// The checked-in file, written anew first where the caller asks for that.
     fn kept(relative: &str, now: &str) -> String {
-        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative);
+        let place = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(relative);
         if std::env::var_os("UPDATE_DOCS").is_some() {
             write_atomic(&place, now.as_bytes()).unwrap();
         }
@@ -207,7 +223,10 @@ mod tests {
     #[test]
     fn settings_reference_is_made_from_the_declarations() {
         let now = settings_page();
-        assert!(kept("docs/settings.md", &now) == now, "docs/settings.md is out of date: see its top");
+        assert!(
+            kept("docs/settings.md", &now) == now,
+            "docs/settings.md is out of date: see its top"
+        );
     }
 
     #[test]
@@ -217,7 +236,10 @@ mod tests {
         let kept = kept("docs/schemas/crucible-settings-v1.schema.json", &text);
         // The order of members depends on the features of the build.
         let kept: Value = serde_json::from_str(&kept).unwrap_or_default();
-        assert!(kept == now, "the schema is out of date: see the top of docs/settings.md");
+        assert!(
+            kept == now,
+            "the schema is out of date: see the top of docs/settings.md"
+        );
     }
 
     #[test]

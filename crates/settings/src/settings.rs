@@ -81,7 +81,9 @@ impl Settings {
     }
 
     fn from_layers(layers: Layers) -> Self {
-        let providers = PROVIDERS.iter().map(|name| (*name, provider(&layers, name)));
+        let providers = PROVIDERS
+            .iter()
+            .map(|name| (*name, provider(&layers, name)));
         Self {
             paths: section(&layers, "paths"),
             llm: section(&layers, "llm"),
@@ -120,7 +122,8 @@ impl Settings {
     /// Whether any source besides the defaults sets a value.
     #[must_use]
     pub fn is_set(&self, key: &str) -> bool {
-        self.source(key).is_some_and(|source| *source != SettingSource::Default)
+        self.source(key)
+            .is_some_and(|source| *source != SettingSource::Default)
     }
 
     /// Whether the value in force comes from the project's file, which someone else may have written.

@@ -89,27 +89,42 @@ impl SettingSpec {
 
     /// Only the user may set it.
     pub(crate) const fn user(self) -> Self {
-        Self { setter: Setter::User, ..self }
+        Self {
+            setter: Setter::User,
+            ..self
+        }
     }
 
     /// A project's file may name only this machine.
     pub(crate) const fn loopback(self) -> Self {
-        Self { setter: Setter::UserUnlessLoopback, ..self }
+        Self {
+            setter: Setter::UserUnlessLoopback,
+            ..self
+        }
     }
 
     /// A project's file may only lower it.
     pub(crate) const fn lower(self) -> Self {
-        Self { setter: Setter::ProjectMayLower, ..self }
+        Self {
+            setter: Setter::ProjectMayLower,
+            ..self
+        }
     }
 
     /// A limit for which 0 means "no limit".
     pub(crate) const fn zero_is_unlimited(self) -> Self {
-        Self { zero_is_unlimited: true, ..self }
+        Self {
+            zero_is_unlimited: true,
+            ..self
+        }
     }
 
     /// A list that is a command: a variable holds it in words, as on a command line, and not between commas.
     pub(crate) const fn command(self) -> Self {
-        Self { is_command: true, ..self }
+        Self {
+            is_command: true,
+            ..self
+        }
     }
 
     /// The texts it takes.
@@ -119,17 +134,26 @@ impl SettingSpec {
 
     /// The variable, where its name does not follow from the key.
     pub(crate) const fn variable(self, name: &'static str) -> Self {
-        Self { variable: Some(name), ..self }
+        Self {
+            variable: Some(name),
+            ..self
+        }
     }
 
     /// A second variable. Of two numbers the lower counts, of two texts that of the second variable.
     pub(crate) const fn second_variable(self, name: &'static str) -> Self {
-        Self { second_variable: Some(name), ..self }
+        Self {
+            second_variable: Some(name),
+            ..self
+        }
     }
 
     /// The flag, where its name is not the last word of the key.
     pub(crate) const fn flag(self, name: &'static str) -> Self {
-        Self { flag: Some(name), ..self }
+        Self {
+            flag: Some(name),
+            ..self
+        }
     }
 
     /// Whether users name the table of this setting.
@@ -145,7 +169,9 @@ impl DefaultValue {
             Self::Whole(number) => Value::Integer(number.into()),
             Self::Fraction(number) => Value::Float(number),
             Self::Bool(value) => Value::Boolean(value),
-            Self::List(items) => Value::Array(items.iter().map(|item| Value::from(*item)).collect()),
+            Self::List(items) => {
+                Value::Array(items.iter().map(|item| Value::from(*item)).collect())
+            }
             Self::Table => Value::Table(toml::Table::new()),
         }
     }

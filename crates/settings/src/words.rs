@@ -17,8 +17,15 @@ pub struct OneOf<T>(Result<T, String>);
 
 impl<T: Words> OneOf<T> {
     pub(crate) fn parse(text: &str) -> Self {
-        let value = T::WORDS.iter().zip(T::VALUES).find(|(word, _)| **word == text);
-        Self(value.map(|(_, value)| *value).ok_or_else(|| text.to_owned()))
+        let value = T::WORDS
+            .iter()
+            .zip(T::VALUES)
+            .find(|(word, _)| **word == text);
+        Self(
+            value
+                .map(|(_, value)| *value)
+                .ok_or_else(|| text.to_owned()),
+        )
     }
 
     /// The value.
@@ -126,7 +133,10 @@ mod tests {
 
     #[test]
     fn listed_text_is_a_value_and_any_other_is_kept() {
-        assert_eq!(OneOf::<DeltaRule>::parse("never").get(), Ok(DeltaRule::Never));
+        assert_eq!(
+            OneOf::<DeltaRule>::parse("never").get(),
+            Ok(DeltaRule::Never)
+        );
         for other in ["", "Never", "never "] {
             assert_eq!(OneOf::<DeltaRule>::parse(other).get(), Err(other));
         }

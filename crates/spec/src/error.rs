@@ -96,7 +96,9 @@ pub enum SpecError {
         owner: String,
     },
     /// Another process took the lock by force; this one changed nothing after that.
-    #[error("another process took this spec's lock with --force; this run saved nothing after that")]
+    #[error(
+        "another process took this spec's lock with --force; this run saved nothing after that"
+    )]
     LockLost,
     /// The model call failed, or it cannot be recorded.
     #[error(transparent)]
@@ -186,9 +188,15 @@ impl fmt::Display for SpecAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
-            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, but no command has started it"),
+            Self::NotBegun => {
+                f.write_str(" yet: workspace.yaml lists it, but no command has started it")
+            }
             Self::NoDirectory(path) => {
-                write!(f, ": {} must be a directory, not a link; move it away", path.display())
+                write!(
+                    f,
+                    ": {} must be a directory, not a link; move it away",
+                    path.display()
+                )
             }
         }
     }
@@ -198,7 +206,11 @@ fn names(phases: &[PhaseId]) -> String {
     if phases.is_empty() {
         return "nothing".to_owned();
     }
-    phases.iter().map(|phase| phase.as_str()).collect::<Vec<_>>().join(", ")
+    phases
+        .iter()
+        .map(|phase| phase.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Describes where a secret is. A secret in the name is distinguished from one in the content.

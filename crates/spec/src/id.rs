@@ -42,7 +42,9 @@ impl FromStr for SpecId {
         if begins && plain && text.len() <= LONGEST && text.chars().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(SpecIdError { text: text.chars().take(LONGEST + 8).collect() })
+            Err(SpecIdError {
+                text: text.chars().take(LONGEST + 8).collect(),
+            })
         }
     }
 }

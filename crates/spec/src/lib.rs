@@ -32,18 +32,20 @@ mod workspace;
 
 pub use document::{RequirementId, requirement_ids, review_targets};
 pub use engine::{
-    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class, phases_to_run,
-    valid_phases, waiting_fixup,
+    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
+    phases_to_run, valid_phases, waiting_fixup,
 };
 pub use error::{SpecAbsence, SpecError};
 pub use fixup::{
-    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, FixupChoice, FixupUnderWay, PendingFixup,
-    ProposedFixup, apply_fixup, describe_fixup, fixup_changes, fixup_links, fixup_policy, fixup_under_way,
-    not_nameable, pending_fixup, place_fixup, propose_fixup, recover_fixup,
+    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, FixupChoice, FixupUnderWay,
+    PendingFixup, ProposedFixup, apply_fixup, describe_fixup, fixup_changes, fixup_links,
+    fixup_policy, fixup_under_way, not_nameable, pending_fixup, place_fixup, propose_fixup,
+    recover_fixup,
 };
 pub use gate::{
-    AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,
-    age_words, gate_findings, gate_hook_findings, judge_gate, limit_words, parse_age, problem_code,
+    AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport,
+    OnPendingFixups, age_words, gate_findings, gate_hook_findings, judge_gate, limit_words,
+    parse_age, problem_code,
 };
 pub use hook::{
     HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,
@@ -53,25 +55,29 @@ pub use json_output::{
     ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview,
 };
 pub use json_output::{
-    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
-    spec_status,
+    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
+    pending_fixups, spec_status,
 };
 pub use packet::{
-    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver, PassedOverReason,
-    Selection, build_packet, build_packet_with,
+    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver,
+    PassedOverReason, Selection, build_packet, build_packet_with,
 };
-pub use phase::{CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, phases};
+pub use phase::{
+    CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, phases,
+};
 pub use phase_id::{PhaseId, PhaseIdError};
 pub use project::{IDEA, SpecProject, repository_of};
 pub use receipt::{
-    FileRecord, FixedFile, FixupReceipt, FixupStage, HookEnd, HookMoment, HookReceipt, OnFail, PacketReceipt,
-    PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, ReceiptIdError, ReceiptLink,
-    SpecReceipt,
+    FileRecord, FixedFile, FixupReceipt, FixupStage, HookEnd, HookMoment, HookReceipt, OnFail,
+    PacketReceipt, PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId,
+    ReceiptIdError, ReceiptLink, SpecReceipt,
 };
 pub use source::{
     FileSelectors, Idea, IdeaBuilder, IssueRef, check_named_files, gather_packet, select_files,
 };
-pub use state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
+pub use state::{
+    FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord,
+};
 pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
 pub use template::{SpecTemplate, TEMPLATES};
 pub use workspace::{

@@ -14,7 +14,12 @@ const ALIKE: f32 = 0.6;
 /// The names in `there` that are most similar to `wanted`, ignoring case: five at most, in the order of
 /// `there`; empty if none is similar.
 pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
-    let letters = |name: &str| name.to_lowercase().chars().map(u32::from).collect::<Vec<_>>();
+    let letters = |name: &str| {
+        name.to_lowercase()
+            .chars()
+            .map(u32::from)
+            .collect::<Vec<_>>()
+    };
     let wanted = letters(wanted);
     let mut alike: Vec<(usize, f32)> = there
         .iter()
@@ -25,19 +30,33 @@ pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
     alike.sort_by(|a, b| b.1.total_cmp(&a.1));
     alike.truncate(TOLD);
     alike.sort_by_key(|(at, _)| *at);
-    alike.iter().filter_map(|(at, _)| there.get(*at).copied()).collect()
+    alike
+        .iter()
+        .filter_map(|(at, _)| there.get(*at).copied())
+        .collect()
 }
 
 /// The share of letters that two words have in common, in the same order: 1 if they are equal.
 fn likeness(one: &[u32], other: &[u32]) -> f32 {
     let (shorter, both) = (one.len().min(other.len()), one.len() + other.len());
     // Most names of a large directory are excluded by their length alone.
-    #[expect(clippy::cast_precision_loss, reason = "lengths of names, far below 2^24")]
-    let most = if both == 0 { 1.0 } else { 2.0 * shorter as f32 / both as f32 };
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "lengths of names, far below 2^24"
+    )]
+    let most = if both == 0 {
+        1.0
+    } else {
+        2.0 * shorter as f32 / both as f32
+    };
     if most < ALIKE {
         return most;
     }
-    diff_ratio(&capture_diff_slices(Algorithm::Myers, one, other), one.len(), other.len())
+    diff_ratio(
+        &capture_diff_slices(Algorithm::Myers, one, other),
+        one.len(),
+        other.len(),
+    )
 }
 
 #[cfg(test)]
@@ -47,7 +66,10 @@ mod tests {
     #[test]
     fn similar_names_are_suggested_ignoring_case() {
         let there = ["Export-Date", "export-data", "zebra"];
-        assert_eq!(nearest("EXPROT-DATA", &there), ["Export-Date", "export-data"]);
+        assert_eq!(
+            nearest("EXPROT-DATA", &there),
+            ["Export-Date", "export-data"]
+        );
         assert_eq!(nearest("zebras", &there), ["zebra"]);
         assert!(nearest("q", &there).is_empty());
         let many: Vec<String> = (0..30).map(|number| format!("many-{number:02}")).collect();

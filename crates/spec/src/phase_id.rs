@@ -32,8 +32,14 @@ pub struct PhaseIdError {
 
 impl PhaseId {
     /// Every phase, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Requirements, Self::Design, Self::Tasks, Self::Review, Self::Fixup, Self::Final];
+    pub const ALL: [Self; 6] = [
+        Self::Requirements,
+        Self::Design,
+        Self::Tasks,
+        Self::Review,
+        Self::Fixup,
+        Self::Final,
+    ];
 
     /// The name, as in commands, receipts and settings.
     #[must_use]
@@ -86,7 +92,9 @@ impl FromStr for PhaseId {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|phase| phase.as_str() == name);
-        found.ok_or_else(|| PhaseIdError { name: name.chars().take(40).collect() })
+        found.ok_or_else(|| PhaseIdError {
+            name: name.chars().take(40).collect(),
+        })
     }
 }
 
@@ -109,10 +117,19 @@ mod tests {
                 && PhaseId::Fixup < PhaseId::Final
         );
         for pair in PhaseId::ALL.windows(2) {
-            assert_eq!((pair[1].predecessor(), pair[0].successor()), (Some(pair[0]), Some(pair[1])));
+            assert_eq!(
+                (pair[1].predecessor(), pair[0].successor()),
+                (Some(pair[0]), Some(pair[1]))
+            );
             assert!(pair[0].artifact() < pair[1].artifact());
         }
-        assert_eq!((PhaseId::Requirements.predecessor(), PhaseId::Final.successor()), (None, None));
+        assert_eq!(
+            (
+                PhaseId::Requirements.predecessor(),
+                PhaseId::Final.successor()
+            ),
+            (None, None)
+        );
         for phase in PhaseId::ALL {
             assert_eq!(phase.as_str().parse(), Ok(phase));
         }

@@ -19,7 +19,11 @@ pub const IDEA: &str = "context/idea.md";
 /// Whether a path is in a directory of Crucible's own, in any spelling that a file system accepts.
 pub(crate) fn is_own(path: &RepoPath) -> bool {
     path.segments().any(|segment| {
-        let name = segment.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+        let name = segment
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(['.', ' ']);
         name.eq_ignore_ascii_case(CRUCIBLE)
     })
 }
@@ -44,7 +48,10 @@ impl SpecProject {
     /// The project in exactly this directory.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), key: Arc::default() }
+        Self {
+            root: root.into(),
+            key: Arc::default(),
+        }
     }
 
     /// The project that contains `start`: the nearest directory upward with a `.crucible/`. The search
@@ -54,8 +61,12 @@ impl SpecProject {
     #[must_use]
     pub fn find(start: &Path) -> Self {
         let repository = repository_of(start);
-        let within = |place: &&Path| repository.is_none_or(|repository| place.starts_with(repository));
-        let own = start.ancestors().take_while(within).find(|place| place.join(CRUCIBLE).is_dir());
+        let within =
+            |place: &&Path| repository.is_none_or(|repository| place.starts_with(repository));
+        let own = start
+            .ancestors()
+            .take_while(within)
+            .find(|place| place.join(CRUCIBLE).is_dir());
         let workspace = WorkspaceFile::discover(start).map(|file| file.project());
         match (own, workspace) {
             (Some(own), Some(workspace)) if own.starts_with(workspace.root()) => Self::at(own),
@@ -80,7 +91,11 @@ impl SpecProject {
         if let Some(key) = self.key.get() {
             return Ok(*key);
         }
-        let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &self.root };
+        let root = if self.root.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &self.root
+        };
         let path = root.canonicalize().map_err(|source| FsError::Io {
             action: "find",
             path: root.to_owned(),
@@ -116,10 +131,17 @@ mod tests {
 
     #[test]
     fn crucibles_own_directory_is_known_under_any_spelling() {
-        for own in
-            [".crucible", ".Crucible/config.toml", "a/.crucible/x", ".crucible. /x", ".crucible::$DATA/x"]
-        {
-            assert!(is_own(&RepoPath::from_bytes(own.as_bytes()).unwrap()), "{own}");
+        for own in [
+            ".crucible",
+            ".Crucible/config.toml",
+            "a/.crucible/x",
+            ".crucible. /x",
+            ".crucible::$DATA/x",
+        ] {
+            assert!(
+                is_own(&RepoPath::from_bytes(own.as_bytes()).unwrap()),
+                "{own}"
+            );
         }
         for other in ["crucible/x", ".crucibles", "a.crucible/x", "x"] {
             assert!(!is_own(&other.parse().unwrap()), "{other}");
@@ -136,11 +158,19 @@ mod tests {
         std::fs::create_dir_all(root.path().join(".crucible")).unwrap();
         assert_eq!(SpecProject::find(&below), SpecProject::at(root.path()));
         std::fs::create_dir_all(root.path().join("repo/.git")).unwrap();
-        assert_eq!(SpecProject::find(&below), at("repo"), "no further than a .git");
+        assert_eq!(
+            SpecProject::find(&below),
+            at("repo"),
+            "no further than a .git"
+        );
         let file = root.path().join("workspace.yaml");
         for other in ["", "packages:\n- web\n", "version: \"9\"\nname: x\n", "\0"] {
             std::fs::write(&file, other).unwrap();
-            assert_eq!(SpecProject::find(&below), at("repo"), "beyond the .git others name a file so");
+            assert_eq!(
+                SpecProject::find(&below),
+                at("repo"),
+                "beyond the .git others name a file so"
+            );
         }
         std::fs::write(&file, "version: \"1\"\nname: all\nspecs: []\n").unwrap();
         assert_eq!(

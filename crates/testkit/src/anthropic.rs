@@ -16,7 +16,11 @@ impl Dialect for Messages {
             Content::Empty => json!([]),
             Content::Tool { .. } => json!([tool_use(request, content)]),
         };
-        let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
+        let answer = if let Content::Text(text) = content {
+            tokens(text)
+        } else {
+            0
+        };
         json!({
             "id": id("msg_fake", request), "type": "message", "role": "assistant", "model": request.model(),
             "content": blocks,
@@ -32,7 +36,11 @@ impl Dialect for Messages {
         });
         let mut events = vec![Event::named("message_start", json!({"message": message}))];
         events.extend(block_events(request, content));
-        let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
+        let answer = if let Content::Text(text) = content {
+            tokens(text)
+        } else {
+            0
+        };
         events.push(Event::named(
             "message_delta",
             json!({
@@ -59,7 +67,10 @@ impl Dialect for Messages {
     }
 
     fn failure(&self, message: &str) -> Event {
-        Event::named("error", json!({"error": {"type": "overloaded_error", "message": message}}))
+        Event::named(
+            "error",
+            json!({"error": {"type": "overloaded_error", "message": message}}),
+        )
     }
 }
 
@@ -67,25 +78,38 @@ impl Dialect for Messages {
 fn block_events(request: &SeenRequest, content: &Content) -> Vec<Event> {
     let (block, pieces) = match content {
         Content::Text(text) => {
-            let pieces = deltas(text).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
+            let pieces = deltas(text)
+                .into_iter()
+                .map(|piece| json!({"type": "text_delta", "text": piece}));
             (json!({"type": "text", "text": ""}), pieces.collect())
         }
-        Content::Null => {
-            (json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": null})])
-        }
+        Content::Null => (
+            json!({"type": "text", "text": ""}),
+            vec![json!({"type": "text_delta", "text": null})],
+        ),
         Content::Empty => return Vec::new(),
         Content::Tool { input, .. } => {
             let mut block = tool_use(request, content);
             block["input"] = json!({});
-            (block, vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})])
+            (
+                block,
+                vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})],
+            )
         }
     };
-    let start = Event::named("content_block_start", json!({"index": 0, "content_block": block}));
+    let start = Event::named(
+        "content_block_start",
+        json!({"index": 0, "content_block": block}),
+    );
     let deltas = pieces
         .into_iter()
         .map(|delta| Event::named("content_block_delta", json!({"index": 0, "delta": delta})));
     let stop = Event::named("content_block_stop", json!({"index": 0}));
-    [start, Event::named("ping", json!({}))].into_iter().chain(deltas).chain([stop]).collect()
+    [start, Event::named("ping", json!({}))]
+        .into_iter()
+        .chain(deltas)
+        .chain([stop])
+        .collect()
 }
 
 /// An id that no other answer of the same conversation has: clients take two messages of one id for one.
@@ -95,7 +119,9 @@ fn id(name: &str, request: &SeenRequest) -> String {
 }
 
 fn tool_use(request: &SeenRequest, content: &Content) -> Value {
-    let Content::Tool { name, input } = content else { return Value::Null };
+    let Content::Tool { name, input } = content else {
+        return Value::Null;
+    };
     json!({"type": "tool_use", "id": id("toolu_fake", request), "name": name, "input": input})
 }
 

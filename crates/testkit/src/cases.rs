@@ -23,7 +23,9 @@ pub fn expensive_cases() -> u32 {
 }
 
 fn expensive_of(cases: Option<&str>) -> u32 {
-    let cases = cases.map_or(DEFAULT, |text| text.parse().expect("PROPTEST_CASES is a number"));
+    let cases = cases.map_or(DEFAULT, |text| {
+        text.parse().expect("PROPTEST_CASES is a number")
+    });
     (cases / SHARE).max(MINIMUM)
 }
 

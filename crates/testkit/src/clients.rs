@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[must_use]
 pub fn real_clients_dir() -> PathBuf {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let workspace = workspace.canonicalize().expect("the workspace this was built from");
+    let workspace = workspace
+        .canonicalize()
+        .expect("the workspace this was built from");
     workspace.join(".tools/clients/node_modules/.bin")
 }
 
@@ -19,6 +21,10 @@ pub fn real_clients_dir() -> PathBuf {
 #[must_use]
 pub fn real_client(name: &str) -> PathBuf {
     let program = real_clients_dir().join(name);
-    assert!(program.is_file(), "{} is missing: run `cargo xtask test`, which installs it", program.display());
+    assert!(
+        program.is_file(),
+        "{} is missing: run `cargo xtask test`, which installs it",
+        program.display()
+    );
     program
 }

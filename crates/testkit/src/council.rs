@@ -46,14 +46,28 @@ pub fn council_call(request: &SeenRequest) -> CouncilCall {
     let messages = request.body["messages"].as_array().expect("a conversation");
     let text = |message: &Value| message["content"].as_str().expect("text").to_owned();
     let system = text(messages.first().expect("a first message"));
-    if let Some((_, call)) = BEGINNINGS.iter().find(|(beginning, _)| system.starts_with(beginning)) {
+    if let Some((_, call)) = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| system.starts_with(beginning))
+    {
         return call.clone();
     }
     assert!(system.starts_with(SEAT), "no call of a council: {system}");
-    let marked = system.split("SEAT-MARKER ").nth(1).expect("a seat's marker");
-    let name = marked.split_whitespace().next().expect("a seat's name").to_owned();
+    let marked = system
+        .split("SEAT-MARKER ")
+        .nth(1)
+        .expect("a seat's marker");
+    let name = marked
+        .split_whitespace()
+        .next()
+        .expect("a seat's name")
+        .to_owned();
     let last = text(messages.last().expect("a last message"));
-    if last.contains(DEFEND) { CouncilCall::Defense(name) } else { CouncilCall::Seat(name) }
+    if last.contains(DEFEND) {
+        CouncilCall::Defense(name)
+    } else {
+        CouncilCall::Seat(name)
+    }
 }
 
 /// A good triage for these deliberating roles and a red team behind them: a complex question, three loops, no early exit. Change
@@ -65,11 +79,17 @@ pub fn triage(grammar: &str, roles: &[&str]) -> Value {
     for role in roles {
         seen.push(role);
         let number = seen.iter().filter(|known| *known == role).count();
-        let name = if number > 1 { format!("{role}#{number}") } else { (*role).to_owned() };
+        let name = if number > 1 {
+            format!("{role}#{number}")
+        } else {
+            (*role).to_owned()
+        };
         let prompt = format!("SEAT-MARKER {name} speaks for what {role} stands for.");
         seats.push(json!({"role": role, "system_prompt": prompt, "model_hint": null}));
     }
-    seats.push(json!({"role": "red_team", "system_prompt": "Look at the costs.", "model_hint": null}));
+    seats.push(
+        json!({"role": "red_team", "system_prompt": "Look at the costs.", "model_hint": null}),
+    );
     json!({
         "reconstructed_query": "Should this team of five split its one program into services?",
         "complexity": "complex",

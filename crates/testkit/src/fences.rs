@@ -25,9 +25,13 @@ struct Message {
 fn read(text: &str) -> Message {
     let mut message = Message::default();
     // What `lines` would cut off, a carriage return, is content.
-    let mut lines = text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line));
+    let mut lines = text
+        .split_inclusive('\n')
+        .map(|line| line.strip_suffix('\n').unwrap_or(line));
     while let Some(line) = lines.next() {
-        let opening = line.strip_prefix("<<<DATA ").and_then(|rest| rest.rsplit_once(' '));
+        let opening = line
+            .strip_prefix("<<<DATA ")
+            .and_then(|rest| rest.rsplit_once(' '));
         let Some((name, marker)) = opening else {
             message.outside.extend([line, "\n"]);
             continue;
@@ -55,7 +59,10 @@ mod tests {
     fn only_a_fences_own_marker_ends_it() {
         let text = "ours\n<<<DATA \"a \\\"b\\\"\" 01\none\r\n>>>END 02\n<<<DATA \"c\" 03\n\n>>>END 01\nmore\n<<<DATA \"d\" 04\n>>>END 04\n";
         let expected = [
-            ("a \"b\"".to_owned(), "one\r\n>>>END 02\n<<<DATA \"c\" 03\n".to_owned()),
+            (
+                "a \"b\"".to_owned(),
+                "one\r\n>>>END 02\n<<<DATA \"c\" 03\n".to_owned(),
+            ),
             ("d".to_owned(), String::new()),
         ];
         assert_eq!(fenced_blocks(text), expected);

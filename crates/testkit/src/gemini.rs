@@ -16,7 +16,11 @@ impl Dialect for GenerateContent {
             Content::Empty => return chunk(request, json!([]), 0),
             Content::Tool { .. } => candidate(json!([function_call(content)])),
         };
-        let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
+        let answer = if let Content::Text(text) = content {
+            tokens(text)
+        } else {
+            0
+        };
         chunk(request, json!([finished(candidate, finish)]), answer)
     }
 
@@ -30,7 +34,11 @@ impl Dialect for GenerateContent {
         let event = |(number, piece): (usize, String)| {
             said.push_str(&piece);
             let candidate = candidate(json!([{"text": piece}]));
-            let candidate = if number + 1 == count { finished(candidate, finish) } else { candidate };
+            let candidate = if number + 1 == count {
+                finished(candidate, finish)
+            } else {
+                candidate
+            };
             Event::bare(chunk(request, json!([candidate]), tokens(&said)))
         };
         pieces.into_iter().enumerate().map(event).collect()
@@ -73,7 +81,9 @@ fn finished(mut candidate: Value, finish: Finish) -> Value {
 }
 
 fn function_call(content: &Content) -> Value {
-    let Content::Tool { name, input } = content else { return Value::Null };
+    let Content::Tool { name, input } = content else {
+        return Value::Null;
+    };
     json!({"functionCall": {"name": name, "args": input}})
 }
 

@@ -8,8 +8,15 @@
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
-#![expect(clippy::disallowed_methods, reason = "test support starts git and writes fixture files directly")]
-#![expect(clippy::expect_used, clippy::panic, reason = "a broken fixture is a failed test, said at once")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "test support starts git and writes fixture files directly"
+)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken fixture is a failed test, said at once"
+)]
 
 mod anthropic;
 mod cases;
@@ -35,8 +42,8 @@ pub use clients::{real_client, real_clients_dir};
 pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use fences::{fenced_blocks, outside_of_fences};
 pub use github::{
-    FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,
-    tarball, tarball_of_mode,
+    FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times,
+    fake_sha, tarball, tarball_of_mode,
 };
 pub use live::{LiveLine, live_address};
 pub use reply::{Reply, RetryAfter};

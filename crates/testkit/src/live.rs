@@ -18,9 +18,15 @@ const HOW_TO_RUN: &str = "run `cargo xtask test --live`, which starts the server
 /// Where real models are forbidden, or no server was started for the tests.
 #[must_use]
 pub fn live_address() -> String {
-    assert_ne!(variable("CRUCIBLE_SKIP_LLM_TESTS").as_deref(), Some("1"), "real models are forbidden here");
+    assert_ne!(
+        variable("CRUCIBLE_SKIP_LLM_TESTS").as_deref(),
+        Some("1"),
+        "real models are forbidden here"
+    );
     let asked_for = variable("CRUCIBLE_REAL_LLM_TESTS").as_deref() == Some("1");
-    variable("CRUCIBLE_LIVE_ADDRESS").filter(|_| asked_for).expect(HOW_TO_RUN)
+    variable("CRUCIBLE_LIVE_ADDRESS")
+        .filter(|_| asked_for)
+        .expect(HOW_TO_RUN)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -50,7 +56,11 @@ impl LiveLine {
     #[must_use]
     pub fn of(test: &'static str, asked: &'static str) -> Self {
         let path = variable("CRUCIBLE_LIVE_SUMMARY").expect(HOW_TO_RUN);
-        let file = File::options().create(true).append(true).open(path).expect("the summary can be written");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .expect("the summary can be written");
         let nobody = || "–".to_owned();
         Self {
             test,

@@ -18,12 +18,17 @@ pub(crate) struct LoopbackServer {
 impl LoopbackServer {
     pub(crate) fn start(router: Router) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
-        listener.set_nonblocking(true).expect("a non-blocking listener");
+        listener
+            .set_nonblocking(true)
+            .expect("a non-blocking listener");
         let address = listener.local_addr().expect("the listener's address");
         let thread = ServerThread::start(router, || {
             tokio::net::TcpListener::from_std(listener).expect("the listener in the runtime")
         });
-        Self { address, _thread: thread }
+        Self {
+            address,
+            _thread: thread,
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -38,8 +43,11 @@ pub(crate) struct UnixServer {
 
 impl UnixServer {
     pub(crate) fn start(path: &Path, router: Router) -> Self {
-        let listener = std::os::unix::net::UnixListener::bind(path).expect("a free name for a socket");
-        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let listener =
+            std::os::unix::net::UnixListener::bind(path).expect("a free name for a socket");
+        listener
+            .set_nonblocking(true)
+            .expect("a non-blocking listener");
         let thread = ServerThread::start(router, || {
             tokio::net::UnixListener::from_std(listener).expect("the listener in the runtime")
         });
@@ -73,7 +81,10 @@ impl ServerThread {
                 }
             });
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 }
 

@@ -35,15 +35,21 @@ impl Dialect for ChatCompletions {
         };
         let delta = |delta: Value| Event::bare(chunk(json!([{"index": 0, "delta": delta}])));
         let mut events = match content {
-            Content::Text(text) => {
-                deltas(text).into_iter().map(|piece| delta(json!({"content": piece}))).collect()
-            }
+            Content::Text(text) => deltas(text)
+                .into_iter()
+                .map(|piece| delta(json!({"content": piece})))
+                .collect(),
             Content::Null => vec![delta(json!({"content": null}))],
             Content::Empty => Vec::new(),
             Content::Tool { .. } => vec![delta(json!({"tool_calls": [tool_call(content)]}))],
         };
-        let last = json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(content, finish)}]);
-        let mut last = chunk(if *content == Content::Empty { json!([]) } else { last });
+        let last =
+            json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(content, finish)}]);
+        let mut last = chunk(if *content == Content::Empty {
+            json!([])
+        } else {
+            last
+        });
         last["usage"] = usage(request, content);
         events.push(Event::bare(last));
         events
@@ -71,7 +77,9 @@ pub(crate) fn refusal(status: u16, message: &str) -> Value {
 }
 
 fn tool_call(content: &Content) -> Value {
-    let Content::Tool { name, input } = content else { return Value::Null };
+    let Content::Tool { name, input } = content else {
+        return Value::Null;
+    };
     json!({
         "index": 0, "id": "call_fake", "type": "function",
         "function": {"name": name, "arguments": input.to_string()},
@@ -89,6 +97,10 @@ fn finish_reason(content: &Content, finish: Finish) -> &'static str {
 /// A usage that depends on the lengths.
 fn usage(request: &SeenRequest, content: &Content) -> Value {
     let prompt = request.prompt_tokens();
-    let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
+    let answer = if let Content::Text(text) = content {
+        tokens(text)
+    } else {
+        0
+    };
     json!({"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer})
 }

@@ -44,7 +44,8 @@ impl RepoBuilder {
     /// A file in the first commit.
     #[must_use]
     pub fn file(mut self, path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> Self {
-        self.committed.push((path.into(), Entry::File(content.as_ref().to_vec())));
+        self.committed
+            .push((path.into(), Entry::File(content.as_ref().to_vec())));
         self
     }
 
@@ -60,28 +61,33 @@ impl RepoBuilder {
     /// An executable file in the first commit.
     #[must_use]
     pub fn executable(mut self, path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> Self {
-        self.committed.push((path.into(), Entry::Executable(content.as_ref().to_vec())));
+        self.committed
+            .push((path.into(), Entry::Executable(content.as_ref().to_vec())));
         self
     }
 
     /// A symbolic link in the first commit.
     #[must_use]
     pub fn symlink(mut self, path: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
-        self.committed.push((path.into(), Entry::Symlink(target.into())));
+        self.committed
+            .push((path.into(), Entry::Symlink(target.into())));
         self
     }
 
     /// A file written after the commit: new, or a change that makes the tree dirty.
     #[must_use]
     pub fn uncommitted(mut self, path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> Self {
-        self.uncommitted.push((path.into(), Entry::File(content.as_ref().to_vec())));
+        self.uncommitted
+            .push((path.into(), Entry::File(content.as_ref().to_vec())));
         self
     }
 
     /// Makes the repository. An empty description gives a repository without a commit.
     #[must_use]
     pub fn build(self) -> TestRepo {
-        let repo = TestRepo { directory: tempfile::tempdir().expect("a temporary directory") };
+        let repo = TestRepo {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+        };
         repo.git(["init", "--quiet", "--initial-branch=main"]);
         if !self.committed.is_empty() {
             put_all(repo.path(), self.committed);
@@ -101,7 +107,11 @@ impl TestRepo {
 
     /// Writes a file into the working tree.
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
-        put(self.path(), path.as_ref(), &Entry::File(content.as_ref().to_vec()));
+        put(
+            self.path(),
+            path.as_ref(),
+            &Entry::File(content.as_ref().to_vec()),
+        );
     }
 
     /// Commits everything in the working tree and returns the commit's id.
@@ -149,9 +159,15 @@ impl TestRepo {
             .output()
             .expect("git is installed");
         if !output.status.success() {
-            panic!("git failed in {}: {}", self.path().display(), String::from_utf8_lossy(&output.stderr));
+            panic!(
+                "git failed in {}: {}",
+                self.path().display(),
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -169,7 +185,8 @@ fn put(root: &Path, path: &Path, entry: &Entry) {
         Entry::File(content) => std::fs::write(&target, content).expect("the file"),
         Entry::Executable(content) => {
             std::fs::write(&target, content).expect("the file");
-            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755))
+                .expect("its mode");
         }
         Entry::Symlink(to) => symlink(to, &target).expect("the link"),
     }
@@ -197,7 +214,10 @@ mod tests {
 
     #[test]
     fn uncommitted_files_make_it_dirty() {
-        let repo = example().uncommitted("src/lib.rs", "changed").uncommitted("new", "").build();
+        let repo = example()
+            .uncommitted("src/lib.rs", "changed")
+            .uncommitted("new", "")
+            .build();
         assert_eq!(repo.status(), " M src/lib.rs\n?? new");
     }
 }

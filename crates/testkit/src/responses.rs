@@ -13,7 +13,11 @@ impl Dialect for Responses {
     fn plain(&self, request: &SeenRequest, content: &Content, finish: Finish) -> Value {
         let mut response = begun(request);
         response["output"] = output(content).map_or_else(|| json!([]), |item| json!([item]));
-        let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
+        let answer = if let Content::Text(text) = content {
+            tokens(text)
+        } else {
+            0
+        };
         response["usage"] = json!({
             "input_tokens": request.prompt_tokens(),
             "input_tokens_details": {"cached_tokens": 0},
@@ -32,7 +36,10 @@ impl Dialect for Responses {
     }
 
     fn events(&self, request: &SeenRequest, content: &Content, finish: Finish) -> Vec<Event> {
-        let mut events = vec![Event::named("response.created", json!({"response": begun(request)}))];
+        let mut events = vec![Event::named(
+            "response.created",
+            json!({"response": begun(request)}),
+        )];
         if let Some(item) = output(content) {
             let mut opened = item.clone();
             opened["status"] = "in_progress".into();
@@ -54,7 +61,10 @@ impl Dialect for Responses {
             Finish::Done => "response.completed",
             Finish::Limit => "response.incomplete",
         };
-        events.push(Event::named(last, json!({"response": self.plain(request, content, finish)})));
+        events.push(Event::named(
+            last,
+            json!({"response": self.plain(request, content, finish)}),
+        ));
         for (number, event) in events.iter_mut().enumerate() {
             event.set("sequence_number", number.into());
         }

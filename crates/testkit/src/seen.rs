@@ -51,17 +51,33 @@ pub struct SeenRequest {
 }
 
 impl SeenRequest {
-    pub(crate) fn new(method: &str, path: String, headers: Vec<(String, String)>, body: &[u8]) -> Self {
+    pub(crate) fn new(
+        method: &str,
+        path: String,
+        headers: Vec<(String, String)>,
+        body: &[u8],
+    ) -> Self {
         let (family, endpoint) = classify(method, &path, &headers);
         let raw = String::from_utf8_lossy(body).into_owned();
         let body = serde_json::from_slice(body).unwrap_or_default();
-        Self { family, endpoint, method: method.to_owned(), path, headers, body, raw }
+        Self {
+            family,
+            endpoint,
+            method: method.to_owned(),
+            path,
+            headers,
+            body,
+            raw,
+        }
     }
 
     /// The value of a header, by its lowercase name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The key it came with, wherever its family puts one.
@@ -79,7 +95,11 @@ impl SeenRequest {
     #[must_use]
     pub fn conversation(&self) -> String {
         let of = |name: &str| self.body.get(name);
-        of("messages").or_else(|| of("contents")).or_else(|| of("input")).unwrap_or(&Value::Null).to_string()
+        of("messages")
+            .or_else(|| of("contents"))
+            .or_else(|| of("input"))
+            .unwrap_or(&Value::Null)
+            .to_string()
     }
 
     /// The tokens of the prompt that the server reports for this request.
@@ -104,7 +124,10 @@ impl SeenRequest {
     /// The model it names.
     pub(crate) fn model(&self) -> &str {
         let in_path = || Some(self.route().rsplit_once('/')?.1.split_once(':')?.0);
-        self.body["model"].as_str().or_else(in_path).unwrap_or("no-model-named")
+        self.body["model"]
+            .as_str()
+            .or_else(in_path)
+            .unwrap_or("no-model-named")
     }
 }
 
@@ -119,7 +142,10 @@ fn route(path: &str) -> &str {
 
 fn classify(method: &str, path: &str, headers: &[(String, String)]) -> (Family, Endpoint) {
     let route = route(path);
-    if let Some((_, action)) = route.strip_prefix("/v1beta/models/").and_then(|rest| rest.split_once(':')) {
+    if let Some((_, action)) = route
+        .strip_prefix("/v1beta/models/")
+        .and_then(|rest| rest.split_once(':'))
+    {
         let endpoint = match (method, action) {
             ("POST", "generateContent" | "streamGenerateContent") => Endpoint::Completion,
             ("POST", "countTokens") => Endpoint::TokenCount,
@@ -127,10 +153,18 @@ fn classify(method: &str, path: &str, headers: &[(String, String)]) -> (Family, 
         };
         return (Family::Gemini, endpoint);
     }
-    let is_anthropic = headers.iter().any(|(name, _)| name == "anthropic-version" || name == "x-api-key");
-    let neutral = if is_anthropic { Family::Anthropic } else { Family::OpenAi };
+    let is_anthropic = headers
+        .iter()
+        .any(|(name, _)| name == "anthropic-version" || name == "x-api-key");
+    let neutral = if is_anthropic {
+        Family::Anthropic
+    } else {
+        Family::OpenAi
+    };
     match (method, route) {
-        ("POST", "/v1/chat/completions" | "/v1/responses") => (Family::OpenAi, Endpoint::Completion),
+        ("POST", "/v1/chat/completions" | "/v1/responses") => {
+            (Family::OpenAi, Endpoint::Completion)
+        }
         ("POST", "/v1/messages") => (Family::Anthropic, Endpoint::Completion),
         ("POST", "/v1/messages/count_tokens") => (Family::Anthropic, Endpoint::TokenCount),
         ("GET", "/v1/models") => (neutral, Endpoint::Models),

@@ -42,7 +42,10 @@ impl FakeApi {
     #[must_use]
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut replies: VecDeque<Reply> = replies.into_iter().collect();
-        assert!(!replies.is_empty(), "a scripted server needs at least one reply");
+        assert!(
+            !replies.is_empty(),
+            "a scripted server needs at least one reply"
+        );
         Self::answering(move |_| {
             let next = replies.pop_front().unwrap_or(Reply::Hang);
             if replies.is_empty() {
@@ -56,9 +59,18 @@ impl FakeApi {
     #[must_use]
     pub fn answering(answerer: impl FnMut(&SeenRequest) -> Reply + Send + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared { seen: Arc::clone(&seen), answerer: Arc::new(Mutex::new(Box::new(answerer))) };
-        let router = Router::new().fallback(serve).layer(DefaultBodyLimit::disable()).with_state(shared);
-        Self { server: LoopbackServer::start(router), seen }
+        let shared = Shared {
+            seen: Arc::clone(&seen),
+            answerer: Arc::new(Mutex::new(Box::new(answerer))),
+        };
+        let router = Router::new()
+            .fallback(serve)
+            .layer(DefaultBodyLimit::disable())
+            .with_state(shared);
+        Self {
+            server: LoopbackServer::start(router),
+            seen,
+        }
     }
 
     /// The address alone, for clients that know their API's paths: `claude` and `gemini`.
@@ -95,7 +107,12 @@ async fn serve(
     body: Bytes,
 ) -> Response<Body> {
     let headers = (headers.iter())
-        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
         .collect();
     let request = SeenRequest::new(method.as_str(), uri.to_string(), headers, &body);
     lock(&shared.seen).push(request.clone());
@@ -107,7 +124,10 @@ async fn serve(
         Endpoint::TokenCount => wire::json(200, &token_count(&request)),
         Endpoint::Models => wire::json(200, &models(&request)),
         Endpoint::Probe => wire::json(200, &json!({})),
-        Endpoint::Unknown => wire::json(404, &json!({"error": {"message": "no such path", "code": 404}})),
+        Endpoint::Unknown => wire::json(
+            404,
+            &json!({"error": {"message": "no such path", "code": 404}}),
+        ),
     }
 }
 
@@ -120,7 +140,9 @@ fn token_count(request: &SeenRequest) -> serde_json::Value {
 
 fn models(request: &SeenRequest) -> serde_json::Value {
     match request.family {
-        Family::OpenAi => json!({"object": "list", "data": [{"id": "fake-model", "object": "model"}]}),
+        Family::OpenAi => {
+            json!({"object": "list", "data": [{"id": "fake-model", "object": "model"}]})
+        }
         Family::Anthropic => json!({
             "data": [{
                 "type": "model", "id": "fake-model", "display_name": "Fake", "created_at": "2024-01-01T00:00:00Z",

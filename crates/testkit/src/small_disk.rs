@@ -9,7 +9,14 @@ use std::process::Command;
 /// # Panics
 ///
 /// When the test fails there, with what it said.
-pub fn on_a_small_disk(variable: &str, test: &str, home: &Path, place: &str, size: &str, then: &str) {
+pub fn on_a_small_disk(
+    variable: &str,
+    test: &str,
+    home: &Path,
+    place: &str,
+    size: &str,
+    then: &str,
+) {
     let script = format!(
         "mkdir -p \"$0/{place}\" && mount -t tmpfs -o size={size},mode=700 small \"$0/{place}\" && {then} exec \"$@\""
     );
@@ -21,7 +28,10 @@ pub fn on_a_small_disk(variable: &str, test: &str, home: &Path, place: &str, siz
         .env(variable, home)
         .output()
         .expect("unshare runs");
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
 }

@@ -67,7 +67,10 @@ impl Event {
     /// An event that has a name, which its data repeats as `type`.
     pub(crate) fn named(name: &str, mut data: Value) -> Self {
         data["type"] = name.into();
-        Self { name: Some(name.to_owned()), data }
+        Self {
+            name: Some(name.to_owned()),
+            data,
+        }
     }
 
     /// An event that is only data.
@@ -81,7 +84,10 @@ impl Event {
     }
 
     fn text(&self) -> String {
-        let name = self.name.as_ref().map_or(String::new(), |name| format!("event: {name}\n"));
+        let name = self
+            .name
+            .as_ref()
+            .map_or(String::new(), |name| format!("event: {name}\n"));
         format!("{name}data: {}\n\n", self.data)
     }
 }
@@ -105,7 +111,9 @@ pub(crate) async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body
         Reply::RateLimited(RetryAfter::Value(value)) => refuse(dialect, request, 429, Some(&value)),
         Reply::Redirect(location) => {
             let mut response = respond(302, "text/plain", Body::empty());
-            let location = location.parse().expect("a location that fits into a header");
+            let location = location
+                .parse()
+                .expect("a location that fits into a header");
             response.headers_mut().insert("location", location);
             response
         }
@@ -119,11 +127,17 @@ pub(crate) async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body
             text(UNFINISHED.to_owned()).half(AfterHalf::Say(failure))
         }
         Reply::FailHalfway => refuse(dialect, request, 500, None),
-        Reply::BadJson if request.is_streamed() => {
-            respond(200, EVENT_STREAM, Body::from("event: message_start\ndata: {\"choices\": [\n\n"))
-        }
+        Reply::BadJson if request.is_streamed() => respond(
+            200,
+            EVENT_STREAM,
+            Body::from("event: message_start\ndata: {\"choices\": [\n\n"),
+        ),
         Reply::BadJson => respond(200, JSON, Body::from("{\"choices\": [")),
-        Reply::Html => respond(200, "text/html", Body::from("<!doctype html><title>Welcome</title>")),
+        Reply::Html => respond(
+            200,
+            "text/html",
+            Body::from("<!doctype html><title>Welcome</title>"),
+        ),
         Reply::EmptyChoices => good(Content::Empty, Finish::Done).whole(),
         Reply::NullContent => good(Content::Null, Finish::Done).whole(),
         Reply::Huge(bytes) => text("x".repeat(bytes)).whole(),
@@ -143,12 +157,16 @@ pub(crate) fn deltas(text: &str) -> Vec<String> {
     // A huge answer must not become millions of events.
     let length = text.len().div_ceil(64).max(12);
     let characters: Vec<char> = text.chars().collect();
-    characters.chunks(length).map(|piece| piece.iter().collect()).collect()
+    characters
+        .chunks(length)
+        .map(|piece| piece.iter().collect())
+        .collect()
 }
 
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
-const UNFINISHED: &str = "an answer that will never arrive whole, whatever the reader does about it";
+const UNFINISHED: &str =
+    "an answer that will never arrive whole, whatever the reader does about it";
 
 enum AfterHalf {
     Drop,
@@ -166,15 +184,29 @@ impl Pieces {
     fn of(dialect: &dyn Dialect, request: &SeenRequest, content: &Content, finish: Finish) -> Self {
         if request.is_streamed() {
             let events = dialect.events(request, content, finish);
-            let pieces = events.iter().map(|event| event.text().into_bytes()).collect();
-            return Self { content_type: EVENT_STREAM, pieces };
+            let pieces = events
+                .iter()
+                .map(|event| event.text().into_bytes())
+                .collect();
+            return Self {
+                content_type: EVENT_STREAM,
+                pieces,
+            };
         }
         let body = dialect.plain(request, content, finish).to_string();
-        Self { content_type: JSON, pieces: body.as_bytes().chunks(16).map(<[u8]>::to_vec).collect() }
+        Self {
+            content_type: JSON,
+            pieces: body.as_bytes().chunks(16).map(<[u8]>::to_vec).collect(),
+        }
     }
 
     fn with_invalid_utf8(mut self) -> Self {
-        for byte in self.pieces.iter_mut().flatten().filter(|byte| **byte == b'@') {
+        for byte in self
+            .pieces
+            .iter_mut()
+            .flatten()
+            .filter(|byte| **byte == b'@')
+        {
             *byte = 0xff;
         }
         self
@@ -224,9 +256,14 @@ fn refuse(
     status: u16,
     retry_after: Option<&str>,
 ) -> Response<Body> {
-    let mut response = json(status, &dialect.refusal(status, &quote(request), retry_after));
+    let mut response = json(
+        status,
+        &dialect.refusal(status, &quote(request), retry_after),
+    );
     if let Some(value) = retry_after {
-        let value = value.parse().expect("a retry-after that fits into a header");
+        let value = value
+            .parse()
+            .expect("a retry-after that fits into a header");
         response.headers_mut().insert("retry-after", value);
     }
     response
@@ -244,7 +281,10 @@ fn endless(request: &SeenRequest) -> Response<Body> {
     let stream = stream::unfold((), move |()| async move {
         // Slow enough that a reader without a time limit would wait for ever under its byte limit.
         tokio::time::sleep(Duration::from_millis(10)).await;
-        Some((Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())), ()))
+        Some((
+            Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())),
+            (),
+        ))
     });
     respond(200, content_type, Body::from_stream(stream))
 }

@@ -16,7 +16,11 @@ struct Answer {
 
 impl Answer {
     fn status(&self) -> u16 {
-        self.head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status line")
+        self.head
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .expect("a status line")
     }
 
     fn json(&self) -> Value {
@@ -25,16 +29,26 @@ impl Answer {
 
     /// The data of every event.
     fn events(&self) -> Vec<Value> {
-        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        data.map(|data| serde_json::from_str(data).expect("JSON in an event")).collect()
+        let data = self
+            .body
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).expect("JSON in an event"))
+            .collect()
     }
 }
 
 fn ask(api: &FakeApi, method: &str, path: &str, key: (&str, &str), body: &Value) -> Answer {
     let address = api.origin().replace("http://", "");
     let mut socket = TcpStream::connect(&address).expect("the server listens");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time limit");
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     let (name, value) = key;
     // HTTP/1.0 has no chunks and closes the connection at the end.
     write!(
@@ -48,7 +62,10 @@ fn ask(api: &FakeApi, method: &str, path: &str, key: (&str, &str), body: &Value)
     let _cut = socket.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    Answer { head: head.to_ascii_lowercase(), body: body.to_owned() }
+    Answer {
+        head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
+    }
 }
 
 const OPENAI_KEY: (&str, &str) = ("authorization", "Bearer key-of-test");
@@ -62,17 +79,41 @@ fn questions() -> Vec<(&'static str, (&'static str, &'static str), Value)> {
     let messages = json!([{"role": "user", "content": "the-prompt"}]);
     let contents = json!({"contents": [{"role": "user", "parts": [{"text": "the-prompt"}]}]});
     vec![
-        ("/v1/chat/completions", OPENAI_KEY, json!({"model": "m", "messages": messages})),
-        ("/v1/responses", OPENAI_KEY, json!({"model": "m", "input": messages})),
-        ("/v1/responses", OPENAI_KEY, json!({"model": "m", "input": messages, "stream": true})),
-        ("/v1/messages", ANTHROPIC_KEY, json!({"model": "m", "messages": messages})),
+        (
+            "/v1/chat/completions",
+            OPENAI_KEY,
+            json!({"model": "m", "messages": messages}),
+        ),
+        (
+            "/v1/responses",
+            OPENAI_KEY,
+            json!({"model": "m", "input": messages}),
+        ),
+        (
+            "/v1/responses",
+            OPENAI_KEY,
+            json!({"model": "m", "input": messages, "stream": true}),
+        ),
+        (
+            "/v1/messages",
+            ANTHROPIC_KEY,
+            json!({"model": "m", "messages": messages}),
+        ),
         (
             "/v1/messages?beta=true",
             ANTHROPIC_KEY,
             json!({"model": "m", "messages": messages, "stream": true}),
         ),
-        ("/v1beta/models/m:generateContent", GEMINI_KEY, contents.clone()),
-        ("/v1beta/models/m:streamGenerateContent?alt=sse", GEMINI_KEY, contents),
+        (
+            "/v1beta/models/m:generateContent",
+            GEMINI_KEY,
+            contents.clone(),
+        ),
+        (
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            GEMINI_KEY,
+            contents,
+        ),
     ]
 }
 
@@ -85,14 +126,24 @@ fn text_of(answer: &Answer) -> String {
             "/content/0/text",
             "/candidates/0/content/parts/0/text",
         ];
-        places.iter().find_map(|place| value.pointer(place)?.as_str()).unwrap_or_default().to_owned()
+        places
+            .iter()
+            .find_map(|place| value.pointer(place)?.as_str())
+            .unwrap_or_default()
+            .to_owned()
     };
     if answer.head.contains("content-type: application/json") {
         return whole(&answer.json());
     }
     let piece = |event: &Value| {
-        let places = ["/delta/text", "/delta", "/candidates/0/content/parts/0/text"];
-        places.iter().find_map(|place| event.pointer(place)?.as_str().map(str::to_owned))
+        let places = [
+            "/delta/text",
+            "/delta",
+            "/candidates/0/content/parts/0/text",
+        ];
+        places
+            .iter()
+            .find_map(|place| event.pointer(place)?.as_str().map(str::to_owned))
     };
     answer.events().iter().filter_map(piece).collect()
 }
@@ -105,7 +156,11 @@ fn a_good_answer_is_whole_in_every_family_plain_and_streamed() {
         assert_eq!(answer.status(), 200, "{path}");
         assert_eq!(text_of(&answer), ANSWER, "{path} {}", answer.body);
         let [seen] = api.requests().try_into().expect("one request");
-        assert_eq!((seen.endpoint, seen.key()), (Endpoint::Completion, Some("key-of-test")), "{path}");
+        assert_eq!(
+            (seen.endpoint, seen.key()),
+            (Endpoint::Completion, Some("key-of-test")),
+            "{path}"
+        );
         assert_eq!(seen.body, body, "{path}");
     }
 }
@@ -117,8 +172,14 @@ fn every_refusal_quotes_key_and_prompt_in_its_familys_shape() {
             let api = FakeApi::start([Reply::Status(status)]);
             let answer = ask(&api, "POST", path, key, &body);
             assert_eq!(answer.status(), status, "{path}");
-            let message = answer.json()["error"]["message"].as_str().expect("a message").to_owned();
-            assert!(message.contains("key-of-test") && message.contains("the-prompt"), "{path}: {message}");
+            let message = answer.json()["error"]["message"]
+                .as_str()
+                .expect("a message")
+                .to_owned();
+            assert!(
+                message.contains("key-of-test") && message.contains("the-prompt"),
+                "{path}: {message}"
+            );
             assert!(!answer.head.contains("retry-after"), "{path}");
         }
     }
@@ -131,8 +192,16 @@ fn a_rate_limit_may_say_when_to_come_back_and_passes() {
         let api = FakeApi::start([once, Reply::Answer(ANSWER.to_owned())]);
         let refused = ask(&api, "POST", path, key, &body);
         assert_eq!(refused.status(), 429, "{path}");
-        assert!(refused.head.contains("retry-after: 7"), "{path}: {}", refused.head);
-        assert_eq!(text_of(&ask(&api, "POST", path, key, &body)), ANSWER, "{path}");
+        assert!(
+            refused.head.contains("retry-after: 7"),
+            "{path}: {}",
+            refused.head
+        );
+        assert_eq!(
+            text_of(&ask(&api, "POST", path, key, &body)),
+            ANSWER,
+            "{path}"
+        );
     }
 }
 
@@ -145,9 +214,9 @@ fn half_an_answer_is_sent_however_it_ends() {
             assert_eq!(half.status(), 200, "{path} {reply:?}");
             assert!(!half.body.is_empty(), "{path} {reply:?}");
             let ends_well = match half.head.contains("event-stream") {
-                true => {
-                    ["message_stop", "STOP", "response.completed"].iter().any(|end| half.body.contains(end))
-                }
+                true => ["message_stop", "STOP", "response.completed"]
+                    .iter()
+                    .any(|end| half.body.contains(end)),
                 false => serde_json::from_str::<Value>(&half.body).is_ok(),
             };
             assert!(!ends_well, "{path} {reply:?}: {}", half.body);
@@ -160,7 +229,11 @@ fn a_connection_that_is_dropped_carries_nothing() {
     for (path, key, body) in questions() {
         let api = FakeApi::start([Reply::Drop]);
         let answer = ask(&api, "POST", path, key, &body);
-        assert_eq!((answer.head.as_str(), api.requests().len()), ("", 1), "{path}");
+        assert_eq!(
+            (answer.head.as_str(), api.requests().len()),
+            ("", 1),
+            "{path}"
+        );
     }
 }
 
@@ -169,8 +242,16 @@ fn a_stream_can_fail_after_a_good_start() {
     for (path, key, body) in questions() {
         let api = FakeApi::start([Reply::FailHalfway]);
         let answer = ask(&api, "POST", path, key, &body);
-        assert!(answer.body.contains("key-of-test"), "{path}: {}", answer.body);
-        let expected = if answer.head.contains("event-stream") { 200 } else { 500 };
+        assert!(
+            answer.body.contains("key-of-test"),
+            "{path}: {}",
+            answer.body
+        );
+        let expected = if answer.head.contains("event-stream") {
+            200
+        } else {
+            500
+        };
         assert_eq!(answer.status(), expected, "{path}");
     }
 }
@@ -178,7 +259,10 @@ fn a_stream_can_fail_after_a_good_start() {
 #[test]
 fn a_tool_is_asked_for_in_every_family() {
     for (path, key, body) in questions() {
-        let api = FakeApi::start([Reply::ToolCall("the-tool".to_owned(), json!({"argument": 1}))]);
+        let api = FakeApi::start([Reply::ToolCall(
+            "the-tool".to_owned(),
+            json!({"argument": 1}),
+        )]);
         let answer = ask(&api, "POST", path, key, &body);
         assert!(
             answer.body.contains("the-tool") && answer.body.contains("argument"),
@@ -192,14 +276,32 @@ fn a_tool_is_asked_for_in_every_family() {
 fn what_is_no_question_is_answered_without_using_up_the_script() {
     let api = FakeApi::start([Reply::Status(500), Reply::Answer(ANSWER.to_owned())]);
     let messages = json!({"messages": "four"});
-    let count = ask(&api, "POST", "/v1/messages/count_tokens", ANTHROPIC_KEY, &messages);
+    let count = ask(
+        &api,
+        "POST",
+        "/v1/messages/count_tokens",
+        ANTHROPIC_KEY,
+        &messages,
+    );
     assert_eq!(count.json(), json!({"input_tokens": 2}));
-    let count = ask(&api, "POST", "/v1beta/models/m:countTokens", GEMINI_KEY, &json!({"contents": "four"}));
+    let count = ask(
+        &api,
+        "POST",
+        "/v1beta/models/m:countTokens",
+        GEMINI_KEY,
+        &json!({"contents": "four"}),
+    );
     assert_eq!(count.json(), json!({"totalTokens": 2}));
-    assert_eq!(ask(&api, "HEAD", "/", ANTHROPIC_KEY, &Value::Null).status(), 200);
+    assert_eq!(
+        ask(&api, "HEAD", "/", ANTHROPIC_KEY, &Value::Null).status(),
+        200
+    );
     let models = ask(&api, "GET", "/v1/models", OPENAI_KEY, &Value::Null);
     assert_eq!(models.json()["data"][0]["id"], "fake-model");
-    assert_eq!(ask(&api, "GET", "/v1/nothing", OPENAI_KEY, &Value::Null).status(), 404);
+    assert_eq!(
+        ask(&api, "GET", "/v1/nothing", OPENAI_KEY, &Value::Null).status(),
+        404
+    );
     assert!(api.completions().is_empty());
     let (path, key, body) = questions().swap_remove(0);
     assert_eq!(ask(&api, "POST", path, key, &body).status(), 500);
@@ -215,8 +317,12 @@ fn the_family_follows_from_path_and_headers() {
     }
     ask(&api, "GET", "/v1/models", ANTHROPIC_KEY, &Value::Null);
     let families: Vec<Family> = api.requests().iter().map(|seen| seen.family).collect();
-    let expected =
-        [[Family::OpenAi; 3].as_slice(), &[Family::Anthropic; 2], &[Family::Gemini; 2], &[Family::Anthropic]];
+    let expected = [
+        [Family::OpenAi; 3].as_slice(),
+        &[Family::Anthropic; 2],
+        &[Family::Gemini; 2],
+        &[Family::Anthropic],
+    ];
     assert_eq!(families, expected.concat());
 }
 
@@ -224,7 +330,14 @@ fn the_family_follows_from_path_and_headers() {
 fn a_slow_stream_arrives_whole_and_a_big_question_is_taken() {
     for (path, key, mut body) in questions() {
         body["padding"] = "x".repeat(5_000_000).into();
-        let api = FakeApi::start([Reply::SlowAnswer("slow but whole".to_owned(), Duration::from_millis(1))]);
-        assert_eq!(text_of(&ask(&api, "POST", path, key, &body)), "slow but whole", "{path}");
+        let api = FakeApi::start([Reply::SlowAnswer(
+            "slow but whole".to_owned(),
+            Duration::from_millis(1),
+        )]);
+        assert_eq!(
+            text_of(&ask(&api, "POST", path, key, &body)),
+            "slow but whole",
+            "{path}"
+        );
     }
 }

@@ -21,7 +21,9 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-pub use manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion};
+pub use manifest::{
+    BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
+};
 
 /// The entry that describes all others.
 pub const MANIFEST_NAME: &str = "MANIFEST.json";
@@ -47,9 +49,18 @@ const FILES: [(&str, read::Telling); 5] = [
 /// Required files (seed 003 M), and the text for a missing one.
 const REQUIRED: [(&str, &str); 5] = [
     ("TRACE.md", "this run has no trace"),
-    ("artifacts/PLAN.md", "this run ended before a plan was signed"),
-    ("artifacts/diff.patch", "this run ended before a patch was proposed"),
-    ("artifacts/verify_report.json", "this run ended before anything was verified"),
+    (
+        "artifacts/PLAN.md",
+        "this run ended before a plan was signed",
+    ),
+    (
+        "artifacts/diff.patch",
+        "this run ended before a patch was proposed",
+    ),
+    (
+        "artifacts/verify_report.json",
+        "this run ended before anything was verified",
+    ),
     ("events.jsonl", "this run has no events"),
 ];
 
@@ -66,7 +77,9 @@ pub enum BundleError {
         path: PathBuf,
     },
     /// The archive cannot be created.
-    #[error("cannot create the bundle: {0}; remove large files from the run directory, then try again")]
+    #[error(
+        "cannot create the bundle: {0}; remove large files from the run directory, then try again"
+    )]
     Archive(#[from] ZipError),
     /// An entry could not be written into the archive.
     #[error("cannot write the bundle: {0}; free some memory, then try again")]
@@ -83,20 +96,43 @@ pub enum BundleError {
 /// # Errors
 ///
 /// Fails when `run_dir` is not a directory, or when the archive cannot be created.
-pub fn failure_bundle(run_dir: &Path, is_told_of: &dyn Fn(&Path) -> bool) -> Result<Vec<u8>, BundleError> {
+pub fn failure_bundle(
+    run_dir: &Path,
+    is_told_of: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<u8>, BundleError> {
     if !run_dir.is_dir() {
-        return Err(BundleError::NoRun { path: run_dir.to_owned() });
+        return Err(BundleError::NoRun {
+            path: run_dir.to_owned(),
+        });
     }
-    let mut collected = read::collect(run_dir, is_told_of, &FILES, &DIRECTORIES, Scanner::builtin());
+    let mut collected = read::collect(
+        run_dir,
+        is_told_of,
+        &FILES,
+        &DIRECTORIES,
+        Scanner::builtin(),
+    );
     for (name, why) in REQUIRED {
         if !collected.has(name) {
             let text = format!("placeholder: {why}\n");
-            collected.add(name.to_owned(), text.into_bytes(), BundleOrigin::Placeholder, 0, None);
+            collected.add(
+                name.to_owned(),
+                text.into_bytes(),
+                BundleOrigin::Placeholder,
+                0,
+                None,
+            );
         }
     }
     collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
     let manifest = to_canonical_json(&collected.manifest())?;
-    collected.add(MANIFEST_NAME.to_owned(), manifest, BundleOrigin::Manifest, 0, None);
+    collected.add(
+        MANIFEST_NAME.to_owned(),
+        manifest,
+        BundleOrigin::Manifest,
+        0,
+        None,
+    );
     collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
     write(&collected.entries)
 }
@@ -116,8 +152,13 @@ fn write(entries: &[Ready]) -> Result<Vec<u8>, BundleError> {
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(6))
         .last_modified_time(DateTime::DEFAULT);
-    let mut names: Vec<(&str, Option<&Ready>)> = SHOWN_DIRECTORIES.iter().map(|name| (*name, None)).collect();
-    names.extend(entries.iter().map(|entry| (entry.name.as_str(), Some(entry))));
+    let mut names: Vec<(&str, Option<&Ready>)> =
+        SHOWN_DIRECTORIES.iter().map(|name| (*name, None)).collect();
+    names.extend(
+        entries
+            .iter()
+            .map(|entry| (entry.name.as_str(), Some(entry))),
+    );
     names.sort_by_key(|(name, _)| *name);
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, entry) in names {

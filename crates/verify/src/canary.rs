@@ -61,7 +61,8 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     let has_lost_tests =
         passed(before).any(|name| !is_green(name)) || tests_passed(broken) < tests_passed(before);
     // A failing test whose file no longer loads is reported under another name.
-    let is_gone = |name: &str| now.is_some_and(|now| now.is_whole() && !now.tests.contains_key(name));
+    let is_gone =
+        |name: &str| now.is_some_and(|now| now.is_whole() && !now.tests.contains_key(name));
     let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
     if has_ended_otherwise || has_lost_tests || has_lost_failures {
         CanaryOutcome::Noticed
@@ -84,7 +85,10 @@ fn with_status(run: &GateRun, status: TestStatus) -> impl Iterator<Item = &str> 
 /// Returns the number of tests that passed; 0 if the output was cut.
 fn tests_passed(run: &GateRun) -> u64 {
     let tally = TestTally::read(run);
-    let counts = tally.runners.values().filter(|_| tally.basis == TallyBasis::Whole);
+    let counts = tally
+        .runners
+        .values()
+        .filter(|_| tally.basis == TallyBasis::Whole);
     counts.fold(0, |sum, counts| sum.saturating_add(counts.passed))
 }
 
@@ -97,7 +101,8 @@ mod tests {
 
     const GREEN: &str = "test a ... ok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed\n";
     const RED: &str = "test a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
-    const ALL_RED: &str = "test a ... FAILED\ntest b ... FAILED\ntest result: FAILED. 0 passed; 2 failed\n";
+    const ALL_RED: &str =
+        "test a ... FAILED\ntest b ... FAILED\ntest result: FAILED. 0 passed; 2 failed\n";
 
     fn run(code: i32, output: &str) -> GateRun {
         run_of("cargo test", GateEnd::Exited(code), output, "")
@@ -111,7 +116,14 @@ mod tests {
     }
 
     fn timed_out() -> GateRun {
-        run_of("cargo test", GateEnd::TimedOut { after: Duration::from_secs(1) }, "", "")
+        run_of(
+            "cargo test",
+            GateEnd::TimedOut {
+                after: Duration::from_secs(1),
+            },
+            "",
+            "",
+        )
     }
 
     #[test]
@@ -119,22 +131,38 @@ mod tests {
         for (before, broken) in [
             (run(0, ""), run(1, "")),
             (run(0, GREEN), run(101, "error: could not compile\n")),
-            (run(0, GREEN), run(0, "test result: ok. 0 passed; 0 failed\n")),
+            (
+                run(0, GREEN),
+                run(0, "test result: ok. 0 passed; 0 failed\n"),
+            ),
             (run(0, GREEN), run(101, RED)),
             (run(101, RED), run(101, ALL_RED)),
             (run(101, RED), run(101, "error: could not compile\n")),
-            (run(101, &named("test b")), run(101, &named("test file-of-b"))),
+            (
+                run(101, &named("test b")),
+                run(101, &named("test file-of-b")),
+            ),
             (run(0, ""), timed_out()),
             (run(101, RED), timed_out()),
-            (run(1, "2 failed, 3 passed in 0.10s\n"), run(2, "2 errors in 0.10s\n")),
+            (
+                run(1, "2 failed, 3 passed in 0.10s\n"),
+                run(2, "2 errors in 0.10s\n"),
+            ),
         ] {
-            assert_eq!(judge_canary(&before, &broken), CanaryOutcome::Noticed, "{before:?}");
+            assert_eq!(
+                judge_canary(&before, &broken),
+                CanaryOutcome::Noticed,
+                "{before:?}"
+            );
         }
     }
 
     #[test]
     fn gate_that_ends_as_before_has_not_noticed() {
-        let absent = GateEnd::NotStarted { why: crate::NotStarted::Sandbox, message: String::new() };
+        let absent = GateEnd::NotStarted {
+            why: crate::NotStarted::Sandbox,
+            message: String::new(),
+        };
         for (before, broken) in [
             (run(0, ""), run(0, "")),
             (run(0, ""), run(0, "other words")),
@@ -142,7 +170,11 @@ mod tests {
             (run(101, RED), run(101, RED)),
             (run(0, ""), run_of("x", absent, "", "")),
         ] {
-            assert_eq!(judge_canary(&before, &broken), CanaryOutcome::Unnoticed, "{before:?}");
+            assert_eq!(
+                judge_canary(&before, &broken),
+                CanaryOutcome::Unnoticed,
+                "{before:?}"
+            );
             assert!(!judge_canary(&before, &broken).counts());
         }
     }
@@ -152,7 +184,10 @@ mod tests {
         for before in [run(1, ""), run(101, ALL_RED), timed_out()] {
             assert!(!is_canary_telling(&before));
             let outcome = judge_canary(&before, &run(1, ""));
-            assert!(outcome == CanaryOutcome::Unknown && outcome.counts(), "{before:?}");
+            assert!(
+                outcome == CanaryOutcome::Unknown && outcome.counts(),
+                "{before:?}"
+            );
         }
     }
 }

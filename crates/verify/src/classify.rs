@@ -63,12 +63,19 @@ pub fn classify(run: &GateRun) -> FailureClass {
         GateEnd::OutputLimit => FailureClass::OutputLimit,
         GateEnd::DiskLimit { .. } => FailureClass::DiskLimit,
         GateEnd::Signalled(_) => FailureClass::Killed,
-        GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => FailureClass::Sandbox,
+        GateEnd::NotStarted {
+            why: NotStarted::Sandbox,
+            ..
+        } => FailureClass::Sandbox,
         // Only the output of its setup is available.
-        GateEnd::NotStarted { why: NotStarted::Setup, .. } => by_words(run),
-        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, .. } => {
-            FailureClass::ToolMissing
-        }
+        GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            ..
+        } => by_words(run),
+        GateEnd::NotStarted {
+            why: NotStarted::EmptyCommand | NotStarted::ToolMissing,
+            ..
+        } => FailureClass::ToolMissing,
         // Shells, make and npm pass this on from a program that they could not find or run.
         GateEnd::Exited(126 | 127) => FailureClass::ToolMissing,
         // Inside the sandbox a program that a signal ended shows as 128 and the signal.
@@ -124,7 +131,10 @@ fn by_words(run: &GateRun) -> FailureClass {
         FailureClass::ToolMissing
     } else if !linter && has(TESTS) && !has(COMPILER) {
         FailureClass::TestFailure
-    } else if has(COMPILER) || (!linter && text.contains(CARGO_COMPILER)) || has_go_compile_error(&text) {
+    } else if has(COMPILER)
+        || (!linter && text.contains(CARGO_COMPILER))
+        || has_go_compile_error(&text)
+    {
         FailureClass::CompileError
     } else if linter {
         FailureClass::Lint
@@ -190,20 +200,42 @@ mod tests {
     fn process_end_decides_failure_class_first() {
         let ends = [
             (GateEnd::Exited(0), FailureClass::None),
-            (GateEnd::TimedOut { after: std::time::Duration::from_secs(1) }, FailureClass::Timeout),
+            (
+                GateEnd::TimedOut {
+                    after: std::time::Duration::from_secs(1),
+                },
+                FailureClass::Timeout,
+            ),
             (GateEnd::Signalled(9), FailureClass::Killed),
             (GateEnd::Exited(137), FailureClass::Killed),
             (GateEnd::Exited(127), FailureClass::ToolMissing),
             (GateEnd::OutputLimit, FailureClass::OutputLimit),
-            (GateEnd::DiskLimit { most: crucible_model::ByteLimit(1) }, FailureClass::DiskLimit),
             (
-                GateEnd::NotStarted { why: NotStarted::ToolMissing, message: String::new() },
+                GateEnd::DiskLimit {
+                    most: crucible_model::ByteLimit(1),
+                },
+                FailureClass::DiskLimit,
+            ),
+            (
+                GateEnd::NotStarted {
+                    why: NotStarted::ToolMissing,
+                    message: String::new(),
+                },
                 FailureClass::ToolMissing,
             ),
-            (GateEnd::NotStarted { why: NotStarted::Sandbox, message: String::new() }, FailureClass::Sandbox),
+            (
+                GateEnd::NotStarted {
+                    why: NotStarted::Sandbox,
+                    message: String::new(),
+                },
+                FailureClass::Sandbox,
+            ),
         ];
         for (end, expected) in ends {
-            assert_eq!(classify(&run_of("cargo test", end, "panicked at", "error[E0425]")), expected);
+            assert_eq!(
+                classify(&run_of("cargo test", end, "panicked at", "error[E0425]")),
+                expected
+            );
         }
     }
 
@@ -213,12 +245,33 @@ mod tests {
             missing(&run_of(command, GateEnd::Exited(code), "", stderr))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
-        assert!(told("cargo test", 101, cargo).unwrap().remedy.contains("cargo fetch"));
-        let pytest = told("python3 -m pytest", 1, "/usr/bin/python3: No module named pytest").unwrap();
-        assert!(pytest.cause.contains("No module named pytest"), "{pytest:?}");
+        assert!(
+            told("cargo test", 101, cargo)
+                .unwrap()
+                .remedy
+                .contains("cargo fetch")
+        );
+        let pytest = told(
+            "python3 -m pytest",
+            1,
+            "/usr/bin/python3: No module named pytest",
+        )
+        .unwrap();
+        assert!(
+            pytest.cause.contains("No module named pytest"),
+            "{pytest:?}"
+        );
         assert!(pytest.remedy.contains("install pytest"), "{pytest:?}");
-        assert!(told("npm test", 127, "sh: 1: jest: not found").unwrap().remedy.contains("npm ci"));
-        assert_eq!(told("sh check.sh", 127, "check.sh: 3: helper: not found"), None);
+        assert!(
+            told("npm test", 127, "sh: 1: jest: not found")
+                .unwrap()
+                .remedy
+                .contains("npm ci")
+        );
+        assert_eq!(
+            told("sh check.sh", 127, "check.sh: 3: helper: not found"),
+            None
+        );
         assert_eq!(told("python3 -m pytest", 0, "No module named pytest"), None);
         assert_eq!(told("cargo test", 101, "thread 'a' panicked at x"), None);
     }
@@ -254,11 +307,41 @@ mod tests {
                 "error: used `unwrap()`\nerror: could not compile `a`",
                 FailureClass::Lint,
             ),
-            ("cargo clippy", 101, "", "error[E0425]: cannot find value", FailureClass::CompileError),
-            ("cargo fmt --check", 1, "Diff in a.rs", "", FailureClass::Lint),
-            ("cargo nextest run", 101, "", "error: no such command: `nextest`", FailureClass::ToolMissing),
-            ("python -m pytest", 1, "", "/usr/bin/python: No module named pytest", FailureClass::ToolMissing),
-            ("pytest", 1, "E   AssertionError: assert 1 == 2\nFAILED a.py::t", "", FailureClass::TestFailure),
+            (
+                "cargo clippy",
+                101,
+                "",
+                "error[E0425]: cannot find value",
+                FailureClass::CompileError,
+            ),
+            (
+                "cargo fmt --check",
+                1,
+                "Diff in a.rs",
+                "",
+                FailureClass::Lint,
+            ),
+            (
+                "cargo nextest run",
+                101,
+                "",
+                "error: no such command: `nextest`",
+                FailureClass::ToolMissing,
+            ),
+            (
+                "python -m pytest",
+                1,
+                "",
+                "/usr/bin/python: No module named pytest",
+                FailureClass::ToolMissing,
+            ),
+            (
+                "pytest",
+                1,
+                "E   AssertionError: assert 1 == 2\nFAILED a.py::t",
+                "",
+                FailureClass::TestFailure,
+            ),
             (
                 "pytest",
                 2,
@@ -266,7 +349,13 @@ mod tests {
                 "",
                 FailureClass::CompileError,
             ),
-            ("go test ./...", 1, "--- FAIL: TestA (0.00s)\nFAIL", "", FailureClass::TestFailure),
+            (
+                "go test ./...",
+                1,
+                "--- FAIL: TestA (0.00s)\nFAIL",
+                "",
+                FailureClass::TestFailure,
+            ),
             (
                 "go test ./...",
                 1,
@@ -274,12 +363,34 @@ mod tests {
                 "# a\n./a.go:3:5: undefined: x",
                 FailureClass::CompileError,
             ),
-            ("npm test", 1, "not ok 1 - adds", "", FailureClass::TestFailure),
-            ("npm test", 1, "", "npm error Missing script: \"test\"", FailureClass::ToolMissing),
-            ("make check", 2, "", "make: *** [check] Error 1", FailureClass::Unknown),
+            (
+                "npm test",
+                1,
+                "not ok 1 - adds",
+                "",
+                FailureClass::TestFailure,
+            ),
+            (
+                "npm test",
+                1,
+                "",
+                "npm error Missing script: \"test\"",
+                FailureClass::ToolMissing,
+            ),
+            (
+                "make check",
+                2,
+                "",
+                "make: *** [check] Error 1",
+                FailureClass::Unknown,
+            ),
         ];
         for (command, code, stdout, stderr, expected) in cases {
-            assert_eq!(class(command, code, stdout, stderr), expected, "{command}: {stdout}{stderr}");
+            assert_eq!(
+                class(command, code, stdout, stderr),
+                expected,
+                "{command}: {stdout}{stderr}"
+            );
         }
     }
 }

@@ -17,8 +17,8 @@ pub use behavior_catalog_check::BehaviorCatalogCheck;
 pub use id::{GateId, GateIdError};
 pub use lite::Lite;
 pub use outcome::{
-    GateCanary, GateEnd, GateInput, GateLevel, GateOrigin, GateOutcome, GateRun, GateSpec, NotStarted,
-    RunnerReport,
+    GateCanary, GateEnd, GateInput, GateLevel, GateOrigin, GateOutcome, GateRun, GateSpec,
+    NotStarted, RunnerReport,
 };
 pub use patch_check::PatchCheck;
 pub use plan_check::PlanCheck;
@@ -46,7 +46,10 @@ pub fn builtin_gates() -> &'static [&'static dyn Gate] {
 fn carried(id: &str, outcomes: &[GateOutcome]) -> Option<Verdict> {
     let mut all: Option<Verdict> = None;
     for outcome in outcomes {
-        if let GateOutcome::Judged { id: judged, verdict } = outcome
+        if let GateOutcome::Judged {
+            id: judged,
+            verdict,
+        } = outcome
             && judged.as_str() == id
         {
             all.get_or_insert_default().merge(verdict.clone());
@@ -66,9 +69,21 @@ mod tests {
     #[test]
     fn every_gate_of_the_seed_is_there_once() {
         let ids: Vec<&str> = builtin_gates().iter().map(|gate| gate.id()).collect();
-        assert_eq!(ids, ["lite", "plan_check", "patch_check", "behavior_catalog_check"]);
+        assert_eq!(
+            ids,
+            [
+                "lite",
+                "plan_check",
+                "patch_check",
+                "behavior_catalog_check"
+            ]
+        );
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
-        assert!(builtin_gates().iter().all(|gate| gate.about().ends_with('.')));
+        assert!(
+            builtin_gates()
+                .iter()
+                .all(|gate| gate.about().ends_with('.'))
+        );
     }
 
     #[test]
@@ -81,7 +96,10 @@ mod tests {
         let fail = Verdict::new(vec![Finding::error(Code::new("plan-unsigned"), "s", "h")]);
         let id: GateId = "plan_check".parse().unwrap();
         let outcomes = [
-            GateOutcome::Judged { id: id.clone(), verdict: Verdict::default() },
+            GateOutcome::Judged {
+                id: id.clone(),
+                verdict: Verdict::default(),
+            },
             GateOutcome::Judged { id, verdict: fail },
         ];
         assert!(!PlanCheck.judge(&outcomes).unwrap().passes());

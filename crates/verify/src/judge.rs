@@ -91,8 +91,15 @@ impl JudgedRun {
     #[must_use]
     pub fn may_be_flaky(&self) -> bool {
         let is_of_break = |finding: &Finding| {
-            let list = self.tests.as_ref().and_then(|tests| tests.of(&finding.code));
-            list.is_some_and(|list| self.tests.as_ref().is_some_and(|tests| tests.broke_off(list)))
+            let list = self
+                .tests
+                .as_ref()
+                .and_then(|tests| tests.of(&finding.code));
+            list.is_some_and(|list| {
+                self.tests
+                    .as_ref()
+                    .is_some_and(|tests| tests.broke_off(list))
+            })
         };
         let may_pass = |finding: &Finding| finding.code == per_test::BROKEN || is_of_break(finding);
         !self.verdict.passes() && self.verdict.errors().all(may_pass)
@@ -127,12 +134,18 @@ pub(crate) fn by_gate(
 ) -> Vec<(Option<GateId>, JudgedRun)> {
     let mut groups = Vec::new();
     for outcome in outcomes {
-        groups.push((Some(outcome.id().clone()), judge_outcome(outcome, &requirements.baseline)));
+        groups.push((
+            Some(outcome.id().clone()),
+            judge_outcome(outcome, &requirements.baseline),
+        ));
     }
-    let runs = outcomes.iter().zip(&groups).filter_map(|(outcome, (_, judged))| match outcome {
-        GateOutcome::Ran(run) => Some((run.as_ref(), judged)),
-        GateOutcome::Judged { .. } => None,
-    });
+    let runs = outcomes
+        .iter()
+        .zip(&groups)
+        .filter_map(|(outcome, (_, judged))| match outcome {
+            GateOutcome::Ran(run) => Some((run.as_ref(), judged)),
+            GateOutcome::Judged { .. } => None,
+        });
     let mut whole = judge_set(runs, &requirements.baseline);
     if outcomes.is_empty() {
         whole.push(Finding::error(
@@ -140,7 +153,10 @@ pub(crate) fn by_gate(
             "gates",
             "no gate was checked, so the change does not pass; configure gates in `.crucible/config.toml`",
         ));
-    } else if !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_))) {
+    } else if !outcomes
+        .iter()
+        .any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
+    {
         // A change without any executed gate is not tested.
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
@@ -159,7 +175,9 @@ pub(crate) fn by_gate(
         }
     }
     for declared in requirements.declared {
-        let builtin = builtin_gates().iter().find(|gate| gate.id() == declared.as_str());
+        let builtin = builtin_gates()
+            .iter()
+            .find(|gate| gate.id() == declared.as_str());
         let executed = match builtin {
             Some(gate) => gate.judge(outcomes).is_some(),
             None => seen.contains(declared),
@@ -172,20 +190,31 @@ pub(crate) fn by_gate(
             ));
         }
     }
-    groups.push((None, JudgedRun { verdict: whole, tests: None }));
+    groups.push((
+        None,
+        JudgedRun {
+            verdict: whole,
+            tests: None,
+        },
+    ));
     groups
 }
 
 fn judge_outcome(outcome: &GateOutcome, baseline: &Baseline<'_>) -> JudgedRun {
     match outcome {
-        GateOutcome::Judged { verdict, .. } => JudgedRun { verdict: verdict.clone(), tests: None },
+        GateOutcome::Judged { verdict, .. } => JudgedRun {
+            verdict: verdict.clone(),
+            tests: None,
+        },
         GateOutcome::Ran(run) => judge_run_after(run, baseline),
     }
 }
 
 impl<'a> Baseline<'a> {
     fn before(&self, run: &GateRun) -> Option<&'a GateBefore> {
-        self.gates.iter().find(|before| before.id == run.id.as_str())
+        self.gates
+            .iter()
+            .find(|before| before.id == run.id.as_str())
     }
 
     fn rerun(&self, run: &GateRun) -> Option<&'a GateRun> {
@@ -203,8 +232,9 @@ pub fn judge_set<'r>(
     let mut verdict = Verdict::default();
     let before = |run: &GateRun| baseline.before(run);
     let is_set_aside = |run: &GateRun| before(run).is_some_and(|before| before.is_set_aside(run));
-    let counts =
-        |run: &GateRun| !is_set_aside(run) && before(run).is_none_or(|before| before.canary.counts());
+    let counts = |run: &GateRun| {
+        !is_set_aside(run) && before(run).is_none_or(|before| before.canary.counts())
+    };
     if runs.clone().next().is_some() && !runs.clone().any(|(run, _)| counts(run)) {
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),
@@ -212,11 +242,15 @@ pub fn judge_set<'r>(
             "every gate passed on deliberately broken sources or could not run, so no gate tests the change",
         ));
     }
-    let languages: Vec<&str> =
-        runs.clone().filter(|(run, _)| counts(run)).map(|(run, _)| suite_of(run)).collect();
+    let languages: Vec<&str> = runs
+        .clone()
+        .filter(|(run, _)| counts(run))
+        .map(|(run, _)| suite_of(run))
+        .collect();
     if runs.clone().any(|(run, _)| is_set_aside(run)) && !languages.contains(&"") {
-        let is_tested =
-            |path: &&String| suite_of_file(path).is_none_or(|language| languages.contains(&language));
+        let is_tested = |path: &&String| {
+            suite_of_file(path).is_none_or(|language| languages.contains(&language))
+        };
         for path in baseline.changed.iter().filter(|path| !is_tested(path)) {
             verdict.push(Finding::error(
                 Code::new("verify-no-gate-counts"),
@@ -235,14 +269,19 @@ pub fn judge_set<'r>(
     let progress = runs.clone().any(|(run, judged)| match &judged.tests {
         Some(tests) => !tests.fixed.is_empty(),
         None => {
-            judged.verdict.passes() && !is_set_aside(run) && before(run).is_some_and(|before| !before.passed)
+            judged.verdict.passes()
+                && !is_set_aside(run)
+                && before(run).is_some_and(|before| !before.passed)
         }
     });
     if failed_before && !progress {
         let code = Code::new("verify-nothing-fixed");
-        let has_added = runs
-            .clone()
-            .any(|(_, judged)| judged.tests.as_ref().is_some_and(|tests| !tests.added.is_empty()));
+        let has_added = runs.clone().any(|(_, judged)| {
+            judged
+                .tests
+                .as_ref()
+                .is_some_and(|tests| !tests.added.is_empty())
+        });
         verdict.push(if is_environment(runs.clone(), baseline) {
             let hint = "no test that failed before the change passes now; all of them fail for lack of something in the sandbox, such as a network, and none concerns the goal";
             Finding::warning(code, "gates", hint)
@@ -278,15 +317,17 @@ fn suite_of_file(path: &str) -> Option<&'static str> {
         "py" | "pyi" | "pyx" => "python",
         "rs" => "rust",
         "go" => "go",
-        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "vue" | "svelte" => "javascript",
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "vue" | "svelte" => {
+            "javascript"
+        }
         "rb" => "ruby",
         "php" => "php",
         "ex" | "exs" => "elixir",
         "cs" | "fs" | "vb" => "dotnet",
         "java" | "kt" | "scala" | "groovy" => "java",
         "pl" | "pm" => "perl",
-        "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "m" | "mm" | "s" | "S" | "swift"
-        | "zig" => "native",
+        "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "m" | "mm" | "s" | "S"
+        | "swift" | "zig" => "native",
         _ => return None,
     })
 }
@@ -298,8 +339,11 @@ fn is_environment<'r>(
     baseline: &Baseline<'_>,
 ) -> bool {
     let is_set_aside = |before: &GateBefore| {
-        let failed: Vec<&str> =
-            before.results.iter().flat_map(|results| results.with_status(TestStatus::Failed)).collect();
+        let failed: Vec<&str> = before
+            .results
+            .iter()
+            .flat_map(|results| results.with_status(TestStatus::Failed))
+            .collect();
         failed.is_empty()
             || before
                 .environment
@@ -307,12 +351,17 @@ fn is_environment<'r>(
                 .is_some_and(|evidence| !environment::concerns_goal(evidence, &failed, baseline))
     };
     let has_noticed = |before: &GateBefore| {
-        let passed = before.results.iter().flat_map(|results| results.with_status(TestStatus::Passed));
+        let passed = before
+            .results
+            .iter()
+            .flat_map(|results| results.with_status(TestStatus::Passed));
         before.canary == CanaryOutcome::Noticed && passed.count() > 0
     };
     let mut befores = runs.clone().filter_map(|(run, _)| baseline.before(run));
     runs.clone().all(|(_, judged)| judged.verdict.passes())
-        && runs.clone().all(|(run, _)| baseline.before(run).is_none_or(is_set_aside))
+        && runs
+            .clone()
+            .all(|(run, _)| baseline.before(run).is_none_or(is_set_aside))
         && befores.any(has_noticed)
 }
 
@@ -323,18 +372,25 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
     if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
         let cause = before.set_aside.as_deref().unwrap_or_default();
-        let hint = format!("it cannot run before or after the change, so it does not count: {cause}");
+        let hint =
+            format!("it cannot run before or after the change, so it does not count: {cause}");
         let warning = Finding::warning(Code::new("verify-gate-set-aside"), run.id.as_str(), hint);
         let mut verdict = Verdict::new(vec![warning]);
         verdict.merge(remarks(run));
-        return JudgedRun { verdict, tests: None };
+        return JudgedRun {
+            verdict,
+            tests: None,
+        };
     }
     let mut judged = per_test(run, before, baseline).unwrap_or_else(|| {
         let mut verdict = judge_run(run);
         if run.end == GateEnd::Exited(0) {
             verdict.merge(tally::compare(run, before, baseline.tests));
         }
-        JudgedRun { verdict, tests: None }
+        JudgedRun {
+            verdict,
+            tests: None,
+        }
     });
     if before.is_some_and(|before| !before.canary.counts()) {
         judged.verdict.push(Finding::warning(
@@ -364,7 +420,11 @@ pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
 }
 
 /// Compares its tests by name; `None` if a report is incomplete.
-fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>) -> Option<JudgedRun> {
+fn per_test(
+    run: &GateRun,
+    before: Option<&GateBefore>,
+    baseline: &Baseline<'_>,
+) -> Option<JudgedRun> {
     fn whole(results: Option<&TestResults>) -> Option<&TestResults> {
         results.filter(|results| results.is_whole())
     }
@@ -374,11 +434,23 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
     // A second run with less information decides nothing.
     let again = rerun.and_then(|rerun| whole(rerun.results.as_ref()));
     let compared = per_test::compare(&run.id, earlier, now, again, baseline);
-    let mut verdict = if run.end == GateEnd::Exited(0) { judge_run(run) } else { remarks(run) };
+    let mut verdict = if run.end == GateEnd::Exited(0) {
+        judge_run(run)
+    } else {
+        remarks(run)
+    };
     verdict.merge(compared.verdict);
     let runs = std::iter::once(run).chain(rerun.filter(|_| again.is_some()));
-    let by_name = ["verify-fewer-tests", "verify-more-skipped", "verify-tally-missing"];
-    for finding in runs.flat_map(|run| tally::compare(run, before, baseline.tests).findings().to_vec()) {
+    let by_name = [
+        "verify-fewer-tests",
+        "verify-more-skipped",
+        "verify-tally-missing",
+    ];
+    for finding in runs.flat_map(|run| {
+        tally::compare(run, before, baseline.tests)
+            .findings()
+            .to_vec()
+    }) {
         let is_named = !compared.tests.gone.is_empty() || !compared.tests.skipped.is_empty();
         let is_there = verdict.findings().contains(&finding);
         let is_told_by_name = is_named && by_name.contains(&finding.code.as_str());
@@ -386,7 +458,10 @@ fn per_test(run: &GateRun, before: Option<&GateBefore>, baseline: &Baseline<'_>)
             verdict.push(finding);
         }
     }
-    Some(JudgedRun { verdict, tests: Some(compared.tests) })
+    Some(JudgedRun {
+        verdict,
+        tests: Some(compared.tests),
+    })
 }
 
 /// Returns the findings on one command: an error unless it exited with 0; warnings if it ran no test or was
@@ -418,7 +493,11 @@ fn remarks(run: &GateRun) -> Verdict {
     if let Some(receipt) = &run.isolation
         && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
     {
-        let missing: Vec<String> = receipt.missing.iter().map(|lost| lost.layer.to_string()).collect();
+        let missing: Vec<String> = receipt
+            .missing
+            .iter()
+            .map(|lost| lost.layer.to_string())
+            .collect();
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),
             subject,
@@ -428,7 +507,10 @@ fn remarks(run: &GateRun) -> Verdict {
             ),
         ));
     }
-    for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
+    for (name, captured) in [
+        ("standard output", &run.stdout),
+        ("standard error", &run.stderr),
+    ] {
         stream_findings(&mut verdict, subject, name, captured);
     }
     verdict
@@ -443,7 +525,9 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
                 FailureClass::Unknown => String::new(),
                 class => format!(" ({})", class.as_str()),
             };
-            let hint = format!("`{command}` exited with {code}{class}; its output is in the run's `logs/`");
+            let hint = format!(
+                "`{command}` exited with {code}{class}; its output is in the run's `logs/`"
+            );
             Some((Code::new("verify-gate-failed"), hint))
         }
         GateEnd::Signalled(signal) => {
@@ -454,7 +538,10 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         }
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
-            format!("`{command}` was killed after {}; give it more time or make it faster", seconds(*after)),
+            format!(
+                "`{command}` was killed after {}; give it more time or make it faster",
+                seconds(*after)
+            ),
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
@@ -467,15 +554,18 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
                 size(most.0)
             ),
         )),
-        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
-            Some((Code::new("verify-tool-missing"), message.clone()))
-        }
-        GateEnd::NotStarted { why: NotStarted::Setup, message } => {
-            Some((Code::new("verify-gate-setup"), message.clone()))
-        }
-        GateEnd::NotStarted { why: NotStarted::Sandbox, message } => {
-            Some((Code::new("verify-sandbox-refused"), message.clone()))
-        }
+        GateEnd::NotStarted {
+            why: NotStarted::EmptyCommand | NotStarted::ToolMissing,
+            message,
+        } => Some((Code::new("verify-tool-missing"), message.clone())),
+        GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            message,
+        } => Some((Code::new("verify-gate-setup"), message.clone())),
+        GateEnd::NotStarted {
+            why: NotStarted::Sandbox,
+            message,
+        } => Some((Code::new("verify-sandbox-refused"), message.clone())),
     }
 }
 
@@ -484,15 +574,23 @@ fn stream_findings(verdict: &mut Verdict, subject: &str, name: &str, captured: &
         verdict.push(Finding::info(
             Code::new("verify-log-cut"),
             subject,
-            format!("only the last {} of its {name}'s bytes were kept", captured.bytes.len()),
+            format!(
+                "only the last {} of its {name}'s bytes were kept",
+                captured.bytes.len()
+            ),
         ));
     }
 }
 
 fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = UNITS.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+    let unit = UNITS
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(unit, name)| format!("{} {name}", bytes / unit),
+    )
 }
 
 fn seconds(time: Duration) -> String {

@@ -29,24 +29,25 @@ pub use bundle::{
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateLevel, GateOrigin,
-    GateOutcome, GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck, RunnerReport, VariableError,
-    builtin_gates, check_variable,
+    BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateLevel,
+    GateOrigin, GateOutcome, GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck,
+    RunnerReport, VariableError, builtin_gates, check_variable,
 };
 pub use judge::{
-    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, failed_by_environment,
-    judge, judge_run, judge_run_after, judge_set,
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList,
+    failed_by_environment, judge, judge_run, judge_run_after, judge_set,
 };
 pub use makefile::{MakeRule, Makefile};
 pub use report::{
-    CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport, VerifyResult,
-    report,
+    CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
+    VerifyResult, report,
 };
 pub use results::{MAX_TESTS, TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
-    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace, Reporting,
-    Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect, runner_of, runners,
+    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
+    Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
+    runner_of, runners,
 };
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

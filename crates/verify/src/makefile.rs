@@ -58,17 +58,26 @@ impl Makefile {
     pub fn commands(&self, target: &str) -> Vec<String> {
         let recipe = |target: &str| {
             let rules = self.rules_of(target);
-            rules.flat_map(|rule| &rule.recipe).cloned().collect::<Vec<String>>()
+            rules
+                .flat_map(|rule| &rule.recipe)
+                .cloned()
+                .collect::<Vec<String>>()
         };
         let own = recipe(target);
         if !own.is_empty() {
             return own;
         }
-        self.rules_of(target).flat_map(|rule| &rule.needs).take(32).flat_map(|need| recipe(need)).collect()
+        self.rules_of(target)
+            .flat_map(|rule| &rule.needs)
+            .take(32)
+            .flat_map(|need| recipe(need))
+            .collect()
     }
 
     fn rules_of(&self, target: &str) -> impl Iterator<Item = &MakeRule> {
-        self.rules.iter().filter(move |rule| rule.targets.iter().any(|name| name == target))
+        self.rules
+            .iter()
+            .filter(move |rule| rule.targets.iter().any(|name| name == target))
     }
 
     fn add(&mut self, text: &str) {
@@ -111,7 +120,9 @@ impl Makefile {
 
     /// Records the assignment on a line; returns whether it is one.
     fn assign(&mut self, line: &str) -> bool {
-        let Some((left, value)) = line.split_once('=') else { return false };
+        let Some((left, value)) = line.split_once('=') else {
+            return false;
+        };
         let name = left.trim_end_matches([':', '?', '+', '!']).trim_end();
         let is_weak = left.ends_with('?');
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || "$:;(){}".contains(c)) {
@@ -140,11 +151,17 @@ impl Makefile {
         if needs.contains('=') && self.assign(needs.trim()) {
             return None;
         }
-        let words = |text: &str| split_words(text).filter(|word| word != "|").collect::<Vec<_>>();
+        let words = |text: &str| {
+            split_words(text)
+                .filter(|word| word != "|")
+                .collect::<Vec<_>>()
+        };
         let mut targets = words(targets);
         let mut needs = words(needs);
         // `objects: %.o: %.c`
-        if let Some((pattern, of_pattern)) = split_outside(rest.split(';').next().unwrap_or_default(), ':') {
+        if let Some((pattern, of_pattern)) =
+            split_outside(rest.split(';').next().unwrap_or_default(), ':')
+        {
             targets.extend(words(pattern));
             needs = words(of_pattern);
         }
@@ -154,7 +171,11 @@ impl Makefile {
             needs.push(format!("%.{from}"));
             targets = vec![format!("%{to}")];
         }
-        Some(MakeRule { targets, needs, recipe: command.and_then(command_of).into_iter().collect() })
+        Some(MakeRule {
+            targets,
+            needs,
+            recipe: command.and_then(command_of).into_iter().collect(),
+        })
     }
 }
 
@@ -164,7 +185,10 @@ impl MakeRule {
     pub fn stem<'t>(&self, target: &'t str) -> Option<&'t str> {
         self.targets.iter().find_map(|pattern| {
             let (start, end) = pattern.split_once('%')?;
-            target.strip_prefix(start)?.strip_suffix(end).filter(|stem| !stem.is_empty())
+            target
+                .strip_prefix(start)?
+                .strip_suffix(end)
+                .filter(|stem| !stem.is_empty())
         })
     }
 }
@@ -185,7 +209,8 @@ fn without_comment(text: &str) -> &str {
 /// `.c.o` as the endings that it leads from and to, the latter with its dot.
 fn suffix_rule(target: &str) -> Option<(&str, String)> {
     let (from, to) = target.strip_prefix('.')?.split_once('.')?;
-    let is_ending = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_ending =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     (is_ending(from) && is_ending(to)).then(|| (from, format!(".{to}")))
 }
 

@@ -189,11 +189,18 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         }
     }
     if input.iteration > input.max_iterations {
-        let hint = format!("this is attempt {} of {} allowed ones", input.iteration, input.max_iterations);
+        let hint = format!(
+            "this is attempt {} of {} allowed ones",
+            input.iteration, input.max_iterations
+        );
         let finding = Finding::error(Code::new("verify-iterations-exceeded"), "iterations", hint);
         failures.push(as_failure(None, &finding));
     }
-    let result = if failures.is_empty() { VerifyResult::Pass } else { VerifyResult::Fail };
+    let result = if failures.is_empty() {
+        VerifyResult::Pass
+    } else {
+        VerifyResult::Fail
+    };
     VerifyReport {
         schema_version: ReportVersion::V1,
         result,
@@ -225,13 +232,19 @@ impl VerifyReport {
 }
 
 fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
-    let id = gate.map_or(finding.subject.as_str(), GateId::as_str).to_owned();
+    let id = gate
+        .map_or(finding.subject.as_str(), GateId::as_str)
+        .to_owned();
     let message = if id == finding.subject {
         finding.hint.clone()
     } else {
         format!("{}: {}", finding.subject, finding.hint)
     };
-    Failure { kind: finding.code.as_str().to_owned(), id, message }
+    Failure {
+        kind: finding.code.as_str().to_owned(),
+        id,
+        message,
+    }
 }
 
 /// Every command that was run, second runs last.
@@ -240,13 +253,21 @@ fn commands(input: &ReportInput<'_>) -> Vec<CommandRow> {
         GateOutcome::Ran(run) => Some(run.as_ref()),
         GateOutcome::Judged { .. } => None,
     });
-    let row = |run: &GateRun| CommandRow { cmd: run.command_line(), exit_code: run.exit_code() };
-    first.chain(input.requirements.baseline.reruns).map(row).collect()
+    let row = |run: &GateRun| CommandRow {
+        cmd: run.command_line(),
+        exit_code: run.exit_code(),
+    };
+    first
+        .chain(input.requirements.baseline.reruns)
+        .map(row)
+        .collect()
 }
 
 /// The built-in gates of which something was executed, then every other name in its order.
 fn executed(outcomes: &[GateOutcome]) -> Vec<GateId> {
-    let builtin = builtin_gates().iter().filter(|gate| gate.judge(outcomes).is_some());
+    let builtin = builtin_gates()
+        .iter()
+        .filter(|gate| gate.judge(outcomes).is_some());
     let names = builtin.filter_map(|gate| gate.id().parse().ok());
     let mut seen = BTreeSet::new();
     names
@@ -264,8 +285,16 @@ fn isolation(outcomes: &[GateOutcome]) -> Vec<GateIsolation> {
         Some(GateIsolation {
             gate: run.id.clone(),
             level: receipt.level,
-            reached: receipt.reached.iter().map(|reached| reached.layer).collect(),
-            missing: receipt.missing.iter().map(|missing| missing.layer).collect(),
+            reached: receipt
+                .reached
+                .iter()
+                .map(|reached| reached.layer)
+                .collect(),
+            missing: receipt
+                .missing
+                .iter()
+                .map(|missing| missing.layer)
+                .collect(),
         })
     };
     outcomes.iter().filter_map(row).collect()

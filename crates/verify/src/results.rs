@@ -58,7 +58,10 @@ impl TestResults {
     /// its runner does. Names do not contain the copy's path.
     pub(crate) fn of_run(run: &GateRun, names: &Normaliser) -> Option<Self> {
         let read = Self::read(run)?;
-        let mut results = Self { basis: read.basis, ..Self::default() };
+        let mut results = Self {
+            basis: read.basis,
+            ..Self::default()
+        };
         for (name, status) in read.tests {
             results.add(cut(&names.name(&name)), status);
         }
@@ -77,24 +80,35 @@ impl TestResults {
 
     /// Returns the names of the tests with this status, sorted.
     pub fn with_status(&self, status: TestStatus) -> impl Iterator<Item = &str> {
-        self.tests.iter().filter(move |(_, is)| **is == status).map(|(name, _)| name.as_str())
+        self.tests
+            .iter()
+            .filter(move |(_, is)| **is == status)
+            .map(|(name, _)| name.as_str())
     }
 }
 
 /// Programs whose exit code depends on tests only: they run nothing else, or stop at the first failing
 /// command.
 const RUNNERS: &[&str] = &[
-    "bun", "bundle", "cargo", "ctest", "deno", "dotnet", "go", "gradle", "gradlew", "jest", "just", "make",
-    "mix", "mocha", "mvn", "mvnw", "node", "npm", "npx", "php", "phpunit", "pnpm", "poetry", "py.test",
-    "pytest", "rspec", "ruby", "uv", "vitest", "yarn",
+    "bun", "bundle", "cargo", "ctest", "deno", "dotnet", "go", "gradle", "gradlew", "jest", "just",
+    "make", "mix", "mocha", "mvn", "mvnw", "node", "npm", "npx", "php", "phpunit", "pnpm",
+    "poetry", "py.test", "pytest", "rspec", "ruby", "uv", "vitest", "yarn",
 ];
 
 /// Returns whether the exit code is the runner's code for failed tests. For a shell or a script, something
 /// else may have failed.
 fn ended_with_failed_tests(run: &GateRun) -> bool {
-    let GateEnd::Exited(code) = run.end else { return false };
-    let program = run.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
-    let goes_on = run.command.iter().any(|word| word == "-k" || word == "--keep-going");
+    let GateEnd::Exited(code) = run.end else {
+        return false;
+    };
+    let program = run
+        .command
+        .first()
+        .map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+    let goes_on = run
+        .command
+        .iter()
+        .any(|word| word == "-k" || word == "--keep-going");
     let is_runner = RUNNERS.contains(&program) || program.starts_with("python");
     if !is_runner || program == "make" && goes_on {
         return false;
@@ -129,7 +143,9 @@ mod tests {
     use crate::judge::tests::run_of;
 
     fn read(command: &str, code: i32, output: &str) -> TestResults {
-        run_of(command, GateEnd::Exited(code), output, "").results.unwrap()
+        run_of(command, GateEnd::Exited(code), output, "")
+            .results
+            .unwrap()
     }
 
     #[test]
@@ -151,29 +167,47 @@ mod tests {
     /// Doc tests end in any order, and those of a crate's own text are named only by their file.
     #[test]
     fn libtest_names_are_independent_of_order() {
-        let targets = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n   Doc-tests x\n";
+        let targets =
+            "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n   Doc-tests x\n";
         let read = |docs: &str| {
             let unit = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed\n\n";
             let stdout = format!("{unit}running 2 tests\n{docs}\ntest result: ok. 2 passed\n");
-            run_of("cargo test", GateEnd::Exited(0), &stdout, targets).results.unwrap().tests
+            run_of("cargo test", GateEnd::Exited(0), &stdout, targets)
+                .results
+                .unwrap()
+                .tests
         };
-        let (own, named) = ("test src/lib.rs - (line 19) ... ok\n", "test src/lib.rs - f (line 3) ... ok\n");
+        let (own, named) = (
+            "test src/lib.rs - (line 19) ... ok\n",
+            "test src/lib.rs - f (line 3) ... ok\n",
+        );
         let first = read(&format!("{own}{named}"));
         assert_eq!(first, read(&format!("{named}{own}")));
-        assert_eq!(first.keys().collect::<Vec<_>>(), ["it::a", "src/lib.rs -", "src/lib.rs - f"]);
+        assert_eq!(
+            first.keys().collect::<Vec<_>>(),
+            ["it::a", "src/lib.rs -", "src/lib.rs - f"]
+        );
     }
 
     /// Neither package nor file distinguishes such tests, and a failing one must not hide a passing one.
     #[test]
     fn libtest_names_that_stand_twice_are_numbered() {
-        let running = |file: &str| format!("     Running {file} (target/debug/deps/it-0123456789abcdef)\n");
-        let stderr = format!("{}{}   Doc-tests x\n", running("tests/it.rs"), running("tests/it.rs"));
-        let list =
-            |status: &str| format!("running 1 test\ntest basic ... {status}\n\ntest result: {status}.\n\n");
-        let docs =
-            "running 2 tests\ntest src/lib.rs - f (line 9) ... FAILED\ntest src/lib.rs - f (line 3) ... ok\n";
+        let running =
+            |file: &str| format!("     Running {file} (target/debug/deps/it-0123456789abcdef)\n");
+        let stderr = format!(
+            "{}{}   Doc-tests x\n",
+            running("tests/it.rs"),
+            running("tests/it.rs")
+        );
+        let list = |status: &str| {
+            format!("running 1 test\ntest basic ... {status}\n\ntest result: {status}.\n\n")
+        };
+        let docs = "running 2 tests\ntest src/lib.rs - f (line 9) ... FAILED\ntest src/lib.rs - f (line 3) ... ok\n";
         let stdout = format!("{}{}{docs}\n", list("FAILED"), list("ok"));
-        let tests = run_of("cargo test", GateEnd::Exited(101), &stdout, &stderr).results.unwrap().tests;
+        let tests = run_of("cargo test", GateEnd::Exited(101), &stdout, &stderr)
+            .results
+            .unwrap()
+            .tests;
         assert_eq!(
             tests.into_iter().collect::<Vec<_>>(),
             [
@@ -188,27 +222,40 @@ mod tests {
     #[test]
     fn unittest_results_are_read() {
         let output = "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... FAIL\ntest_d (test_a.A.test_d) ... skipped 'x'\n";
-        let results = run_of("python3 -m unittest -v", GateEnd::Exited(1), "", output).results.unwrap();
+        let results = run_of("python3 -m unittest -v", GateEnd::Exited(1), "", output)
+            .results
+            .unwrap();
         assert!(results.is_whole());
-        assert_eq!(results.with_status(TestStatus::Failed).collect::<Vec<_>>(), ["test_a.A.test_c"]);
+        assert_eq!(
+            results.with_status(TestStatus::Failed).collect::<Vec<_>>(),
+            ["test_a.A.test_c"]
+        );
         assert_eq!(results.tests.len(), 3);
     }
 
     #[test]
     fn missing_tests_make_results_incomplete() {
-        let all =
-            "running 2 tests\ntest a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
+        let all = "running 2 tests\ntest a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
         for (code, is_whole) in [(101, true), (1, true), (0, true), (134, false), (3, false)] {
             assert_eq!(read("cargo test", code, all).is_whole(), is_whole, "{code}");
         }
         let green = "running 1 test\ntest a ... ok\ntest result: ok. 1 passed; 0 failed\n";
-        assert!(!read("cargo test", 101, green).is_whole(), "no failed test explains the code");
-        for (command, is_whole) in
-            [("sh run.sh", false), ("./check", false), ("make -k test", false), ("make test", true)]
-        {
+        assert!(
+            !read("cargo test", 101, green).is_whole(),
+            "no failed test explains the code"
+        );
+        for (command, is_whole) in [
+            ("sh run.sh", false),
+            ("./check", false),
+            ("make -k test", false),
+            ("make test", true),
+        ] {
             assert_eq!(read(command, 1, all).is_whole(), is_whole, "{command}");
         }
-        assert_eq!(run_of("cargo test", GateEnd::Exited(0), "", "").results, None);
+        assert_eq!(
+            run_of("cargo test", GateEnd::Exited(0), "", "").results,
+            None
+        );
     }
 
     #[test]
@@ -218,7 +265,10 @@ mod tests {
             0,
             "running 1 test\ntest /copy/a.test.mjs ... ok\ntest result: ok. 1 passed; 0 failed\n",
         );
-        assert_eq!(results.tests.keys().collect::<Vec<_>>(), ["<copy>/a.test.mjs"]);
+        assert_eq!(
+            results.tests.keys().collect::<Vec<_>>(),
+            ["<copy>/a.test.mjs"]
+        );
     }
 
     #[test]
@@ -228,14 +278,23 @@ mod tests {
             results.add("a", status);
         }
         results.add("b", TestStatus::Passed);
-        assert_eq!(results.with_status(TestStatus::Failed).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(results.with_status(TestStatus::Passed).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            results.with_status(TestStatus::Failed).collect::<Vec<_>>(),
+            ["a"]
+        );
+        assert_eq!(
+            results.with_status(TestStatus::Passed).collect::<Vec<_>>(),
+            ["b"]
+        );
     }
 
     #[test]
     fn report_with_too_many_tests_is_marked_cut() {
         let mut results = TestResults::default();
         (0..=MAX_TESTS).for_each(|number| results.add(number.to_string(), TestStatus::Passed));
-        assert_eq!((results.tests.len(), results.basis), (MAX_TESTS, TallyBasis::Cut));
+        assert_eq!(
+            (results.tests.len(), results.basis),
+            (MAX_TESTS, TallyBasis::Cut)
+        );
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Mount, MountContent,
-    Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
+    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Mount,
+    MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin,
+    Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
@@ -45,13 +46,18 @@ impl GateSetting {
     /// The other path at which commands find the copy.
     fn mounted_at(&self) -> Option<&Path> {
         let copy = MountContent::Writable(self.copy.clone());
-        self.mounts.iter().find(|mount| mount.content == copy).map(|mount| mount.target.as_path())
+        self.mounts
+            .iter()
+            .find(|mount| mount.content == copy)
+            .map(|mount| mount.target.as_path())
     }
 
     /// Replaces the copy's path, wherever commands see it.
     fn normaliser(&self) -> Normaliser {
         let normaliser = Normaliser::new(&self.copy);
-        self.mounted_at().map_or(normaliser.clone(), |target| normaliser.also(target, "<copy>"))
+        self.mounted_at().map_or(normaliser.clone(), |target| {
+            normaliser.also(target, "<copy>")
+        })
     }
 }
 
@@ -97,9 +103,10 @@ pub async fn run_gates(
     for gate in gates {
         observer.started(gate);
         let outcome = match gate {
-            GateInput::Verdict { id, verdict } => {
-                GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
-            }
+            GateInput::Verdict { id, verdict } => GateOutcome::Judged {
+                id: id.clone(),
+                verdict: verdict.clone(),
+            },
             GateInput::Command(spec) => {
                 let mut run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
                 run.results = TestResults::of_run(&run, &setting.normaliser());
@@ -130,7 +137,11 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
     let kept = captured.bytes.len() as u64;
     if captured.extent == crucible_sandbox::Extent::Cut {
         log.extend_from_slice(
-            format!("[only the last {kept} of {} bytes were kept]\n", captured.total).as_bytes(),
+            format!(
+                "[only the last {kept} of {} bytes were kept]\n",
+                captured.total
+            )
+            .as_bytes(),
         );
     }
     log.extend_from_slice(&captured.bytes);
@@ -146,7 +157,12 @@ async fn run_command(
     setting: &GateSetting,
     resources: Resources,
 ) -> GateRun {
-    let cwd = match spec.cwd.as_ref().map_or(Some(setting.copy.clone()), |path| inside(&setting.copy, path)) {
+    let cwd = match spec
+        .cwd
+        .as_ref()
+        .map_or(Some(setting.copy.clone()), |path| {
+            inside(&setting.copy, path)
+        }) {
         Some(cwd) => cwd,
         None => {
             let named = spec.cwd.as_ref().map_or("", RepoPath::as_str);
@@ -158,7 +174,10 @@ async fn run_command(
         }
     };
     for words in &spec.setup {
-        let step = GateSpec { command: words.clone(), ..spec.clone() };
+        let step = GateSpec {
+            command: words.clone(),
+            ..spec.clone()
+        };
         let run = run_words(sandbox, &step, &cwd, setting, resources).await;
         if run.end != GateEnd::Exited(0) {
             return setup_failed(spec, run);
@@ -181,16 +200,31 @@ fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
         GateEnd::TimedOut { after } => format!("it was killed after {} s", after.as_secs_f64()),
         _ => {
             let text = [run.stderr.text(), run.stdout.text()].concat();
-            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+            let last = text
+                .lines()
+                .rev()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or_default()
+                .trim();
             let said: String = last.chars().take(200).collect();
-            let said = if said.is_empty() { String::new() } else { format!(" and printed {said:?}") };
+            let said = if said.is_empty() {
+                String::new()
+            } else {
+                format!(" and printed {said:?}")
+            };
             format!("it exited with code {}{said}", run.exit_code())
         }
     };
-    let message = format!("its setup command `{command}` failed: {how}; correct gates.{}.setup", spec.id);
+    let message = format!(
+        "its setup command `{command}` failed: {how}; correct gates.{}.setup",
+        spec.id
+    );
     GateRun {
         command: spec.command.clone(),
-        end: GateEnd::NotStarted { why: NotStarted::Setup, message },
+        end: GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            message,
+        },
         ..run
     }
 }
@@ -203,11 +237,20 @@ async fn run_words(
     setting: &GateSetting,
     resources: Resources,
 ) -> GateRun {
-    let private = setting.reports.as_ref().map(|reports| reports.join(spec.id.as_str()));
+    let private = setting
+        .reports
+        .as_ref()
+        .map(|reports| reports.join(spec.id.as_str()));
     let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
     let command = prepared.command(&spec.command);
-    let Some((program, args)) = command.split_first().filter(|(program, _)| !program.is_empty()) else {
-        let message = format!("gate {} has no command; set one in the configuration", spec.id);
+    let Some((program, args)) = command
+        .split_first()
+        .filter(|(program, _)| !program.is_empty())
+    else {
+        let message = format!(
+            "gate {} has no command; set one in the configuration",
+            spec.id
+        );
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let normaliser = setting.normaliser();
@@ -217,8 +260,16 @@ async fn run_words(
     }
     writable.extend(prepared.writable());
     let mut env = setting.env.clone();
-    env.retain(|(name, _)| !name.to_str().is_some_and(|name| spec.env.contains_key(name)));
-    env.extend(spec.env.iter().map(|(name, value)| (name.into(), value.into())));
+    env.retain(|(name, _)| {
+        !name
+            .to_str()
+            .is_some_and(|name| spec.env.contains_key(name))
+    });
+    env.extend(
+        spec.env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
     prepared.extend(&mut env);
     let spawn = Spawn {
         program: PathBuf::from(program),
@@ -255,10 +306,16 @@ async fn run_words(
             for stream in [&mut completed.stdout, &mut completed.stderr] {
                 stream.bytes = prepared.without_place(std::mem::take(&mut stream.bytes));
             }
-            GateRun { report: collected.report, ..finished(spec, resources.disk, completed) }
+            GateRun {
+                report: collected.report,
+                ..finished(spec, resources.disk, completed)
+            }
         }
         Err(error) => {
-            let message = normaliser.apply(explain(program, &error).as_bytes()).trim_end().to_owned();
+            let message = normaliser
+                .apply(explain(program, &error).as_bytes())
+                .trim_end()
+                .to_owned();
             not_started(spec, obstacle(&error), message)
         }
     }
@@ -269,7 +326,9 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
         End::Exited(code) => GateEnd::Exited(code),
         End::Signalled(signal) => GateEnd::Signalled(signal),
         End::Forbidden => GateEnd::Signalled(FORBIDDEN_SIGNAL),
-        End::TimedOut => GateEnd::TimedOut { after: spec.timeout },
+        End::TimedOut => GateEnd::TimedOut {
+            after: spec.timeout,
+        },
         End::OutputLimit => GateEnd::OutputLimit,
         End::DiskLimit => GateEnd::DiskLimit {
             most: match disk {
@@ -307,9 +366,9 @@ fn not_started(spec: &GateSpec, why: NotStarted, message: String) -> GateRun {
 
 fn obstacle(error: &SandboxError) -> NotStarted {
     match error {
-        SandboxError::NotFound { .. } | SandboxError::NotExecutable { .. } | SandboxError::Exec { .. } => {
-            NotStarted::ToolMissing
-        }
+        SandboxError::NotFound { .. }
+        | SandboxError::NotExecutable { .. }
+        | SandboxError::Exec { .. } => NotStarted::ToolMissing,
         SandboxError::WorkingDirectory { .. }
         | SandboxError::Writable { .. }
         | SandboxError::Masked { .. }
@@ -328,14 +387,19 @@ fn obstacle(error: &SandboxError) -> NotStarted {
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => format!("program {program:?} was not found on PATH"),
-        SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
+        SandboxError::NotExecutable { problem, .. } => {
+            format!("{program:?} cannot be run: {problem}")
+        }
         SandboxError::Exec { source, .. } => format!("{program:?} could not be started: {source}"),
         other => other.to_string(),
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test reads PATH to find a shell")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test reads PATH to find a shell"
+)]
 mod tests {
     use crucible_host::env::Environment;
     use crucible_sandbox::base_env;
@@ -360,14 +424,34 @@ mod tests {
         };
         let script = "while :; do head -c 4000000 /dev/zero >> big; sleep 0.02; done";
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let spec = GateSpec::new("fill".parse().unwrap(), command, Duration::from_secs(30), "test");
-        let resources = Resources { disk: Cap::At(20 << 20), ..Resources::DEFAULT };
+        let spec = GateSpec::new(
+            "fill".parse().unwrap(),
+            command,
+            Duration::from_secs(30),
+            "test",
+        );
+        let resources = Resources {
+            disk: Cap::At(20 << 20),
+            ..Resources::DEFAULT
+        };
         let run = run_command(&Sandbox::new(None, &env), &spec, &setting, resources).await;
-        assert_eq!(run.end, GateEnd::DiskLimit { most: ByteLimit(20 << 20) });
-        assert_eq!((classify(&run), run.exit_code()), (FailureClass::DiskLimit, 125));
+        assert_eq!(
+            run.end,
+            GateEnd::DiskLimit {
+                most: ByteLimit(20 << 20)
+            }
+        );
+        assert_eq!(
+            (classify(&run), run.exit_code()),
+            (FailureClass::DiskLimit, 125)
+        );
         let verdict = judge_run(&run);
         let finding = verdict.errors().next().unwrap();
         assert_eq!(finding.code.as_str(), "verify-gate-disk-limit");
-        assert!(finding.hint.contains("more than 20 MiB to the disk"), "{}", finding.hint);
+        assert!(
+            finding.hint.contains("more than 20 MiB to the disk"),
+            "{}",
+            finding.hint
+        );
     }
 }

@@ -151,9 +151,10 @@ impl TestTally {
         }
         let mut told = read_text(&stream.text(), captured);
         // Each of these shows the other's reports as output of its own tests.
-        for (outer, inner) in
-            [(TestRunner::Nextest, TestRunner::Libtest), (TestRunner::Node, TestRunner::Tap)]
-        {
+        for (outer, inner) in [
+            (TestRunner::Nextest, TestRunner::Libtest),
+            (TestRunner::Node, TestRunner::Tap),
+        ] {
             if told.contains_key(&outer) {
                 told.remove(&inner);
             }
@@ -189,7 +190,10 @@ fn read_text(text: &str, captured: CapturedOutput) -> BTreeMap<TestRunner, TestC
             reader.line(line);
         }
     }
-    readers.into_iter().filter_map(|(runner, mut reader)| Some((runner, reader.end()?))).collect()
+    readers
+        .into_iter()
+        .filter_map(|(runner, mut reader)| Some((runner, reader.end()?)))
+        .collect()
 }
 
 /// A part of the output with a failing test's own output.
@@ -204,14 +208,17 @@ impl Section {
         if line.starts_with("---- ") && line.ends_with(" ----") {
             return Some(Self::Libtest);
         }
-        let captured = line.starts_with('-') && line.trim_start_matches('-').starts_with(" Captured ");
+        let captured =
+            line.starts_with('-') && line.trim_start_matches('-').starts_with(" Captured ");
         captured.then_some(Self::Pytest)
     }
 
     fn ends_at(self, line: &str) -> bool {
         match self {
             Self::Libtest => line == "failures:" || Self::begun_by(line) == Some(self),
-            Self::Pytest => ["====", "____", "----"].iter().any(|rule| line.starts_with(rule)),
+            Self::Pytest => ["====", "____", "----"]
+                .iter()
+                .any(|rule| line.starts_with(rule)),
         }
     }
 }

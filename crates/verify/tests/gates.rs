@@ -3,7 +3,11 @@
 //! There is no inner stage in a test program, so the walls are missing here and said to be; they have their
 //! own tests in `crucible-sandbox`.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper of a test that cannot go on ends the test")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper of a test that cannot go on ends the test"
+)]
 #![expect(
     clippy::disallowed_methods,
     reason = "a test lays out its own files and reads PATH to find a shell"
@@ -19,9 +23,9 @@ use crucible_host::env::Environment;
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSetting,
-    GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent, VerifyReport, VerifyResult,
-    classify, excerpt, judge_run, logs, normalise, report, run_gates,
+    Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun,
+    GateSetting, GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent,
+    VerifyReport, VerifyResult, classify, excerpt, judge_run, logs, normalise, report, run_gates,
 };
 
 struct Scene {
@@ -32,7 +36,10 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
-        Self { dir: tempfile::tempdir().unwrap(), env }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            env,
+        }
     }
 
     fn setting(&self) -> GateSetting {
@@ -49,7 +56,13 @@ impl Scene {
     }
 
     async fn run(&self, gates: &[GateInput], observer: &dyn GateObserver) -> Vec<GateOutcome> {
-        run_gates(&Sandbox::new(None, &self.env), gates, &self.setting(), observer).await
+        run_gates(
+            &Sandbox::new(None, &self.env),
+            gates,
+            &self.setting(),
+            observer,
+        )
+        .await
     }
 
     async fn run_one(&self, gate: GateInput) -> GateRun {
@@ -79,7 +92,10 @@ fn report_on(outcomes: &[GateOutcome]) -> VerifyReport {
         iteration: 1,
         max_iterations: 1,
         outcomes,
-        requirements: Requirements { declared: &[], baseline: Baseline::default() },
+        requirements: Requirements {
+            declared: &[],
+            baseline: Baseline::default(),
+        },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,
@@ -105,19 +121,33 @@ async fn every_gate_is_checked_also_after_one_failed() {
     }
     let scene = Scene::new();
     let heard = Heard::default();
-    let refused = Verdict::new(vec![Finding::error(Code::new("plan-unsigned"), "PLAN.md", "sign it")]);
+    let refused = Verdict::new(vec![Finding::error(
+        Code::new("plan-unsigned"),
+        "PLAN.md",
+        "sign it",
+    )]);
     let gates = [
         shell("one", "echo out; echo err >&2; exit 3"),
-        GateInput::Verdict { id: "plan_check".parse().unwrap(), verdict: refused },
+        GateInput::Verdict {
+            id: "plan_check".parse().unwrap(),
+            verdict: refused,
+        },
         shell("two", "pwd; touch made"),
     ];
     let outcomes = scene.run(&gates, &heard).await;
-    assert_eq!(*heard.0.lock().unwrap(), ["+one", "-one", "+plan_check", "-plan_check", "+two", "-two"]);
+    assert_eq!(
+        *heard.0.lock().unwrap(),
+        ["+one", "-one", "+plan_check", "-plan_check", "+two", "-two"]
+    );
     assert!(scene.dir.path().join("made").exists());
 
     let report = report_on(&outcomes);
     assert_eq!(report.result, VerifyResult::Fail);
-    let kinds: Vec<&str> = report.failures.iter().map(|failure| failure.kind.as_str()).collect();
+    let kinds: Vec<&str> = report
+        .failures
+        .iter()
+        .map(|failure| failure.kind.as_str())
+        .collect();
     assert_eq!(kinds, ["verify-gate-failed", "plan-unsigned"]);
     assert_eq!(report.commands[0].exit_code, 3);
     assert_eq!(report.commands[1].exit_code, 0);
@@ -140,11 +170,20 @@ async fn hanging_gate_ignoring_term_is_killed() {
     let scene = Scene::new();
     let begun = Instant::now();
     let script = "trap '' TERM; while :; do sleep 0.1; done";
-    let run = scene.run_one(timed("hang", &["sh", "-c", script], Duration::from_millis(300))).await;
+    let run = scene
+        .run_one(timed(
+            "hang",
+            &["sh", "-c", script],
+            Duration::from_millis(300),
+        ))
+        .await;
     assert!(matches!(run.end, GateEnd::TimedOut { .. }), "{:?}", run.end);
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(classify(&run), FailureClass::Timeout);
-    assert_eq!(judge_run(&run).findings()[0].code.as_str(), "verify-gate-timeout");
+    assert_eq!(
+        judge_run(&run).findings()[0].code.as_str(),
+        "verify-gate-timeout"
+    );
     assert_eq!(run.exit_code(), 124);
 }
 
@@ -152,9 +191,19 @@ async fn hanging_gate_ignoring_term_is_killed() {
 async fn a_gate_that_cannot_run_has_failed() {
     let scene = Scene::new();
     std::fs::write(scene.dir.path().join("no-program"), "text").unwrap();
-    for words in [&["no-such-program-anywhere"][..], &["./no-program"], &["."], &[], &[""]] {
+    for words in [
+        &["no-such-program-anywhere"][..],
+        &["./no-program"],
+        &["."],
+        &[],
+        &[""],
+    ] {
         let run = scene.run_one(command("lost", words)).await;
-        assert!(matches!(run.end, GateEnd::NotStarted { .. }), "{words:?}: {:?}", run.end);
+        assert!(
+            matches!(run.end, GateEnd::NotStarted { .. }),
+            "{words:?}: {:?}",
+            run.end
+        );
         assert!(!judge_run(&run).passes());
         assert_eq!(classify(&run), FailureClass::ToolMissing);
         let text = format!("{:?}", judge_run(&run));
@@ -167,16 +216,23 @@ async fn gate_runs_after_setup_with_its_settings() {
     let scene = Scene::new();
     std::fs::create_dir_all(scene.dir.path().join("packages/x")).unwrap();
     let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
-    let script =
-        "test \"$MODE\" = fast && test \"$PATH\" && test \"$(cat generated)\" = fast && basename \"$PWD\"";
+    let script = "test \"$MODE\" = fast && test \"$PATH\" && test \"$(cat generated)\" = fast && basename \"$PWD\"";
     let spec = GateSpec {
         env: [("MODE".to_owned(), "fast".to_owned())].into(),
         cwd: Some("packages/x".parse().unwrap()),
         setup: vec![words("echo $MODE > generated"), words("test -s generated")],
-        ..GateSpec::new("x".parse().unwrap(), words(script), Duration::from_secs(30), "test")
+        ..GateSpec::new(
+            "x".parse().unwrap(),
+            words(script),
+            Duration::from_secs(30),
+            "test",
+        )
     };
     let run = scene.run_one(GateInput::Command(spec)).await;
-    assert_eq!((run.end, run.stdout.text().as_ref()), (GateEnd::Exited(0), "x\n"));
+    assert_eq!(
+        (run.end, run.stdout.text().as_ref()),
+        (GateEnd::Exited(0), "x\n")
+    );
     assert!(scene.dir.path().join("packages/x/generated").exists());
 }
 
@@ -186,19 +242,34 @@ async fn gate_whose_setup_fails_could_not_run() {
     let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let spec = |setup: Vec<String>| GateSpec {
         setup: vec![setup],
-        ..GateSpec::new("x".parse().unwrap(), words("touch ran"), Duration::from_millis(300), "test")
+        ..GateSpec::new(
+            "x".parse().unwrap(),
+            words("touch ran"),
+            Duration::from_millis(300),
+            "test",
+        )
     };
     let missing = vec!["no-such-program-anywhere".to_owned()];
     for (setup, says) in [
-        (words("echo no generator here >&2; exit 3"), "exited with code 3 and printed \"no generator here\""),
+        (
+            words("echo no generator here >&2; exit 3"),
+            "exited with code 3 and printed \"no generator here\"",
+        ),
         (words("sleep 9"), "it was killed after 0.3 s"),
         (missing, "was not found on PATH"),
     ] {
         let run = scene.run_one(GateInput::Command(spec(setup))).await;
-        let GateEnd::NotStarted { why: NotStarted::Setup, message } = &run.end else {
+        let GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            message,
+        } = &run.end
+        else {
             panic!("{:?}", run.end)
         };
-        assert!(message.contains("its setup command `") && message.contains(says), "{message}");
+        assert!(
+            message.contains("its setup command `") && message.contains(says),
+            "{message}"
+        );
         assert!(message.contains("gates.x.setup"), "{message}");
         assert_eq!((run.exit_code(), run.command), (126, words("touch ran")));
     }
@@ -213,11 +284,22 @@ async fn gate_directory_outside_copy_is_refused() {
     for cwd in ["out", "out/bin", "file", "none"] {
         let spec = GateSpec {
             cwd: Some(cwd.parse().unwrap()),
-            ..GateSpec::new("x".parse().unwrap(), vec!["true".to_owned()], Duration::from_secs(9), "test")
+            ..GateSpec::new(
+                "x".parse().unwrap(),
+                vec!["true".to_owned()],
+                Duration::from_secs(9),
+                "test",
+            )
         };
         let run = scene.run_one(GateInput::Command(spec)).await;
         assert!(
-            matches!(run.end, GateEnd::NotStarted { why: NotStarted::Setup, .. }),
+            matches!(
+                run.end,
+                GateEnd::NotStarted {
+                    why: NotStarted::Setup,
+                    ..
+                }
+            ),
             "{cwd}: {:?}",
             run.end
         );
@@ -228,13 +310,31 @@ async fn gate_directory_outside_copy_is_refused() {
 #[tokio::test]
 async fn a_sandbox_that_is_required_and_missing_refuses() {
     let scene = Scene::new();
-    let setting = GateSetting { strength: Strength::Required, ..scene.setting() };
+    let setting = GateSetting {
+        strength: Strength::Required,
+        ..scene.setting()
+    };
     let sandbox = Sandbox::new(None, &scene.env);
     let outcomes = run_gates(&sandbox, &[shell("touch", "touch made")], &setting, &Silent).await;
-    let GateOutcome::Ran(run) = &outcomes[0] else { panic!("not a command") };
-    assert!(matches!(run.end, GateEnd::NotStarted { why: NotStarted::Sandbox, .. }), "{:?}", run.end);
+    let GateOutcome::Ran(run) = &outcomes[0] else {
+        panic!("not a command")
+    };
+    assert!(
+        matches!(
+            run.end,
+            GateEnd::NotStarted {
+                why: NotStarted::Sandbox,
+                ..
+            }
+        ),
+        "{:?}",
+        run.end
+    );
     assert!(!scene.dir.path().join("made").exists());
-    assert_eq!(report_on(&outcomes).failures[0].kind, "verify-sandbox-refused");
+    assert_eq!(
+        report_on(&outcomes).failures[0].kind,
+        "verify-sandbox-refused"
+    );
 }
 
 #[tokio::test]
@@ -249,12 +349,19 @@ async fn gate_killed_by_signal_is_distinguished() {
 #[tokio::test]
 async fn long_output_keeps_its_end() {
     let scene = Scene::new();
-    let run =
-        scene.run_one(shell("long", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done")).await;
+    let run = scene
+        .run_one(shell(
+            "long",
+            "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done",
+        ))
+        .await;
     assert_eq!(run.end, GateEnd::Exited(0));
     assert!(run.stdout.bytes.len() <= 4096 && run.stdout.text().ends_with("line 1999\n"));
-    let codes: Vec<String> =
-        judge_run(&run).findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
+    let codes: Vec<String> = judge_run(&run)
+        .findings()
+        .iter()
+        .map(|finding| finding.code.as_str().to_owned())
+        .collect();
     assert!(codes.contains(&"verify-log-cut".to_owned()), "{codes:?}");
     let text = String::from_utf8(logs(&[GateOutcome::Ran(Box::new(run))]).stdout).unwrap();
     assert!(text.contains("bytes were kept]"));
@@ -263,14 +370,25 @@ async fn long_output_keeps_its_end() {
 #[tokio::test]
 async fn a_secret_that_a_gate_prints_is_replaced() {
     let scene = Scene::new();
-    let run = scene.run_one(shell("leak", "printf 'key %s%s\\n' AKIA ZQ3DRSTUVWXY2345 >&2")).await;
-    assert!(!run.stderr.text().contains("ZQ3DRSTUVWXY2345"), "{}", run.stderr.text());
+    let run = scene
+        .run_one(shell(
+            "leak",
+            "printf 'key %s%s\\n' AKIA ZQ3DRSTUVWXY2345 >&2",
+        ))
+        .await;
+    assert!(
+        !run.stderr.text().contains("ZQ3DRSTUVWXY2345"),
+        "{}",
+        run.stderr.text()
+    );
 }
 
 #[tokio::test]
 async fn gates_see_only_their_environment() {
     let scene = Scene::new();
-    let run = scene.run_one(shell("env", "env | grep -c CARGO_ || true")).await;
+    let run = scene
+        .run_one(shell("env", "env | grep -c CARGO_ || true"))
+        .await;
     assert_eq!(run.stdout.text(), "0\n");
 }
 
@@ -283,10 +401,16 @@ async fn brief_is_independent_of_copy_path() {
         let scene = Scene::new();
         let run = scene.run_one(shell("brief", script)).await;
         assert_eq!(classify(&run), FailureClass::TestFailure);
-        briefs.push(excerpt(&normalise(&run.stdout.bytes, scene.dir.path()), ByteLimit(1000)));
+        briefs.push(excerpt(
+            &normalise(&run.stdout.bytes, scene.dir.path()),
+            ByteLimit(1000),
+        ));
     }
     assert_eq!(briefs[0], briefs[1]);
-    assert_eq!(briefs[0], "thread 't' panicked at <copy>/src/a.rs:1:2:\n  left: 1\nfinished in <time>\n");
+    assert_eq!(
+        briefs[0],
+        "thread 't' panicked at <copy>/src/a.rs:1:2:\n  left: 1\nfinished in <time>\n"
+    );
 }
 
 #[tokio::test]
@@ -298,20 +422,34 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
                   #[test] fn four() { let empty: Vec<u32> = Vec::new(); let _ = empty[add(9, 2) as usize]; }\n";
     let broken = "pub fn add(a: u32) -> u32 { a + missing }\n";
     for (text, class, telling) in [
-        (source, FailureClass::TestFailure, &["left: 4", "right: 6"][..]),
+        (
+            source,
+            FailureClass::TestFailure,
+            &["left: 4", "right: 6"][..],
+        ),
         (
             broken,
             FailureClass::CompileError,
-            &["error[E0425]", "src/lib.rs:1:33", "could not compile `sum`\n"][..],
+            &[
+                "error[E0425]",
+                "src/lib.rs:1:33",
+                "could not compile `sum`\n",
+            ][..],
         ),
     ] {
         let mut briefs = Vec::new();
         for _ in 0..2 {
             let mut scene = Scene::new();
             scene.env = Environment::from_pairs(
-                ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"]
-                    .into_iter()
-                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+                [
+                    "PATH",
+                    "HOME",
+                    "CARGO_HOME",
+                    "RUSTUP_HOME",
+                    "RUSTUP_TOOLCHAIN",
+                ]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
                 "/",
             );
             let copy = scene.dir.path();
@@ -323,10 +461,23 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
             setting.env.extend(toolchain_env(&scene.env));
             setting.env.push(("RUST_BACKTRACE".into(), "1".into()));
             setting.log_limit = ByteLimit(1 << 20);
-            let gates = [timed("cargo-test", &["cargo", "test", "--offline"], Duration::from_secs(120))];
-            let outcomes = run_gates(&Sandbox::new(None, &scene.env), &gates, &setting, &Silent).await;
-            let GateOutcome::Ran(run) = &outcomes[0] else { panic!("not a command") };
-            assert_eq!(classify(run), class, "{}{}", run.stderr.text(), run.stdout.text());
+            let gates = [timed(
+                "cargo-test",
+                &["cargo", "test", "--offline"],
+                Duration::from_secs(120),
+            )];
+            let outcomes =
+                run_gates(&Sandbox::new(None, &scene.env), &gates, &setting, &Silent).await;
+            let GateOutcome::Ran(run) = &outcomes[0] else {
+                panic!("not a command")
+            };
+            assert_eq!(
+                classify(run),
+                class,
+                "{}{}",
+                run.stderr.text(),
+                run.stdout.text()
+            );
             let log = [run.stderr.bytes.as_slice(), &run.stdout.bytes].concat();
             let text = normalise(&log, copy);
             assert!(!text.contains(copy.to_str().unwrap()), "{text}");

@@ -45,9 +45,22 @@ pub(crate) struct BenchArgs {
 
 /// Builds this tool in release with its benches, and runs those.
 #[cfg(not(feature = "bench"))]
-pub(crate) fn run(root: &crate::root::Root, args: &BenchArgs) -> Result<(), crate::error::TaskError> {
+pub(crate) fn run(
+    root: &crate::root::Root,
+    args: &BenchArgs,
+) -> Result<(), crate::error::TaskError> {
     crate::process::Call::cargo(root)
-        .args(["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--", "bench"])
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "xtask",
+            "--features",
+            "bench",
+            "--",
+            "bench",
+        ])
         .args(["--rounds", &args.rounds.to_string()])
         .args(&args.names)
         .run()

@@ -72,7 +72,10 @@ fn is_on(variable: &'static str, value: Option<&str>) -> Result<bool, TaskError>
     match value {
         None | Some("" | "0") => Ok(false),
         Some("1") => Ok(true),
-        Some(other) => Err(TaskError::NoSwitch { variable, value: other.to_owned() }),
+        Some(other) => Err(TaskError::NoSwitch {
+            variable,
+            value: other.to_owned(),
+        }),
     }
 }
 
@@ -87,8 +90,17 @@ pub(crate) fn run(root: &Root, narrowed: &[String]) -> Result<Counts, TaskError>
 
     let server = Server::start(root, &program, &weights, &folder.join("server.log"))?;
     let packages = ["--package", "crucible-llm", "--package", "crucible"];
-    let features = ["--features", "crucible-llm/live,crucible/live", "--test", "live"];
-    let mut words: Vec<String> = packages.into_iter().chain(features).map(str::to_owned).collect();
+    let features = [
+        "--features",
+        "crucible-llm/live,crucible/live",
+        "--test",
+        "live",
+    ];
+    let mut words: Vec<String> = packages
+        .into_iter()
+        .chain(features)
+        .map(str::to_owned)
+        .collect();
     words.extend(narrowed.iter().cloned());
     let suite = Suite {
         profile: "live",
@@ -103,7 +115,10 @@ pub(crate) fn run(root: &Root, narrowed: &[String]) -> Result<Counts, TaskError>
     drop(server);
 
     let summary = Summary::read(&lines)?;
-    println!("\n{summary}\nthe lines of this table are in {}", lines.display());
+    println!(
+        "\n{summary}\nthe lines of this table are in {}",
+        lines.display()
+    );
     let counts = outcome?;
     summary.check(counts.passed + counts.failed)?;
     Ok(counts)
@@ -127,7 +142,11 @@ mod tests {
             (Live, None, None, Suites::Live),
             (Live, Some("0"), None, Suites::Live),
         ] {
-            assert_eq!(Suites::decide(flag, real, skip).unwrap(), expected, "{flag:?} {real:?} {skip:?}");
+            assert_eq!(
+                Suites::decide(flag, real, skip).unwrap(),
+                expected,
+                "{flag:?} {real:?} {skip:?}"
+            );
         }
         for real in [None, on] {
             let error = Suites::decide(Live, real, on).unwrap_err().to_string();
@@ -138,7 +157,9 @@ mod tests {
     #[test]
     fn a_switch_that_is_none_is_refused_by_name() {
         for (real, skip, name) in [(Some("yes"), None, REAL), (None, Some("true"), SKIP)] {
-            let error = Suites::decide(Flag::Absent, real, skip).unwrap_err().to_string();
+            let error = Suites::decide(Flag::Absent, real, skip)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(name), "{error}");
         }
     }

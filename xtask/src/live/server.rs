@@ -23,8 +23,10 @@ const POLL: Duration = Duration::from_millis(100);
 /// One thread and one slot: two threads collapse beside anything else that computes. The context holds what a client
 /// program adds to a question of its own. Always the likeliest token, also for a client that asks for chance: so that an
 /// answer stays the same from run to run.
-const OPTIONS: [&str; 14] =
-    ["-t", "1", "-tb", "1", "-np", "1", "-c", "8192", "--top-k", "1", "--jinja", "--no-ui", "--poll", "0"];
+const OPTIONS: [&str; 14] = [
+    "-t", "1", "-tb", "1", "-np", "1", "-c", "8192", "--top-k", "1", "--jinja", "--no-ui",
+    "--poll", "0",
+];
 
 /// A server that answers. Dropped, it and all its processes are gone.
 #[derive(Debug)]
@@ -35,7 +37,12 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts it on a free port of loopback and waits until it has loaded its weights.
-    pub(super) fn start(root: &Root, program: &Path, weights: &Path, log: &Path) -> Result<Self, TaskError> {
+    pub(super) fn start(
+        root: &Root,
+        program: &Path,
+        weights: &Path,
+        log: &Path,
+    ) -> Result<Self, TaskError> {
         if !Call::new(root, "setpriv").args(["--version"]).succeeds() {
             return Err(TaskError::Missing {
                 what: "setpriv (it ties the model server's life to this task's)".to_owned(),
@@ -46,7 +53,12 @@ impl Server {
         let address = free_address().map_err(TaskError::io("find a free port on", "127.0.0.1"))?;
         let child = Call::new(root, program)
             .args(OPTIONS)
-            .args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()])
+            .args([
+                "--host",
+                &address.ip().to_string(),
+                "--port",
+                &address.port().to_string(),
+            ])
             .args([Path::new("-m"), weights])
             .start_group(&file)?;
         let mut server = Self { child, address };
@@ -60,18 +72,28 @@ impl Server {
     }
 
     fn wait(&mut self, log: &Path) -> Result<(), TaskError> {
-        let fault = |reason: String| TaskError::NoServer { reason, log: PathBuf::from(log) };
+        let fault = |reason: String| TaskError::NoServer {
+            reason,
+            log: PathBuf::from(log),
+        };
         let begun = Instant::now();
         while begun.elapsed() < READY_WITHIN {
             if is_healthy(self.address).unwrap_or(false) {
                 return Ok(());
             }
-            if let Some(status) = self.child.try_wait().map_err(TaskError::io("wait for", log))? {
+            if let Some(status) = self
+                .child
+                .try_wait()
+                .map_err(TaskError::io("wait for", log))?
+            {
                 return Err(fault(format!("ended ({status}) before it was ready")));
             }
             sleep(POLL);
         }
-        Err(fault(format!("was not ready within {} s", READY_WITHIN.as_secs())))
+        Err(fault(format!(
+            "was not ready within {} s",
+            READY_WITHIN.as_secs()
+        )))
     }
 }
 
@@ -144,8 +166,13 @@ mod tests {
         let log = dir.path().join("log");
         let program = program(dir.path(), "echo cannot load; exit 3");
         let root = Root::find().unwrap();
-        let error = Server::start(&root, &program, Path::new("w"), &log).unwrap_err().to_string();
-        assert!(error.contains("ended") && error.contains(&log.display().to_string()), "{error}");
+        let error = Server::start(&root, &program, Path::new("w"), &log)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("ended") && error.contains(&log.display().to_string()),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&log).unwrap(), "cannot load\n");
     }
 
@@ -169,7 +196,9 @@ mod tests {
         let gone = |pid| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             // A process that nobody waited for yet is none any more.
-            stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
+            stat.rsplit(')')
+                .next()
+                .is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
         };
         let begun = Instant::now();
         while !gone(grandchild) && begun.elapsed() < Duration::from_secs(60) {
@@ -182,7 +211,10 @@ mod tests {
     fn a_server_does_not_outlive_who_started_it() {
         let dir = tempfile::tempdir().unwrap();
         let note = dir.path().join("note");
-        let program = program(dir.path(), &format!("echo > {}; exec sleep 1000", note.display()));
+        let program = program(
+            dir.path(),
+            &format!("echo > {}; exec sleep 1000", note.display()),
+        );
         let log = File::create(dir.path().join("log")).unwrap();
         let root = Root::find().unwrap();
         // The thread stands in for this whole program: it ends without a word to what it started.
@@ -197,8 +229,10 @@ mod tests {
 
     #[test]
     fn only_a_200_counts_as_healthy() {
-        for (answer, healthy) in [("HTTP/1.1 200 OK\r\n\r\n", true), ("HTTP/1.1 503 Loading\r\n\r\n", false)]
-        {
+        for (answer, healthy) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", true),
+            ("HTTP/1.1 503 Loading\r\n\r\n", false),
+        ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             let answering = std::thread::spawn(move || {

@@ -30,7 +30,11 @@ impl Summary {
     /// Reads it from this file.
     pub(super) fn read(path: &Path) -> Result<Self, TaskError> {
         let text = fs::read_to_string(path).map_err(TaskError::io("read", path))?;
-        Ok(Self(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?))
+        Ok(Self(
+            text.lines()
+                .map(serde_json::from_str)
+                .collect::<Result<_, _>>()?,
+        ))
     }
 
     /// Fails unless each of so many tests left its line.
@@ -41,7 +45,8 @@ impl Summary {
         }
         Err(TaskError::Missing {
             what: format!("the summary of some live test ({tests} ran, {lines} left a line)"),
-            fix: "Each test begins with a line of its own; see crates/testkit/src/live.rs.".to_owned(),
+            fix: "Each test begins with a line of its own; see crates/testkit/src/live.rs."
+                .to_owned(),
         })
     }
 }
@@ -55,9 +60,20 @@ impl fmt::Display for Summary {
 fn table(lines: &[Line]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(["test", "asked", "provider", "model", "tokens in", "out", "seconds", "verdict"]);
+    table.set_header([
+        "test",
+        "asked",
+        "provider",
+        "model",
+        "tokens in",
+        "out",
+        "seconds",
+        "verdict",
+    ]);
     for line in lines {
-        let count = |tokens: Option<u64>| tokens.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string());
+        let count = |tokens: Option<u64>| {
+            tokens.map_or_else(|| "–".to_owned(), |tokens| tokens.to_string())
+        };
         table.add_row([
             line.test.clone(),
             line.asked.clone(),
@@ -81,7 +97,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("summary.jsonl");
         fs::write(&path, "").unwrap();
-        assert!(Summary::read(&path).unwrap().check(0).is_err(), "no test ran");
+        assert!(
+            Summary::read(&path).unwrap().check(0).is_err(),
+            "no test ran"
+        );
         fs::write(
             &path,
             "{\"test\":\"a\",\"asked\":\"b\",\"provider\":\"gateway\",\"model\":\"m\",\"tokens_input\":12,\
@@ -93,7 +112,10 @@ mod tests {
         let error = summary.check(2).unwrap_err().to_string();
         assert!(error.contains("2 ran, 1 left"), "{error}");
         let shown = summary.to_string();
-        assert!(shown.contains("| 12") && shown.contains("1.3") && shown.contains("as expected"), "{shown}");
+        assert!(
+            shown.contains("| 12") && shown.contains("1.3") && shown.contains("as expected"),
+            "{shown}"
+        );
         fs::write(&path, "{\"test\":").unwrap();
         assert!(Summary::read(&path).is_err());
     }

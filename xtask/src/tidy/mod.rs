@@ -76,18 +76,33 @@ pub(crate) fn run(root: &Root, args: &TidyArgs) -> Result<(), TaskError> {
         };
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        for Problem { path, line, rule, message } in &problems {
+        for Problem {
+            path,
+            line,
+            rule,
+            message,
+        } in &problems
+        {
             println!("{path}:{line}: {rule}: {message}");
         }
         if problems.is_empty() {
             println!("tidy: {} rules hold over {files} files", RULES.len());
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(TaskError::Untidy { problems: problems.len() }) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(TaskError::Untidy {
+            problems: problems.len(),
+        })
+    }
 }
 
 fn check_all(workspace: &Workspace) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = RULES.iter().flat_map(|rule| check_one(*rule, workspace)).collect();
+    let mut problems: Vec<Problem> = RULES
+        .iter()
+        .flat_map(|rule| check_one(*rule, workspace))
+        .collect();
     problems.sort();
     problems.dedup();
     problems
@@ -96,7 +111,12 @@ fn check_all(workspace: &Workspace) -> Vec<Problem> {
 fn check_one(rule: &dyn Rule, workspace: &Workspace) -> Vec<Problem> {
     let mut problems = Vec::new();
     rule.check(workspace, &mut |path, line, message| {
-        problems.push(Problem { path: path.to_owned(), line, rule: rule.name(), message });
+        problems.push(Problem {
+            path: path.to_owned(),
+            line,
+            rule: rule.name(),
+            message,
+        });
     });
     problems
 }
@@ -127,14 +147,24 @@ mod tests {
     #[test]
     fn problems_are_sorted_and_said_once() {
         let workspace = Workspace::of(
-            &[("crates/b/src/lib.rs", "fn b() {}"), ("crates/a/src/lib.rs", "fn a() {}")],
-            vec![workspace::Package::sample("crucible-b"), workspace::Package::sample("crucible-a")],
+            &[
+                ("crates/b/src/lib.rs", "fn b() {}"),
+                ("crates/a/src/lib.rs", "fn a() {}"),
+            ],
+            vec![
+                workspace::Package::sample("crucible-b"),
+                workspace::Package::sample("crucible-a"),
+            ],
         );
         let problems = check_all(&workspace);
         let mut sorted = problems.clone();
         sorted.sort();
         sorted.dedup();
         assert_eq!(problems, sorted);
-        assert!(problems.iter().any(|problem| problem.path == "crates/a/src/lib.rs"));
+        assert!(
+            problems
+                .iter()
+                .any(|problem| problem.path == "crates/a/src/lib.rs")
+        );
     }
 }

@@ -51,7 +51,9 @@ fn visit_file(
     if reached.get(path).is_some_and(|known| *known >= reach) {
         return;
     }
-    let Some(file) = workspace.file(path) else { return };
+    let Some(file) = workspace.file(path) else {
+        return;
+    };
     reached.insert(path.to_owned(), reach);
     let Ok(parsed) = file.parsed() else { return };
     let own = folder(path);
@@ -60,7 +62,16 @@ fn visit_file(
         (FileRole::Module, Some(own), _) => own.to_owned(),
         (FileRole::Module, None, stem) => stem.unwrap_or(path).to_owned(),
     };
-    visit_items(workspace, &parsed.syntax.items, Place { own, children: &children }, reach, reached);
+    visit_items(
+        workspace,
+        &parsed.syntax.items,
+        Place {
+            own,
+            children: &children,
+        },
+        reach,
+        reached,
+    );
 }
 
 /// Where the modules declared in a file are looked for.
@@ -83,15 +94,40 @@ fn visit_items(
         let Item::Mod(module) = item else { continue };
         let name = module.ident.to_string();
         let name = name.strip_prefix("r#").unwrap_or(&name);
-        let reach = if is_test_only(&module.attrs) { Reach::Test } else { reach };
+        let reach = if is_test_only(&module.attrs) {
+            Reach::Test
+        } else {
+            reach
+        };
         if let Some((_, inner)) = &module.content {
             let children = join(place.children, name);
-            visit_items(workspace, inner, Place { own: &children, children: &children }, reach, reached);
+            visit_items(
+                workspace,
+                inner,
+                Place {
+                    own: &children,
+                    children: &children,
+                },
+                reach,
+                reached,
+            );
         } else if let Some(path) = path_attribute(&module.attrs) {
-            visit_file(workspace, &join(place.own, &path), reach, FileRole::Root, reached);
+            visit_file(
+                workspace,
+                &join(place.own, &path),
+                reach,
+                FileRole::Root,
+                reached,
+            );
         } else {
             for candidate in [format!("{name}.rs"), format!("{name}/mod.rs")] {
-                visit_file(workspace, &join(place.children, &candidate), reach, FileRole::Module, reached);
+                visit_file(
+                    workspace,
+                    &join(place.children, &candidate),
+                    reach,
+                    FileRole::Module,
+                    reached,
+                );
             }
         }
     }
@@ -110,17 +146,27 @@ pub(super) fn is_test_only(attributes: &[syn::Attribute]) -> bool {
 fn wrap(condition: &TokenStream) -> TokenStream {
     let group = proc_macro2::Group::new(proc_macro2::Delimiter::Parenthesis, condition.clone());
     let name = proc_macro2::Ident::new("cfg", proc_macro2::Span::call_site());
-    [proc_macro2::TokenTree::Ident(name), proc_macro2::TokenTree::Group(group)].into_iter().collect()
+    [
+        proc_macro2::TokenTree::Ident(name),
+        proc_macro2::TokenTree::Group(group),
+    ]
+    .into_iter()
+    .collect()
 }
 
 fn path_attribute(attributes: &[syn::Attribute]) -> Option<String> {
-    attributes.iter().find_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+    attributes
+        .iter()
+        .find_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }) => Some(text.value()),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
-    })
+        })
 }
 
 fn folder(path: &str) -> &str {
@@ -154,7 +200,10 @@ mod tests {
     #[test]
     fn modules_are_followed_through_both_layouts() {
         let files = [
-            ("crates/a/src/lib.rs", "mod one; mod two; mod inline { mod deep; }"),
+            (
+                "crates/a/src/lib.rs",
+                "mod one; mod two; mod inline { mod deep; }",
+            ),
             ("crates/a/src/one.rs", "mod leaf;"),
             ("crates/a/src/one/leaf.rs", ""),
             ("crates/a/src/two/mod.rs", "mod leaf;"),
@@ -162,8 +211,18 @@ mod tests {
             ("crates/a/src/inline/deep.rs", ""),
             ("crates/a/src/stray.rs", ""),
         ];
-        for path in ["one.rs", "one/leaf.rs", "two/mod.rs", "two/leaf.rs", "inline/deep.rs"] {
-            assert_eq!(reach_of(&files, &format!("crates/a/src/{path}")), Some(Reach::Product), "{path}");
+        for path in [
+            "one.rs",
+            "one/leaf.rs",
+            "two/mod.rs",
+            "two/leaf.rs",
+            "inline/deep.rs",
+        ] {
+            assert_eq!(
+                reach_of(&files, &format!("crates/a/src/{path}")),
+                Some(Reach::Product),
+                "{path}"
+            );
         }
         assert_eq!(reach_of(&files, "crates/a/src/stray.rs"), None);
     }
@@ -171,15 +230,27 @@ mod tests {
     #[test]
     fn files_behind_cfg_test_are_test_code() {
         let files = [
-            ("crates/a/src/lib.rs", "#[cfg(test)] mod checks; #[path = \"odd name.rs\"] mod odd;"),
+            (
+                "crates/a/src/lib.rs",
+                "#[cfg(test)] mod checks; #[path = \"odd name.rs\"] mod odd;",
+            ),
             ("crates/a/src/checks.rs", "mod more;"),
             ("crates/a/src/checks/more.rs", ""),
             ("crates/a/src/odd name.rs", ""),
             ("crates/a/tests/whole.rs", "mod common;"),
             ("crates/a/tests/common/mod.rs", ""),
         ];
-        assert_eq!(reach_of(&files, "crates/a/src/checks/more.rs"), Some(Reach::Test));
-        assert_eq!(reach_of(&files, "crates/a/src/odd name.rs"), Some(Reach::Product));
-        assert_eq!(reach_of(&files, "crates/a/tests/common/mod.rs"), Some(Reach::Test));
+        assert_eq!(
+            reach_of(&files, "crates/a/src/checks/more.rs"),
+            Some(Reach::Test)
+        );
+        assert_eq!(
+            reach_of(&files, "crates/a/src/odd name.rs"),
+            Some(Reach::Product)
+        );
+        assert_eq!(
+            reach_of(&files, "crates/a/tests/common/mod.rs"),
+            Some(Reach::Test)
+        );
     }
 }

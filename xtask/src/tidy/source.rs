@@ -47,14 +47,22 @@ impl Path {
     /// Whether the path begins with these segments.
     pub(super) fn starts_with(&self, segments: &[&str]) -> bool {
         self.segments.len() >= segments.len()
-            && self.segments.iter().zip(segments).all(|(own, other)| own == other)
+            && self
+                .segments
+                .iter()
+                .zip(segments)
+                .all(|(own, other)| own == other)
     }
 
     /// Whether the path ends with these segments.
     pub(super) fn ends_with(&self, segments: &[&str]) -> bool {
         let skip = self.segments.len().checked_sub(segments.len());
         skip.is_some_and(|skip| {
-            self.segments.iter().skip(skip).zip(segments).all(|(own, other)| own == other)
+            self.segments
+                .iter()
+                .skip(skip)
+                .zip(segments)
+                .all(|(own, other)| own == other)
         })
     }
 }
@@ -121,7 +129,11 @@ pub(super) fn attributes(tokens: &[Token]) -> Vec<Attribute> {
         if tokens.get(open).is_some_and(|next| next.is("[")) {
             let end = closing(tokens, open);
             let inner = tokens.get(open + 1..end).unwrap_or_default().to_vec();
-            found.push(Attribute { line: token.line, end, tokens: inner });
+            found.push(Attribute {
+                line: token.line,
+                end,
+                tokens: inner,
+            });
         }
     }
     found
@@ -198,7 +210,11 @@ fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
                     }
                 };
                 let line = group.span_open().start().line;
-                out.push(Token { kind: Kind::Open, text: open.to_owned(), line });
+                out.push(Token {
+                    kind: Kind::Open,
+                    text: open.to_owned(),
+                    line,
+                });
                 flatten(group.stream(), out);
                 out.push(Token {
                     kind: Kind::Close,
@@ -208,15 +224,27 @@ fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
             }
             TokenTree::Ident(ident) => {
                 let line = ident.span().start().line;
-                out.push(Token { kind: Kind::Ident, text: ident.to_string(), line });
+                out.push(Token {
+                    kind: Kind::Ident,
+                    text: ident.to_string(),
+                    line,
+                });
             }
             TokenTree::Punct(punct) => {
                 let line = punct.span().start().line;
-                out.push(Token { kind: Kind::Punct, text: punct.as_char().to_string(), line });
+                out.push(Token {
+                    kind: Kind::Punct,
+                    text: punct.as_char().to_string(),
+                    line,
+                });
             }
             TokenTree::Literal(literal) => {
                 let line = literal.span().start().line;
-                out.push(Token { kind: Kind::Literal, text: literal.to_string(), line });
+                out.push(Token {
+                    kind: Kind::Literal,
+                    text: literal.to_string(),
+                    line,
+                });
             }
         }
     }
@@ -258,16 +286,21 @@ fn end_of_item(trees: &[TokenTree], at: usize) -> usize {
 fn follows_a_segment(tokens: &[Token], at: usize) -> bool {
     at >= 3
         && is_double_colon(tokens, at - 2)
-        && tokens.get(at - 3).is_some_and(|token| token.kind == Kind::Ident || token.is(">"))
+        && tokens
+            .get(at - 3)
+            .is_some_and(|token| token.kind == Kind::Ident || token.is(">"))
 }
 
 fn is_double_colon(tokens: &[Token], at: usize) -> bool {
-    tokens.get(at).is_some_and(|token| token.is(":")) && tokens.get(at + 1).is_some_and(|token| token.is(":"))
+    tokens.get(at).is_some_and(|token| token.is(":"))
+        && tokens.get(at + 1).is_some_and(|token| token.is(":"))
 }
 
 /// Reads one path from its first segment on; in a `use` group, one path for each of its parts.
 fn follow(tokens: &[Token], start: usize, prefix: &mut Vec<String>, found: &mut Vec<Path>) {
-    let Some(first) = tokens.get(start) else { return };
+    let Some(first) = tokens.get(start) else {
+        return;
+    };
     let depth = prefix.len();
     let line = first.line;
     prefix.push(first.text.clone());
@@ -286,7 +319,11 @@ fn follow(tokens: &[Token], start: usize, prefix: &mut Vec<String>, found: &mut 
             _ => break,
         }
     }
-    found.push(Path { segments: prefix.clone(), line, end: at });
+    found.push(Path {
+        segments: prefix.clone(),
+        line,
+        end: at,
+    });
     prefix.truncate(depth);
 }
 
@@ -320,7 +357,9 @@ mod tests {
     }
 
     fn product(text: &str) -> String {
-        without_tests(text.parse().unwrap()).to_string().replace(' ', "")
+        without_tests(text.parse().unwrap())
+            .to_string()
+            .replace(' ', "")
     }
 
     fn path_names(text: &str) -> Vec<String> {
@@ -329,15 +368,30 @@ mod tests {
 
     #[test]
     fn test_code_is_cut_and_nothing_else() {
-        assert_eq!(product("fn a() {} #[cfg(test)] mod tests { fn b() {} } fn c() {}"), "fna(){}fnc(){}");
-        assert_eq!(product("#[cfg(test)] #[derive(Debug)] struct A; struct B;"), "structB;");
-        assert_eq!(product("#[cfg(all(test, unix))] use a::b; use c::d;"), "usec::d;");
+        assert_eq!(
+            product("fn a() {} #[cfg(test)] mod tests { fn b() {} } fn c() {}"),
+            "fna(){}fnc(){}"
+        );
+        assert_eq!(
+            product("#[cfg(test)] #[derive(Debug)] struct A; struct B;"),
+            "structB;"
+        );
+        assert_eq!(
+            product("#[cfg(all(test, unix))] use a::b; use c::d;"),
+            "usec::d;"
+        );
         assert_eq!(
             product("#[cfg(all(any(test, unix), windows))] fn a() {}"),
             "#[cfg(all(any(test,unix),windows))]fna(){}"
         );
-        assert_eq!(product("#[cfg(not(test))] fn a() {}"), "#[cfg(not(test))]fna(){}");
-        assert_eq!(product("#[cfg(any(test, unix))] fn a() {}"), "#[cfg(any(test,unix))]fna(){}");
+        assert_eq!(
+            product("#[cfg(not(test))] fn a() {}"),
+            "#[cfg(not(test))]fna(){}"
+        );
+        assert_eq!(
+            product("#[cfg(any(test, unix))] fn a() {}"),
+            "#[cfg(any(test,unix))]fna(){}"
+        );
         assert_eq!(
             product("impl A { #[cfg(test)] fn b(&self) -> [u8; 2] { [0; 2] } fn c() {} }"),
             "implA{fnc(){}}"
@@ -346,15 +400,27 @@ mod tests {
 
     #[test]
     fn use_groups_are_opened_out() {
-        let names = path_names("use std::{fs::{self, File}, env}; fn f() { ::std::process::exit(1) }");
-        for expected in ["std::fs::self", "std::fs::File", "std::env", "std::process::exit"] {
-            assert!(names.iter().any(|name| name == expected), "{expected} in {names:?}");
+        let names =
+            path_names("use std::{fs::{self, File}, env}; fn f() { ::std::process::exit(1) }");
+        for expected in [
+            "std::fs::self",
+            "std::fs::File",
+            "std::env",
+            "std::process::exit",
+        ] {
+            assert!(
+                names.iter().any(|name| name == expected),
+                "{expected} in {names:?}"
+            );
         }
     }
 
     #[test]
     fn comments_and_strings_are_not_paths_but_macro_arguments_are() {
-        assert_eq!(path_names("// std::fs\nconst A: &str = \"std::env\";"), ["const", "A", "str"]);
+        assert_eq!(
+            path_names("// std::fs\nconst A: &str = \"std::env\";"),
+            ["const", "A", "str"]
+        );
         assert!(
             path_names("fn f() { assert!(std::env::var(\"A\").is_ok()); }")
                 .contains(&"std::env::var".to_owned())

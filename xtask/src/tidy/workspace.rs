@@ -94,7 +94,10 @@ pub(crate) enum Need {
 impl Workspace {
     /// Reads the workspace from disk; what git ignores is left out.
     pub(crate) fn load(root: &Root) -> Result<Self, TaskError> {
-        let metadata = MetadataCommand::new().no_deps().current_dir(root.path()).exec()?;
+        let metadata = MetadataCommand::new()
+            .no_deps()
+            .current_dir(root.path())
+            .exec()?;
         let packages = metadata
             .workspace_packages()
             .into_iter()
@@ -109,10 +112,17 @@ impl Workspace {
         for entry in walk.flatten() {
             if entry.file_type().is_some_and(|kind| kind.is_file()) {
                 let path = relative(root.path(), entry.path());
-                files.insert(path.clone(), SourceFile::new(path, read_text(entry.path())?));
+                files.insert(
+                    path.clone(),
+                    SourceFile::new(path, read_text(entry.path())?),
+                );
             }
         }
-        Ok(Self { files, packages, reached: OnceCell::new() })
+        Ok(Self {
+            files,
+            packages,
+            reached: OnceCell::new(),
+        })
     }
 
     /// A workspace made in memory.
@@ -120,10 +130,22 @@ impl Workspace {
     pub(super) fn of(files: &[(&str, &str)], packages: Vec<Package>) -> Self {
         let files = files
             .iter()
-            .map(|(path, text)| ((*path).to_owned(), SourceFile::new((*path).to_owned(), (*text).to_owned())))
+            .map(|(path, text)| {
+                (
+                    (*path).to_owned(),
+                    SourceFile::new((*path).to_owned(), (*text).to_owned()),
+                )
+            })
             .collect::<BTreeMap<_, _>>();
-        let packages = packages.into_iter().map(|package| package.with_test_targets(files.keys())).collect();
-        Self { files, packages, reached: OnceCell::new() }
+        let packages = packages
+            .into_iter()
+            .map(|package| package.with_test_targets(files.keys()))
+            .collect();
+        Self {
+            files,
+            packages,
+            reached: OnceCell::new(),
+        }
     }
 
     /// The packages, in cargo's order.
@@ -151,18 +173,26 @@ impl Workspace {
         self.files().filter(|file| {
             file.path.ends_with(".rs")
                 && (self.reach(file).is_some()
-                    || self.packages.iter().any(|package| package.holds_source(&file.path)))
+                    || self
+                        .packages
+                        .iter()
+                        .any(|package| package.holds_source(&file.path)))
         })
     }
 
     /// What a file is compiled into; `None` when no `mod` reaches it.
     pub(crate) fn reach(&self, file: &SourceFile) -> Option<Reach> {
-        self.reached.get_or_init(|| modules::walk(self)).get(&file.path).copied()
+        self.reached
+            .get_or_init(|| modules::walk(self))
+            .get(&file.path)
+            .copied()
     }
 
     /// The package that a file belongs to.
     pub(crate) fn package_of(&self, file: &SourceFile) -> Option<&Package> {
-        self.packages.iter().find(|package| package.holds(&file.path))
+        self.packages
+            .iter()
+            .find(|package| package.holds(&file.path))
     }
 
     /// The product code of every package but `testkit`, which is test code as a whole.
@@ -170,7 +200,8 @@ impl Workspace {
         self.rust_files().filter_map(|file| {
             let package = self.package_of(file)?;
             let parsed = file.parsed().ok()?;
-            let is_product = self.reach(file) == Some(Reach::Product) && package.short_name() != "testkit";
+            let is_product =
+                self.reach(file) == Some(Reach::Product) && package.short_name() != "testkit";
             is_product.then_some((package, file, parsed))
         })
     }
@@ -178,25 +209,39 @@ impl Workspace {
 
 impl SourceFile {
     fn new(path: String, text: String) -> Self {
-        Self { path, text, parsed: OnceCell::new() }
+        Self {
+            path,
+            text,
+            parsed: OnceCell::new(),
+        }
     }
 
     /// The file as Rust.
     pub(super) fn parsed(&self) -> Result<&Parsed, &ParseProblem> {
-        self.parsed.get_or_init(|| Parsed::read(&self.text)).as_ref()
+        self.parsed
+            .get_or_init(|| Parsed::read(&self.text))
+            .as_ref()
     }
 }
 
 impl Parsed {
     fn read(text: &str) -> Result<Self, ParseProblem> {
-        let problem =
-            |span: proc_macro2::Span, message: String| ParseProblem { line: span.start().line, message };
-        let syntax = syn::parse_file(text).map_err(|error| problem(error.span(), error.to_string()))?;
-        let stream: TokenStream =
-            text.parse().map_err(|error: proc_macro2::LexError| problem(error.span(), error.to_string()))?;
+        let problem = |span: proc_macro2::Span, message: String| ParseProblem {
+            line: span.start().line,
+            message,
+        };
+        let syntax =
+            syn::parse_file(text).map_err(|error| problem(error.span(), error.to_string()))?;
+        let stream: TokenStream = text
+            .parse()
+            .map_err(|error: proc_macro2::LexError| problem(error.span(), error.to_string()))?;
         let tokens = source::tokens(stream.clone());
         let product = source::tokens(source::without_tests(stream));
-        Ok(Self { syntax, tokens, product })
+        Ok(Self {
+            syntax,
+            tokens,
+            product,
+        })
     }
 }
 
@@ -208,12 +253,15 @@ impl Package {
 
     /// Whether the path is inside this package.
     pub(crate) fn holds(&self, path: &str) -> bool {
-        path.strip_prefix(&self.folder).is_some_and(|rest| rest.starts_with('/'))
+        path.strip_prefix(&self.folder)
+            .is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// Whether the path is a Rust file under this package's `src`.
     pub(crate) fn holds_source(&self, path: &str) -> bool {
-        path.strip_prefix(&self.folder).is_some_and(|rest| rest.starts_with("/src/")) && path.ends_with(".rs")
+        path.strip_prefix(&self.folder)
+            .is_some_and(|rest| rest.starts_with("/src/"))
+            && path.ends_with(".rs")
     }
 
     /// The path of its manifest.
@@ -223,7 +271,10 @@ impl Package {
 
     fn read(root: &Path, package: &cargo_metadata::Package) -> Self {
         let manifest = relative(root, package.manifest_path.as_std_path());
-        let folder = manifest.strip_suffix("/Cargo.toml").unwrap_or_default().to_owned();
+        let folder = manifest
+            .strip_suffix("/Cargo.toml")
+            .unwrap_or_default()
+            .to_owned();
         let targets = package
             .targets
             .iter()
@@ -241,33 +292,64 @@ impl Package {
             .iter()
             .map(|dependency| Dependency {
                 name: dependency.name.clone(),
-                kind: if dependency.kind == DependencyKind::Development { Need::Test } else { Need::Product },
+                kind: if dependency.kind == DependencyKind::Development {
+                    Need::Test
+                } else {
+                    Need::Product
+                },
             })
             .collect();
-        Self { name: package.name.to_string(), folder, targets, dependencies }
+        Self {
+            name: package.name.to_string(),
+            folder,
+            targets,
+            dependencies,
+        }
     }
 
     /// A library package in its conventional folder.
     #[cfg(test)]
     pub(super) fn sample(name: &str) -> Self {
         let short = short_name(name);
-        let folder = if short == "xtask" { short.to_owned() } else { format!("crates/{short}") };
-        let root = if matches!(short, "xtask" | "cli") { "main.rs" } else { "lib.rs" };
-        let targets = vec![Target { kind: TargetKind::Product, path: format!("{folder}/src/{root}") }];
-        Self { name: name.to_owned(), folder, targets, dependencies: Vec::new() }
+        let folder = if short == "xtask" {
+            short.to_owned()
+        } else {
+            format!("crates/{short}")
+        };
+        let root = if matches!(short, "xtask" | "cli") {
+            "main.rs"
+        } else {
+            "lib.rs"
+        };
+        let targets = vec![Target {
+            kind: TargetKind::Product,
+            path: format!("{folder}/src/{root}"),
+        }];
+        Self {
+            name: name.to_owned(),
+            folder,
+            targets,
+            dependencies: Vec::new(),
+        }
     }
 
     /// The package with one more dependency of its product.
     #[cfg(test)]
     pub(super) fn needs(mut self, name: &str) -> Self {
-        self.dependencies.push(Dependency { name: name.to_owned(), kind: Need::Product });
+        self.dependencies.push(Dependency {
+            name: name.to_owned(),
+            kind: Need::Product,
+        });
         self
     }
 
     /// The package with one more dependency of its tests.
     #[cfg(test)]
     pub(super) fn tests_need(mut self, name: &str) -> Self {
-        self.dependencies.push(Dependency { name: name.to_owned(), kind: Need::Test });
+        self.dependencies.push(Dependency {
+            name: name.to_owned(),
+            kind: Need::Test,
+        });
         self
     }
 
@@ -275,9 +357,14 @@ impl Package {
     #[cfg(test)]
     fn with_test_targets<'a>(mut self, paths: impl Iterator<Item = &'a String>) -> Self {
         for path in paths {
-            let name = path.strip_prefix(&self.folder).and_then(|rest| rest.strip_prefix("/tests/"));
+            let name = path
+                .strip_prefix(&self.folder)
+                .and_then(|rest| rest.strip_prefix("/tests/"));
             if name.is_some_and(|name| name.ends_with(".rs") && !name.contains('/')) {
-                self.targets.push(Target { kind: TargetKind::Test, path: path.clone() });
+                self.targets.push(Target {
+                    kind: TargetKind::Test,
+                    path: path.clone(),
+                });
             }
         }
         self
@@ -293,11 +380,16 @@ pub(crate) fn short_name(name: &str) -> &str {
 }
 
 fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .to_string_lossy()
+        .replace('\\', "/")
 }
 
 fn read_text(path: &Path) -> Result<String, TaskError> {
-    let size = fs::metadata(path).map_err(TaskError::io("look at", path))?.len();
+    let size = fs::metadata(path)
+        .map_err(TaskError::io("look at", path))?
+        .len();
     if size > TEXT_LIMIT {
         return Ok(String::new());
     }

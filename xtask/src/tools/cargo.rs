@@ -50,7 +50,12 @@ impl CargoTool {
             venv.program(self.program),
             root.tools().join("bin").join(self.program),
         ];
-        let find = || places.iter().find(|place| self.answers(root, place)).cloned();
+        let find = || {
+            places
+                .iter()
+                .find(|place| self.answers(root, place))
+                .cloned()
+        };
         if let Some(found) = find() {
             return Ok(found);
         }
@@ -58,9 +63,15 @@ impl CargoTool {
         if let Some(found) = find() {
             return Ok(found);
         }
-        eprintln!("{} is missing: installing {} into .tools/", self.program, self.version);
+        eprintln!(
+            "{} is missing: installing {} into .tools/",
+            self.program, self.version
+        );
         if let Err(error) = self.install_prebuilt(root, &venv) {
-            eprintln!("no prebuilt {}: {error}; building it from source", self.program);
+            eprintln!(
+                "no prebuilt {}: {error}; building it from source",
+                self.program
+            );
             Call::cargo(root)
                 .args(["install", "--locked", "--version", self.version, "--root"])
                 .args([root.tools()])
@@ -74,12 +85,23 @@ impl CargoTool {
     }
 
     fn answers(&self, root: &Root, place: &PathBuf) -> bool {
-        Call::new(root, place).args([self.subcommand, "--version"]).succeeds()
+        Call::new(root, place)
+            .args([self.subcommand, "--version"])
+            .succeeds()
     }
 
     fn install_prebuilt(&self, root: &Root, venv: &Venv) -> Result<(), TaskError> {
         venv.make(root)?;
         let package = format!("{}=={}", self.prebuilt, self.version);
-        venv.pip(root, ["install", "--quiet", "--only-binary", ":all:", package.as_str()])
+        venv.pip(
+            root,
+            [
+                "install",
+                "--quiet",
+                "--only-binary",
+                ":all:",
+                package.as_str(),
+            ],
+        )
     }
 }

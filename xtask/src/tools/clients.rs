@@ -44,7 +44,9 @@ const CLIENTS: [Client; 3] = [
         program: "claude",
         package: "@anthropic-ai/claude-code",
         entry: "bin/claude.exe",
-        kind: Kind::Native { install: "install.cjs" },
+        kind: Kind::Native {
+            install: "install.cjs",
+        },
     },
     Client {
         program: "gemini",
@@ -52,7 +54,12 @@ const CLIENTS: [Client; 3] = [
         entry: "bundle/gemini.js",
         kind: Kind::Script,
     },
-    Client { program: "codex", package: "@openai/codex", entry: "bin/codex.js", kind: Kind::Script },
+    Client {
+        program: "codex",
+        package: "@openai/codex",
+        entry: "bin/codex.js",
+        kind: Kind::Script,
+    },
 ];
 
 /// What of `package.json` is read here, ours and that of an installed package.
@@ -87,12 +94,14 @@ pub(crate) fn clients(root: &Root) -> Result<(), TaskError> {
 /// may have changed since: the lock file and the programs.
 fn is_installed(folder: &Path) -> Result<bool, TaskError> {
     let wanted: Manifest = serde_json::from_str(MANIFEST)?;
-    let same_lock = fs::read_to_string(folder.join("package-lock.json")).is_ok_and(|lock| lock == LOCK);
+    let same_lock =
+        fs::read_to_string(folder.join("package-lock.json")).is_ok_and(|lock| lock == LOCK);
     Ok(same_lock
         && CLIENTS.iter().all(|client| {
             let package = folder.join("node_modules").join(client.package);
             let installed = fs::read_to_string(package.join("package.json")).ok();
-            let installed: Option<Manifest> = installed.and_then(|text| serde_json::from_str(&text).ok());
+            let installed: Option<Manifest> =
+                installed.and_then(|text| serde_json::from_str(&text).ok());
             let version = installed.map(|manifest| manifest.version);
             version.as_ref() == wanted.dependencies.get(client.package)
                 && package.join(client.entry).is_file()
@@ -102,7 +111,10 @@ fn is_installed(folder: &Path) -> Result<bool, TaskError> {
 /// Makes the folder anew, beside its final place first.
 fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
     eprintln!("installing the client programs into .tools/clients (about 900 MB, under a minute)");
-    let (new, old) = (root.tools().join("clients.new"), root.tools().join("clients.old"));
+    let (new, old) = (
+        root.tools().join("clients.new"),
+        root.tools().join("clients.old"),
+    );
     super::clear(&new)?;
     fs::create_dir_all(&new).map_err(TaskError::io("create", &new))?;
     for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
@@ -123,7 +135,10 @@ fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
     for client in &CLIENTS {
         if let Kind::Native { install } = client.kind {
             let package = new.join("node_modules").join(client.package);
-            Call::new(root, node.program()).args([install]).folder(&package).run()?;
+            Call::new(root, node.program())
+                .args([install])
+                .folder(&package)
+                .run()?;
         }
     }
     super::clear(&old)?;
@@ -174,9 +189,8 @@ fn is_launchable(folder: &Path) -> bool {
             let path = bin.join(client.program);
             match client.kind {
                 Kind::Native { .. } => path.is_file(),
-                Kind::Script => {
-                    fs::read_to_string(path).is_ok_and(|text| text == launcher(folder, client, &node))
-                }
+                Kind::Script => fs::read_to_string(path)
+                    .is_ok_and(|text| text == launcher(folder, client, &node)),
             }
         })
 }
@@ -184,7 +198,10 @@ fn is_launchable(folder: &Path) -> bool {
 /// Replaces npm's links to scripts, which would need an interpreter on the PATH, and puts the interpreter beside them.
 fn write_launchers(folder: &Path, node: &Path) -> Result<(), TaskError> {
     let bin = bin(folder);
-    for client in CLIENTS.iter().filter(|client| matches!(client.kind, Kind::Script)) {
+    for client in CLIENTS
+        .iter()
+        .filter(|client| matches!(client.kind, Kind::Script))
+    {
         put(&bin.join(client.program), |path| {
             fs::write(path, launcher(folder, client, node))?;
             fs::set_permissions(path, fs::Permissions::from_mode(0o755))
@@ -209,8 +226,15 @@ fn put(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Ta
 
 /// A shell script that becomes the interpreter: the same process, the same group.
 fn launcher(folder: &Path, client: &Client, node: &Path) -> String {
-    let entry = folder.join("node_modules").join(client.package).join(client.entry);
-    format!("#!/bin/sh\nexec {} {} \"$@\"\n", quoted(node), quoted(&entry))
+    let entry = folder
+        .join("node_modules")
+        .join(client.package)
+        .join(client.entry);
+    format!(
+        "#!/bin/sh\nexec {} {} \"$@\"\n",
+        quoted(node),
+        quoted(&entry)
+    )
 }
 
 fn quoted(path: &Path) -> String {
@@ -234,7 +258,11 @@ mod tests {
             fs::create_dir_all(entry.parent().unwrap()).unwrap();
             fs::write(&entry, "echo \"$@\"").unwrap();
             let version = &wanted.dependencies[client.package];
-            fs::write(package.join("package.json"), format!("{{\"version\": \"{version}\"}}")).unwrap();
+            fs::write(
+                package.join("package.json"),
+                format!("{{\"version\": \"{version}\"}}"),
+            )
+            .unwrap();
             let link = Path::new("..").join(client.package).join(client.entry);
             symlink(link, bin(folder).join(client.program)).unwrap();
         }
@@ -250,13 +278,24 @@ mod tests {
         assert_eq!(wanted.dependencies.len(), CLIENTS.len());
         for client in &CLIENTS {
             let version = &wanted.dependencies[client.package];
-            assert!(version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'), "{version}");
+            assert!(
+                version
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.'),
+                "{version}"
+            );
             let locked = &lock["packages"][format!("node_modules/{}", client.package)];
             assert_eq!(locked["version"], Value::from(version.as_str()));
-            assert_eq!(lock["packages"][""]["dependencies"][client.package], Value::from(version.as_str()));
+            assert_eq!(
+                lock["packages"][""]["dependencies"][client.package],
+                Value::from(version.as_str())
+            );
         }
         for (name, package) in lock["packages"].as_object().unwrap() {
-            assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no digest");
+            assert!(
+                name.is_empty() || package["integrity"].is_string(),
+                "{name} has no digest"
+            );
         }
     }
 
@@ -290,7 +329,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("clients");
         let node = installed(&folder);
-        assert!(!is_launchable(&folder), "npm's links need an interpreter on the PATH");
+        assert!(
+            !is_launchable(&folder),
+            "npm's links need an interpreter on the PATH"
+        );
         write_launchers(&folder, &node).unwrap();
         assert!(is_launchable(&folder));
         let output = std::process::Command::new(bin(&folder).join("gemini"))
@@ -298,7 +340,10 @@ mod tests {
             .env_clear()
             .output()
             .unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "one word $HOME\n");
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "one word $HOME\n"
+        );
 
         let moved = dir.path().join("moved");
         fs::rename(&folder, &moved).unwrap();

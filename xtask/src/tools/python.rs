@@ -31,7 +31,9 @@ impl Venv {
 
     /// Makes it anew: a folder left half-made by an interrupted run is cleared, not trusted.
     pub(super) fn make(&self, root: &Root) -> Result<(), TaskError> {
-        let make = Call::new(root, "python3").args(["-m", "venv", "--clear"]).args([&self.folder]);
+        let make = Call::new(root, "python3")
+            .args(["-m", "venv", "--clear"])
+            .args([&self.folder]);
         make.run().or_else(|error| {
             eprintln!("no virtual environment could be made: {error}");
             system::install_package(root, "python3-venv", "Python's `venv` module")?;
@@ -45,13 +47,18 @@ impl Venv {
         root: &Root,
         words: impl IntoIterator<Item = S>,
     ) -> Result<(), TaskError> {
-        Call::new(root, self.python()).args(["-m", "pip", "--disable-pip-version-check"]).args(words).run()
+        Call::new(root, self.python())
+            .args(["-m", "pip", "--disable-pip-version-check"])
+            .args(words)
+            .run()
     }
 
     /// Where the package of this name lies, if it is installed and can be imported.
     pub(super) fn package(&self, root: &Root, name: &str) -> Option<PathBuf> {
         let script = format!("import {name}; print({name}.__path__[0])");
-        let stdout = Call::new(root, self.python()).args(["-c", script.as_str()]).stdout()?;
+        let stdout = Call::new(root, self.python())
+            .args(["-c", script.as_str()])
+            .stdout()?;
         let path = Path::new(stdout.trim());
         path.is_absolute().then(|| path.to_owned())
     }

@@ -23,23 +23,30 @@ pub(crate) fn python_tools(root: &Root) -> Result<(), TaskError> {
     }
     eprintln!("installing ruff, mypy and pytest into .tools/python");
     venv.make(root)?;
-    let pinned: Vec<String> =
-        PACKAGES.iter().map(|(package, version)| format!("{package}=={version}")).collect();
-    let words = ["install", "--quiet", "--only-binary", ":all:"].into_iter().map(str::to_owned);
+    let pinned: Vec<String> = PACKAGES
+        .iter()
+        .map(|(package, version)| format!("{package}=={version}"))
+        .collect();
+    let words = ["install", "--quiet", "--only-binary", ":all:"]
+        .into_iter()
+        .map(str::to_owned);
     venv.pip(root, words.chain(pinned))?;
     if is_ready(root, &venv) {
         return Ok(());
     }
     Err(TaskError::Missing {
         what: "ruff, mypy and pytest in .tools/python".to_owned(),
-        fix: "Remove .tools/python and run this again; pip's output above says what went wrong.".to_owned(),
+        fix: "Remove .tools/python and run this again; pip's output above says what went wrong."
+            .to_owned(),
     })
 }
 
 /// Whether each answers with its version.
 fn is_ready(root: &Root, venv: &Venv) -> bool {
     PACKAGES.iter().all(|(package, version)| {
-        let said = Call::new(root, venv.program(package)).args(["--version"]).stdout();
+        let said = Call::new(root, venv.program(package))
+            .args(["--version"])
+            .stdout();
         said.is_some_and(|said| said.split_whitespace().any(|word| word == *version))
     })
 }

@@ -27,10 +27,20 @@ pub(crate) fn repomix(root: &Root) -> Result<Repomix, TaskError> {
         let new = folder.with_extension("new");
         super::clear(&new)?;
         std::fs::create_dir_all(&new).map_err(TaskError::io("create", &new))?;
-        let words = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", PACKAGE];
+        let words = [
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            PACKAGE,
+        ];
         node.npm(root).args(words).folder(&new).run()?;
         super::clear(&folder)?;
         std::fs::rename(&new, &folder).map_err(TaskError::io("put into place", &folder))?;
     }
-    Ok(Repomix { node: node.program().clone(), script })
+    Ok(Repomix {
+        node: node.program().clone(),
+        script,
+    })
 }

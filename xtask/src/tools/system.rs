@@ -23,11 +23,23 @@ const FOR_TESTS: [Package; 4] = [
         what: "bubblewrap (the sandbox's outer layer)",
     },
     // The crawl reaches GitHub through it alone, and the tests run it against a GitHub of their own.
-    Package { name: "gh", probe: &["gh", "--version"], what: "gh (GitHub's command line)" },
+    Package {
+        name: "gh",
+        probe: &["gh", "--version"],
+        what: "gh (GitHub's command line)",
+    },
     // The authority, besides bash, on how a command splits into words.
-    Package { name: "dash", probe: &["dash", "-c", ":"], what: "dash (a plain shell)" },
+    Package {
+        name: "dash",
+        probe: &["dash", "-c", ":"],
+        what: "dash (a plain shell)",
+    },
     // The tests of the TUI type on it and look at it.
-    Package { name: "tmux", probe: &["tmux", "-V"], what: "tmux (a terminal that tests can look at)" },
+    Package {
+        name: "tmux",
+        probe: &["tmux", "-V"],
+        what: "tmux (a terminal that tests can look at)",
+    },
 ];
 
 /// Installs the packages that the tests need and this machine lacks, all at once.
@@ -39,14 +51,28 @@ pub(crate) fn packages(root: &Root) -> Result<(), TaskError> {
 #[cfg(feature = "bench")]
 pub(crate) fn ripgrep(root: &Root) -> Result<(), TaskError> {
     let what = "ripgrep (what searching a tree costs)";
-    install(root, &[Package { name: "ripgrep", probe: &["rg", "--version"], what }])
+    install(
+        root,
+        &[Package {
+            name: "ripgrep",
+            probe: &["rg", "--version"],
+            what,
+        }],
+    )
 }
 
 /// The tool that counts what a program asks of the system.
 #[cfg(feature = "bench")]
 pub(crate) fn strace(root: &Root) -> Result<(), TaskError> {
     let what = "strace (which programs are started, and what is flushed)";
-    install(root, &[Package { name: "strace", probe: &["strace", "--version"], what }])
+    install(
+        root,
+        &[Package {
+            name: "strace",
+            probe: &["strace", "--version"],
+            what,
+        }],
+    )
 }
 
 /// The authority on diffs and trees.
@@ -61,8 +87,19 @@ pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
 }
 
 /// Installs a package of the distribution without which a program cannot be built, or says how to.
-pub(super) fn install_package(root: &Root, name: &'static str, what: &'static str) -> Result<(), TaskError> {
-    install(root, &[Package { name, probe: &[], what }])
+pub(super) fn install_package(
+    root: &Root,
+    name: &'static str,
+    what: &'static str,
+) -> Result<(), TaskError> {
+    install(
+        root,
+        &[Package {
+            name,
+            probe: &[],
+            what,
+        }],
+    )
 }
 
 /// Installs those of the packages whose program does not answer, or says how to.
@@ -76,11 +113,17 @@ fn install(root: &Root, packages: &[Package]) -> Result<(), TaskError> {
         return Ok(());
     }
     let names = || missing.iter().map(|package| package.name);
-    let what = missing.iter().map(|package| package.what).collect::<Vec<_>>().join(", ");
+    let what = missing
+        .iter()
+        .map(|package| package.what)
+        .collect::<Vec<_>>()
+        .join(", ");
     let has_apt = Call::new(root, "apt-get").args(["--version"]).succeeds();
     match (is_root()?, has_apt) {
         (true, true) => {
-            Call::new(root, "apt-get").args(["update", "--quiet"]).run()?;
+            Call::new(root, "apt-get")
+                .args(["update", "--quiet"])
+                .run()?;
             Call::new(root, "apt-get")
                 .args(["install", "--yes", "--quiet", "--no-install-recommends"])
                 .args(names())
@@ -96,7 +139,10 @@ fn install(root: &Root, packages: &[Package]) -> Result<(), TaskError> {
         }
         (_, false) => {
             let names = names().collect::<Vec<_>>().join(", ");
-            Err(TaskError::Missing { what, fix: format!("Install from your distribution: {names}.") })
+            Err(TaskError::Missing {
+                what,
+                fix: format!("Install from your distribution: {names}."),
+            })
         }
     }
 }

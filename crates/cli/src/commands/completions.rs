@@ -19,7 +19,12 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "crucible", &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut Arguments::command(),
+            "crucible",
+            &mut script,
+        );
         app.output.bytes(&script);
         Ok(ExitStatus::Success)
     }

@@ -88,11 +88,16 @@ impl Show {
                     })
                 })
                 .collect();
-            app.output.json(&json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
+            app.output
+                .json(&json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
         } else {
             let mut table = table(["setting", "value", "source"]);
             for (key, setting) in config.effective() {
-                table.add_row([key, &shown_text(&setting.value), &setting.source.to_string()]);
+                table.add_row([
+                    key,
+                    &shown_text(&setting.value),
+                    &setting.source.to_string(),
+                ]);
             }
             app.output.line(&table.trim_fmt());
         }
@@ -105,7 +110,10 @@ impl Set {
         let directory = app.directory(&self.repo)?;
         for text in [&self.key, &self.value] {
             if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
-                let message = format!("this looks like a secret ({}), and nothing was written", found.rule);
+                let message = format!(
+                    "this looks like a secret ({}), and nothing was written",
+                    found.rule
+                );
                 return Err(CommandError::new(ExitStatus::SecretDetected, message).hint(
                     "Put the secret into an environment variable; api_key_env of a provider names it.",
                 ));
@@ -113,8 +121,13 @@ impl Set {
         }
         let files = ConfigFiles::discover(&app.env, &directory);
         let project = app.repository_of(&directory).unwrap_or(directory);
-        let owner = if self.user { EditedFile::User } else { EditedFile::Project };
-        let edit = Edit::new(&files, &project, &app.env, owner, &self.key, &self.value).map_err(refused)?;
+        let owner = if self.user {
+            EditedFile::User
+        } else {
+            EditedFile::Project
+        };
+        let edit = Edit::new(&files, &project, &app.env, owner, &self.key, &self.value)
+            .map_err(refused)?;
         edit.write().map_err(refused)?;
         let path = edit.path().display().to_string();
         if app.output.is_json() {
@@ -130,13 +143,21 @@ impl Set {
             }))?;
         } else {
             let value = shown_text(edit.value());
-            let previous = edit.previous().map(|value| format!(" (was {})", shown_text(value)));
+            let previous = edit
+                .previous()
+                .map(|value| format!(" (was {})", shown_text(value)));
             let previous = previous.unwrap_or_default();
-            app.output.line(&one_line(&format!("set {} = {value} in {path}{previous}", self.key)));
+            app.output.line(&one_line(&format!(
+                "set {} = {value} in {path}{previous}",
+                self.key
+            )));
         }
         if let Some(setting) = edit.overridden_by() {
             let (value, source) = (shown_text(&setting.value), &setting.source);
-            app.output.remark(&format!("note: {source} overrides this; {} is {value} here", self.key));
+            app.output.remark(&format!(
+                "note: {source} overrides this; {} is {value} here",
+                self.key
+            ));
         }
         Ok(ExitStatus::Success)
     }
@@ -149,7 +170,9 @@ fn refused(error: EditError) -> CommandError {
         EditError::Config(ConfigError::NotForProjects { .. } | ConfigError::OnlyLower { .. }) => {
             command.hint("`crucible config set --user KEY VALUE` writes your own file.")
         }
-        EditError::NoUserFile => command.hint("Set HOME, or use the environment variable of the setting."),
+        EditError::NoUserFile => {
+            command.hint("Set HOME, or use the environment variable of the setting.")
+        }
         EditError::Config(_)
         | EditError::NotListed { .. }
         | EditError::NotToml { .. }
@@ -159,19 +182,25 @@ fn refused(error: EditError) -> CommandError {
 
 /// A value for programs, without secrets.
 fn shown_value(value: &toml::Value) -> serde_json::Value {
-    value.as_str().map_or_else(|| json!(value), |text| shown(text).into())
+    value
+        .as_str()
+        .map_or_else(|| json!(value), |text| shown(text).into())
 }
 
 /// A value for people, without secrets.
 fn shown_text(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
 }
 
 /// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.
 fn shown(text: &str) -> String {
     let text = Scanner::builtin().redact(text).text.into_owned();
     // Without a colon before it, an `@` is part of a name and no login.
-    let holds_login = text.split_once('@').is_some_and(|(before, _)| before.contains(':'));
+    let holds_login = text
+        .split_once('@')
+        .is_some_and(|(before, _)| before.contains(':'));
     let bare = without_login(&text);
     if !holds_login || bare == text {
         return text;
@@ -193,7 +222,10 @@ mod tests {
             assert_eq!(shown(&url), "http://[login]@host:80/v1?a=b");
         }
         assert_eq!(shown("me:pass@host"), "[login]@host");
-        assert_eq!(shown("http://localhost:8000/v1"), "http://localhost:8000/v1");
+        assert_eq!(
+            shown("http://localhost:8000/v1"),
+            "http://localhost:8000/v1"
+        );
         assert_eq!(shown("a@b"), "a@b");
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 use crucible_host::fs::{FsError, read_prefix, read_up_to, write_atomic};
-use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json};
+use crucible_model::{
+    ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json,
+};
 use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
 use crucible_repo::Git;
 use crucible_run::{
@@ -113,14 +115,22 @@ impl ContextCommand {
 impl Build {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let repo = app.absolute(&self.repo);
-        let named = self.request.as_deref().map(|path| read_request(app, path)).transpose()?;
+        let named = self
+            .request
+            .as_deref()
+            .map(|path| read_request(app, path))
+            .transpose()?;
         if let Some(goal) = self.goal.as_ref().filter(|goal| goal.len() > MAX_GOAL) {
             let message = format!("the goal has {} bytes; the limit is {MAX_GOAL}", goal.len());
             return Err(CommandError::new(ExitStatus::OverLimit, message).hint("Say it shorter."));
         }
         let config = app.config(&repo, &[])?;
         let settings = context_settings(&config)?;
-        let printed = self.gate_output.as_deref().map(|path| read_output(app, path)).transpose()?;
+        let printed = self
+            .gate_output
+            .as_deref()
+            .map(|path| read_output(app, path))
+            .transpose()?;
         let (request, ranking, pack) = app.block_on(async {
             let opened = Git::open(shared_sandbox(app), &app.env, &repo);
             let Some(request) = named else {
@@ -129,7 +139,8 @@ impl Build {
                 let budget = self.budget(&config)?;
                 let (request, ranking) =
                     request_for_goal(&git, goal, budget, &settings, printed.as_deref()).await?;
-                let pack = pack_context(git.top(), &git.name(), &settings, &request).map_err(refused)?;
+                let pack =
+                    pack_context(git.top(), &git.name(), &settings, &request).map_err(refused)?;
                 return Ok((request, Some(ranking), pack));
             };
             // The files are read and searched while git is asked; only the name of the repository is git's to tell.
@@ -140,12 +151,24 @@ impl Build {
             });
             let (git, packed) = tokio::join!(opened, packing);
             let git = git?;
-            let (request, pack) = packed
-                .map_err(|died| CommandError::new(ExitStatus::Refused, format!("packing failed: {died}")))?;
-            Ok((request, None, ContextPack { repo_slug: git.name(), ..pack.map_err(refused)? }))
+            let (request, pack) = packed.map_err(|died| {
+                CommandError::new(ExitStatus::Refused, format!("packing failed: {died}"))
+            })?;
+            Ok((
+                request,
+                None,
+                ContextPack {
+                    repo_slug: git.name(),
+                    ..pack.map_err(refused)?
+                },
+            ))
         })?;
         let bytes = pack.to_bytes().map_err(no_form)?;
-        let request = self.request_out.as_deref().map(|path| write(app, path, &request)).transpose()?;
+        let request = self
+            .request_out
+            .as_deref()
+            .map(|path| write(app, path, &request))
+            .transpose()?;
         let written = match (&self.ranking_out, &ranking) {
             (Some(path), Some(ranking)) => Some(write(app, path, ranking)?),
             _ => None,
@@ -153,7 +176,9 @@ impl Build {
         let Some(out) = &self.out else {
             app.output.bytes(&bytes);
             if !app.output.is_json() {
-                told(&pack, ranking.as_ref()).iter().for_each(|line| app.output.remark(&one_line(line)));
+                told(&pack, ranking.as_ref())
+                    .iter()
+                    .for_each(|line| app.output.remark(&one_line(line)));
             }
             return Ok(ExitStatus::Success);
         };
@@ -170,8 +195,13 @@ impl Build {
                 omitted: &pack.omitted,
             })?;
         } else {
-            app.output.line(&one_line(&format!("packed to {}: {}", out.path, out.digest)));
-            told(&pack, ranking.as_ref()).iter().for_each(|line| app.output.line(&one_line(line)));
+            app.output.line(&one_line(&format!(
+                "packed to {}: {}",
+                out.path, out.digest
+            )));
+            told(&pack, ranking.as_ref())
+                .iter()
+                .for_each(|line| app.output.line(&one_line(line)));
         }
         Ok(ExitStatus::Success)
     }
@@ -191,8 +221,10 @@ pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, Com
         None => ContractDocuments::WherePresent,
         Some("ctcp") => ContractDocuments::Required,
         Some(other) => {
-            return Err(CommandError::usage(format!("context.contract is {other:?}"))
-                .hint("It takes \"ctcp\", or nothing."));
+            return Err(
+                CommandError::usage(format!("context.contract is {other:?}"))
+                    .hint("It takes \"ctcp\", or nothing."),
+            );
         }
     };
     let mut mandatory = Vec::new();
@@ -202,7 +234,10 @@ pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, Com
                 .hint("Name documents relative to the repository's top directory.")
         })?);
     }
-    Ok(ContextSettings { contract, mandatory })
+    Ok(ContextSettings {
+        contract,
+        mandatory,
+    })
 }
 
 /// A limit of a pack; nothing at all is one too.
@@ -230,7 +265,10 @@ fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {
     let bytes = match read_up_to(&app.absolute(path), ByteLimit(MAX_DOCUMENT_BYTES + 1)) {
         Ok(bytes) => bytes,
         Err(FsError::TooLarge { .. }) => {
-            return Err(refuse(ExitStatus::Schema, format!("it has more than {MAX_DOCUMENT_BYTES} bytes")));
+            return Err(refuse(
+                ExitStatus::Schema,
+                format!("it has more than {MAX_DOCUMENT_BYTES} bytes"),
+            ));
         }
         Err(error @ FsError::Io { .. }) => return Err(CommandError::usage(error.to_string())),
     };
@@ -240,7 +278,9 @@ fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {
 /// What a gate printed, up to as much as a run keeps of it.
 fn read_output(app: &App, path: &Path) -> Result<Vec<u8>, CommandError> {
     let read = read_prefix(&app.absolute(path), ByteLimit(MAX_OUTPUT));
-    Ok(read.map_err(|error| CommandError::usage(error.to_string()))?.bytes)
+    Ok(read
+        .map_err(|error| CommandError::usage(error.to_string()))?
+        .bytes)
 }
 
 fn write<T: Serialize>(app: &App, path: &Path, document: &T) -> Result<Written, CommandError> {
@@ -249,7 +289,11 @@ fn write<T: Serialize>(app: &App, path: &Path, document: &T) -> Result<Written, 
 
 fn write_bytes(app: &App, path: &Path, bytes: &[u8]) -> Result<Written, CommandError> {
     write_atomic(&app.absolute(path), bytes)?;
-    Ok(Written { path: path.display().to_string(), digest: Digest::of(bytes), bytes: bytes.len() })
+    Ok(Written {
+        path: path.display().to_string(),
+        digest: Digest::of(bytes),
+        bytes: bytes.len(),
+    })
 }
 
 fn no_form(error: crucible_model::CanonicalError) -> CommandError {
@@ -264,9 +308,18 @@ fn told(pack: &ContextPack, ranking: Option<&ContextRanking>) -> Vec<String> {
     }
     lines.push(pack.summary.clone());
     for omitted in pack.omitted.iter().take(SHOWN) {
-        lines.push(format!("  left out  {:<16} {}", omitted.reason.as_str(), omitted.path));
+        lines.push(format!(
+            "  left out  {:<16} {}",
+            omitted.reason.as_str(),
+            omitted.path
+        ));
     }
-    if let Some(more) = pack.omitted.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = pack
+        .omitted
+        .len()
+        .checked_sub(SHOWN)
+        .filter(|more| *more > 0)
+    {
         lines.push(format!("  and {more} more; the pack lists them all"));
     }
     lines
@@ -286,9 +339,16 @@ fn told_of_ranking(ranking: &ContextRanking) -> Vec<String> {
     if let Some(problem) = &ranking.history.problem {
         lines.push(format!("  git's history was not used: {problem}"));
     }
-    let chosen: Vec<_> = ranking.files.iter().filter(|file| file.outcome == RankedOutcome::Chosen).collect();
+    let chosen: Vec<_> = ranking
+        .files
+        .iter()
+        .filter(|file| file.outcome == RankedOutcome::Chosen)
+        .collect();
     for file in chosen.iter().take(SHOWN) {
-        lines.push(format!("  {:>6}  {}  {}", file.score, file.path, file.reason));
+        lines.push(format!(
+            "  {:>6}  {}  {}",
+            file.score, file.path, file.reason
+        ));
     }
     if let Some(more) = chosen.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         lines.push(format!("  and {more} more; --ranking-out writes them all"));

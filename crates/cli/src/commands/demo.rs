@@ -13,8 +13,8 @@ use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_run::{
-    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunObserver,
-    RunOptions, RunSettings, RunState, World, advance, create, land, status,
+    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir,
+    RunObserver, RunOptions, RunSettings, RunState, World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
@@ -84,8 +84,15 @@ impl Demo {
         let speaker = backend.speaker().clone();
         let ledger_path = home.join(LEDGER);
         let mut ledger = Ledger::open(&ledger_path)?;
-        let mut story = Story { output: app.output.clone(), progress: Progress::new(&app.output), dir: None };
-        story.say(&format!("A small repository with a failing test: {}", repo.display()));
+        let mut story = Story {
+            output: app.output.clone(),
+            progress: Progress::new(&app.output),
+            dir: None,
+        };
+        story.say(&format!(
+            "A small repository with a failing test: {}",
+            repo.display()
+        ));
         if self.record.is_none() {
             story.say(&format!(
                 "The model's answers below come from a recording of {} with the provider `{}`.",
@@ -106,7 +113,9 @@ impl Demo {
             let open = |opening: &Opening<'_>| client.open(|_| Ok(backend.clone()), opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
-                RunState::Verified => Some(land(&world, &dir, None, &mut ledger, &mut story).await?),
+                RunState::Verified => {
+                    Some(land(&world, &dir, None, &mut ledger, &mut story).await?)
+                }
                 _ => None,
             };
             Ok((dir, state, landing))
@@ -117,9 +126,15 @@ impl Demo {
             write_atomic(&app.absolute(path), &dir.read(crucible_run::CASSETTE)?)?;
         }
         let Some(landing) = landing else {
-            let failure = status(&dir, &ledger)?.failure.map(|finding| finding.hint).unwrap_or_default();
-            return Err(CommandError::new(ExitStatus::Refused, format!("the demo ended {}", state.name()))
-                .hint(failure));
+            let failure = status(&dir, &ledger)?
+                .failure
+                .map(|finding| finding.hint)
+                .unwrap_or_default();
+            return Err(CommandError::new(
+                ExitStatus::Refused,
+                format!("the demo ended {}", state.name()),
+            )
+            .hint(failure));
         };
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
@@ -129,8 +144,15 @@ impl Demo {
             return Ok(ExitStatus::Success);
         }
         let out = |line: &str| app.output.line(line);
-        out(&format!("\nCommitted {} with the evidence in its trailers:", landing.commit));
-        for line in landing.message.lines().filter(|line| line.starts_with("Crucible-")) {
+        out(&format!(
+            "\nCommitted {} with the evidence in its trailers:",
+            landing.commit
+        ));
+        for line in landing
+            .message
+            .lines()
+            .filter(|line| line.starts_with("Crucible-"))
+        {
             out(&format!("  {line}"));
         }
         out(&format!("Evidence: {}", dir.root().display()));
@@ -146,8 +168,11 @@ impl Demo {
             Some(directory) => {
                 let directory = app.absolute(directory);
                 if directory.symlink_metadata().is_ok() {
-                    return Err(CommandError::usage(format!("{} already exists", directory.display()))
-                        .hint("Name a directory that does not exist yet."));
+                    return Err(CommandError::usage(format!(
+                        "{} already exists",
+                        directory.display()
+                    ))
+                    .hint("Name a directory that does not exist yet."));
                 }
                 create_dir_all(&directory)?;
                 Ok(directory)
@@ -162,7 +187,13 @@ impl Demo {
             return Ok(("gateway", model::settings(app, &config, "gateway")));
         }
         let cassette = Some(CassetteSource::Bytes(CASSETTE.into()));
-        Ok(("replay", ProviderSettings { cassette, ..ProviderSettings::default() }))
+        Ok((
+            "replay",
+            ProviderSettings {
+                cassette,
+                ..ProviderSettings::default()
+            },
+        ))
     }
 }
 
@@ -189,7 +220,10 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_calls: MAX_CALLS,
         gates: Vec::new(),
         sandbox: Strength::BestEffort,
-        patch: PatchLimits { max_files: DEFAULT_MAX_FILES, max_added_lines: DEFAULT_MAX_ADDED_LINES },
+        patch: PatchLimits {
+            max_files: DEFAULT_MAX_FILES,
+            max_added_lines: DEFAULT_MAX_ADDED_LINES,
+        },
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
@@ -251,8 +285,13 @@ impl RunObserver for Story {
 
     fn event(&mut self, event: &EventRecord) {
         let path = event.path.clone().unwrap_or_default();
-        let number =
-            |what: &str| event.body.get("attempt").map(|n| format!("{what} {n}")).unwrap_or_default();
+        let number = |what: &str| {
+            event
+                .body
+                .get("attempt")
+                .map(|n| format!("{what} {n}"))
+                .unwrap_or_default()
+        };
         match EventKind::of(&event.event) {
             Some(EventKind::RepositoryAnalysed) => {
                 self.say("1. Inspected the repository; its tests fail before any change.")
@@ -265,14 +304,15 @@ impl RunObserver for Story {
                 self.say("3. The plan, reviewed and signed by its digest:");
                 self.show("artifacts/PLAN.md", 7);
             }
-            Some(EventKind::ModelAsked) => self.say(&format!("\n{}: calling the model.", number("Attempt"))),
+            Some(EventKind::ModelAsked) => {
+                self.say(&format!("\n{}: calling the model.", number("Attempt")))
+            }
             Some(EventKind::PatchProposed) => {
                 self.say("  It proposes:");
                 self.show(&path, 40);
             }
-            Some(EventKind::PatchAccepted) => {
-                self.say("  The patch gate accepts it; running the repository's own tests on a copy.")
-            }
+            Some(EventKind::PatchAccepted) => self
+                .say("  The patch gate accepts it; running the repository's own tests on a copy."),
             Some(EventKind::PatchRejected) => {
                 self.say("  The patch gate refuses it; the reason goes back to the model.")
             }
@@ -287,9 +327,17 @@ impl RunObserver for Story {
 
 impl Story {
     fn packed(&self) -> Vec<String> {
-        let pack = self.dir.as_ref().and_then(|dir| dir.read("artifacts/context_pack.json").ok());
-        let pack: Option<serde_json::Value> = pack.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let pack = self
+            .dir
+            .as_ref()
+            .and_then(|dir| dir.read("artifacts/context_pack.json").ok());
+        let pack: Option<serde_json::Value> =
+            pack.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let files = pack.as_ref().and_then(|pack| pack.get("files")?.as_array());
-        files.into_iter().flatten().filter_map(|file| file.get("path")?.as_str().map(str::to_owned)).collect()
+        files
+            .into_iter()
+            .flatten()
+            .filter_map(|file| file.get("path")?.as_str().map(str::to_owned))
+            .collect()
     }
 }

@@ -59,7 +59,12 @@ type ProviderOf = fn(&Settings) -> Option<&str>;
 
 /// Settings that name another provider than `llm.provider`, for what, and what `doctor` calls it.
 const OTHERS: [(ProviderOf, &str, &str, &str); 3] = [
-    (|config| config.council.provider.as_deref(), "council.provider", "a council", "council"),
+    (
+        |config| config.council.provider.as_deref(),
+        "council.provider",
+        "a council",
+        "council",
+    ),
     (
         |config| config.crawl.gpt_provider.as_deref(),
         "crawl.gpt_provider",
@@ -110,9 +115,12 @@ impl Doctor {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let config = app.config_of(&self.repo)?;
         let strength = strength(&config)?;
-        let settings = registry()
-            .iter()
-            .map(|kind| (kind.name().to_owned(), model::settings(app, &config, kind.name())));
+        let settings = registry().iter().map(|kind| {
+            (
+                kind.name().to_owned(),
+                model::settings(app, &config, kind.name()),
+            )
+        });
         let configured = Configured {
             settings: settings.collect(),
             provider: config.llm.provider.clone().unwrap_or_default(),
@@ -122,12 +130,19 @@ impl Doctor {
         // Prices and limits that cannot be read would refuse a run, too.
         model::check_budget(&config)?;
         let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
-        let mut seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
+        let mut seen =
+            app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
         let mut verdict = chosen_or_needless(app, &config, verdict(&seen));
         let others: Vec<String> = OTHERS
             .into_iter()
             .filter_map(|(setting, key, purpose, name)| {
-                let chosen = other(&mut seen, &config, (setting(&config)?, key), purpose, &mut verdict)?;
+                let chosen = other(
+                    &mut seen,
+                    &config,
+                    (setting(&config)?, key),
+                    purpose,
+                    &mut verdict,
+                )?;
                 Some(format!("{name:<11}{chosen}"))
             })
             .collect();
@@ -142,13 +157,20 @@ impl Doctor {
                 choice,
                 providers: &seen.providers,
                 programs: &seen.programs,
-                sandbox: Walls { strength, layers: &seen.layers.layers },
+                sandbox: Walls {
+                    strength,
+                    layers: &seen.layers.layers,
+                },
             })?;
         } else {
             missing(app, &verdict);
             show(app, &seen, &choice, &others);
         }
-        Ok(if verdict.passes() { ExitStatus::Success } else { ExitStatus::Usage })
+        Ok(if verdict.passes() {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Usage
+        })
     }
 }
 
@@ -157,10 +179,16 @@ fn chosen_or_needless(app: &App, config: &Settings, found: Verdict) -> Verdict {
     if dispatch::needs_provider(app, config) {
         return found;
     }
-    let lowered = found.findings().iter().map(|finding| match finding.code.as_str() {
-        PROVIDER_UNSET => Finding { level: Level::Info, ..finding.clone() },
-        _ => finding.clone(),
-    });
+    let lowered = found
+        .findings()
+        .iter()
+        .map(|finding| match finding.code.as_str() {
+            PROVIDER_UNSET => Finding {
+                level: Level::Info,
+                ..finding.clone()
+            },
+            _ => finding.clone(),
+        });
     Verdict::new(lowered.collect())
 }
 
@@ -176,13 +204,21 @@ fn other(
     if name == seen.provider {
         return None;
     }
-    let fallback = config.llm.fallback_provider.as_deref().filter(|other| *other != name).unwrap_or_default();
+    let fallback = config
+        .llm
+        .fallback_provider
+        .as_deref()
+        .filter(|other| *other != name)
+        .unwrap_or_default();
     let provider_of_runs = std::mem::replace(&mut seen.provider, name.to_owned());
     let fallback_of_runs = std::mem::replace(&mut seen.fallback, fallback.to_owned());
     let told = Choice::new(seen, config, key).to_text();
     for finding in verdict(seen).findings() {
         if !found.findings().contains(finding) {
-            found.push(Finding { subject: format!("for {purpose}: {}", finding.subject), ..finding.clone() });
+            found.push(Finding {
+                subject: format!("for {purpose}: {}", finding.subject),
+                ..finding.clone()
+            });
         }
     }
     seen.provider = provider_of_runs;
@@ -191,30 +227,53 @@ fn other(
 }
 
 /// Looks for the programs that other settings name: hooks, and those of skills.
-fn configured_programs(app: &App, repo: &Path, config: &Settings, seen: &mut Diagnosis, found: &mut Verdict) {
+fn configured_programs(
+    app: &App,
+    repo: &Path,
+    config: &Settings,
+    seen: &mut Diagnosis,
+    found: &mut Verdict,
+) {
     let start = app.absolute(repo);
     let root = app.repository_of(&start).unwrap_or(start);
     let first = |command: &[String], key: String| Some((command.first()?.clone(), key));
-    let hook = |(name, hook): (&String, &HookEntry)| first(&hook.command, format!("hooks.{name}.command"));
+    let hook =
+        |(name, hook): (&String, &HookEntry)| first(&hook.command, format!("hooks.{name}.command"));
     let mut named: Vec<_> = config.hooks.iter().filter_map(hook).collect();
     let forge = &config.forge;
     if forge.agent.get() == Ok(SkillAuthor::Command) {
-        named.extend(first(&forge.agent_command, "forge.agent_command".to_owned()));
+        named.extend(first(
+            &forge.agent_command,
+            "forge.agent_command".to_owned(),
+        ));
     }
-    named.extend(forge.python.iter().map(|python| (python.clone(), "forge.python".to_owned())));
+    named.extend(
+        forge
+            .python
+            .iter()
+            .map(|python| (python.clone(), "forge.python".to_owned())),
+    );
     for (program, key) in named {
         let path = app.env.get_os("PATH").unwrap_or_default();
         let place = find_program(Path::new(&program), &root, path);
         if let Err(error) = &place {
             let hint = format!("Install it, or set {key} to an installed program.");
-            found.push(Finding::error(PROGRAM_MISSING, format!("{program}: {error}"), hint));
+            found.push(Finding::error(
+                PROGRAM_MISSING,
+                format!("{program}: {error}"),
+                hint,
+            ));
         }
         seen.programs.push(configured_program(program, key, place));
     }
 }
 
 /// What was seen of a program that a setting names; it is not asked for its version.
-fn configured_program(name: String, key: String, place: Result<PathBuf, ProgramError>) -> ProgramCheck {
+fn configured_program(
+    name: String,
+    key: String,
+    place: Result<PathBuf, ProgramError>,
+) -> ProgramCheck {
     let (state, problem) = match &place {
         Ok(_) => (ProgramState::Found, None),
         Err(ProgramError::NotFound { .. }) => (ProgramState::Missing, place.as_ref().err()),
@@ -259,8 +318,10 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdic
         // The council's own provider answers for it.
         serving.extend(config.council.provider.clone());
     }
-    let lacks =
-        seen.providers.iter().filter(|check| check.provider != provider && serving.contains(&check.provider));
+    let lacks = seen
+        .providers
+        .iter()
+        .filter(|check| check.provider != provider && serving.contains(&check.provider));
     for (check, problem) in lacks.filter_map(|check| Some((check, check.lacks()?))) {
         found.push(unready(
             format!("{}, which serves a role: {}", check.provider, problem.what),
@@ -268,7 +329,9 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdic
         ));
     }
     let commands = dispatch::configured_agents(config).unwrap_or_default();
-    let roles = RunRole::ALL.into_iter().filter(|role| chosen.service(*role) == Service::ApiAgent);
+    let roles = RunRole::ALL
+        .into_iter()
+        .filter(|role| chosen.service(*role) == Service::ApiAgent);
     for (role, program) in roles.filter_map(|role| Some((role, commands.of(role).first()?))) {
         let place = app.env.find_program(program);
         seen.programs.push(ProgramCheck {
@@ -289,7 +352,9 @@ impl<'a> Choice<'a> {
             source: provider.and(config.source(key)).map(ToString::to_string),
             fallback: named(&seen.fallback),
             answers: seen.answers().map(|check| check.provider.as_str()),
-            state: seen.answers().map_or("not ready", |check| state(check.readiness)),
+            state: seen
+                .answers()
+                .map_or("not ready", |check| state(check.readiness)),
         }
     }
 }
@@ -299,7 +364,11 @@ impl Choice<'_> {
         let Some(name) = self.provider else {
             return "none chosen".to_owned();
         };
-        let source = self.source.as_ref().map(|source| format!(" ({source})")).unwrap_or_default();
+        let source = self
+            .source
+            .as_ref()
+            .map(|source| format!(" ({source})"))
+            .unwrap_or_default();
         let state = match self.answers {
             Some(answers) if answers == name => self.state.to_owned(),
             Some(other) => format!("not ready; its fallback {other} is {}", self.state),
@@ -321,7 +390,9 @@ fn state(readiness: Readiness) -> &'static str {
 fn missing(app: &App, verdict: &Verdict) {
     let mut findings: Vec<&Finding> = verdict.findings().iter().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-    findings.iter().for_each(|finding| app.output.finding_line(finding));
+    findings
+        .iter()
+        .for_each(|finding| app.output.finding_line(finding));
     if !findings.is_empty() {
         app.output.line("");
     }
@@ -333,11 +404,17 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, others: &[String]) {
     for check in &seen.providers {
         let state = state(check.readiness);
         let model = check.model.clone().unwrap_or_default();
-        providers.add_row([&check.provider, state, &model, &place(check), &key(check)].map(one_line));
+        providers
+            .add_row([&check.provider, state, &model, &place(check), &key(check)].map(one_line));
     }
     let mut programs = table(["program", "version", "where", "for"]);
     for check in &seen.programs {
-        let row = [check.name.as_str(), &version(check), &found(check), &check.purpose];
+        let row = [
+            check.name.as_str(),
+            &version(check),
+            &found(check),
+            &check.purpose,
+        ];
         programs.add_row(row.map(one_line));
     }
     let mut layers = table(["sandbox", "state", "by"]);
@@ -355,22 +432,38 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, others: &[String]) {
     if !places.is_empty() {
         app.output.line(&format!("searched   {}", places.join(" ")));
     }
-    app.output.line(&format!("provider   {}", one_line(&choice.to_text())));
-    others.iter().for_each(|other| app.output.line(&one_line(other)));
-    let others = seen.providers.iter().filter(|check| check.provider != seen.provider);
+    app.output
+        .line(&format!("provider   {}", one_line(&choice.to_text())));
+    others
+        .iter()
+        .for_each(|other| app.output.line(&one_line(other)));
+    let others = seen
+        .providers
+        .iter()
+        .filter(|check| check.provider != seen.provider);
     for (check, problem) in others.filter_map(|check| Some((check, check.lacks()?))) {
-        app.output.line(&one_line(&format!("to use {}: {}; {}", check.provider, problem.what, problem.next)));
+        app.output.line(&one_line(&format!(
+            "to use {}: {}; {}",
+            check.provider, problem.what, problem.next
+        )));
     }
 }
 
 /// Where the missing programs were looked for: the directory of each that was asked for by its name, and a path as it is.
 fn searched(seen: &Diagnosis) -> Vec<String> {
-    let clients = seen.providers.iter().filter_map(|check| check.program.as_ref());
+    let clients = seen
+        .providers
+        .iter()
+        .filter_map(|check| check.program.as_ref());
     let mut places: Vec<String> = Vec::new();
     for check in seen.programs.iter().chain(clients) {
         for file in &check.searched {
             let directory = Path::new(file).parent().and_then(Path::to_str);
-            let place = one_line(directory.filter(|_| !check.name.contains('/')).unwrap_or(file));
+            let place = one_line(
+                directory
+                    .filter(|_| !check.name.contains('/'))
+                    .unwrap_or(file),
+            );
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -381,8 +474,14 @@ fn searched(seen: &Diagnosis) -> Vec<String> {
 
 /// What a provider is reached by.
 fn place(check: &ProviderCheck) -> String {
-    let program = check.program.as_ref().map(|program| format!("{} {}", found(program), version(program)));
-    let named = program.as_ref().or(check.base_url.as_ref()).or(check.recording.as_ref());
+    let program = check
+        .program
+        .as_ref()
+        .map(|program| format!("{} {}", found(program), version(program)));
+    let named = program
+        .as_ref()
+        .or(check.base_url.as_ref())
+        .or(check.recording.as_ref());
     named.map_or("-", |place| place.trim_end()).to_owned()
 }
 
@@ -403,7 +502,12 @@ fn version(program: &ProgramCheck) -> String {
 }
 
 fn key(check: &ProviderCheck) -> String {
-    let Some(KeyCheck { variable, state, wanted }) = &check.key else {
+    let Some(KeyCheck {
+        variable,
+        state,
+        wanted,
+    }) = &check.key
+    else {
         return "-".to_owned();
     };
     let state = match state {
@@ -413,7 +517,9 @@ fn key(check: &ProviderCheck) -> String {
         KeyState::Unset => "not set",
     };
     match (variable, wanted) {
-        (Some(variable), KeyWanted::Required | KeyWanted::Optional) => format!("{variable} {state}"),
+        (Some(variable), KeyWanted::Required | KeyWanted::Optional) => {
+            format!("{variable} {state}")
+        }
         (Some(variable), KeyWanted::OwnLogin) => format!("own login ({variable} {state})"),
         (None, KeyWanted::OwnLogin) => "own login".to_owned(),
         (None, KeyWanted::Required) => "no variable named".to_owned(),

@@ -87,19 +87,30 @@ impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let root = app.absolute(&self.directory);
         if !root.is_dir() {
-            return Err(CommandError::usage(format!("{} is not a directory", root.display()))
-                .hint("Name an existing directory; init creates only .crucible in it."));
+            return Err(
+                CommandError::usage(format!("{} is not a directory", root.display()))
+                    .hint("Name an existing directory; init creates only .crucible in it."),
+            );
         }
-        if !root.join(".git").exists() && root.join("HEAD").is_file() && root.join("objects").is_dir() {
-            return Err(CommandError::usage(format!("{} is a bare repository", root.display()))
-                .hint("Clone it and run init in the clone."));
+        if !root.join(".git").exists()
+            && root.join("HEAD").is_file()
+            && root.join("objects").is_dir()
+        {
+            return Err(
+                CommandError::usage(format!("{} is a bare repository", root.display()))
+                    .hint("Clone it and run init in the clone."),
+            );
         }
         let top = app.repository_of(&root);
         let choice = GateChoice::new(&self.tests, top.as_deref(), &root);
         let path = root.join(".crucible/config.toml");
         let written = self.write(app, &root, &path, &choice)?;
         let config = app.config(&root, &[])?;
-        let gates = GateChoice { tests: &[], ..choice }.named(&config)?;
+        let gates = GateChoice {
+            tests: &[],
+            ..choice
+        }
+        .named(&config)?;
         let mut missing = Vec::new();
         let checks = match &top {
             Some(top) if !self.no_run && !gates.is_empty() => {
@@ -109,8 +120,11 @@ impl Init {
         };
         missing.extend(lacks(top.as_deref(), &gates, &checks));
         if app.output.is_json() {
-            let gates: Vec<_> =
-                gates.iter().enumerate().map(|(index, gate)| shown(gate, checks.get(index))).collect();
+            let gates: Vec<_> = gates
+                .iter()
+                .enumerate()
+                .map(|(index, gate)| shown(gate, checks.get(index)))
+                .collect();
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-init-v1", "config": path, "created": written == Written::Created,
                 "gates": gates, "missing": missing,
@@ -131,9 +145,17 @@ impl Init {
         choice: &GateChoice<'_>,
     ) -> Result<Written, CommandError> {
         let existed = path.symlink_metadata().is_ok();
-        let before = if existed { Some(app.config(root, &[])?) } else { None };
+        let before = if existed {
+            Some(app.config(root, &[])?)
+        } else {
+            None
+        };
         let named = match &before {
-            Some(config) => GateChoice { tests: &[], directory: choice.directory.clone() }.named(config)?,
+            Some(config) => GateChoice {
+                tests: &[],
+                directory: choice.directory.clone(),
+            }
+            .named(config)?,
             None => Vec::new(),
         };
         if !named.is_empty() {
@@ -152,7 +174,10 @@ impl Init {
             // Of this directory alone: what lies above has a file of its own.
             true => found_gates(root, None, default_timeout())?
                 .into_iter()
-                .map(|gate| GateSpec { cwd: choice.directory.clone(), ..gate })
+                .map(|gate| GateSpec {
+                    cwd: choice.directory.clone(),
+                    ..gate
+                })
                 .collect(),
         };
         let block = gate_block(&gates);
@@ -179,7 +204,14 @@ impl Init {
         Ok(Written::Added)
     }
 
-    fn tell_next(&self, app: &App, root: &Path, top: Option<&Path>, written: Written, missing: &[Missing]) {
+    fn tell_next(
+        &self,
+        app: &App,
+        root: &Path,
+        top: Option<&Path>,
+        written: Written,
+        missing: &[Missing],
+    ) {
         if let (Written::Created, Some(top)) = (written, top)
             && top != root
         {
@@ -199,8 +231,10 @@ impl Init {
             }
         }
         if written == Written::Created {
-            app.output.line("next: crucible run start \"what to change\" --provider gateway");
-            app.output.line("or:   crucible spec NAME, with the idea on standard input");
+            app.output
+                .line("next: crucible run start \"what to change\" --provider gateway");
+            app.output
+                .line("or:   crucible spec NAME, with the idea on standard input");
         }
     }
 }
@@ -221,8 +255,11 @@ fn gate_block(gates: &[GateSpec]) -> String {
             block.push_str(&format!("cwd = {}\n", text(cwd.as_str())));
         }
         if !gate.env.is_empty() {
-            let pairs: Vec<String> =
-                gate.env.iter().map(|(name, value)| format!("{name} = {}", text(value))).collect();
+            let pairs: Vec<String> = gate
+                .env
+                .iter()
+                .map(|(name, value)| format!("{name} = {}", text(value)))
+                .collect();
             block.push_str(&format!("env = {{ {} }}\n", pairs.join(", ")));
         }
         block.push_str(&format!("timeout_s = {}\n", gate.timeout.as_secs()));
@@ -248,7 +285,10 @@ fn try_gates(
         Err(error) => {
             let error = CommandError::from(error);
             let command = error.hints.join(" ");
-            Missing { what: format!("the gates did not run: {}", error.message), command }
+            Missing {
+                what: format!("the gates did not run: {}", error.message),
+                command,
+            }
         }
     };
     missing.push(lack);
@@ -289,7 +329,11 @@ fn tell(app: &App, path: &Path, written: Written, gates: &[GateSpec], checks: &[
         Written::Nothing => format!("{path} already exists and was not changed"),
     });
     for gate in gates {
-        app.output.line(&one_line(&format!("gate {}: {}", gate.id, gate.command_line())));
+        app.output.line(&one_line(&format!(
+            "gate {}: {}",
+            gate.id,
+            gate.command_line()
+        )));
     }
     let ran: Vec<GateCheck> = checks
         .iter()

@@ -100,7 +100,11 @@ impl Verify {
         let head = ledger.head()?;
         let mut verdict = ledger.verify(&anchors)?;
         if anchors.is_empty() {
-            verdict.push(Finding::info(UNANCHORED, "the head of the chain", NOT_DETECTED));
+            verdict.push(Finding::info(
+                UNANCHORED,
+                "the head of the chain",
+                NOT_DETECTED,
+            ));
         }
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
@@ -110,10 +114,16 @@ impl Verify {
             verdict.push(Finding::warning(RUN_UNKNOWN, format!("run {run}"), hint));
         }
         // The digests of a ledger that does not hold together prove nothing.
-        let runs = if verdict.passes() { ledger.runs()? } else { Vec::new() };
+        let runs = if verdict.passes() {
+            ledger.runs()?
+        } else {
+            Vec::new()
+        };
         for run in runs {
             // A run whose directory was removed, or lies elsewhere, has no recording here.
-            let Ok(dir) = world.open_run(run.id.as_str()) else { continue };
+            let Ok(dir) = world.open_run(run.id.as_str()) else {
+                continue;
+            };
             verdict.merge(check_recording(&dir, &run.id, &ledger)?);
             recordings += 1;
         }
@@ -124,20 +134,30 @@ impl Verify {
             counted(recordings, "recording"),
             head.hash
         );
-        app.output.verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
+        app.output
+            .verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
     }
 }
 
 /// The runs of which a directory tells and the ledger does not, in order.
 fn unknown_runs(runs_root: &Path, ledger: &Ledger) -> Result<Vec<RunId>, CommandError> {
-    let Ok(entries) = std::fs::read_dir(runs_root) else { return Ok(Vec::new()) };
+    let Ok(entries) = std::fs::read_dir(runs_root) else {
+        return Ok(Vec::new());
+    };
     let mut unknown = Vec::new();
     for entry in entries.flatten() {
-        let Some(run) = entry.file_name().to_str().and_then(|name| name.parse::<RunId>().ok()) else {
+        let Some(run) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<RunId>().ok())
+        else {
             continue;
         };
-        let tells =
-            entry.path().join(EVENTS).metadata().is_ok_and(|events| events.is_file() && events.len() > 0);
+        let tells = entry
+            .path()
+            .join(EVENTS)
+            .metadata()
+            .is_ok_and(|events| events.is_file() && events.len() > 0);
         if tells && ledger.run(&run)?.is_none() && ledger.events(Some(&run))?.is_empty() {
             unknown.push(run);
         }
@@ -148,7 +168,10 @@ fn unknown_runs(runs_root: &Path, ledger: &Ledger) -> Result<Vec<RunId>, Command
 
 fn parse_anchor(text: &str) -> Option<Anchor> {
     let (seq, hash) = text.trim().split_once(':')?;
-    Some(Anchor { seq: seq.parse().ok()?, hash: hash.parse().ok()? })
+    Some(Anchor {
+        seq: seq.parse().ok()?,
+        hash: hash.parse().ok()?,
+    })
 }
 
 impl Log {
@@ -156,12 +179,17 @@ impl Log {
         let ledger = existing(app)?;
         let runs = ledger.runs()?;
         let ids = || runs.iter().map(|run| run.id.as_str());
-        let run =
-            self.run.as_deref().map(|named| known(named, ids())?.parse().map_err(unknown)).transpose()?;
+        let run = self
+            .run
+            .as_deref()
+            .map(|named| known(named, ids())?.parse().map_err(unknown))
+            .transpose()?;
         let events = ledger.events(run.as_ref())?;
         if let Some(run) = run.filter(|_| events.is_empty()) {
-            return Err(CommandError::usage(format!("the ledger knows no run {run}"))
-                .hint("`crucible run list` shows the ones there are."));
+            return Err(
+                CommandError::usage(format!("the ledger knows no run {run}"))
+                    .hint("`crucible run list` shows the ones there are."),
+            );
         }
         if app.output.is_json() {
             let rows: Vec<_> = events
@@ -171,8 +199,9 @@ impl Log {
                         "path": event.path, "artifacts": event.artifacts, "body": event.body, "prev": event.prev, "hash": event.hash })
                 })
                 .collect();
-            app.output
-                .json(&serde_json::json!({ "schema_version": "crucible-ledger-log-v1", "events": rows }))?;
+            app.output.json(
+                &serde_json::json!({ "schema_version": "crucible-ledger-log-v1", "events": rows }),
+            )?;
         } else {
             for event in &events {
                 let path = event.path.as_deref().unwrap_or_default();
@@ -193,14 +222,19 @@ fn unknown(error: IdError) -> CommandError {
 
 impl Show {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let digest: Digest = self.digest.parse().map_err(|error: crucible_model::DigestError| {
-            CommandError::usage(error.to_string())
-                .hint("`crucible run status --json` lists the artifacts of a run with their digests.")
-        })?;
+        let digest: Digest =
+            self.digest
+                .parse()
+                .map_err(|error: crucible_model::DigestError| {
+                    CommandError::usage(error.to_string()).hint(
+                    "`crucible run status --json` lists the artifacts of a run with their digests.",
+                )
+                })?;
         let ledger = existing(app)?;
         let bytes = ledger.artifact(&digest)?.ok_or_else(|| {
-            CommandError::usage(format!("the ledger holds no artifact {digest}"))
-                .hint("`crucible run status --json` lists the artifacts of a run with their digests.")
+            CommandError::usage(format!("the ledger holds no artifact {digest}")).hint(
+                "`crucible run status --json` lists the artifacts of a run with their digests.",
+            )
         })?;
         if app.output.is_json() {
             let text = String::from_utf8_lossy(&bytes);

@@ -32,7 +32,10 @@ impl Man {
         create_dir_all(dir)?;
         let mut written = 0;
         each(&all, "crucible", &mut |command, name| {
-            write_atomic(&dir.join(format!("{}.1", name.replace(' ', "-"))), &page(command))?;
+            write_atomic(
+                &dir.join(format!("{}.1", name.replace(' ', "-"))),
+                &page(command),
+            )?;
             written += 1;
             Ok(())
         })?;
@@ -44,7 +47,11 @@ impl Man {
             });
             app.output.json(&document)?;
         } else {
-            app.output.line(&format!("wrote {} to {}", counted(written, "page"), dir.display()));
+            app.output.line(&format!(
+                "wrote {} to {}",
+                counted(written, "page"),
+                dir.display()
+            ));
         }
         Ok(ExitStatus::Success)
     }
@@ -57,7 +64,9 @@ fn each(
     with: &mut impl FnMut(&Command, &str) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     with(command, words)?;
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set() && below.get_name() != "help")
     {
         each(below, &format!("{words} {}", below.get_name()), with)?;
     }
@@ -72,7 +81,10 @@ fn page(command: &Command) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the test reads a page and may write it anew")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test reads a page and may write it anew"
+)]
 mod tests {
     use std::fmt::Write as _;
 
@@ -87,9 +99,17 @@ mod tests {
              `UPDATE_DOCS=1 cargo xtask test command_reference` writes it anew.\n",
         );
         each(&all, "crucible", &mut |command, words| {
-            let help = command.clone().term_width(100).render_long_help().to_string();
+            let help = command
+                .clone()
+                .term_width(100)
+                .render_long_help()
+                .to_string();
             let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-            let _ = write!(text, "\n## {words}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+            let _ = write!(
+                text,
+                "\n## {words}\n\n```text\n{}\n```\n",
+                help.join("\n").trim_end()
+            );
             Ok(())
         })
         .unwrap_or_default();
@@ -104,7 +124,10 @@ mod tests {
             write_atomic(&page, now.as_bytes()).unwrap();
         }
         let kept = std::fs::read_to_string(&page).unwrap_or_default();
-        assert!(kept == now, "docs/commands.md is out of date: run the command at its top");
+        assert!(
+            kept == now,
+            "docs/commands.md is out of date: run the command at its top"
+        );
     }
 
     #[test]
@@ -114,11 +137,17 @@ mod tests {
         let mut names = Vec::new();
         each(&all, "crucible", &mut |command, words| {
             let text = String::from_utf8(page(command)).unwrap();
-            assert!(text.contains(".SH SYNOPSIS") && text.contains("\\-\\-help"), "{words}: {text}");
+            assert!(
+                text.contains(".SH SYNOPSIS") && text.contains("\\-\\-help"),
+                "{words}: {text}"
+            );
             names.push(words.to_owned());
             Ok(())
         })
         .unwrap();
-        assert!(names.iter().any(|name| name == "crucible run start"), "{names:?}");
+        assert!(
+            names.iter().any(|name| name == "crucible run start"),
+            "{names:?}"
+        );
     }
 }

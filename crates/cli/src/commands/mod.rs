@@ -104,7 +104,11 @@ impl Arguments {
         match &self.command {
             Command::Crawl(crawl) => crawl.mode(self.json),
             Command::Gate(gate) => gate.mode(self.json),
-            _ => OutputMode::plain(if self.json { Format::Json } else { Format::Human }),
+            _ => OutputMode::plain(if self.json {
+                Format::Json
+            } else {
+                Format::Human
+            }),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    AddressOrigin, Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback,
-    Limit, ListedPrice, Login, ModelClient, ModelProfile, NamedProvider, Price, PriceTable, ProviderSettings,
-    RetryPolicy, Selected, construct, micro_dollars, select,
+    AddressOrigin, Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context,
+    Fallback, Limit, ListedPrice, Login, ModelClient, ModelProfile, NamedProvider, Price,
+    PriceTable, ProviderSettings, RetryPolicy, Selected, construct, micro_dollars, select,
 };
 use crucible_model::ExitStatus;
 use crucible_run::AnswersFrom;
@@ -20,9 +20,16 @@ use crate::app::App;
 use crate::error::CommandError;
 
 /// The settings that `--provider` and `--cassette` stand for.
-pub(crate) fn flags(provider: &Option<String>, cassette: &Option<PathBuf>) -> Vec<(&'static str, String)> {
-    let provider = provider.iter().map(|provider| ("llm.provider", provider.clone()));
-    let cassette = cassette.iter().map(|path| ("llm.replay.cassette", path.display().to_string()));
+pub(crate) fn flags(
+    provider: &Option<String>,
+    cassette: &Option<PathBuf>,
+) -> Vec<(&'static str, String)> {
+    let provider = provider
+        .iter()
+        .map(|provider| ("llm.provider", provider.clone()));
+    let cassette = cassette
+        .iter()
+        .map(|path| ("llm.replay.cassette", path.display().to_string()));
     provider.chain(cassette).collect()
 }
 
@@ -30,7 +37,9 @@ pub(crate) fn flags(provider: &Option<String>, cassette: &Option<PathBuf>) -> Ve
 pub(crate) fn settings(app: &App, config: &Settings, provider: &str) -> ProviderSettings {
     let key = |name: &str| format!("llm.{provider}.{name}");
     let section = config.provider(provider);
-    let cassette = section.cassette.map(|path| CassetteSource::File(app.absolute(&PathBuf::from(path))));
+    let cassette = section
+        .cassette
+        .map(|path| CassetteSource::File(app.absolute(&PathBuf::from(path))));
     // One that is no text is set all the same, and refused by name.
     let unset = |variable: &str| match app.env.get_os(variable) {
         Some(key) => key.to_str().is_some_and(|key| key.trim().is_empty()),
@@ -54,7 +63,11 @@ pub(crate) fn settings(app: &App, config: &Settings, provider: &str) -> Provider
         model: section.model,
         max_tokens: Some(section.max_tokens).filter(|tokens| *tokens > 0),
         temperature: temperature(config, provider),
-        profiles: section.profiles.into_iter().map(|(name, model)| (name, ModelProfile { model })).collect(),
+        profiles: section
+            .profiles
+            .into_iter()
+            .map(|(name, model)| (name, ModelProfile { model }))
+            .collect(),
         phase_profiles: of_phases(config, |phase| &phase.llm_profile),
         phase_templates: of_phases(config, |phase| &phase.prompt_template),
         referer: section.referer,
@@ -68,7 +81,10 @@ pub(crate) fn settings(app: &App, config: &Settings, provider: &str) -> Provider
 
 /// How freely a provider's models choose their words; nothing where they do as they do by themselves.
 pub(crate) fn temperature(config: &Settings, provider: &str) -> Option<f64> {
-    config.provider(provider).temperature.filter(|temperature| *temperature >= 0.0)
+    config
+        .provider(provider)
+        .temperature
+        .filter(|temperature| *temperature >= 0.0)
 }
 
 /// A setting of the phases that set it, by the phase's name.
@@ -88,25 +104,38 @@ pub(crate) fn prices(config: &Settings) -> Result<PriceTable, CommandError> {
             CommandError::usage(format!("[llm.prices.{name:?}] {what}"))
                 .hint("A price has four lines: input and output in US dollars for a million tokens, date and source.")
         };
-        let millionths =
-            |field: &str, price: f64| micro_dollars(price).ok_or_else(|| bad(&format!("has no {field}")));
+        let millionths = |field: &str, price: f64| {
+            micro_dollars(price).ok_or_else(|| bad(&format!("has no {field}")))
+        };
         let price = Price::PerMillionTokens {
             input: millionths("input", entry.input)?,
             output: millionths("output", entry.output)?,
         };
-        let text =
-            |field: &str, text: &Option<String>| text.clone().ok_or_else(|| bad(&format!("has no {field}")));
+        let text = |field: &str, text: &Option<String>| {
+            text.clone().ok_or_else(|| bad(&format!("has no {field}")))
+        };
         let (date, source) = (text("date", &entry.date)?, text("source", &entry.source)?);
         if !is_date(&date) {
-            return Err(bad(&format!("has the date {date:?}, which is none like 2026-01-31")));
+            return Err(bad(&format!(
+                "has the date {date:?}, which is none like 2026-01-31"
+            )));
         }
-        lines.insert(name.clone(), ListedPrice { price, date, source });
+        lines.insert(
+            name.clone(),
+            ListedPrice {
+                price,
+                date,
+                source,
+            },
+        );
     }
     Ok(PriceTable::new(lines))
 }
 
 fn is_date(text: &str) -> bool {
-    format!("{text}T00:00:00Z").parse::<crucible_model::Timestamp>().is_ok()
+    format!("{text}T00:00:00Z")
+        .parse::<crucible_model::Timestamp>()
+        .is_ok()
 }
 
 /// Refuses a recording that nobody would answer from.
@@ -114,8 +143,10 @@ pub(crate) fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<
     if cassette.is_none() || provider == "replay" {
         return Ok(());
     }
-    Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
-        .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."))
+    Err(CommandError::usage(format!(
+        "--cassette is of no use to the provider {provider:?}"
+    ))
+    .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."))
 }
 
 /// Says what is wrong with prices and limits before anything begins.
@@ -126,11 +157,19 @@ pub(crate) fn check_budget(config: &Settings) -> Result<(), CommandError> {
 
 /// The limits of a budget, but for its calls.
 pub(crate) fn limits(config: &Settings) -> Result<BudgetLimits, CommandError> {
-    let some = |number: u64| if number == 0 { Limit::Unlimited } else { Limit::At(number) };
+    let some = |number: u64| {
+        if number == 0 {
+            Limit::Unlimited
+        } else {
+            Limit::At(number)
+        }
+    };
     let dollars = config.budget.dollars;
     let Some(limit) = micro_dollars(dollars) else {
-        return Err(CommandError::usage(format!("llm.budget.dollars is {dollars}"))
-            .hint("It takes US dollars, such as 1.5; 0 sets no limit."));
+        return Err(
+            CommandError::usage(format!("llm.budget.dollars is {dollars}"))
+                .hint("It takes US dollars, such as 1.5; 0 sets no limit."),
+        );
     };
     Ok(BudgetLimits {
         calls: Limit::Unlimited,
@@ -162,7 +201,8 @@ pub(crate) fn selected_with(
     };
     let selected = select(named(app, config, name), fallback, context)?;
     if let Some(fell_back) = &selected.fell_back {
-        app.output.remark(&format!("warning: {}", fell_back.warning()));
+        app.output
+            .remark(&format!("warning: {}", fell_back.warning()));
     }
     let NamedProvider { name, settings } = &selected.candidate;
     if settings.profiles.is_empty() && !settings.phase_profiles.is_empty() && name != "replay" {
@@ -176,14 +216,25 @@ pub(crate) fn selected_with(
 /// A provider with its settings. A recording is read once, here: one that cannot be read is told when it is made ready.
 pub(crate) fn named(app: &App, config: &Settings, name: &str) -> NamedProvider {
     let mut settings = settings(app, config, name);
-    if let Some(bytes) = settings.cassette.as_ref().and_then(|source| source.bytes().ok()) {
+    if let Some(bytes) = settings
+        .cassette
+        .as_ref()
+        .and_then(|source| source.bytes().ok())
+    {
         settings.cassette = Some(CassetteSource::Bytes(bytes));
     }
-    NamedProvider { name: name.to_owned(), settings }
+    NamedProvider {
+        name: name.to_owned(),
+        settings,
+    }
 }
 
 /// What providers need of the outside world.
-pub(crate) fn context(app: &App, config: &Settings, sandbox: &Arc<Sandbox>) -> Result<Context, CommandError> {
+pub(crate) fn context(
+    app: &App,
+    config: &Settings,
+    sandbox: &Arc<Sandbox>,
+) -> Result<Context, CommandError> {
     let seconds = |key: &str, seconds: u64| match seconds {
         0 => Err(CommandError::usage(format!("{key} is no limit"))
             .hint("It takes a whole number of seconds from 1.")),
@@ -192,11 +243,14 @@ pub(crate) fn context(app: &App, config: &Settings, sandbox: &Arc<Sandbox>) -> R
     Ok(Context {
         env: app.env.clone(),
         http: Arc::new(
-            HttpClient::new().map_err(|error| CommandError::new(ExitStatus::Provider, error.to_string()))?,
+            HttpClient::new()
+                .map_err(|error| CommandError::new(ExitStatus::Provider, error.to_string()))?,
         ),
         sandbox: Arc::clone(sandbox),
         // In Crucible's own directory, where nobody else looks and what was left is found again.
-        temporary: app.home().map_or_else(|_| app.env.temporary_directory(), |home| home.join("tmp")),
+        temporary: app
+            .home()
+            .map_or_else(|_| app.env.temporary_directory(), |home| home.join("tmp")),
         cli_cap: seconds("llm.max_cli_timeout_s", config.llm.max_cli_timeout_s)?,
         http_cap: seconds("llm.max_http_timeout_s", config.llm.max_http_timeout_s)?,
     })
@@ -227,5 +281,11 @@ pub(crate) fn answers(chosen: &NamedProvider) -> AnswersFrom {
 /// A client that answers from a run's own cassette and records nothing.
 pub(crate) fn replaying(backend: Backend) -> ModelClient {
     let budget = CallBudget::new(BudgetLimits::calls(u64::MAX));
-    ModelClient::new(backend, ClientOptions { retry: RetryPolicy::NEVER, ..ClientOptions::new(budget) })
+    ModelClient::new(
+        backend,
+        ClientOptions {
+            retry: RetryPolicy::NEVER,
+            ..ClientOptions::new(budget)
+        },
+    )
 }

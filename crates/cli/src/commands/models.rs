@@ -105,8 +105,10 @@ impl Models {
             Some(name) => vec![provider(name)?],
             None => registry().to_vec(),
         };
-        let mut providers: Vec<Row> =
-            kinds.iter().map(|kind| Row::new(app, &config, &prices, *kind)).collect();
+        let mut providers: Vec<Row> = kinds
+            .iter()
+            .map(|kind| Row::new(app, &config, &prices, *kind))
+            .collect();
         if self.online {
             let answers = self.ask(app, &config, &kinds)?;
             for (row, answer) in providers.iter_mut().zip(answers) {
@@ -115,7 +117,11 @@ impl Models {
         }
         let chosen = config.llm.provider.clone();
         if app.output.is_json() {
-            app.output.json(&Document { schema_version: SCHEMA, provider: chosen, providers })?;
+            app.output.json(&Document {
+                schema_version: SCHEMA,
+                provider: chosen,
+                providers,
+            })?;
         } else {
             show(app, &providers);
         }
@@ -167,7 +173,10 @@ impl Row {
     fn new(app: &App, config: &Settings, prices: &PriceTable, kind: &dyn ProviderKind) -> Self {
         let settings = model::settings(app, config, kind.name());
         let capabilities = kind.capabilities();
-        let line = settings.model.as_deref().and_then(|model| prices.line(kind.name(), model));
+        let line = settings
+            .model
+            .as_deref()
+            .and_then(|model| prices.line(kind.name(), model));
         Self {
             provider: kind.name(),
             summary: kind.summary(),
@@ -199,13 +208,22 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
         let offered = match answer {
             Ok(offered) => offered,
             Err(error) => {
-                return Self { complete: None, models: Vec::new(), error: Some(no_list(error).message) };
+                return Self {
+                    complete: None,
+                    models: Vec::new(),
+                    error: Some(no_list(error).message),
+                };
             }
         };
         let row = |model: crucible_llm::OfferedModel| {
             let (input_micro_dollars, output_micro_dollars) = parts(model.price).unzip();
             let context_tokens = model.context_tokens;
-            ModelRow { id: model.id, context_tokens, input_micro_dollars, output_micro_dollars }
+            ModelRow {
+                id: model.id,
+                context_tokens,
+                input_micro_dollars,
+                output_micro_dollars,
+            }
         };
         Self {
             complete: Some(offered.extent == ListExtent::Whole),
@@ -218,9 +236,14 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
 /// Why there is no list. Its time is none of the settings that a call's error would name.
 fn no_list(error: LlmError) -> CommandError {
     match error {
-        LlmError::Timeout { provider, duration, .. } => CommandError::new(
+        LlmError::Timeout {
+            provider, duration, ..
+        } => CommandError::new(
             ExitStatus::TimedOut,
-            format!("{provider}: no list of models within {} s", duration.as_secs()),
+            format!(
+                "{provider}: no list of models within {} s",
+                duration.as_secs()
+            ),
         )
         .hint("Check that base_url names a model server that lists its models, and try again."),
         error => error.into(),
@@ -236,22 +259,45 @@ fn parts(price: Price) -> Option<(u64, u64)> {
 }
 
 fn show(app: &App, rows: &[Row]) {
-    let mut all =
-        table(["provider", "model", "changes as", "structured output", "price for a million tokens"]);
+    let mut all = table([
+        "provider",
+        "model",
+        "changes as",
+        "structured output",
+        "price for a million tokens",
+    ]);
     for row in rows {
         let price = match &row.price {
-            Some(PriceRow { input_micro_dollars: input, output_micro_dollars: output, date, source }) => {
-                format!("{} in, {} out ({source}, {date})", dollars(*input), dollars(*output))
+            Some(PriceRow {
+                input_micro_dollars: input,
+                output_micro_dollars: output,
+                date,
+                source,
+            }) => {
+                format!(
+                    "{} in, {} out ({source}, {date})",
+                    dollars(*input),
+                    dollars(*output)
+                )
             }
             None => "unknown".to_owned(),
         };
         let model = row.model.as_deref().unwrap_or("-");
-        let cells = [row.provider, model, row.edit_format.as_str(), row.structured_output.as_str(), &price];
+        let cells = [
+            row.provider,
+            model,
+            row.edit_format.as_str(),
+            row.structured_output.as_str(),
+            &price,
+        ];
         all.add_row(cells.map(one_line));
     }
     app.output.line(&all.trim_fmt());
     for row in rows {
-        app.output.line(&format!("\n{}: {}\n  {}", row.provider, row.summary, row.evidence));
+        app.output.line(&format!(
+            "\n{}: {}\n  {}",
+            row.provider, row.summary, row.evidence
+        ));
         if let Some(offered) = &row.offered {
             show_offered(app, offered);
         }
@@ -260,15 +306,27 @@ fn show(app: &App, rows: &[Row]) {
 
 fn show_offered(app: &App, offered: &OfferedRow) {
     if let Some(error) = &offered.error {
-        app.output.line(&format!("  what it offers is not known: {}", one_line(error)));
+        app.output.line(&format!(
+            "  what it offers is not known: {}",
+            one_line(error)
+        ));
         return;
     }
-    let more = if offered.complete == Some(false) { ", and the server has more" } else { "" };
-    app.output.line(&format!("  offers {}{more}", counted(offered.models.len() as u64, "model")));
+    let more = if offered.complete == Some(false) {
+        ", and the server has more"
+    } else {
+        ""
+    };
+    app.output.line(&format!(
+        "  offers {}{more}",
+        counted(offered.models.len() as u64, "model")
+    ));
     let mut list = table(["  model", "context", "in", "out"]);
     for model in &offered.models {
         let price = |part: Option<u64>| part.map_or_else(|| "unknown".to_owned(), dollars);
-        let context = model.context_tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string());
+        let context = model
+            .context_tokens
+            .map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string());
         list.add_row([
             format!("  {}", one_line(&model.id)),
             context,
@@ -296,7 +354,13 @@ mod tests {
     fn a_list_that_takes_too_long_names_no_setting_of_calls() {
         let (call, cap) = (PATIENCE, Duration::from_secs(300));
         let (provider, model) = ("gateway".to_owned(), "list of models".to_owned());
-        let error = no_list(LlmError::Timeout { provider, model, duration: call, call, cap });
+        let error = no_list(LlmError::Timeout {
+            provider,
+            model,
+            duration: call,
+            call,
+            cap,
+        });
         assert_eq!(error.status, ExitStatus::TimedOut);
         assert_eq!(error.message, "gateway: no list of models within 30 s");
     }
@@ -304,6 +368,16 @@ mod tests {
     #[test]
     fn dollars_keep_every_digit_and_two_at_least() {
         let shown = [0, 1, 50_000, 3_000_000, 15_500_000, 1_234_567].map(dollars);
-        assert_eq!(shown, ["$0.00", "$0.000001", "$0.05", "$3.00", "$15.50", "$1.234567"]);
+        assert_eq!(
+            shown,
+            [
+                "$0.00",
+                "$0.000001",
+                "$0.05",
+                "$3.00",
+                "$15.50",
+                "$1.234567"
+            ]
+        );
     }
 }

@@ -7,8 +7,8 @@ use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_run::{
-    PLAN, Plan, PlanDocuments, RunDir, RunError, RunPlan, check_executed, check_signature, check_status,
-    executed_gates, find_evidence, listed_behaviors, run_of,
+    PLAN, Plan, PlanDocuments, RunDir, RunError, RunPlan, check_executed, check_signature,
+    check_status, executed_gates, find_evidence, listed_behaviors, run_of,
 };
 
 use crate::app::App;
@@ -54,13 +54,18 @@ impl PlanCommand {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let Self::Check(check) = self;
         let verdict = check.judge(app)?;
-        app.output.verdict(&verdict.report("crucible-plan-check-v1"), "the plan holds")
+        app.output
+            .verdict(&verdict.report("crucible-plan-check-v1"), "the plan holds")
     }
 }
 
 impl Check {
     fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
-        let run = self.run.as_deref().map(|named| run_dir(app, named)).transpose()?;
+        let run = self
+            .run
+            .as_deref()
+            .map(|named| run_dir(app, named))
+            .transpose()?;
         let texts = match &run {
             Some(dir) => match RunPlan::read(dir) {
                 Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
@@ -70,7 +75,10 @@ impl Check {
         };
         let mut verdict = Verdict::default();
         // A plan that is named by its file is signed by the run that it lies in.
-        if let Some(dir) = run.clone().or_else(|| run_of(&app.absolute(self.plan.as_deref()?))) {
+        if let Some(dir) = run
+            .clone()
+            .or_else(|| run_of(&app.absolute(self.plan.as_deref()?)))
+        {
             verdict.merge(check_signature(&dir, &texts.plan)?);
         }
         let Ok(text) = std::str::from_utf8(&texts.plan) else {
@@ -86,7 +94,11 @@ impl Check {
             }
         };
         verdict.merge(check_status(&plan));
-        let named = self.repo.as_deref().map(|repo| app.absolute(repo)).or_else(|| texts.repo.clone());
+        let named = self
+            .repo
+            .as_deref()
+            .map(|repo| app.absolute(repo))
+            .or_else(|| texts.repo.clone());
         // Only what is asked for is looked at: a plan without behaviours can be judged where there is no repository.
         let is_needed = self.check_evidence || !plan.behaviors.is_empty() || self.repo.is_some();
         let top = is_needed
@@ -138,7 +150,9 @@ fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
         return Ok(RunDir::at(directory));
     }
     let config = app.config(&app.absolute(Path::new(".")), &[])?;
-    let id = named.to_str().ok_or_else(|| CommandError::usage("the name of the run is not UTF-8"))?;
+    let id = named
+        .to_str()
+        .ok_or_else(|| CommandError::usage("the name of the run is not UTF-8"))?;
     Ok(find(app, &world(app, &shared_sandbox(app), &config)?, Some(id))?.1)
 }
 
@@ -146,8 +160,11 @@ fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
 fn beside(plan: &Path) -> Result<RunPlan, CommandError> {
     let text = |name: &str| match read_regular_up_to(&plan.with_file_name(name), MAX_FILE) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
-            CommandError::new(ExitStatus::Schema, format!("{name} beside the plan is not UTF-8"))
-                .hint("Write it as UTF-8.")
+            CommandError::new(
+                ExitStatus::Schema,
+                format!("{name} beside the plan is not UTF-8"),
+            )
+            .hint("Write it as UTF-8.")
         }),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(CommandError::unreadable(error)),
@@ -163,5 +180,10 @@ fn beside(plan: &Path) -> Result<RunPlan, CommandError> {
 /// The top of the repository that a directory lies in.
 fn top(app: &App, directory: &Path) -> Result<PathBuf, CommandError> {
     let sandbox = shared_sandbox(app);
-    app.block_on(async { Ok(Git::open(sandbox, &app.env, directory).await?.top().to_owned()) })
+    app.block_on(async {
+        Ok(Git::open(sandbox, &app.env, directory)
+            .await?
+            .top()
+            .to_owned())
+    })
 }

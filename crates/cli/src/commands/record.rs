@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::fs;
-use crucible_llm::{Backend, CassetteError, CassetteHeader, CassetteWriter, MAX_CASSETTE, Recording, Reuse};
+use crucible_llm::{
+    Backend, CassetteError, CassetteHeader, CassetteWriter, MAX_CASSETTE, Recording, Reuse,
+};
 
 use crate::error::CommandError;
 
@@ -28,12 +30,21 @@ impl Record {
                 "--record: there is something at {} already",
                 path.display()
             ))
-            .hint("Name a file that does not exist yet; a recording holds the calls of one command."));
+            .hint(
+                "Name a file that does not exist yet; a recording holds the calls of one command.",
+            ));
         }
-        let place = path.parent().and_then(|directory| directory.canonicalize().ok());
-        let owner = [(".git", "git"), (".crucible", "Crucible")].into_iter().find(|(own, _)| {
-            place.iter().flat_map(|place| place.components()).any(|part| part.as_os_str() == *own)
-        });
+        let place = path
+            .parent()
+            .and_then(|directory| directory.canonicalize().ok());
+        let owner = [(".git", "git"), (".crucible", "Crucible")]
+            .into_iter()
+            .find(|(own, _)| {
+                place
+                    .iter()
+                    .flat_map(|place| place.components())
+                    .any(|part| part.as_os_str() == *own)
+            });
         if let Some((_, owner)) = owner {
             return Err(CommandError::usage(format!(
                 "--record: {} cannot be written to: {owner} keeps its own files there",
@@ -42,13 +53,16 @@ impl Record {
             .hint("Name a file elsewhere."));
         }
         match path.parent() {
-            Some(directory) if directory.is_dir() => {
-                Ok(Self { path, begun: OnceCell::new(), copied: Cell::new(false) })
-            }
-            Some(_) | None => {
-                Err(CommandError::usage(format!("--record: {} is in no directory", path.display()))
-                    .hint("Make the directory first, or name a file in one that exists."))
-            }
+            Some(directory) if directory.is_dir() => Ok(Self {
+                path,
+                begun: OnceCell::new(),
+                copied: Cell::new(false),
+            }),
+            Some(_) | None => Err(CommandError::usage(format!(
+                "--record: {} is in no directory",
+                path.display()
+            ))
+            .hint("Make the directory first, or name a file in one that exists.")),
         }
     }
 
@@ -57,18 +71,22 @@ impl Record {
         if let Some(begun) = self.begun.get() {
             return Ok(Recording::To(Arc::clone(begun)));
         }
-        fs::create_new(&self.path).map_err(|error| CommandError::usage(format!("--record: {error}")))?;
+        fs::create_new(&self.path)
+            .map_err(|error| CommandError::usage(format!("--record: {error}")))?;
         let speaker = backend.speaker();
         let (provider, model) = (speaker.provider.clone(), speaker.model.clone());
         let header = CassetteHeader::new(provider, model, backend.capabilities());
-        let writer = CassetteWriter::open(&self.path, &header, Reuse::Nothing).map_err(|error| {
-            self.take_away();
-            match error {
-                CassetteError::File(error) => CommandError::usage(format!("--record: {error}")),
-                error => error.into(),
-            }
-        })?;
-        Ok(Recording::To(Arc::clone(self.begun.get_or_init(|| Arc::new(writer)))))
+        let writer =
+            CassetteWriter::open(&self.path, &header, Reuse::Nothing).map_err(|error| {
+                self.take_away();
+                match error {
+                    CassetteError::File(error) => CommandError::usage(format!("--record: {error}")),
+                    error => error.into(),
+                }
+            })?;
+        Ok(Recording::To(Arc::clone(
+            self.begun.get_or_init(|| Arc::new(writer)),
+        )))
     }
 
     /// Adds the calls of another recording, which were made through this backend or one like it. One that is not there adds none.
@@ -79,8 +97,14 @@ impl Record {
             Err(error) => return Err(error.into()),
         };
         // The first line is the header; a last one without its end was never finished.
-        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let start = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let end = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let start = bytes
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         match bytes.get(start..end) {
             Some(calls) if !calls.is_empty() => {
                 self.of(backend)?;
@@ -95,7 +119,10 @@ impl Record {
     /// What is kept of a question that was interrupted; nothing where no call was written down.
     pub(crate) fn kept(&self) -> Option<String> {
         let kept = || {
-            format!("Calls that were answered are in {}; of all else nothing was kept.", self.path.display())
+            format!(
+                "Calls that were answered are in {}; of all else nothing was kept.",
+                self.path.display()
+            )
         };
         self.holds_calls().then(kept)
     }

@@ -12,8 +12,8 @@ use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
 use crucible_model::{ExitStatus, Finding, counted};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits, Network,
-    Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
+    Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
 };
 use serde::Serialize;
 
@@ -128,7 +128,11 @@ fn status(app: &App) -> Result<ExitStatus, CommandError> {
     let layers = sandbox.layers();
     let verdict = layers.verdict(strength);
     if app.output.is_json() {
-        app.output.json(&Status { layers, strength, findings: verdict.findings() })?;
+        app.output.json(&Status {
+            layers,
+            strength,
+            findings: verdict.findings(),
+        })?;
         return Ok(ExitStatus::Success);
     }
     for layer in &layers.layers {
@@ -136,7 +140,11 @@ fn status(app: &App) -> Result<ExitStatus, CommandError> {
             LayerState::Available => "available",
             LayerState::Missing => "missing",
         };
-        app.output.line(&format!("{:<12} {state:<10} {}", layer.layer.to_string(), layer.detail));
+        app.output.line(&format!(
+            "{:<12} {state:<10} {}",
+            layer.layer.to_string(),
+            layer.detail
+        ));
     }
     for finding in verdict.findings() {
         app.output.line(&one_line(&finding.to_string()));
@@ -159,11 +167,17 @@ impl Exec {
         let mut directories = BTreeSet::new();
         for path in &self.write {
             // What is no directory is refused by the sandbox, with its own words.
-            let Ok(real) = app.absolute(path).canonicalize() else { continue };
+            let Ok(real) = app.absolute(path).canonicalize() else {
+                continue;
+            };
             if let Some(git) = git_directory_around(&real).filter(|_| !self.write_git) {
                 let (real, git) = (real.display(), git.display());
-                return Err(CommandError::usage(format!("cannot hand out {real}: {git} is a git directory"))
-                    .hint("Pass --write-git if the command has to change what git runs and believes."));
+                return Err(CommandError::usage(format!(
+                    "cannot hand out {real}: {git} is a git directory"
+                ))
+                .hint(
+                    "Pass --write-git if the command has to change what git runs and believes.",
+                ));
             }
             directories.insert(real);
         }
@@ -202,18 +216,28 @@ impl Exec {
         if self.write_git {
             places.retain(|place| place.file_name().is_some_and(|name| name == OWN));
         } else {
-            places.extend(before.iter().flat_map(DirectoryState::repositories).cloned());
+            places.extend(
+                before
+                    .iter()
+                    .flat_map(DirectoryState::repositories)
+                    .cloned(),
+            );
         }
         Ok(places.into_iter().collect())
     }
 
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let here = app.env.working_directory().to_owned();
-        let flags: Vec<(&str, String)> =
-            self.sandbox.iter().map(|value| ("sandbox.strength", value.clone())).collect();
+        let flags: Vec<(&str, String)> = self
+            .sandbox
+            .iter()
+            .map(|value| ("sandbox.strength", value.clone()))
+            .collect();
         let config = app.config(&here, &flags)?;
         let Some((program, args)) = self.command.split_first() else {
-            return Err(CommandError::usage("there is no command; name it after `--`"));
+            return Err(CommandError::usage(
+                "there is no command; name it after `--`",
+            ));
         };
         let mut env = base_env(&app.env);
         env.extend(toolchain_env(&app.env));
@@ -222,17 +246,25 @@ impl Exec {
         let before: Vec<DirectoryState> = directories
             .iter()
             .map(|directory| {
-                let top = app.repository_of(directory).unwrap_or_else(|| directory.clone());
+                let top = app
+                    .repository_of(directory)
+                    .unwrap_or_else(|| directory.clone());
                 DirectoryState::survey(&top, std::slice::from_ref(directory))
             })
             .collect();
         let sandbox = Arc::new(app.sandbox());
-        let read_only = app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
+        let read_only =
+            app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
-            masked: config.paths.runs_root.iter().map(|root| here.join(root).join("")).collect(),
+            masked: config
+                .paths
+                .runs_root
+                .iter()
+                .map(|root| here.join(root).join(""))
+                .collect(),
             read_only,
             mounts: Vec::new(),
             network: self.reachable(),
@@ -242,7 +274,11 @@ impl Exec {
             args: args.to_vec(),
             env,
             confinement: Confinement::Confined(profile),
-            ..Spawn::new(program, &here, Limits::new(Duration::from_secs(self.timeout)))
+            ..Spawn::new(
+                program,
+                &here,
+                Limits::new(Duration::from_secs(self.timeout)),
+            )
         };
         let ran = app.block_on(async { Ok(sandbox.run(spawn).await?) });
         let left = Left::of(&here, &before);
@@ -265,10 +301,17 @@ impl Exec {
             app.output.bytes(&completed.stdout.bytes);
             app.output.aside(&completed.stderr.bytes);
             for missing in &completed.receipt.missing {
-                app.output.remark(&format!("[sandbox] without {}: {}", missing.layer, missing.reason));
+                app.output.remark(&format!(
+                    "[sandbox] without {}: {}",
+                    missing.layer, missing.reason
+                ));
             }
             left.tell(app);
-            for contact in completed.contacts.iter().filter(|contact| contact.failed > 0) {
+            for contact in completed
+                .contacts
+                .iter()
+                .filter(|contact| contact.failed > 0)
+            {
                 let tries = counted(contact.failed, "connection");
                 app.output.remark(&one_line(&format!(
                     "[sandbox] {} port {}: {tries} not made: {}",
@@ -277,7 +320,11 @@ impl Exec {
             }
         }
         let needs_git = !self.write_git
-            && completed.stderr.text().lines().any(|line| line.contains(READ_ONLY) && line.contains(".git"));
+            && completed
+                .stderr
+                .text()
+                .lines()
+                .any(|line| line.contains(READ_ONLY) && line.contains(".git"));
         // Inside namespaces a program that was killed shows as one that exited with 137.
         let is_killed = matches!(completed.end, End::Exited(137) | End::Signalled(9));
         if completed.ran_out_of_memory && is_killed {
@@ -327,12 +374,18 @@ impl Exec {
             .hint("Give it more time with --timeout.")),
             End::OutputLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
-                format!("the command was ended because it printed without end{}", killed(&completed)),
+                format!(
+                    "the command was ended because it printed without end{}",
+                    killed(&completed)
+                ),
             )
             .hint("Send its output to a file below a directory given with --write.")),
             End::DiskLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
-                format!("the command was ended because it wrote too much to the disk{}", killed(&completed)),
+                format!(
+                    "the command was ended because it wrote too much to the disk{}",
+                    killed(&completed)
+                ),
             )
             .hint("Let it write less, or in several commands.")),
         }
@@ -342,7 +395,11 @@ impl Exec {
 /// What the report says of a command that ignored TERM.
 fn killed(completed: &Completed) -> String {
     match completed.stopped {
-        Some(Stopped { ended_after_ms, grace_ms, was_killed: true }) => format!(
+        Some(Stopped {
+            ended_after_ms,
+            grace_ms,
+            was_killed: true,
+        }) => format!(
             "; it ignored TERM and was killed {:.1} s later (grace period: {:.1} s)",
             Duration::from_millis(ended_after_ms).as_secs_f64(),
             Duration::from_millis(grace_ms).as_secs_f64()
@@ -369,11 +426,18 @@ impl Left {
             paths.extend(state.left_behind().into_iter().map(|left| {
                 let path = state.root().join(&left.path);
                 let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
-                let path = if path.is_empty() { ".".to_owned() } else { path.into_owned() };
+                let path = if path.is_empty() {
+                    ".".to_owned()
+                } else {
+                    path.into_owned()
+                };
                 LeftBehind { path, ..left }
             }));
         }
-        Self { paths, is_whole: before.iter().all(DirectoryState::is_whole) }
+        Self {
+            paths,
+            is_whole: before.iter().all(DirectoryState::is_whole),
+        }
     }
 
     /// Says so on standard error.
@@ -384,15 +448,26 @@ impl Left {
                 paths => format!(" ({})", counted(paths as u64, "path")),
             };
             let why = left.why.as_str();
-            app.output.remark(&one_line(&format!("note: made or changed {}{more}: {why}", left.path)));
+            app.output.remark(&one_line(&format!(
+                "note: made or changed {}{more}: {why}",
+                left.path
+            )));
         }
-        let rest: usize = self.paths.iter().skip(MOST_TOLD).map(|left| left.paths).sum();
+        let rest: usize = self
+            .paths
+            .iter()
+            .skip(MOST_TOLD)
+            .map(|left| left.paths)
+            .sum();
         if rest > 0 {
-            app.output
-                .remark(&format!("note: and {} more; `--json` lists them", counted(rest as u64, "path")));
+            app.output.remark(&format!(
+                "note: and {} more; `--json` lists them",
+                counted(rest as u64, "path")
+            ));
         }
         if !self.is_whole {
-            app.output.remark("note: there are too many files to look at all of them for changes");
+            app.output
+                .remark("note: there are too many files to look at all of them for changes");
         }
     }
 }

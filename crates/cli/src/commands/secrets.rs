@@ -41,8 +41,10 @@ impl Secrets {
         for root in &scan.paths {
             let absolute = app.absolute(root);
             if !absolute.exists() {
-                return Err(CommandError::usage(format!("{} does not exist", root.display()))
-                    .hint("Name an existing file or directory, such as `.`."));
+                return Err(
+                    CommandError::usage(format!("{} does not exist", root.display()))
+                        .hint("Name an existing file or directory, such as `.`."),
+                );
             }
             for found in crucible_host::walk::files(&absolute) {
                 files += 1;
@@ -58,21 +60,33 @@ impl Secrets {
         }
         let passed = format!("no secret in {}", counted(files, "file"));
         let found = verdict.errors().count() > 0;
-        app.output.verdict(&verdict.report("crucible-secrets-scan-v1"), &passed)?;
-        Ok(if found { ExitStatus::SecretDetected } else { ExitStatus::Success })
+        app.output
+            .verdict(&verdict.report("crucible-secrets-scan-v1"), &passed)?;
+        Ok(if found {
+            ExitStatus::SecretDetected
+        } else {
+            ExitStatus::Success
+        })
     }
 }
 
 fn scan_file(path: &Path, root: &Path, named: &Path, verdict: &mut Verdict) {
     let relative = path.strip_prefix(root).unwrap_or(path);
-    let shown = if relative.as_os_str().is_empty() { named.to_owned() } else { named.join(relative) };
+    let shown = if relative.as_os_str().is_empty() {
+        named.to_owned()
+    } else {
+        named.join(relative)
+    };
     let shown = shown.to_string_lossy();
     if is_secret_file(&shown) {
         let hint = "Files of this name hold secrets: keep them out of the repository.";
         verdict.push(Finding::warning(SECRET_FILE, shown.as_ref(), hint));
     }
     match read_up_to(path, MAX_FILE) {
-        Ok(bytes) => verdict.merge(crucible_secrets::findings(&Scanner::builtin().scan(&bytes), &shown)),
+        Ok(bytes) => verdict.merge(crucible_secrets::findings(
+            &Scanner::builtin().scan(&bytes),
+            &shown,
+        )),
         Err(error) => verdict.push(Finding::warning(UNREAD, shown.as_ref(), error.to_string())),
     }
 }

@@ -62,8 +62,9 @@ impl Verify {
             Set::Full => GateLevel::Full,
         };
         let mut progress = Progress::new(&app.output);
-        let again =
-            app.block_on(async { Ok(verify_again(&world, &dir, &ledger, level, &mut progress).await?) });
+        let again = app.block_on(async {
+            Ok(verify_again(&world, &dir, &ledger, level, &mut progress).await?)
+        });
         progress.finish();
         let again = again?;
         let report = again.verdict.report("crucible-verify-v1");
@@ -80,7 +81,8 @@ impl Verify {
             });
         }
         for row in again.report.iter().flat_map(|report| &report.commands) {
-            app.output.line(&format!("exit {}  {}", row.exit_code, row.cmd));
+            app.output
+                .line(&format!("exit {}  {}", row.exit_code, row.cmd));
         }
         app.output.verdict(&report, "every gate accepts the change")
     }
@@ -89,5 +91,6 @@ impl Verify {
 /// The run directory at a path; nothing where there is none.
 fn directory(path: &Path) -> Option<RunDir> {
     let name = path.file_name()?.to_str()?;
-    (name.parse::<RunId>().is_ok() && path.join("run.json").is_file()).then(|| RunDir::at(path.to_owned()))
+    (name.parse::<RunId>().is_ok() && path.join("run.json").is_file())
+        .then(|| RunDir::at(path.to_owned()))
 }

@@ -9,8 +9,7 @@ use crucible_settings::variable_of;
 use super::CommandError;
 
 /// What a user does about a triage that is not what was asked for.
-const OTHER_TRIAGE: &str =
-    "Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.";
+const OTHER_TRIAGE: &str = "Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.";
 
 impl From<CouncilFailure> for CommandError {
     fn from(failure: CouncilFailure) -> Self {
@@ -104,11 +103,18 @@ mod tests {
     }
 
     fn unreadable(why: StrictFault) -> CouncilError {
-        CouncilError::TriageUnreadable { model: "m".to_owned(), why }
+        CouncilError::TriageUnreadable {
+            model: "m".to_owned(),
+            why,
+        }
     }
 
     fn call(source: LlmError) -> CouncilError {
-        CouncilError::Call { part: Part::Synthesis, loop_number: None, source: CallError::Llm(source) }
+        CouncilError::Call {
+            part: Part::Synthesis,
+            loop_number: None,
+            source: CallError::Llm(source),
+        }
     }
 
     fn fault() -> Box<Fault> {
@@ -119,17 +125,49 @@ mod tests {
     fn every_error_has_the_code_of_its_class() {
         let model = || "m".to_owned();
         let detail = || "d".to_owned();
-        let exhausted = || LlmError::BudgetExceeded { resource: Resource::Calls, limit: 1, attempted: 2 };
+        let exhausted = || LlmError::BudgetExceeded {
+            resource: Resource::Calls,
+            limit: 1,
+            attempted: 2,
+        };
         let seat = SeatId::of_roles([CouncilRole::Creative])[0];
         let cases = [
             (CouncilError::EmptyQuery, (2, false)),
-            (CouncilError::Setting { setting: "s", value: detail(), next: "n" }, (2, false)),
-            (CouncilError::QueryTooLong { bytes: 2, limit: 1 }, (7, false)),
-            (CouncilError::ContextTooLong { bytes: 2, limit: 1 }, (7, false)),
-            (unreadable(StrictFault::NoJson { detail: detail() }), (70, false)),
-            (unreadable(StrictFault::TooLong { bytes: 2, limit: 1 }), (70, false)),
-            (unreadable(StrictFault::WrongShape { detail: detail() }), (3, false)),
-            (CouncilError::TriageCutShort { model: model(), why: detail() }, (70, false)),
+            (
+                CouncilError::Setting {
+                    setting: "s",
+                    value: detail(),
+                    next: "n",
+                },
+                (2, false),
+            ),
+            (
+                CouncilError::QueryTooLong { bytes: 2, limit: 1 },
+                (7, false),
+            ),
+            (
+                CouncilError::ContextTooLong { bytes: 2, limit: 1 },
+                (7, false),
+            ),
+            (
+                unreadable(StrictFault::NoJson { detail: detail() }),
+                (70, false),
+            ),
+            (
+                unreadable(StrictFault::TooLong { bytes: 2, limit: 1 }),
+                (70, false),
+            ),
+            (
+                unreadable(StrictFault::WrongShape { detail: detail() }),
+                (3, false),
+            ),
+            (
+                CouncilError::TriageCutShort {
+                    model: model(),
+                    why: detail(),
+                },
+                (70, false),
+            ),
             (
                 CouncilError::TriageViolations {
                     model: model(),
@@ -137,12 +175,24 @@ mod tests {
                 },
                 (3, false),
             ),
-            (CouncilError::BudgetTooSmall { needed: 9, left: 4, limit: 5 }, (70, true)),
+            (
+                CouncilError::BudgetTooSmall {
+                    needed: 9,
+                    left: 4,
+                    limit: 5,
+                },
+                (70, true),
+            ),
             (call(exhausted()), (70, true)),
             (call(LlmError::ProviderQuota(fault())), (70, false)),
             (call(LlmError::Misconfiguration(fault())), (2, false)),
             (
-                CouncilError::AnswerTooLong { part: Part::Judge, loop_number: Some(2), bytes: 2, limit: 1 },
+                CouncilError::AnswerTooLong {
+                    part: Part::Judge,
+                    loop_number: Some(2),
+                    bytes: 2,
+                    limit: 1,
+                },
                 (70, false),
             ),
             (
@@ -154,8 +204,14 @@ mod tests {
                 },
                 (70, false),
             ),
-            (CouncilError::Runtime(io::Error::other("no threads")), (1, false)),
-            (CouncilError::Backend(LlmError::Misconfiguration(fault())), (2, false)),
+            (
+                CouncilError::Runtime(io::Error::other("no threads")),
+                (1, false),
+            ),
+            (
+                CouncilError::Backend(LlmError::Misconfiguration(fault())),
+                (2, false),
+            ),
             (CouncilError::Backend(exhausted()), (70, true)),
         ];
         for (error, expected) in cases {
@@ -166,15 +222,37 @@ mod tests {
 
     #[test]
     fn whose_call_failed_is_told_and_what_the_budget_may_be() {
-        let exhausted = LlmError::BudgetExceeded { resource: Resource::Tokens, limit: 1, attempted: 2 };
+        let exhausted = LlmError::BudgetExceeded {
+            resource: Resource::Tokens,
+            limit: 1,
+            attempted: 2,
+        };
         let error = CommandError::from(call(exhausted));
-        assert!(error.message.contains("synthesis gave no answer"), "{}", error.message);
         assert!(
-            error.hints.iter().any(|hint| hint.contains("CRUCIBLE_LLM_BUDGET_TOKENS")),
+            error.message.contains("synthesis gave no answer"),
+            "{}",
+            error.message
+        );
+        assert!(
+            error
+                .hints
+                .iter()
+                .any(|hint| hint.contains("CRUCIBLE_LLM_BUDGET_TOKENS")),
             "{:?}",
             error.hints
         );
-        let error = CommandError::from(CouncilError::BudgetTooSmall { needed: 9, left: 4, limit: 5 });
-        assert!(error.hints.iter().any(|hint| hint.contains("--max-calls 10")), "{:?}", error.hints);
+        let error = CommandError::from(CouncilError::BudgetTooSmall {
+            needed: 9,
+            left: 4,
+            limit: 5,
+        });
+        assert!(
+            error
+                .hints
+                .iter()
+                .any(|hint| hint.contains("--max-calls 10")),
+            "{:?}",
+            error.hints
+        );
     }
 }

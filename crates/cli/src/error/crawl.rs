@@ -1,8 +1,8 @@
 //! The errors of a crawl, as commands end with them.
 
 use crucible_crawl::{
-    ArtifactError, CrawlError, DebateError, ExportError, FetchError, GitHubError, InspectError, ReplyFault,
-    SearchError, SessionError,
+    ArtifactError, CrawlError, DebateError, ExportError, FetchError, GitHubError, InspectError,
+    ReplyFault, SearchError, SessionError,
 };
 use crucible_llm::{CallError, LlmError};
 use crucible_model::ExitStatus;
@@ -95,8 +95,9 @@ impl From<FetchError> for CommandError {
         let message = error.to_string();
         let status = match error {
             FetchError::GitHub(GitHubError::Gh(error @ GhError::TooLarge { .. })) => {
-                return Self::from(GitHubError::Gh(error))
-                    .hint("Name a branch or tag with --ref NAME to have the repository cloned instead.");
+                return Self::from(GitHubError::Gh(error)).hint(
+                    "Name a branch or tag with --ref NAME to have the repository cloned instead.",
+                );
             }
             FetchError::GitHub(error) => return error.into(),
             FetchError::Local(error) => return error.into(),
@@ -120,7 +121,10 @@ impl From<FetchError> for CommandError {
 impl From<CloneError> for CommandError {
     fn from(error: CloneError) -> Self {
         // git's own words may quote a URL with credentials.
-        let message = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+        let message = Scanner::builtin()
+            .redact(&error.to_string())
+            .text
+            .into_owned();
         let status = match error {
             CloneError::Repo(error) => return error.into(),
             CloneError::Address { .. } => ExitStatus::Usage,
@@ -155,9 +159,10 @@ impl From<DebateError> for CommandError {
                     variable_of("llm.budget.dollars")
                 ));
             }
-            DebateError::Reply { why: ReplyFault::Strict(StrictFault::WrongShape { .. }), .. } => {
-                ExitStatus::Schema
-            }
+            DebateError::Reply {
+                why: ReplyFault::Strict(StrictFault::WrongShape { .. }),
+                ..
+            } => ExitStatus::Schema,
             DebateError::Reply {
                 why:
                     ReplyFault::CutShort { .. }

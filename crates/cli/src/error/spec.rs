@@ -83,7 +83,12 @@ impl From<SpecError> for CommandError {
 }
 
 /// Which specs there are, as far as that is known, and how one is begun.
-fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&Path>) -> CommandError {
+fn unknown(
+    message: String,
+    spec: &SpecId,
+    near: &[SpecId],
+    workspace: Option<&Path>,
+) -> CommandError {
     let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
     let error = match names.is_empty() {
         true => CommandError::usage(message),
@@ -103,8 +108,14 @@ fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&P
 fn over_limit(message: String, manifest: &PacketManifest) -> CommandError {
     let mut rows: Vec<&PacketRow> = manifest.entries.iter().collect();
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-    let row =
-        |row: &&PacketRow| format!("{} ({} bytes, {} lines)", one_line(&row.name), row.bytes, row.lines);
+    let row = |row: &&PacketRow| {
+        format!(
+            "{} ({} bytes, {} lines)",
+            one_line(&row.name),
+            row.bytes,
+            row.lines
+        )
+    };
     let largest: Vec<String> = rows.iter().take(TOLD).map(row).collect();
     CommandError::new(ExitStatus::OverLimit, message).hint(format!("The largest: {}.", largest.join(", "))).hint(format!(
         "Say the idea shorter, or name less with --context; or raise spec.max_packet_bytes ({}) and spec.max_packet_lines ({}).",
@@ -116,7 +127,9 @@ fn over_limit(message: String, manifest: &PacketManifest) -> CommandError {
 /// What was found, the first few.
 fn findings(command: CommandError, verdict: &Verdict) -> CommandError {
     let told = verdict.findings().iter().take(TOLD);
-    let command = told.fold(command, |command, finding| command.hint(finding.to_string()));
+    let command = told.fold(command, |command, finding| {
+        command.hint(finding.to_string())
+    });
     match verdict.findings().len().saturating_sub(TOLD) {
         0 => command,
         more => command.hint(format!("and {more} more; the receipt tells them.")),
@@ -144,10 +157,17 @@ mod tests {
         let hints = |code: &'static str| {
             let finding = Finding::error(Code::new(code), "src/a.rs", "Leave it.");
             let verdict = Verdict::new(vec![finding]);
-            CommandError::from(SpecError::FixupRefused { verdict }).hints.join("\n")
+            CommandError::from(SpecError::FixupRefused { verdict })
+                .hints
+                .join("\n")
         };
         assert!(hints("patch-test-edited").contains("--allow-path"));
-        for code in ["fixup-unchanged", "answer-no-edit", "patch-path-denied", "patch-too-many-files"] {
+        for code in [
+            "fixup-unchanged",
+            "answer-no-edit",
+            "patch-path-denied",
+            "patch-too-many-files",
+        ] {
             assert!(!hints(code).contains("--allow-path"), "{code}");
         }
     }

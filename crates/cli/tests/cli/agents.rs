@@ -23,7 +23,9 @@ fn script(desk: &Desk, lines: &str) -> PathBuf {
 fn served(lines: &str, settings: &str) -> Desk {
     let desk = Desk::new();
     let path = script(&desk, lines);
-    desk.user_config(&format!("[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\n{settings}\n"));
+    desk.user_config(&format!(
+        "[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\n{settings}\n"
+    ));
     desk
 }
 
@@ -66,25 +68,46 @@ fn a_command_takes_a_run_from_goal_to_commit() {
         good"#,
     );
     let words = "\"{role}\", \"{action}\", \"{target}\", \"{prompt_file}\", \"{}\"";
-    desk.user_config(&format!("[dispatch]\npatch_command = [{path:?}, {words}]\n"));
-    let started = desk.start_call(repo.path()).args(["--mode", "api_agent"]).run().ok().json();
+    desk.user_config(&format!(
+        "[dispatch]\npatch_command = [{path:?}, {words}]\n"
+    ));
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "api_agent"])
+        .run()
+        .ok()
+        .json();
     assert_eq!(started["state"], "verified", "{started:#}");
     assert_eq!(log(&desk, "001.stderr.log"), "thinking\n");
     assert_eq!(log(&desk, "001.stdout.log"), GOOD_DIFF);
-    for name in ["CONTEXT.md", "CONSTRAINTS.md", "FIX_BRIEF.md", "EXTERNALS.md"] {
+    for name in [
+        "CONTEXT.md",
+        "CONSTRAINTS.md",
+        "FIX_BRIEF.md",
+        "EXTERNALS.md",
+    ] {
         assert!(run_of(&desk).join("outbox").join(name).is_file(), "{name}");
     }
     let id = id_of(&started);
     let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
-    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("verified"), &json!([]))
+    );
     // The logs are recorded: one that is edited shows, and nothing lands on it.
     let log = run_of(&desk).join("logs/agents/001.stderr.log");
     fs::write(&log, "nothing\n").unwrap();
-    assert_eq!(desk.status()["edited"], json!(["logs/agents/001.stderr.log"]));
+    assert_eq!(
+        desk.status()["edited"],
+        json!(["logs/agents/001.stderr.log"])
+    );
     desk.run(["run", "land", &id, "--json"]).exits(1);
     fs::write(&log, "thinking\n").unwrap();
     desk.run(["run", "land", &id, "--json"]).ok();
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
 }
 
 #[test]
@@ -93,7 +116,10 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
         ("echo I would multiply.", "dispatch-no-diff"),
         ("echo '```diff'; good; echo '```'", "dispatch-no-diff"),
         ("true", "answer-empty"),
-        ("head -c 50000000 /dev/zero | tr '\\0' x", "answer-too-large"),
+        (
+            "head -c 50000000 /dev/zero | tr '\\0' x",
+            "answer-too-large",
+        ),
     ] {
         let repo = small().build();
         let lines = format!(
@@ -103,14 +129,23 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
         let ended = desk.start(repo.path()).ok().json();
         assert_eq!(ended["state"], "verified");
         let found = codes(&ended, 1);
-        assert!(found.len() == 1 && found[0].starts_with(code), "{lines}: {found:?}");
+        assert!(
+            found.len() == 1 && found[0].starts_with(code),
+            "{lines}: {found:?}"
+        );
         assert!(run_of(&desk).join("logs/agents/002.stdout.log").is_file());
         // What is refused before it is read is refused in a replay, too.
-        let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+        let replayed = desk
+            .run(["run", "replay", &id_of(&ended), "--json"])
+            .ok()
+            .json();
         assert_eq!(replayed["different"], json!([]), "{lines}");
         // It is a fault of form, and costs no attempt.
         assert_eq!(
-            (&ended["attempts"][0]["end"], &ended["budgets"]["iterations"]),
+            (
+                &ended["attempts"][0]["end"],
+                &ended["budgets"]["iterations"]
+            ),
             (&json!("malformed"), &json!(1))
         );
     }
@@ -118,7 +153,10 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
     let repo = small().build();
     let desk = served("good; echo That was it.", "");
     let ended = desk.start(repo.path()).ok().json();
-    assert_eq!((&ended["state"], ended["attempts"].as_array().unwrap().len()), (&json!("verified"), 1));
+    assert_eq!(
+        (&ended["state"], ended["attempts"].as_array().unwrap().len()),
+        (&json!("verified"), 1)
+    );
 }
 
 #[test]
@@ -138,7 +176,10 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
         assert!(message.contains(part), "{message}");
         assert!(ran.stderr.contains("logs/agents/001.std"), "{}", ran.stderr);
         let status = desk.status();
-        assert_eq!((&status["state"], &status["attempts"]), (&json!("signed"), &json!([])));
+        assert_eq!(
+            (&status["state"], &status["attempts"]),
+            (&json!("signed"), &json!([]))
+        );
         assert_eq!(status["edited"], Value::Null);
         if hangs {
             continue;
@@ -146,7 +187,10 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
         // What is mended goes on, within the same run.
         script(&desk, "good");
         let ended = desk.run(["run", "advance", "--json"]).ok().json();
-        assert_eq!((&ended["state"], ended["budgets"]["calls"].as_u64()), (&json!("verified"), Some(2)));
+        assert_eq!(
+            (&ended["state"], ended["budgets"]["calls"].as_u64()),
+            (&json!("verified"), Some(2))
+        );
     }
 }
 
@@ -161,8 +205,16 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
         "agent_env = [\"HANDED_OVER\"]",
     );
     let key = "open sesame 12345";
-    let ran = desk.start_call(repo.path()).env("HANDED_OVER", key).run().exits(70);
-    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains(key), "{}", ran.stderr);
+    let ran = desk
+        .start_call(repo.path())
+        .env("HANDED_OVER", key)
+        .run()
+        .exits(70);
+    assert!(
+        !ran.stderr.contains('\u{1b}') && !ran.stderr.contains(key),
+        "{}",
+        ran.stderr
+    );
     assert!(log(&desk, "001.stdout.log").contains("[secret:handed-over]"));
     // The secret that stands in the script is the script's own.
     assert_eq!(holding(&desk.data(), &token), Vec::<PathBuf>::new());
@@ -170,7 +222,12 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
 
     // The same in an answer: it is refused, and kept without it.
     script(&desk, "good | sed \"s/width \\* height$/'$HANDED_OVER'/\"");
-    let refused = desk.call(["run", "advance", "--json"]).env("HANDED_OVER", key).run().exits(1).json();
+    let refused = desk
+        .call(["run", "advance", "--json"])
+        .env("HANDED_OVER", key)
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
     assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
 }
@@ -217,22 +274,39 @@ fn a_command_reaches_its_copy_and_nothing_else() {
     assert_eq!(ended["state"], "verified");
     before.is_still(&snapshot(&repo, &desk));
     let told = log(&desk, "001.stderr.log");
-    for name in ["key", "original", "change", "history", "runs", "home-of-user", "network"] {
+    for name in [
+        "key",
+        "original",
+        "change",
+        "history",
+        "runs",
+        "home-of-user",
+        "network",
+    ] {
         assert!(told.contains(&format!("{name}: denied")), "{told}");
     }
     for name in ["private", "copy"] {
         assert!(told.contains(&format!("{name}: done")), "{told}");
     }
-    assert_eq!(fs::read_dir(run_of(&desk).join("tmp")).map_or(0, Iterator::count), 0);
+    assert_eq!(
+        fs::read_dir(run_of(&desk).join("tmp")).map_or(0, Iterator::count),
+        0
+    );
 
     // The network is the user's to open, and nothing else opens with it.
     config("on");
     let desk_runs = desk.runs();
     desk.start(repo.path()).ok();
-    let second = desk.runs().into_iter().find(|run| !desk_runs.contains(run)).unwrap();
+    let second = desk
+        .runs()
+        .into_iter()
+        .find(|run| !desk_runs.contains(run))
+        .unwrap();
     let told = fs::read_to_string(second.join("logs/agents/001.stderr.log")).unwrap();
     assert!(
-        told.contains("network: done") && told.contains("key: denied") && told.contains("runs: denied"),
+        told.contains("network: done")
+            && told.contains("key: denied")
+            && told.contains("runs: denied"),
         "{told}"
     );
 }
@@ -273,7 +347,10 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
     );
     assert_eq!(server.requests().len(), 1);
     assert!(run_of(&desk).join("logs/agents/003.stdout.log").is_file());
-    let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&ended), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], json!([]));
 }
 
@@ -282,16 +359,30 @@ fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
     let (repo, desk) = (small().build(), Desk::new());
     let start = || desk.start_call(repo.path()).args(["--mode", "api_agent"]);
     let refused = |command: &str, status: i32, part: &str| {
-        let message = start().env("SDDAI_PATCH_CMD", command).run().exits(status).message();
+        let message = start()
+            .env("SDDAI_PATCH_CMD", command)
+            .run()
+            .exits(status)
+            .message();
         assert!(message.contains(part), "{command}: {message}");
     };
-    assert!(start().run().exits(2).message().contains("dispatch-no-command"));
+    assert!(
+        start()
+            .run()
+            .exits(2)
+            .message()
+            .contains("dispatch-no-command")
+    );
     refused("./agent", 2, "dispatch-command-relative");
     refused("sh {prompt}", 2, "dispatch-command-word");
     refused("sh -c 'cat' | tee x", 2, "there is none");
     refused("sh 'open", 2, "not closed");
     refused("/nowhere/agent", 2, "/nowhere/agent");
-    refused("sh --token=ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", 8, "secret");
+    refused(
+        "sh --token=ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8",
+        8,
+        "secret",
+    );
     desk.user_config("[dispatch]\nagent_env = [\"NOT_SET\"]\n");
     refused("sh", 2, "NOT_SET");
     desk.user_config("[dispatch]\nagent_timeout_s = 0\n");
@@ -309,10 +400,15 @@ fn a_projects_file_sets_no_command_no_network_and_no_variable() {
         "agent_env = [\"HOME\"]",
         "agent_timeout_s = 5000",
     ] {
-        let repo = small().file(".crucible/config.toml", format!("[dispatch]\n{line}\n")).build();
+        let repo = small()
+            .file(".crucible/config.toml", format!("[dispatch]\n{line}\n"))
+            .build();
         let desk = Desk::new();
         let message = desk.start(repo.path()).exits(2).message();
-        assert!(message.contains(line.split_once(' ').unwrap().0), "{message}");
+        assert!(
+            message.contains(line.split_once(' ').unwrap().0),
+            "{message}"
+        );
     }
 }
 
@@ -322,7 +418,12 @@ fn the_settings_win_in_their_usual_order() {
     let good = desk.path("good");
     fs::copy(script(&desk, "good"), &good).unwrap();
     script(&desk, "exit 5");
-    let ended = desk.start_call(repo.path()).env("SDDAI_AGENT_CMD", &good).run().ok().json();
+    let ended = desk
+        .start_call(repo.path())
+        .env("SDDAI_AGENT_CMD", &good)
+        .run()
+        .ok()
+        .json();
     assert_eq!(ended["run"]["settings"]["agents"]["agent"], json!([good]));
 }
 
@@ -335,43 +436,92 @@ fn ollama_is_asked_for_its_own_models_in_its_own_form() {
         "[llm.gateway]\nmodel = \"small\"\n\
          [llm.gateway.profiles.large]\nmodel = \"large\"\n[phases.fixer]\nllm_profile = \"large\"\n[dispatch]\nmode = \"ollama_agent\"\n",
     );
-    let ended = desk.start_call(repo.path()).args(["--provider", "openai"]).run().ok().json();
-    let asked: Vec<Value> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
+    let ended = desk
+        .start_call(repo.path())
+        .args(["--provider", "openai"])
+        .run()
+        .ok()
+        .json();
+    let asked: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|request| request.body["model"].clone())
+        .collect();
     assert_eq!(asked, ["small", "large"]);
     let settings = &ended["run"]["settings"];
     assert_eq!(settings["role_models"], json!({ "fixer": "large" }));
-    let told = [&settings["provider"], &settings["model"], &settings["edit_format"]];
-    assert_eq!(told, [&json!("gateway"), &json!("small"), &json!("whole-file")]);
+    let told = [
+        &settings["provider"],
+        &settings["model"],
+        &settings["edit_format"],
+    ];
+    assert_eq!(
+        told,
+        [&json!("gateway"), &json!("small"), &json!("whole-file")]
+    );
 }
 
 /// `docs/dispatch.md` says what works: each of its settings is taken as it stands, and a run begins with it as the page says.
 #[test]
 fn the_page_for_users_holds() {
     let page = include_str!("../../../../docs/dispatch.md");
-    let snippets: Vec<&str> =
-        page.split("```toml\n").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();
-    assert_eq!(snippets.len(), page.matches("```").count() / 2, "a snippet is none of settings");
+    let snippets: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split_once("\n```").unwrap().0)
+        .collect();
+    assert_eq!(
+        snippets.len(),
+        page.matches("```").count() / 2,
+        "a snippet is none of settings"
+    );
     let desk = Desk::new();
     let path = script(&desk, "good");
     for snippet in &snippets {
-        assert!(snippet.starts_with("# ~/.config/crucible/config.toml\n"), "{snippet}");
+        assert!(
+            snippet.starts_with("# ~/.config/crucible/config.toml\n"),
+            "{snippet}"
+        );
         desk.user_config(&snippet.replace("/opt/agents/propose-patch", path.to_str().unwrap()));
         let repo = small().build();
-        let call =
-            desk.call(["run", "new", "multiply width and height", "--json", "--repo"]).arg(repo.path());
-        let begun =
-            call.env("AGENT_KEY", "not a key").env("ANTHROPIC_API_KEY", "not a key").run().ok().json();
+        let call = desk
+            .call([
+                "run",
+                "new",
+                "multiply width and height",
+                "--json",
+                "--repo",
+            ])
+            .arg(repo.path());
+        let begun = call
+            .env("AGENT_KEY", "not a key")
+            .env("ANTHROPIC_API_KEY", "not a key")
+            .run()
+            .ok()
+            .json();
         let dispatch = &begun["run"]["settings"]["dispatch"];
-        let named = snippet.lines().find_map(|line| line.strip_prefix("mode = ")).unwrap_or("\"local_exec\"");
+        let named = snippet
+            .lines()
+            .find_map(|line| line.strip_prefix("mode = "))
+            .unwrap_or("\"local_exec\"");
         assert_eq!(dispatch["mode"].to_string(), named, "{snippet}");
         if named == "\"api_agent\"" {
-            let ended =
-                desk.call(["run", "advance", "--json"]).env("AGENT_KEY", "not a key").run().ok().json();
+            let ended = desk
+                .call(["run", "advance", "--json"])
+                .env("AGENT_KEY", "not a key")
+                .run()
+                .ok()
+                .json();
             assert_eq!(ended["state"], "verified");
         }
     }
     for mode in ["manual_outbox", "api_agent", "ollama_agent"] {
-        assert!(snippets.iter().any(|snippet| snippet.contains(&format!("mode = {mode:?}"))), "{mode}");
+        assert!(
+            snippets
+                .iter()
+                .any(|snippet| snippet.contains(&format!("mode = {mode:?}"))),
+            "{mode}"
+        );
     }
 }
 
@@ -381,15 +531,30 @@ fn the_doctor_tells_whether_who_serves_is_there() {
     let path = desk.path("agent");
     let seen = desk.run(["doctor", "--json"]).ok().json();
     let programs = seen["programs"].as_array().unwrap();
-    let own = programs.iter().find(|program| program["name"] == json!(path)).unwrap();
-    assert_eq!((&own["state"], &own["purpose"]), (&json!("found"), &json!("the role patchmaker")));
+    let own = programs
+        .iter()
+        .find(|program| program["name"] == json!(path))
+        .unwrap();
+    assert_eq!(
+        (&own["state"], &own["purpose"]),
+        (&json!("found"), &json!("the role patchmaker"))
+    );
     fs::remove_file(&path).unwrap();
-    for config in [None, Some("chair = \"api_agent\""), Some("chair = \"openai\"")] {
+    for config in [
+        None,
+        Some("chair = \"api_agent\""),
+        Some("chair = \"openai\""),
+    ] {
         if let Some(line) = config {
             desk.user_config(&format!("[dispatch]\n{line}\n"));
         }
         let seen = desk.run(["doctor", "--json"]).exits(2).json();
         let found = seen["findings"].as_array().unwrap();
-        assert!(found.iter().any(|finding| finding["code"] == "doctor-dispatch-unready"), "{seen:#}");
+        assert!(
+            found
+                .iter()
+                .any(|finding| finding["code"] == "doctor-dispatch-unready"),
+            "{seen:#}"
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, snapshot, whole_file,
+    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, snapshot,
+    whole_file,
 };
 
 /// Asks once for a diff, gets this one, and tells what the patch gate found. The files are the ones the operator
@@ -37,7 +38,12 @@ fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) ->
     assert_eq!(status["attempts"][0]["asked_for"], format);
     assert_eq!(status["failure"]["code"], "run-out-of-attempts");
     assert_eq!(server.requests().len(), 1);
-    let land = desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap(), "--json"]);
+    let land = desk.run([
+        "run",
+        "land",
+        status["run"]["run_id"].as_str().unwrap(),
+        "--json",
+    ]);
     assert!(land.exits(1).message().contains("failed, not verified"));
     before.is_still(&snapshot(repo, &desk));
     codes(&status, 1)
@@ -65,8 +71,14 @@ fn new_file(path: &str) -> String {
 fn prose_is_no_change() {
     let prose = "Sure! You should multiply instead of adding in `src/area.py`.";
     assert_eq!(refused_diff(prose), ["answer-no-edit"]);
-    assert_eq!(refused(&small().build(), "whole-file", prose, &[]), ["answer-no-edit"]);
-    assert_eq!(refused(&small().build(), "search-replace", prose, &[]), ["answer-no-edit"]);
+    assert_eq!(
+        refused(&small().build(), "whole-file", prose, &[]),
+        ["answer-no-edit"]
+    );
+    assert_eq!(
+        refused(&small().build(), "search-replace", prose, &[]),
+        ["answer-no-edit"]
+    );
 }
 
 /// Asks once in a format, gets this answer, and tells as what it was read; the right change landed, and replays.
@@ -74,18 +86,40 @@ fn prose_is_no_change() {
 fn landed(format: &str, answer: &str) -> String {
     let (repo, server) = (small().build(), answering(answer));
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", format).run().ok().json();
+    let call =
+        desk.start_call(repo.path())
+            .args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", format)
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified", "{answer}: {status:#}");
     assert_eq!(status["attempts"][0]["asked_for"], format);
     let kept = desk.runs()[0].join("attempts/001");
-    assert_eq!(std::fs::read_to_string(kept.join("answer.txt")).unwrap(), answer);
-    assert!(std::fs::read_to_string(kept.join("diff.patch")).unwrap().starts_with("diff --git "));
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(
+        std::fs::read_to_string(kept.join("answer.txt")).unwrap(),
+        answer
+    );
+    assert!(
+        std::fs::read_to_string(kept.join("diff.patch"))
+            .unwrap()
+            .starts_with("diff --git ")
+    );
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
-    status["attempts"][0]["read_as"].as_str().unwrap().to_owned()
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
+    status["attempts"][0]["read_as"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -104,10 +138,22 @@ fn an_answer_in_another_form_lands_whatever_was_asked_for() {
 #[test]
 fn hunks_whose_headers_do_not_hold_are_placed_by_their_lines() {
     let at = GOOD_DIFF.find("@@").unwrap();
-    let (names, hunk) = (&GOOD_DIFF[..at], GOOD_DIFF[at..].split_once('\n').unwrap().1);
+    let (names, hunk) = (
+        &GOOD_DIFF[..at],
+        GOOD_DIFF[at..].split_once('\n').unwrap().1,
+    );
     for header in ["@@ -71,9 +71,9 @@", "@@"] {
-        assert_eq!(landed("unified-diff", &format!("{names}{header}\n{hunk}")), "unified-diff");
-        assert_eq!(landed("whole-file", &format!("Sure:\n{names}{header}\n{hunk}\nDone.\n")), "unified-diff");
+        assert_eq!(
+            landed("unified-diff", &format!("{names}{header}\n{hunk}")),
+            "unified-diff"
+        );
+        assert_eq!(
+            landed(
+                "whole-file",
+                &format!("Sure:\n{names}{header}\n{hunk}\nDone.\n")
+            ),
+            "unified-diff"
+        );
     }
 }
 
@@ -115,18 +161,33 @@ fn hunks_whose_headers_do_not_hold_are_placed_by_their_lines() {
 fn two_diffs_are_refused() {
     let fenced = format!("```diff\n{GOOD_DIFF}```\n\nor:\n\n```diff\n{GOOD_DIFF}```\n");
     assert_eq!(refused_diff(&fenced), ["answer-two-diffs"]);
-    assert_eq!(refused_diff(&format!("{GOOD_DIFF}{GOOD_DIFF}")), ["patch-path-twice"]);
+    assert_eq!(
+        refused_diff(&format!("{GOOD_DIFF}{GOOD_DIFF}")),
+        ["patch-path-twice"]
+    );
     let both = format!("{}{}", good_answer(), whole_file("src/area.py", WRONG));
-    assert_eq!(refused(&small().build(), "whole-file", &both, &[]), ["answer-two-answers"]);
+    assert_eq!(
+        refused(&small().build(), "whole-file", &both, &[]),
+        ["answer-two-answers"]
+    );
 }
 
 #[test]
 fn a_diff_to_gits_hooks_is_refused() {
-    for path in [".git/hooks/pre-commit", ".GIT/hooks/pre-commit", "src/.git/config"] {
+    for path in [
+        ".git/hooks/pre-commit",
+        ".GIT/hooks/pre-commit",
+        "src/.git/config",
+    ] {
         assert_eq!(refused_diff(&new_file(path)), ["patch-bad-path"], "{path}");
     }
     assert_eq!(
-        refused(&small().build(), "whole-file", &whole_file(".git/hooks/pre-commit", "exit 0\n"), &[]),
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file(".git/hooks/pre-commit", "exit 0\n"),
+            &[]
+        ),
         ["answer-bad-path"]
     );
 }
@@ -137,8 +198,14 @@ fn a_diff_above_the_repository_is_refused() {
     let name = format!("crucible-escape-{}", std::process::id());
     let above = repo.path().parent().unwrap().join(&name);
     for path in [format!("../{name}"), format!("src/../../{name}")] {
-        assert_eq!(refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]), ["patch-bad-path"]);
-        assert_eq!(refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]), ["answer-bad-path"]);
+        assert_eq!(
+            refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
+            ["patch-bad-path"]
+        );
+        assert_eq!(
+            refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
+            ["answer-bad-path"]
+        );
         assert!(!above.exists());
     }
 }
@@ -147,17 +214,29 @@ fn a_diff_above_the_repository_is_refused() {
 fn a_diff_to_an_absolute_path_is_refused() {
     let repo = small().build();
     let path = format!("/etc/crucible-escape-{}", std::process::id());
-    assert_eq!(refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]), ["answer-bad-path"]);
+    assert_eq!(
+        refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
+        ["answer-bad-path"]
+    );
     let diff = new_file("x").replace("b/x", &path).replace("a/x", &path);
-    has(&refused(&repo, "unified-diff", &diff, &["src/area.py"]), "patch-headers-disagree");
+    has(
+        &refused(&repo, "unified-diff", &diff, &["src/area.py"]),
+        "patch-headers-disagree",
+    );
     // With git's prefixes the same path begins with two slashes.
-    assert_eq!(refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]), ["patch-bad-path"]);
+    assert_eq!(
+        refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
+        ["patch-bad-path"]
+    );
     assert!(!Path::new(&path).exists());
 }
 
 /// A repository with links in every direction.
 fn linked(outside: &Path) -> RepoBuilder {
-    small().symlink("src/alias.py", "area.py").symlink("lib", "src").symlink("out", outside)
+    small()
+        .symlink("src/alias.py", "area.py")
+        .symlink("lib", "src")
+        .symlink("out", outside)
 }
 
 #[test]
@@ -166,20 +245,47 @@ fn a_change_through_a_symbolic_link_is_refused() {
     std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
     let repo = linked(outside.path()).build();
     let diff = |path: &str, files: &[&str]| {
-        refused(&repo, "unified-diff", &GOOD_DIFF.replace("src/area.py", path), files)
+        refused(
+            &repo,
+            "unified-diff",
+            &GOOD_DIFF.replace("src/area.py", path),
+            files,
+        )
     };
     // What git tracks of a link is its target, which the diff does not fit; below a linked directory it tracks
     // nothing.
-    assert_eq!(diff("src/alias.py", &["src/area.py"]), ["answer-does-not-apply"]);
-    assert_eq!(diff("lib/area.py", &["src/area.py"]), ["answer-unknown-file"]);
-    assert_eq!(diff("out/area.py", &["src/area.py"]), ["answer-unknown-file"]);
-    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["src/area.py"]);
+    assert_eq!(
+        diff("src/alias.py", &["src/area.py"]),
+        ["answer-does-not-apply"]
+    );
+    assert_eq!(
+        diff("lib/area.py", &["src/area.py"]),
+        ["answer-unknown-file"]
+    );
+    assert_eq!(
+        diff("out/area.py", &["src/area.py"]),
+        ["answer-unknown-file"]
+    );
+    let made = refused(
+        &repo,
+        "unified-diff",
+        &new_file("out/new.py"),
+        &["src/area.py"],
+    );
     assert_eq!(made, ["patch-path-outside-scope", "patch-new-file-unnamed"]);
     for path in ["lib/area.py", "out/area.py", "out/new.py", "src/alias.py"] {
-        let codes = refused(&repo, "whole-file", &whole_file(path, &right()), &["src/area.py"]);
+        let codes = refused(
+            &repo,
+            "whole-file",
+            &whole_file(path, &right()),
+            &["src/area.py"],
+        );
         has(&codes, "patch-path-outside-scope");
     }
-    assert_eq!(std::fs::read_to_string(outside.path().join("area.py")).unwrap(), WRONG);
+    assert_eq!(
+        std::fs::read_to_string(outside.path().join("area.py")).unwrap(),
+        WRONG
+    );
     assert!(!outside.path().join("new.py").exists());
 }
 
@@ -198,10 +304,18 @@ fn a_link_that_the_operator_names_is_not_changed_either() {
     assert_eq!(turned, ["patch-symlink"]);
     // What lies outside is not shown to a model, so no run begins.
     let desk = Desk::new();
-    let message = desk.start_call(repo.path()).args(["--file", "out/area.py"]).run().exits(2).message();
+    let message = desk
+        .start_call(repo.path())
+        .args(["--file", "out/area.py"])
+        .run()
+        .exits(2)
+        .message();
     assert!(message.contains("out/area.py"), "{message}");
     assert_eq!(desk.runs(), Vec::<std::path::PathBuf>::new());
-    assert_eq!(std::fs::read_to_string(outside.path().join("area.py")).unwrap(), WRONG);
+    assert_eq!(
+        std::fs::read_to_string(outside.path().join("area.py")).unwrap(),
+        WRONG
+    );
 }
 
 #[test]
@@ -226,7 +340,10 @@ fn a_rename_out_of_scope_is_refused() {
 fn a_mode_change_is_refused() {
     let mode = "diff --git a/README.md b/README.md\nold mode 100644\nnew mode 100755\n";
     let repo = small().file("README.md", "read me\n").build();
-    has(&refused(&repo, "unified-diff", mode, &["src/area.py"]), "patch-mode-change");
+    has(
+        &refused(&repo, "unified-diff", mode, &["src/area.py"]),
+        "patch-mode-change",
+    );
 }
 
 #[test]
@@ -250,7 +367,12 @@ fn a_binary_change_is_refused() {
     let differ = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nBinary files a/src/area.py and b/src/area.py differ\n";
     has(&refused_diff(differ), "patch-binary");
     assert_eq!(
-        refused(&small().build(), "whole-file", &whole_file("src/area.py", "nul \0 byte\n"), &[]),
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file("src/area.py", "nul \0 byte\n"),
+            &[]
+        ),
         ["run-answer-not-text"]
     );
 }
@@ -267,7 +389,11 @@ fn deletion(repo: &TestRepo) -> String {
 fn a_patch_that_deletes_the_failing_test_is_refused() {
     let repo = small().build();
     let codes = refused(&repo, "unified-diff", &deletion(&repo), &["src/area.py"]);
-    for code in ["patch-path-outside-scope", "patch-test-edited", "patch-deletes-file"] {
+    for code in [
+        "patch-path-outside-scope",
+        "patch-test-edited",
+        "patch-deletes-file",
+    ] {
         has(&codes, code);
     }
 }
@@ -275,7 +401,12 @@ fn a_patch_that_deletes_the_failing_test_is_refused() {
 #[test]
 fn naming_the_failing_test_does_not_let_a_patch_delete_it() {
     let repo = small().build();
-    let codes = refused(&repo, "unified-diff", &deletion(&repo), &["src/area.py", "tests/area_test.sh"]);
+    let codes = refused(
+        &repo,
+        "unified-diff",
+        &deletion(&repo),
+        &["src/area.py", "tests/area_test.sh"],
+    );
     assert_eq!(codes, ["run-test-deleted"]);
 }
 
@@ -289,7 +420,10 @@ fn an_answer_of_three_megabytes_is_refused() {
 /// the run replays from its recording.
 #[track_caller]
 fn is_refused_unread(reply: Reply, code: &str, says: &str) {
-    assert_eq!(refused_reply(&small().build(), "whole-file", reply.clone(), &[]), [code]);
+    assert_eq!(
+        refused_reply(&small().build(), "whole-file", reply.clone(), &[]),
+        [code]
+    );
 
     let repo = small().build();
     let server = FakeOpenAi::start([reply, Reply::Answer(good_answer())]);
@@ -300,10 +434,18 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
     let status = ran.json();
     assert_eq!(status["state"], "verified");
     assert_eq!(codes(&status, 1), [code]);
-    assert!(!status["attempts"][0]["findings"][0]["hint"].as_str().unwrap().is_empty());
+    assert!(
+        !status["attempts"][0]["findings"][0]["hint"]
+            .as_str()
+            .unwrap()
+            .is_empty()
+    );
     before.is_still(&snapshot(&repo, &desk));
     let run = desk.runs().remove(0);
-    assert_eq!(std::fs::read(run.join("attempts/001/answer.txt")).unwrap(), b"");
+    assert_eq!(
+        std::fs::read(run.join("attempts/001/answer.txt")).unwrap(),
+        b""
+    );
     let kept = size_of(&run);
     assert!(kept < 1_000_000, "{kept} bytes are kept");
     // No second question was put for the first answer, and the second one says what was wrong with it.
@@ -312,14 +454,19 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
     assert!(requests[1].body["messages"].to_string().contains(code));
 
     drop(server);
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["state"], "verified");
     assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["ledger", "verify"]).ok();
 }
 
 fn size_of(directory: &Path) -> u64 {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let entries = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap());
     entries
         .map(|entry| match entry.metadata().unwrap() {
             meta if meta.is_dir() => size_of(&entry.path()),
@@ -330,16 +477,32 @@ fn size_of(directory: &Path) -> u64 {
 
 #[test]
 fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
-    is_refused_unread(Reply::Huge(100_000_000), "answer-too-large", "is longer than 16777216 bytes");
+    is_refused_unread(
+        Reply::Huge(100_000_000),
+        "answer-too-large",
+        "is longer than 16777216 bytes",
+    );
 }
 
 #[test]
 fn nothing_is_refused() {
     for nothing in ["", " \n\n"] {
-        is_refused_unread(Reply::Answer(nothing.to_owned()), "answer-empty", "the answer contains no text");
+        is_refused_unread(
+            Reply::Answer(nothing.to_owned()),
+            "answer-empty",
+            "the answer contains no text",
+        );
     }
-    is_refused_unread(Reply::NullContent, "answer-empty", "the answer contains no text");
-    is_refused_unread(Reply::EmptyChoices, "answer-empty", "the answer's list of choices is empty");
+    is_refused_unread(
+        Reply::NullContent,
+        "answer-empty",
+        "the answer contains no text",
+    );
+    is_refused_unread(
+        Reply::EmptyChoices,
+        "answer-empty",
+        "the answer's list of choices is empty",
+    );
     let block = "FILE: src/area.py\n```\n```\n";
     let codes = refused(&small().build(), "whole-file", block, &[]);
     has(&codes, "patch-definition-dropped");
@@ -348,7 +511,12 @@ fn nothing_is_refused() {
 #[test]
 fn an_answer_that_changes_nothing_is_refused() {
     assert_eq!(
-        refused(&small().build(), "whole-file", &whole_file("src/area.py", WRONG), &[]),
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file("src/area.py", WRONG),
+            &[]
+        ),
         ["run-answer-unchanged"]
     );
 }
@@ -356,7 +524,10 @@ fn an_answer_that_changes_nothing_is_refused() {
 #[test]
 fn an_answer_cut_at_its_limit_is_refused() {
     let reply = Reply::CutAnswer(good_answer());
-    assert_eq!(refused_reply(&small().build(), "whole-file", reply, &[]), ["run-answer-cut"]);
+    assert_eq!(
+        refused_reply(&small().build(), "whole-file", reply, &[]),
+        ["run-answer-cut"]
+    );
 }
 
 #[test]
@@ -364,18 +535,31 @@ fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
     let desk = Desk::with(&server);
-    let status = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    let status = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
+        .run()
+        .ok()
+        .json();
     assert_eq!(codes(&status, 1), ["answer-spliced"]);
     assert_eq!(status["attempts"][0]["findings"][0]["level"], "warning");
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
 }
 
 #[test]
 fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
     let other = "def other(width, height):\n    return width * height\n";
     assert_eq!(
-        refused(&small().build(), "whole-file", &whole_file("src/area.py", other), &[]),
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file("src/area.py", other),
+            &[]
+        ),
         ["patch-definition-dropped", "patch-definition-dropped"]
     );
 }
@@ -385,39 +569,76 @@ fn a_definition_alone_is_put_into_its_file_and_lands() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
     let desk = Desk::with(&server);
-    let status =
-        desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().ok().json();
+    let status = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions")
+        .run()
+        .ok()
+        .json();
     assert_eq!(codes(&status, 1), [""; 0]);
     let asked = server.requests();
-    assert!(asked[0].body["messages"].to_string().contains("the changed function, complete"));
+    assert!(
+        asked[0].body["messages"]
+            .to_string()
+            .contains("the changed function, complete")
+    );
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
 }
 
 #[test]
 fn definitions_that_cannot_be_put_in_are_refused() {
     for (code, answer) in [
-        ("answer-broken-syntax", "def area(width, height:\n    return width\n"),
-        ("answer-not-a-definition", "def area(width, height):\n    return width\n\nprint(area(1, 2))\n"),
+        (
+            "answer-broken-syntax",
+            "def area(width, height:\n    return width\n",
+        ),
+        (
+            "answer-not-a-definition",
+            "def area(width, height):\n    return width\n\nprint(area(1, 2))\n",
+        ),
         ("answer-no-definition", "# nothing changes\n"),
         ("answer-no-container", "def grow(self):\n    return 1\n"),
         ("run-answer-unchanged", WRONG),
     ] {
-        assert_eq!(refused(&small().build(), "definitions", &whole_file("src/area.py", answer), &[]), [code]);
+        assert_eq!(
+            refused(
+                &small().build(),
+                "definitions",
+                &whole_file("src/area.py", answer),
+                &[]
+            ),
+            [code]
+        );
     }
 }
 
 #[test]
 fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
-    let (repo, server) =
-        (small().build(), answering(whole_file("src/area.py", "def area(width, height):\n    return 7\n")));
+    let (repo, server) = (
+        small().build(),
+        answering(whole_file(
+            "src/area.py",
+            "def area(width, height):\n    return 7\n",
+        )),
+    );
     let desk = Desk::with(&server);
     desk.user_config("[llm.gateway]\ntemperature = 0.1\n");
     let before = snapshot(&repo, &desk);
     let call = desk.start_call(repo.path()).args(["--max-iterations", "3"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().exits(1).json();
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions")
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(status["failure"]["code"], "run-out-of-attempts");
     let ends: Vec<&str> = status["attempts"]
         .as_array()
@@ -427,18 +648,32 @@ fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
         .collect();
     assert_eq!(ends, ["verify_failed", "repeated", "repeated"]);
     has(&codes(&status, 2), "run-same-patch-twice");
-    assert!(!desk.runs()[0].join("attempts/002/verify_report.json").exists());
+    assert!(
+        !desk.runs()[0]
+            .join("attempts/002/verify_report.json")
+            .exists()
+    );
     let asked = server.requests();
     assert_eq!(asked.len(), 3);
     // Each question has other settings, and tells what was said before.
-    let setting =
-        |name: &str| asked.iter().map(|request| request.body[name].as_f64().unwrap()).collect::<Vec<_>>();
+    let setting = |name: &str| {
+        asked
+            .iter()
+            .map(|request| request.body[name].as_f64().unwrap())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(setting("seed"), [1.0, 2.0, 3.0]);
     assert_eq!(setting("temperature"), [0.1, 0.35, 0.85]);
     let last = asked[2].body["messages"].to_string();
-    assert!(last.contains("run-same-patch-twice") && last.contains("return 7"), "{last}");
+    assert!(
+        last.contains("run-same-patch-twice") && last.contains("return 7"),
+        "{last}"
+    );
     before.is_still(&snapshot(&repo, &desk));
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["run", "verify-record", &id_of(&status)]).ok();
 }
@@ -450,29 +685,57 @@ fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
     let server = FakeOpenAi::start([prose(), cut, prose(), Reply::Answer(good_answer())]);
     let (repo, desk) = (small().build(), Desk::with(&server));
     let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified");
     let attempts = status["attempts"].as_array().unwrap();
-    let ends: Vec<&str> = attempts.iter().map(|attempt| attempt["end"].as_str().unwrap()).collect();
+    let ends: Vec<&str> = attempts
+        .iter()
+        .map(|attempt| attempt["end"].as_str().unwrap())
+        .collect();
     assert_eq!(ends, ["malformed", "malformed", "malformed", "verified"]);
     assert_eq!(codes(&status, 2), ["run-answer-cut"]);
-    assert_eq!((&status["budgets"]["iterations"], &status["budgets"]["calls"]), (&1.into(), &4.into()));
+    assert_eq!(
+        (
+            &status["budgets"]["iterations"],
+            &status["budgets"]["calls"]
+        ),
+        (&1.into(), &4.into())
+    );
     // The question shows the form with lines of the file, and a cut answer is asked for in a shorter one.
     let asked = server.requests();
     let question = |number: usize| asked[number].body["messages"].to_string();
-    assert!(!question(0).contains("because of its form"), "{}", question(0));
+    assert!(
+        !question(0).contains("because of its form"),
+        "{}",
+        question(0)
+    );
     assert!(
         question(1).contains("because of its form") && question(1).contains("answer-no-edit"),
         "{}",
         question(1)
     );
-    assert!(question(1).contains("(and every other line of the file)"), "{}", question(1));
-    assert!(question(2).contains("the changed function, complete"), "{}", question(2));
+    assert!(
+        question(1).contains("(and every other line of the file)"),
+        "{}",
+        question(1)
+    );
+    assert!(
+        question(2).contains("the changed function, complete"),
+        "{}",
+        question(2)
+    );
     assert_eq!(
         (&attempts[1]["asked_for"], &attempts[2]["asked_for"]),
         (&"whole-file".into(), &"definitions".into())
     );
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["run", "verify-record", &id_of(&status)]).ok();
 
@@ -480,20 +743,36 @@ fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
     let server = FakeOpenAi::start([prose(), prose(), Reply::Answer(good_answer())]);
     let (repo, desk) = (small().build(), Desk::with(&server));
     let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
-    let status = call.env("CRUCIBLE_RUN_MAX_MALFORMED", "1").run().exits(1).json();
+    let status = call
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "1")
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(status["failure"]["code"], "run-out-of-attempts");
-    assert_eq!((server.requests().len(), &status["budgets"]["iterations"]), (2, &1.into()));
+    assert_eq!(
+        (server.requests().len(), &status["budgets"]["iterations"]),
+        (2, &1.into())
+    );
 }
 
 #[test]
 fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
     let wrong = |value: u32| {
-        Reply::Answer(whole_file("src/area.py", &right().replace("width * height", &value.to_string())))
+        Reply::Answer(whole_file(
+            "src/area.py",
+            &right().replace("width * height", &value.to_string()),
+        ))
     };
     let server = FakeOpenAi::start([wrong(1), wrong(2), Reply::Answer(good_answer()), wrong(3)]);
     let (repo, desk) = (small().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--candidates", "4"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    let call = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1", "--candidates", "4"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified");
     let ends: Vec<&str> = status["attempts"]
         .as_array()
@@ -502,14 +781,37 @@ fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
         .map(|attempt| attempt["end"].as_str().unwrap())
         .collect();
     assert_eq!(ends, ["verify_failed", "verify_failed", "verified"]);
-    assert_eq!((&status["budgets"]["iterations"], &status["budgets"]["calls"]), (&1.into(), &3.into()));
+    assert_eq!(
+        (
+            &status["budgets"]["iterations"],
+            &status["budgets"]["calls"]
+        ),
+        (&1.into(), &3.into())
+    );
     let asked = server.requests();
     // All of them answer the same question, each with its own seed.
-    assert!(asked.windows(2).all(|pair| pair[0].body["messages"] == pair[1].body["messages"]));
-    assert_eq!(asked.iter().map(|request| request.body["seed"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
-    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
-    assert!(serde_json::from_str::<serde_json::Value>(&report).unwrap()["iteration"] == 1, "{report}");
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert!(
+        asked
+            .windows(2)
+            .all(|pair| pair[0].body["messages"] == pair[1].body["messages"])
+    );
+    assert_eq!(
+        asked
+            .iter()
+            .map(|request| request.body["seed"].clone())
+            .collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
+    let report =
+        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&report).unwrap()["iteration"] == 1,
+        "{report}"
+    );
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
 }
 
@@ -522,22 +824,39 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
     let half = "def area(width, height):\n    return width * height\n";
     let server = answering(whole_file("src/area.py", half));
     let desk = Desk::with(&server);
-    let ran = desk.start_call(repo.path()).args(["--file", "src/area.py"]).run().ok();
+    let ran = desk
+        .start_call(repo.path())
+        .args(["--file", "src/area.py"])
+        .run()
+        .ok();
     let status = ran.json();
     assert_eq!(status["state"], "verified", "{status:#}");
     assert_eq!(status["attempts"][0]["asked_for"], "definitions");
     let cost = std::fs::read_to_string(desk.runs()[0].join("reviews/review_cost.md")).unwrap();
-    assert!(cost.contains("Verdict: APPROVE") && cost.contains("plan-answer-too-large"), "{cost}");
-    assert!(ran.stderr.contains("requesting definitions instead of whole files"), "{}", ran.stderr);
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert!(
+        cost.contains("Verdict: APPROVE") && cost.contains("plan-answer-too-large"),
+        "{cost}"
+    );
+    assert!(
+        ran.stderr
+            .contains("requesting definitions instead of whole files"),
+        "{}",
+        ran.stderr
+    );
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
 }
 
 #[test]
 fn a_refusal_is_a_brief_and_a_good_second_answer_is_verified() {
     let repo = small().build();
-    let server =
-        FakeOpenAi::start([Reply::Answer("I would rather not.".to_owned()), Reply::Answer(good_answer())]);
+    let server = FakeOpenAi::start([
+        Reply::Answer("I would rather not.".to_owned()),
+        Reply::Answer(good_answer()),
+    ]);
     let desk = Desk::with(&server);
     let status = desk.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");

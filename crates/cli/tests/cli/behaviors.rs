@@ -3,27 +3,37 @@
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, Ran, WRONG, answering, good_answer, right, small, snapshot, whole_file};
+use crate::support::{
+    Desk, Ran, WRONG, answering, good_answer, right, small, snapshot, whole_file,
+};
 
 const PAGE: &str = "# B001: the area\n\n## Reason\n\nx\n\n## Behavior\n\nx\n\n## Result\n\nx\n";
 const MARKED: &str = "# BEHAVIOR_ID: B001\n";
 
 fn whole() -> RepoBuilder {
     small()
-        .file("docs/behaviors/INDEX.md", "# Behaviours\n\n- [B001](B001-area.md)\n")
+        .file(
+            "docs/behaviors/INDEX.md",
+            "# Behaviours\n\n- [B001](B001-area.md)\n",
+        )
         .file("docs/behaviors/B001-area.md", PAGE)
         .file("src/area.py", format!("{MARKED}{WRONG}"))
 }
 
 fn check(desk: &Desk, repo: &TestRepo) -> Ran {
-    desk.call(["behaviors", "check", "--json", "--repo"]).arg(repo.path()).run()
+    desk.call(["behaviors", "check", "--json", "--repo"])
+        .arg(repo.path())
+        .run()
 }
 
 fn codes(ran: &Ran) -> Vec<String> {
     let document = ran.json();
     assert_eq!(document["schema_version"], "crucible-behaviors-check-v1");
     let findings = document["findings"].as_array().unwrap();
-    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -32,30 +42,49 @@ fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
     let repo = whole().build();
     let before = snapshot(&repo, &desk);
     assert_eq!(codes(&check(&desk, &repo).ok()), [""; 0]);
-    let ran = desk.call(["behaviors", "check"]).current_dir(repo.path().join("src")).run();
+    let ran = desk
+        .call(["behaviors", "check"])
+        .current_dir(repo.path().join("src"))
+        .run();
     assert_eq!(ran.ok().stdout, "code, index and pages agree\n");
     before.is_still(&snapshot(&repo, &desk));
 
     repo.write("src/new.py", "# BEHAVIOR_ID: B002\n");
     assert_eq!(codes(&check(&desk, &repo).ok()), [""; 0]);
     repo.git(["add", "src/new.py"]);
-    assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-marker-unlisted"]);
+    assert_eq!(
+        codes(&check(&desk, &repo).exits(1)),
+        ["behaviors-marker-unlisted"]
+    );
     repo.write("src/area.py", WRONG);
     assert_eq!(
         codes(&check(&desk, &repo).exits(1)),
         ["behaviors-entry-unmarked", "behaviors-marker-unlisted"]
     );
     repo.git(["rm", "-qf", "src/new.py", "docs/behaviors/B001-area.md"]);
-    assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-entry-unmarked", "behaviors-page-missing"]);
+    assert_eq!(
+        codes(&check(&desk, &repo).exits(1)),
+        ["behaviors-entry-unmarked", "behaviors-page-missing"]
+    );
     repo.git(["rm", "-qf", "docs/behaviors/INDEX.md"]);
     assert_eq!(codes(&check(&desk, &repo).ok()), ["behaviors-no-catalogue"]);
-    let ran = desk.call(["behaviors", "check"]).current_dir(repo.path()).run().ok();
+    let ran = desk
+        .call(["behaviors", "check"])
+        .current_dir(repo.path())
+        .run()
+        .ok();
     assert!(
-        ran.stdout.starts_with("info behaviors-no-catalogue: docs/behaviors/INDEX.md\n"),
+        ran.stdout
+            .starts_with("info behaviors-no-catalogue: docs/behaviors/INDEX.md\n"),
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.ends_with("\nno behaviour catalogue; nothing was checked\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .ends_with("\nno behaviour catalogue; nothing was checked\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -68,8 +97,13 @@ fn nothing_outside_of_the_repository_is_read() {
         .symlink("docs/behaviors/B001-area.md", &outside)
         .file("src/area.py", MARKED)
         .build();
-    assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-unreadable"]);
-    desk.run(["behaviors", "check", "--json", "--repo", "/"]).exits(2).error();
+    assert_eq!(
+        codes(&check(&desk, &repo).exits(1)),
+        ["behaviors-unreadable"]
+    );
+    desk.run(["behaviors", "check", "--json", "--repo", "/"])
+        .exits(2)
+        .error();
 }
 
 #[test]
@@ -80,7 +114,9 @@ fn ten_thousand_entries_are_judged() {
         index.push_str(&format!("- B{id}\n"));
         markers.push_str(&format!("# BEHAVIOR_ID: B{id}\n"));
     }
-    builder = builder.file("docs/behaviors/INDEX.md", index).file("src/all.py", markers);
+    builder = builder
+        .file("docs/behaviors/INDEX.md", index)
+        .file("src/all.py", markers);
     let repo = builder.build();
     let found = codes(&check(&Desk::new(), &repo).exits(1));
     assert_eq!(found.len(), 10_000);
@@ -91,9 +127,14 @@ fn ten_thousand_entries_are_judged() {
 fn report_of(repo: &TestRepo, answer: String) -> (Value, Value) {
     let server = answering(answer);
     let desk = Desk::with(&server);
-    let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().json();
+    let status = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .run()
+        .json();
     let directory = status["directory"].as_str().unwrap();
-    let report = std::fs::read_to_string(format!("{directory}/attempts/001/verify_report.json")).unwrap();
+    let report =
+        std::fs::read_to_string(format!("{directory}/attempts/001/verify_report.json")).unwrap();
     (status, serde_json::from_str(&report).unwrap())
 }
 
@@ -106,7 +147,12 @@ fn in_a_run_the_catalogue_is_judged_on_the_patched_copy() {
         (Some("verified"), Some("PASS")),
         "{report}"
     );
-    assert!(report["executed_gates"].as_array().unwrap().contains(&Value::from("behavior_catalog_check")));
+    assert!(
+        report["executed_gates"]
+            .as_array()
+            .unwrap()
+            .contains(&Value::from("behavior_catalog_check"))
+    );
 
     // The same change without the marker: every command passes, and the entry has lost its code.
     let (status, report) = report_of(&whole().build(), good_answer());
@@ -128,7 +174,12 @@ fn in_a_run_the_catalogue_is_judged_on_the_patched_copy() {
 fn a_run_in_a_repository_without_a_catalogue_says_so() {
     let (_, report) = report_of(&small().build(), good_answer());
     assert_eq!(report["result"], "PASS");
-    assert!(report["executed_gates"].as_array().unwrap().contains(&Value::from("behavior_catalog_check")));
+    assert!(
+        report["executed_gates"]
+            .as_array()
+            .unwrap()
+            .contains(&Value::from("behavior_catalog_check"))
+    );
     assert_eq!(report["warnings"][0]["code"], "behaviors-no-catalogue");
 }
 
@@ -137,16 +188,22 @@ fn a_catalogue_that_is_broken_before_any_change_is_said_at_once() {
     let repo = small().file("docs/behaviors/INDEX.md", "- B001\n").build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let ran = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1);
+    let ran = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .run()
+        .exits(1);
     assert!(
-        ran.stderr.contains("is invalid before any change (behaviors-entry-unmarked B001)"),
+        ran.stderr
+            .contains("is invalid before any change (behaviors-entry-unmarked B001)"),
         "{}",
         ran.stderr
     );
     let status = ran.json();
     let findings = status["attempts"][0]["findings"].to_string();
     assert!(
-        findings.contains("behaviors-entry-unmarked") && findings.contains("behaviors-page-missing"),
+        findings.contains("behaviors-entry-unmarked")
+            && findings.contains("behaviors-page-missing"),
         "{findings}"
     );
 }

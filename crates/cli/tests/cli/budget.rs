@@ -21,14 +21,23 @@ fn a_receipt_tells_who_answered_and_at_what_cost() {
     desk.start(repo.path()).ok();
     let receipt = receipt(&desk);
     assert_eq!(receipt["schema_version"], "crucible-receipt-v1");
-    assert_eq!(receipt["pipeline"], json!({ "execution_strategy": "controlled" }));
+    assert_eq!(
+        receipt["pipeline"],
+        json!({ "execution_strategy": "controlled" })
+    );
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["phase_id"], &phase["status"]), (&json!("patchmaker"), &json!("success")));
+    assert_eq!(
+        (&phase["phase_id"], &phase["status"]),
+        (&json!("patchmaker"), &json!("success"))
+    );
     let llm = &phase["llm"];
     assert_eq!(llm["provider"], "gateway");
     assert_eq!(llm["budget_exhausted"], false);
     assert_eq!(llm["timed_out"], false);
-    let (input, output) = (llm["tokens_input"].as_u64().unwrap(), llm["tokens_output"].as_u64().unwrap());
+    let (input, output) = (
+        llm["tokens_input"].as_u64().unwrap(),
+        llm["tokens_output"].as_u64().unwrap(),
+    );
     let cost = (2 * input + 5 * output).div_ceil(2);
     assert_eq!(
         llm["cost"],
@@ -41,16 +50,26 @@ fn a_receipt_tells_who_answered_and_at_what_cost() {
 fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
     let (repo, server) = (small().build(), answering("no"));
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_OPENROUTER_BUDGET", "1");
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     assert_eq!(call.run().exits(70).error()["budget_exhausted"], true);
     let receipt = receipt(&desk);
-    let last = receipt["phases"].as_array().unwrap().last().unwrap().clone();
+    let last = receipt["phases"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
     assert_eq!(last["status"], "failed");
     assert_eq!(last["llm"]["budget_exhausted"], true);
     assert_eq!(last["llm"]["error"], "budget_exceeded");
     assert_eq!(server.requests().len(), 1);
     // Going on without more budget asks nobody, and says so again.
-    assert_eq!(desk.run(["run", "advance", "--json"]).exits(70).error()["budget_exhausted"], true);
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).exits(70).error()["budget_exhausted"],
+        true
+    );
     assert_eq!(server.requests().len(), 1);
     desk.run(["ledger", "verify"]).ok();
 }
@@ -59,9 +78,15 @@ fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
 fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let limited = || desk.start_call(repo.path()).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.5");
+    let limited = || {
+        desk.start_call(repo.path())
+            .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.5")
+    };
     let message = limited().run().exits(2).message();
-    assert!(message.contains("no price is configured") && message.contains("llm.prices."), "{message}");
+    assert!(
+        message.contains("no price is configured") && message.contains("llm.prices."),
+        "{message}"
+    );
     assert!(server.requests().is_empty());
 
     let price = |output: &str| {
@@ -72,7 +97,13 @@ fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
     desk.user_config(&price("500.0"));
     let error = limited().run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
-    assert!(error["error"].as_str().unwrap().contains("millionths of a dollar"), "{error}");
+    assert!(
+        error["error"]
+            .as_str()
+            .unwrap()
+            .contains("millionths of a dollar"),
+        "{error}"
+    );
     assert!(server.requests().is_empty());
 
     desk.user_config(&price("1"));
@@ -85,21 +116,43 @@ fn a_price_without_its_date_source_or_number_is_no_price() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     for (lines, says) in [
-        ("output = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"", "has no input"),
-        ("input = 1.0\noutput = -3.0\ndate = \"2026-01-31\"\nsource = \"x\"", "has no output"),
-        ("input = nan\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"", "a number that has an end"),
+        (
+            "output = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"",
+            "has no input",
+        ),
+        (
+            "input = 1.0\noutput = -3.0\ndate = \"2026-01-31\"\nsource = \"x\"",
+            "has no output",
+        ),
+        (
+            "input = nan\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"",
+            "a number that has an end",
+        ),
         ("input = 1.0\noutput = 1.0\nsource = \"x\"", "has no date"),
-        ("input = 1.0\noutput = 1.0\ndate = \"last week\"\nsource = \"x\"", "\"last week\""),
-        ("input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"", "has no source"),
+        (
+            "input = 1.0\noutput = 1.0\ndate = \"last week\"\nsource = \"x\"",
+            "\"last week\"",
+        ),
+        (
+            "input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"",
+            "has no source",
+        ),
     ] {
         desk.user_config(&format!("[llm.prices.\"gateway/gpt-4.1\"]\n{lines}\n"));
         let message = desk.start_call(repo.path()).run().exits(2).message();
-        assert!(message.contains("gateway/gpt-4.1") && message.contains(says), "{message}");
+        assert!(
+            message.contains("gateway/gpt-4.1") && message.contains(says),
+            "{message}"
+        );
     }
     for bad in ["-1", "inf", "nan", "1e12"] {
         desk.user_config("");
-        let message =
-            desk.start_call(repo.path()).env("CRUCIBLE_LLM_BUDGET_DOLLARS", bad).run().exits(2).message();
+        let message = desk
+            .start_call(repo.path())
+            .env("CRUCIBLE_LLM_BUDGET_DOLLARS", bad)
+            .run()
+            .exits(2)
+            .message();
         assert!(message.contains("llm.budget.dollars"), "{bad}: {message}");
     }
     assert!(server.requests().is_empty() && desk.runs().is_empty());
@@ -115,12 +168,19 @@ fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says
         .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "no-such-client")
         .args(["--fallback-provider", "gateway"]);
     let ran = call.run().ok();
-    assert!(ran.stderr.contains("Using fallback 'gateway'"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("Using fallback 'gateway'"),
+        "{}",
+        ran.stderr
+    );
     let receipt = receipt(&desk);
     let warning = &receipt["phases"][0]["warnings"][0];
     assert_eq!(warning["type"], "llm_fallback");
     let message = warning["message"].as_str().unwrap();
-    assert!(message.contains("Primary provider 'claude-cli' failed (misconfiguration)"), "{message}");
+    assert!(
+        message.contains("Primary provider 'claude-cli' failed (misconfiguration)"),
+        "{message}"
+    );
     assert_eq!(receipt["phases"][0]["llm"]["provider"], "gateway");
 }
 
@@ -148,7 +208,10 @@ fn where_neither_can_be_used_both_reasons_are_told() {
         .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "no-such-client")
         .env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "openrouter");
     let message = call.run().exits(2).message();
-    assert!(message.contains("no-such-client") && message.contains("OPENROUTER_API_KEY"), "{message}");
+    assert!(
+        message.contains("no-such-client") && message.contains("OPENROUTER_API_KEY"),
+        "{message}"
+    );
     assert!(desk.runs().is_empty());
 }
 
@@ -166,7 +229,10 @@ fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
     desk.start(repo.path()).ok();
     let llm = receipt(&desk)["phases"][0]["llm"].clone();
     assert_eq!(llm["provider"], "gateway");
-    assert!(llm.get("tokens_input").is_none() && llm.get("tokens_output").is_none(), "{llm}");
+    assert!(
+        llm.get("tokens_input").is_none() && llm.get("tokens_output").is_none(),
+        "{llm}"
+    );
     let id = desk.status()["run"]["run_id"].as_str().unwrap().to_owned();
     desk.run(["ledger", "verify"]).ok();
     desk.run(["run", "replay", &id]).ok();
@@ -177,11 +243,19 @@ fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
 fn a_recording_that_is_a_pipe_holds_up_nobody() {
     let (repo, desk) = (small().build(), Desk::new());
     let pipe = desk.path("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     for odd in [pipe.to_str().unwrap(), "/dev/zero"] {
         desk.user_config(&format!("[llm.replay]\ncassette = {odd:?}\n"));
         desk.run(["doctor"]).ok();
-        let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_PROVIDER", "replay");
+        let call = desk
+            .start_call(repo.path())
+            .env("CRUCIBLE_LLM_PROVIDER", "replay");
         let message = call.run().exits(2).message();
         assert!(message.contains("no regular file"), "{message}");
     }

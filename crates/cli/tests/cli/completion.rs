@@ -66,13 +66,28 @@ fn tried(repo: &TestRepo, goal: &str, file: &str, content: &str, exit: i32) -> (
 }
 
 fn start(desk: &Desk, repo: &Path, goal: &str, file: &str) -> crate::support::Ran {
-    let call = desk.call(["run", "start", goal, "--json", "--max-iterations", "1", "--file", file, "--repo"]);
+    let call = desk.call([
+        "run",
+        "start",
+        goal,
+        "--json",
+        "--max-iterations",
+        "1",
+        "--file",
+        file,
+        "--repo",
+    ]);
     // Cargo's toolchain may lie below the user's real home.
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let place =
-        |name: &str, folder: &str| std::env::var_os(name).map_or_else(|| home.join(folder), PathBuf::from);
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    let place = |name: &str, folder: &str| {
+        std::env::var_os(name).map_or_else(|| home.join(folder), PathBuf::from)
+    };
     let call = call.env("CARGO_HOME", place("CARGO_HOME", ".cargo"));
-    call.env("RUSTUP_HOME", place("RUSTUP_HOME", ".rustup")).arg(repo).run()
+    call.env("RUSTUP_HOME", place("RUSTUP_HOME", ".rustup"))
+        .arg(repo)
+        .run()
 }
 
 /// The change is refused with this code, and cannot be landed.
@@ -91,18 +106,37 @@ fn refused(repo: &TestRepo, goal: &str, file: &str, content: &str, code: &str) {
 fn rust_code_that_ends_the_test_process_is_refused() {
     let exit = "extern \"C\" {\n    fn exit(code: i32) -> !;\n}\n\npub fn two() -> u8 {\n    unsafe { exit(0) }\n}\n";
     let evil = LIB.replace("pub fn two() -> u8 {\n    1\n}\n", exit);
-    refused(&rust(), "make two in src/lib.rs give 2", "src/lib.rs", &evil, "verify-tests-unfinished");
+    refused(
+        &rust(),
+        "make two in src/lib.rs give 2",
+        "src/lib.rs",
+        &evil,
+        "verify-tests-unfinished",
+    );
 }
 
 #[test]
 fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
     let repo = rust();
     let right = LIB.replace("    1\n", "    2\n");
-    let (desk, status) = tried(&repo, "make two in src/lib.rs give 2", "src/lib.rs", &right, 0);
-    let analysis = desk.data().join("runs").join(id_of(&status)).join("artifacts/analysis.json");
+    let (desk, status) = tried(
+        &repo,
+        "make two in src/lib.rs give 2",
+        "src/lib.rs",
+        &right,
+        0,
+    );
+    let analysis = desk
+        .data()
+        .join("runs")
+        .join(id_of(&status))
+        .join("artifacts/analysis.json");
     let analysis: Value = serde_json::from_slice(&std::fs::read(analysis).unwrap()).unwrap();
     let told = &analysis["baseline"][0]["tally"]["runners"]["libtest"];
-    assert_eq!(told, &serde_json::json!({ "passed": 0, "failed": 1, "skipped": 0, "unfinished": 0 }));
+    assert_eq!(
+        told,
+        &serde_json::json!({ "passed": 0, "failed": 1, "skipped": 0, "unfinished": 0 })
+    );
     desk.run(["run", "land", &id_of(&status)]).ok();
 }
 
@@ -135,7 +169,12 @@ fn python_code_that_ends_the_test_process_is_refused() {
 #[test]
 fn python_code_that_is_right_is_verified() {
     let right = TOTAL.replace("len", "sum");
-    let (_, status) =
-        tried(&python(), "make total in app/total.py add its numbers", "app/total.py", &right, 0);
+    let (_, status) = tried(
+        &python(),
+        "make total in app/total.py add its numbers",
+        "app/total.py",
+        &right,
+        0,
+    );
     assert_eq!(status["state"], "verified");
 }

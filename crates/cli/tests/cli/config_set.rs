@@ -9,14 +9,35 @@ const FILE: &str = ".crucible/config.toml";
 
 #[test]
 fn config_set_keeps_comments_and_says_what_it_did() {
-    let repo = small().file(FILE, "# limits\n[run]\nmax_iterations = 3 # few\n").build();
+    let repo = small()
+        .file(FILE, "# limits\n[run]\nmax_iterations = 3 # few\n")
+        .build();
     let desk = Desk::new();
     let file = repo.path().join(FILE);
-    let ran = desk.call(["config", "set", "run.max_iterations", "2"]).current_dir(repo.path()).run().ok();
-    assert_eq!(ran.stdout, format!("set run.max_iterations = 2 in {} (was 3)\n", file.display()));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# limits\n[run]\nmax_iterations = 2 # few\n");
+    let ran = desk
+        .call(["config", "set", "run.max_iterations", "2"])
+        .current_dir(repo.path())
+        .run()
+        .ok();
+    assert_eq!(
+        ran.stdout,
+        format!("set run.max_iterations = 2 in {} (was 3)\n", file.display())
+    );
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "# limits\n[run]\nmax_iterations = 2 # few\n"
+    );
 
-    let call = desk.call(["config", "set", "llm.provider", "openai", "--json", "--repo"]).arg(repo.path());
+    let call = desk
+        .call([
+            "config",
+            "set",
+            "llm.provider",
+            "openai",
+            "--json",
+            "--repo",
+        ])
+        .arg(repo.path());
     let set = call.run().ok().json();
     assert_eq!(set["schema_version"], "crucible-config-set-v1");
     assert_eq!(
@@ -29,16 +50,28 @@ fn config_set_keeps_comments_and_says_what_it_did() {
         set["overridden_by"]["source"],
         json!({ "kind": "environment", "name": "CRUCIBLE_LLM_PROVIDER" })
     );
-    assert!(std::fs::read_to_string(&file).unwrap().ends_with("\n[llm]\nprovider = \"openai\"\n"));
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .ends_with("\n[llm]\nprovider = \"openai\"\n")
+    );
 }
 
 #[test]
 fn config_set_below_the_top_writes_the_file_of_the_repository() {
-    let repo = RepoBuilder::new().file("packages/x/a.py", "A = 1\n").build();
+    let repo = RepoBuilder::new()
+        .file("packages/x/a.py", "A = 1\n")
+        .build();
     let desk = Desk::new();
     let below = repo.path().join("packages/x");
-    desk.call(["config", "set", "run.candidates", "2"]).current_dir(&below).run().ok();
-    assert_eq!(std::fs::read_to_string(repo.path().join(FILE)).unwrap(), "[run]\ncandidates = 2\n");
+    desk.call(["config", "set", "run.candidates", "2"])
+        .current_dir(&below)
+        .run()
+        .ok();
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join(FILE)).unwrap(),
+        "[run]\ncandidates = 2\n"
+    );
     assert!(!below.join(".crucible").exists());
 }
 
@@ -47,20 +80,51 @@ fn config_set_refuses_what_a_project_may_not_say() {
     let repo = RepoBuilder::new().file("a.py", "A = 1\n").build();
     let desk = Desk::new();
     for key in [["sandbox.strength", "off"], ["run.max_iterations", "50"]] {
-        let ran = desk.call(["config", "set"]).args(key).current_dir(repo.path()).run().exits(2);
+        let ran = desk
+            .call(["config", "set"])
+            .args(key)
+            .current_dir(repo.path())
+            .run()
+            .exits(2);
         assert!(
-            ran.stderr.contains("`crucible config set --user KEY VALUE` writes your own file"),
+            ran.stderr
+                .contains("`crucible config set --user KEY VALUE` writes your own file"),
             "{}",
             ran.stderr
         );
         assert!(!repo.path().join(FILE).exists());
-        let ran = desk.call(["config", "set", "--user"]).args(key).current_dir(repo.path()).run().ok();
-        assert!(ran.stdout.contains(".config/crucible/config.toml"), "{}", ran.stdout);
+        let ran = desk
+            .call(["config", "set", "--user"])
+            .args(key)
+            .current_dir(repo.path())
+            .run()
+            .ok();
+        assert!(
+            ran.stdout.contains(".config/crucible/config.toml"),
+            "{}",
+            ran.stdout
+        );
     }
-    let ran = desk.call(["config", "set", "llm.provider", "gpt"]).current_dir(repo.path()).run().exits(2);
-    assert!(ran.stderr.contains("it takes one of claude-cli, "), "{}", ran.stderr);
-    let ran = desk.call(["config", "set", "run.candidates", "-1"]).current_dir(repo.path()).run().exits(2);
-    assert!(ran.stderr.contains("a whole number, zero or larger"), "{}", ran.stderr);
+    let ran = desk
+        .call(["config", "set", "llm.provider", "gpt"])
+        .current_dir(repo.path())
+        .run()
+        .exits(2);
+    assert!(
+        ran.stderr.contains("it takes one of claude-cli, "),
+        "{}",
+        ran.stderr
+    );
+    let ran = desk
+        .call(["config", "set", "run.candidates", "-1"])
+        .current_dir(repo.path())
+        .run()
+        .exits(2);
+    assert!(
+        ran.stderr.contains("a whole number, zero or larger"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -70,24 +134,46 @@ fn config_set_writes_no_secret() {
     let key = ["sk-ant-", "api03-", &"k3Yq".repeat(23), "AA"].concat();
     let call = desk.call(["config", "set", "--user", "llm.anthropic.api_key_env", &key]);
     let ran = call.current_dir(repo.path()).run().exits(8);
-    assert!(!ran.stderr.contains("k3Yq") && ran.stderr.contains("looks like a secret"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("k3Yq") && ran.stderr.contains("looks like a secret"),
+        "{}",
+        ran.stderr
+    );
     assert!(!desk.home().join(".config/crucible/config.toml").exists());
-    desk.call(["config", "set", "--user", "llm.anthropic.api_key_env", "MY_KEY"]).run().ok();
+    desk.call([
+        "config",
+        "set",
+        "--user",
+        "llm.anthropic.api_key_env",
+        "MY_KEY",
+    ])
+    .run()
+    .ok();
 }
 
 #[test]
 fn config_schema_accepts_what_the_program_reads() {
     let desk = Desk::new();
     let schema = desk.run(["config", "schema"]).ok().json();
-    let kept: Value =
-        serde_json::from_str(include_str!("../../../../docs/schemas/crucible-settings-v1.schema.json"))
-            .unwrap();
-    assert!(schema == kept, "docs/schemas/crucible-settings-v1.schema.json is out of date");
+    let kept: Value = serde_json::from_str(include_str!(
+        "../../../../docs/schemas/crucible-settings-v1.schema.json"
+    ))
+    .unwrap();
+    assert!(
+        schema == kept,
+        "docs/schemas/crucible-settings-v1.schema.json is out of date"
+    );
     let schema = jsonschema::validator_for(&schema).unwrap();
     let is_valid = |text: &str| schema.is_valid(&json!(text.parse::<toml::Table>().unwrap()));
     let good = "[run]\nmax_iterations = 2\n[gates.unit]\ncommand = [\"make\"]\nenv = { A = \"b\" }\n[llm.prices.\"a/b.c\"]\ninput = 2\n\
                 [llm.gateway.profiles.deep]\nmodel = \"m\"\n[dispatch]\nmode = \"\"\n";
-    assert!(is_valid(good), "{:?}", schema.iter_errors(&json!(good.parse::<toml::Table>().unwrap())).next());
+    assert!(
+        is_valid(good),
+        "{:?}",
+        schema
+            .iter_errors(&json!(good.parse::<toml::Table>().unwrap()))
+            .next()
+    );
     for bad in [
         "[run]\nmax_iteration = 2\n",
         "[run]\nmax_iterations = \"2\"\n",
@@ -103,9 +189,10 @@ fn config_schema_accepts_what_the_program_reads() {
 
 #[test]
 fn listed_words_are_those_of_the_program() {
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../../docs/schemas/crucible-settings-v1.schema.json"))
-            .unwrap();
+    let schema: Value = serde_json::from_str(include_str!(
+        "../../../../docs/schemas/crucible-settings-v1.schema.json"
+    ))
+    .unwrap();
     let listed = |table: &str, key: &str| -> Vec<String> {
         let list = &schema["properties"][table]["properties"][key]["enum"];
         serde_json::from_value::<Vec<String>>(list.clone())
@@ -114,7 +201,10 @@ fn listed_words_are_those_of_the_program() {
             .filter(|word| !word.is_empty())
             .collect()
     };
-    let mut providers: Vec<_> = crucible_llm::registry().iter().map(|kind| kind.name().to_owned()).collect();
+    let mut providers: Vec<_> = crucible_llm::registry()
+        .iter()
+        .map(|kind| kind.name().to_owned())
+        .collect();
     let mut known = listed("llm", "provider");
     providers.sort_unstable();
     known.sort_unstable();

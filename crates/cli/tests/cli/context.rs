@@ -21,7 +21,11 @@ fn full(path: &str) -> Value {
 /// `context build --repo REPO --request` with this request.
 fn build(desk: &Desk, repo: &Path, request: &Value) -> Ran {
     std::fs::write(desk.path("request.json"), request.to_string()).unwrap();
-    desk.call(["context", "build", "--request"]).arg(desk.path("request.json")).arg("--repo").arg(repo).run()
+    desk.call(["context", "build", "--request"])
+        .arg(desk.path("request.json"))
+        .arg("--repo")
+        .arg(repo)
+        .run()
 }
 
 fn with(call: Call, args: &[&str]) -> Call {
@@ -42,7 +46,11 @@ fn for_goal(desk: &Desk, repo: &Path, goal: &str) -> [Value; 3] {
         .arg(&ranking)
         .run()
         .ok();
-    let schemas = ["ctcp-context-pack-v1", "ctcp-file-request-v1", "crucible-context-ranking-v1"];
+    let schemas = [
+        "ctcp-context-pack-v1",
+        "ctcp-file-request-v1",
+        "crucible-context-ranking-v1",
+    ];
     let mut schemas = schemas.into_iter();
     [pack, request, ranking].map(|path| {
         let document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -59,23 +67,37 @@ fn fits(document: &Value, schema: &str) {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/contracts");
     let text = std::fs::read(place.join(format!("{schema}.schema.json"))).unwrap();
     let schema = jsonschema::validator_for(&serde_json::from_slice(&text).unwrap()).unwrap();
-    let problem =
-        schema.iter_errors(document).next().map(|error| format!("{error} at {}", error.instance_path()));
+    let problem = schema
+        .iter_errors(document)
+        .next()
+        .map(|error| format!("{error} at {}", error.instance_path()));
     assert_eq!(problem, None, "{document:#}");
 }
 
 fn names(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["path"].as_str().unwrap())
+        .collect()
 }
 
 fn omitted(pack: &Value) -> Vec<(&str, &str)> {
     let rows = pack["omitted"].as_array().unwrap().iter();
-    rows.map(|row| (row["path"].as_str().unwrap(), row["reason"].as_str().unwrap())).collect()
+    rows.map(|row| {
+        (
+            row["path"].as_str().unwrap(),
+            row["reason"].as_str().unwrap(),
+        )
+    })
+    .collect()
 }
 
 /// A repository with three commits: in the second the parser was changed together with its table.
 fn with_history() -> TestRepo {
-    let filler: String = (0..200).map(|number| format!("let filler_{number} = {number};\n")).collect();
+    let filler: String = (0..200)
+        .map(|number| format!("let filler_{number} = {number};\n"))
+        .collect();
     let mut repo = RepoBuilder::new().files([
         ("src/parser.rs", "pub fn parse_header() {}\n"),
         ("src/table.rs", "pub const ROWS: u8 = 1;\n"),
@@ -97,7 +119,10 @@ fn with_history() -> TestRepo {
 
 #[test]
 fn the_request_of_a_run_gives_the_very_pack_of_the_run() {
-    let (repo, server) = (small().file("AGENTS.md", "be brief\n").build(), answering(good_answer()));
+    let (repo, server) = (
+        small().file("AGENTS.md", "be brief\n").build(),
+        answering(good_answer()),
+    );
     let desk = Desk::with(&server);
     desk.start(repo.path()).ok();
     let artifacts = desk.runs()[0].join("artifacts");
@@ -109,45 +134,95 @@ fn the_request_of_a_run_gives_the_very_pack_of_the_run() {
         .arg(repo.path())
         .run()
         .ok();
-    assert_eq!(built.stdout.as_bytes(), std::fs::read(artifacts.join("context_pack.json")).unwrap());
-    assert!(built.json()["files"][0]["path"] == "AGENTS.md", "{}", built.stdout);
+    assert_eq!(
+        built.stdout.as_bytes(),
+        std::fs::read(artifacts.join("context_pack.json")).unwrap()
+    );
+    assert!(
+        built.json()["files"][0]["path"] == "AGENTS.md",
+        "{}",
+        built.stdout
+    );
     before.is_still(&Snapshot::of([repo.path()]));
 }
 
 #[test]
 fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
-    let repo = RepoBuilder::new().files([("src/a.rs", "fn a() {}\r\n"), ("dist/x", "x")]).build();
+    let repo = RepoBuilder::new()
+        .files([("src/a.rs", "fn a() {}\r\n"), ("dist/x", "x")])
+        .build();
     let desk = Desk::new();
-    let wanted = request(&[full("src/a.rs"), full("dist/x"), full("gone\u{1b}[2J")], 9, 99);
+    let wanted = request(
+        &[full("src/a.rs"), full("dist/x"), full("gone\u{1b}[2J")],
+        9,
+        99,
+    );
     let printed = build(&desk, repo.path(), &wanted).ok();
     fits(&printed.json(), "ctcp-context-pack-v1");
-    assert!(printed.stderr.contains("2 omitted: 1 denied, 1 not_found"), "{}", printed.stderr);
-    assert!(printed.stderr.contains("left out  denied           dist/x"), "{}", printed.stderr);
+    assert!(
+        printed.stderr.contains("2 omitted: 1 denied, 1 not_found"),
+        "{}",
+        printed.stderr
+    );
+    assert!(
+        printed.stderr.contains("left out  denied           dist/x"),
+        "{}",
+        printed.stderr
+    );
     assert!(!printed.stderr.contains('\u{1b}'), "{:?}", printed.stderr);
     let to_file = |how: &[&str]| {
-        let call = desk.call(["context", "build", "--request"]).arg(desk.path("request.json"));
-        let call = call.arg("--repo").arg(repo.path()).arg("--out").arg(desk.path("pack.json"));
+        let call = desk
+            .call(["context", "build", "--request"])
+            .arg(desk.path("request.json"));
+        let call = call
+            .arg("--repo")
+            .arg(repo.path())
+            .arg("--out")
+            .arg(desk.path("pack.json"));
         with(call, how).run().ok()
     };
-    assert!(to_file(&[]).stdout.contains("1 file with 11 of 99 bytes is in"));
-    assert_eq!(std::fs::read(desk.path("pack.json")).unwrap(), printed.stdout.as_bytes());
+    assert!(
+        to_file(&[])
+            .stdout
+            .contains("1 file with 11 of 99 bytes is in")
+    );
+    assert_eq!(
+        std::fs::read(desk.path("pack.json")).unwrap(),
+        printed.stdout.as_bytes()
+    );
     let document = to_file(&["--json"]).json();
     assert_eq!(document["schema_version"], "crucible-context-build-v1");
     let digest = crucible_model::Digest::of(printed.stdout.as_bytes()).to_string();
     assert_eq!(document["pack"]["digest"], digest.as_str());
-    assert_eq!((&document["files"], &document["content_bytes"]), (&json!(1), &json!(11)));
-    assert_eq!(omitted(&document), [("dist/x", "denied"), ("gone\u{1b}[2J", "not_found")]);
+    assert_eq!(
+        (&document["files"], &document["content_bytes"]),
+        (&json!(1), &json!(11))
+    );
+    assert_eq!(
+        omitted(&document),
+        [("dist/x", "denied"), ("gone\u{1b}[2J", "not_found")]
+    );
 }
 
 #[test]
 fn every_ending_has_its_code_and_leaves_no_file_behind() {
-    let repo = RepoBuilder::new().files([("AGENTS.md", "0123456789"), ("a", "x")]).build();
+    let repo = RepoBuilder::new()
+        .files([("AGENTS.md", "0123456789"), ("a", "x")])
+        .build();
     let desk = Desk::new();
     let small = build(&desk, repo.path(), &request(&[full("a")], 9, 9)).exits(7);
-    assert!(small.stderr.contains("increase budget") && small.stderr.contains("10"), "{}", small.stderr);
+    assert!(
+        small.stderr.contains("increase budget") && small.stderr.contains("10"),
+        "{}",
+        small.stderr
+    );
     let out = desk.path("pack.json");
     let call = |args: &[&str]| {
-        let call = desk.call(["context", "build", "--repo"]).arg(repo.path()).arg("--out").arg(&out);
+        let call = desk
+            .call(["context", "build", "--repo"])
+            .arg(repo.path())
+            .arg("--out")
+            .arg(&out);
         with(call, args).run()
     };
     call(&["--goal", "mend a", "--max-bytes", "9"]).exits(7);
@@ -167,14 +242,30 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
         let refused = build(&desk, repo.path(), &bad).exits(3);
         assert!(refused.stderr.contains(field), "{}", refused.stderr);
     }
-    build(&desk, repo.path(), &request(&[full(&made_up_token())], 9, 99)).exits(8);
+    build(
+        &desk,
+        repo.path(),
+        &request(&[full(&made_up_token())], 9, 99),
+    )
+    .exits(8);
     std::fs::write(desk.path("huge.json"), vec![b' '; 9 << 20]).unwrap();
     call(&["--request", desk.path("huge.json").to_str().unwrap()]).exits(3);
     assert!(!out.exists());
-    let contract = RepoBuilder::new().files([("ai_context/x", ""), ("a", "x")]).build();
+    let contract = RepoBuilder::new()
+        .files([("ai_context/x", ""), ("a", "x")])
+        .build();
     let missing = build(&desk, contract.path(), &request(&[], 9, 99)).exits(2);
-    assert!(missing.stderr.contains("AGENTS.md is missing"), "{}", missing.stderr);
-    build(&desk, RepoBuilder::new().build().path(), &request(&[], 9, 99)).exits(2);
+    assert!(
+        missing.stderr.contains("AGENTS.md is missing"),
+        "{}",
+        missing.stderr
+    );
+    build(
+        &desk,
+        RepoBuilder::new().build().path(),
+        &request(&[], 9, 99),
+    )
+    .exits(2);
 }
 
 #[test]
@@ -190,33 +281,79 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
     assert!(names(&pack["files"]).contains(&"src/table.rs"), "{pack:#}");
     assert!(!names(&pack["files"]).contains(&"src/other_29.rs"));
     assert_eq!(omitted(&pack), [("conf/parser.env", "denied")]);
-    assert_eq!(names(&request["needs"]).len(), names(&pack["files"]).len() + 1);
-    assert_eq!(names(&ranking["files"]).len(), 36, "every tracked file has its row");
+    assert_eq!(
+        names(&request["needs"]).len(),
+        names(&pack["files"]).len() + 1
+    );
+    assert_eq!(
+        names(&ranking["files"]).len(),
+        36,
+        "every tracked file has its row"
+    );
     assert_eq!(ranking["history"]["commits"], 2);
     let row = |path: &str| {
-        ranking["files"].as_array().unwrap().iter().find(|row| row["path"] == path).unwrap().clone()
+        ranking["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["path"] == path)
+            .unwrap()
+            .clone()
     };
     let parser = row("src/parser.rs");
-    assert!(parser["parts"]["symbols"].as_u64() > Some(0) && parser["outcome"] == "chosen", "{parser}");
+    assert!(
+        parser["parts"]["symbols"].as_u64() > Some(0) && parser["outcome"] == "chosen",
+        "{parser}"
+    );
     assert!(row("src/table.rs")["parts"]["history"].as_u64() > Some(0));
     assert!(
-        row("src/table.rs")["reason"].as_str().unwrap().contains("changed together with `src/parser.rs`")
+        row("src/table.rs")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("changed together with `src/parser.rs`")
     );
-    assert!(row("src/other_07.rs")["reason"].as_str().unwrap().contains("spoken of in 1 commit message"));
+    assert!(
+        row("src/other_07.rs")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("spoken of in 1 commit message")
+    );
     assert_eq!(row("conf/parser.env")["outcome"], "withheld");
     assert_eq!(row("conf/parser.env")["searched"], 0);
     assert_eq!(row("link.rs")["reason"], "is a symbolic link");
     assert_eq!(row("src/other_29.rs")["outcome"], "left_out");
     // Of the sources beside the best one, as many as have room are shown as outlines.
     let beside = row("src/other_00.rs");
-    assert!(beside["reason"].as_str().unwrap().ends_with("lies beside the best source"), "{beside}");
-    let outline = pack["files"].as_array().unwrap().iter().find(|file| file["path"] == "src/other_00.rs");
-    assert!(outline.unwrap()["content"].as_str().unwrap().len() <= 640, "{outline:?}");
-    for row in ranking["files"].as_array().unwrap().iter().filter(|row| row["parts"].is_object()) {
+    assert!(
+        beside["reason"]
+            .as_str()
+            .unwrap()
+            .ends_with("lies beside the best source"),
+        "{beside}"
+    );
+    let outline = pack["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["path"] == "src/other_00.rs");
+    assert!(
+        outline.unwrap()["content"].as_str().unwrap().len() <= 640,
+        "{outline:?}"
+    );
+    for row in ranking["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["parts"].is_object())
+    {
         let part = |name: &str| row["parts"][name].as_i64().unwrap();
-        let shared: i64 = ["names", "paths", "symbols", "text", "history", "imports"].map(part).iter().sum();
+        let shared: i64 = ["names", "paths", "symbols", "text", "history", "imports"]
+            .map(part)
+            .iter()
+            .sum();
         let pointed_at = part("mentioned") + part("evidence");
-        let sum = pointed_at + shared * part("class_percent") / 100 + part("tested") + part("manifest");
+        let sum =
+            pointed_at + shared * part("class_percent") / 100 + part("tested") + part("manifest");
         assert_eq!(row["score"], sum, "{row}");
     }
 }
@@ -226,11 +363,17 @@ fn the_same_repository_elsewhere_gives_the_same_bytes_and_a_subdirectory_is_as_g
     let desk = Desk::new();
     let documents = |repo: &Path| {
         for_goal(&desk, repo, "mend the parser");
-        ["pack.json", "made_request.json", "ranking.json"].map(|name| std::fs::read(desk.path(name)).unwrap())
+        ["pack.json", "made_request.json", "ranking.json"]
+            .map(|name| std::fs::read(desk.path(name)).unwrap())
     };
     let [one, other] = [with_history(), with_history()];
     for repo in [&one, &other] {
-        repo.git(["remote", "add", "origin", "https://host.invalid/owner/thing.git"]);
+        repo.git([
+            "remote",
+            "add",
+            "origin",
+            "https://host.invalid/owner/thing.git",
+        ]);
     }
     let first = documents(one.path());
     assert_eq!(first, documents(other.path()));
@@ -243,18 +386,34 @@ fn the_same_repository_elsewhere_gives_the_same_bytes_and_a_subdirectory_is_as_g
 fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
     let token = made_up_token();
     let text = format!("def parser():\n    return \"{token}\"\n");
-    let repo =
-        RepoBuilder::new().file("parser.py", &text).files([(".env", "A=1"), ("a.py", "parser()\n")]).build();
+    let repo = RepoBuilder::new()
+        .file("parser.py", &text)
+        .files([(".env", "A=1"), ("a.py", "parser()\n")])
+        .build();
     let desk = Desk::new();
     let [pack, ..] = for_goal(&desk, repo.path(), "mend the parser");
     assert_eq!(names(&pack["files"]), ["a.py"]);
-    assert_eq!(omitted(&pack), [("parser.py", "denied"), (".env", "denied")]);
-    assert!(pack["summary"].as_str().unwrap().contains("\"parser.py\" holds a secret"), "{pack:#}");
+    assert_eq!(
+        omitted(&pack),
+        [("parser.py", "denied"), (".env", "denied")]
+    );
+    assert!(
+        pack["summary"]
+            .as_str()
+            .unwrap()
+            .contains("\"parser.py\" holds a secret"),
+        "{pack:#}"
+    );
     let lines = json!({ "path": "parser.py", "mode": "snippets", "line_ranges": [[2, 2]] });
     let named = build(&desk, repo.path(), &request(&[lines, full("a.py")], 9, 99)).ok();
     assert_eq!(omitted(&named.json()), [("parser.py", "denied")]);
     for name in ["pack.json", "made_request.json", "ranking.json"] {
-        assert!(!std::fs::read_to_string(desk.path(name)).unwrap().contains(&token), "{name}");
+        assert!(
+            !std::fs::read_to_string(desk.path(name))
+                .unwrap()
+                .contains(&token),
+            "{name}"
+        );
     }
     assert!(!named.stdout.contains(&token) && !named.stderr.contains(&token));
 }
@@ -262,19 +421,32 @@ fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
 #[test]
 fn a_file_whose_name_holds_a_secret_is_told_without_it() {
     let token = made_up_token();
-    let repo = RepoBuilder::new().file(format!("parser_{token}.py"), "").file("a.py", "parser()\n").build();
+    let repo = RepoBuilder::new()
+        .file(format!("parser_{token}.py"), "")
+        .file("a.py", "parser()\n")
+        .build();
     let desk = Desk::new();
     let [pack, _, ranking] = for_goal(&desk, repo.path(), "mend the parser");
     assert_eq!(names(&pack["files"]), ["a.py"]);
-    assert_eq!(ranking["files"][1]["reason"], "has a name that holds a secret");
+    assert_eq!(
+        ranking["files"][1]["reason"],
+        "has a name that holds a secret"
+    );
     for name in ["pack.json", "made_request.json", "ranking.json"] {
-        assert!(!std::fs::read_to_string(desk.path(name)).unwrap().contains(&token), "{name}");
+        assert!(
+            !std::fs::read_to_string(desk.path(name))
+                .unwrap()
+                .contains(&token),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn ten_thousand_needs_end_in_ten_thousand_rows() {
-    let repo = RepoBuilder::new().files([("a", "one\ntwo\n"), ("b", "x")]).build();
+    let repo = RepoBuilder::new()
+        .files([("a", "one\ntwo\n"), ("b", "x")])
+        .build();
     let needs: Vec<Value> = (0..10_000)
         .map(|number| match number % 4 {
             0 => full(&format!("gone/{number}")),
@@ -283,11 +455,15 @@ fn ten_thousand_needs_end_in_ten_thousand_rows() {
             _ => json!({ "path": "a", "mode": "snippets", "line_ranges": [[number, number + 1], [1, 1]] }),
         })
         .collect();
-    let packed = build(&Desk::new(), repo.path(), &request(&needs, 9, 999)).ok().json();
+    let packed = build(&Desk::new(), repo.path(), &request(&needs, 9, 999))
+        .ok()
+        .json();
     assert_eq!(names(&packed["files"]), ["a"]);
     assert_eq!(packed["files"][0]["content"], "one\ntwo\n");
     assert_eq!(omitted(&packed).len(), 7_500);
-    let too_many: Vec<Value> = (0..10_001).map(|number| full(&format!("n{number}"))).collect();
+    let too_many: Vec<Value> = (0..10_001)
+        .map(|number| full(&format!("n{number}")))
+        .collect();
     build(&Desk::new(), repo.path(), &request(&too_many, 9, 999)).exits(3);
 }
 
@@ -310,7 +486,12 @@ fn nothing_that_the_repository_configures_runs() {
         repo.git(["config", key, &evil]);
     }
     for_goal(&desk, repo.path(), "mend the parser");
-    build(&desk, repo.path(), &request(&[full("src/parser.rs")], 9, 999)).ok();
+    build(
+        &desk,
+        repo.path(),
+        &request(&[full("src/parser.rs")], 9, 999),
+    )
+    .ok();
     assert!(!mark.exists());
 }
 
@@ -323,8 +504,14 @@ fn with_failing_test() -> TestRepo {
     let mut repo = RepoBuilder::new().files([
         ("src/shop/__init__.py", "from .rules import clean\n"),
         ("src/shop/rules.py", "def clean(text):\n    return text\n"),
-        ("tests/test_shop.py", &format!("from shop import clean\n\n\n{large}")),
-        ("po/de.po", "msgid \"value\"\nmsgstr \"the value is wrong\"\n"),
+        (
+            "tests/test_shop.py",
+            &format!("from shop import clean\n\n\n{large}"),
+        ),
+        (
+            "po/de.po",
+            "msgid \"value\"\nmsgstr \"the value is wrong\"\n",
+        ),
         (".github/FUNDING.yml", "value: wrong\n"),
     ]);
     for number in 0..12 {
@@ -339,8 +526,15 @@ fn failing_test_brings_the_file_to_fix_and_large_test_is_excerpt() {
     let build = |log: &str| {
         let (printed, out) = (desk.path("printed.log"), desk.path("pack.json"));
         std::fs::write(&printed, log).unwrap();
-        let call = desk.call(["context", "build", "--goal", "the value is wrong", "--repo"]).arg(repo.path());
-        call.arg("--gate-output").arg(&printed).arg("--out").arg(&out).run().ok();
+        let call = desk
+            .call(["context", "build", "--goal", "the value is wrong", "--repo"])
+            .arg(repo.path());
+        call.arg("--gate-output")
+            .arg(&printed)
+            .arg("--out")
+            .arg(&out)
+            .run()
+            .ok();
         std::fs::read(out).unwrap()
     };
     let trace = |place: &str, address: &str, number: u64| {
@@ -357,19 +551,45 @@ fn failing_test_brings_the_file_to_fix_and_large_test_is_excerpt() {
              FAILED tests/test_shop.py::test_number_{second} - x\n2 failed in {seconds}s\n"
         )
     };
-    let one =
-        format!("{}{}{}", trace(&top, "7f00aa11", 400), trace(&top, "7f00bb22", 500), ends("0.10", 400, 500));
-    let two =
-        format!("{}{}{}", trace(".", "12345678", 500), trace(".", "87654321", 400), ends("9.99", 500, 400));
+    let one = format!(
+        "{}{}{}",
+        trace(&top, "7f00aa11", 400),
+        trace(&top, "7f00bb22", 500),
+        ends("0.10", 400, 500)
+    );
+    let two = format!(
+        "{}{}{}",
+        trace(".", "12345678", 500),
+        trace(".", "87654321", 400),
+        ends("9.99", 500, 400)
+    );
     let bytes = build(&one);
-    assert_eq!(bytes, build(&two), "order, times, addresses and places change nothing");
+    assert_eq!(
+        bytes,
+        build(&two),
+        "order, times, addresses and places change nothing"
+    );
     let pack: Value = serde_json::from_slice(&bytes).unwrap();
     fits(&pack, "ctcp-context-pack-v1");
     let files = names(&pack["files"]);
-    assert_eq!((files[0], files.last()), ("src/shop/rules.py", Some(&"tests/test_shop.py")));
-    assert!(!files.contains(&"po/de.po") && !files.contains(&".github/FUNDING.yml"), "{files:?}");
+    assert_eq!(
+        (files[0], files.last()),
+        ("src/shop/rules.py", Some(&"tests/test_shop.py"))
+    );
+    assert!(
+        !files.contains(&"po/de.po") && !files.contains(&".github/FUNDING.yml"),
+        "{files:?}"
+    );
     let test = pack["files"].as_array().unwrap().last().unwrap().clone();
     let content = test["content"].as_str().unwrap();
-    assert!(content.len() < 8_000 && content.contains("\"value 400\"") && content.contains("\"value 500\""));
-    assert!(test["ranges"].as_array().is_some_and(|ranges| !ranges.is_empty()));
+    assert!(
+        content.len() < 8_000
+            && content.contains("\"value 400\"")
+            && content.contains("\"value 500\"")
+    );
+    assert!(
+        test["ranges"]
+            .as_array()
+            .is_some_and(|ranges| !ranges.is_empty())
+    );
 }

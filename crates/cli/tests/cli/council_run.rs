@@ -4,7 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage};
+use crucible_testkit::{
+    CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage,
+};
 use serde_json::{Value, json};
 
 use super::council::support::ROLES;
@@ -54,7 +56,10 @@ fn part(request: &SeenRequest) -> Option<CouncilCall> {
         "You answer one",
         "You write the one",
     ];
-    beginnings.iter().any(|beginning| first.starts_with(beginning)).then(|| council_call(request))
+    beginnings
+        .iter()
+        .any(|beginning| first.starts_with(beginning))
+        .then(|| council_call(request))
 }
 
 /// A server that plays a council, and whoever writes the change. `special` speaks first where it has something to say.
@@ -62,7 +67,9 @@ fn serve(mut special: impl FnMut(&CouncilCall, Asks) -> Option<Reply> + Send + '
     let mut usual = triage("parallel", &ROLES);
     usual["loop_count"] = 2.into();
     FakeApi::answering(move |request| {
-        let Some(call) = part(request) else { return Reply::Answer(good_answer()) };
+        let Some(call) = part(request) else {
+            return Reply::Answer(good_answer());
+        };
         let asks = question(request);
         special(&call, asks).unwrap_or_else(|| {
             Reply::Answer(match call {
@@ -80,7 +87,11 @@ fn serve(mut special: impl FnMut(&CouncilCall, Asks) -> Option<Reply> + Send + '
 
 /// How often a part of a council was asked.
 fn times(server: &FakeApi, wanted: &CouncilCall) -> usize {
-    server.completions().iter().filter(|request| part(request).as_ref() == Some(wanted)).count()
+    server
+        .completions()
+        .iter()
+        .filter(|request| part(request).as_ref() == Some(wanted))
+        .count()
 }
 
 fn run_of(desk: &Desk) -> PathBuf {
@@ -105,7 +116,11 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
     // The questions of the chair cost the calls that were made for them, and nothing besides.
     counts(&server, &started, 2 * OF_A_QUESTION + 1);
     // Every part of the council works on the files and the form themselves, not on what the triage makes of them.
-    for request in server.completions().iter().filter(|request| part(request).is_some()) {
+    for request in server
+        .completions()
+        .iter()
+        .filter(|request| part(request).is_some())
+    {
         let text = request.conversation();
         let whole = match question(request) {
             Asks::Files => ["src/area.py", "ctcp-file-request-v1"],
@@ -117,19 +132,32 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
     }
     // The recording holds what the roles asked, and nothing of what the council asked for it.
     let recorded = fs::read_to_string(run_of(&desk).join("cassette.jsonl")).unwrap();
-    assert_eq!(recorded.lines().count(), 1 + 3, "a header, two answers of the chair, the change");
+    assert_eq!(
+        recorded.lines().count(),
+        1 + 3,
+        "a header, two answers of the chair, the change"
+    );
     assert!(!recorded.contains("You hold one seat"));
     let receipt: Value =
         serde_json::from_slice(&fs::read(run_of(&desk).join("receipt.json")).unwrap()).unwrap();
     assert_eq!(receipt["phases"][0]["llm"]["provider"], "council");
-    assert!(receipt["phases"][0]["llm"]["tokens_input"].as_u64().unwrap() > 100, "{receipt:#}");
+    assert!(
+        receipt["phases"][0]["llm"]["tokens_input"]
+            .as_u64()
+            .unwrap()
+            > 100,
+        "{receipt:#}"
+    );
     // The event of the answer tells what it took.
     let events = desk.run(["ledger", "log", "--json"]).ok().stdout;
     assert!(events.contains("\"loops_executed\""), "{events}");
     let before = server.completions().len();
     let id = id_of(&started);
     let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
-    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("verified"), &json!([]))
+    );
     desk.run(["run", "verify-record", &id]).ok();
     assert_eq!(server.completions().len(), before);
 }
@@ -141,16 +169,26 @@ fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
     desk.user_config(CHAIR);
     // One call too few for the second question: its council is not begun beyond the triage.
     let least = 2 * OF_A_QUESTION - 1;
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_BUDGET_CALLS", least.to_string());
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_BUDGET_CALLS", least.to_string());
     let error = call.run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true, "{error:#}");
-    assert!(error["error"].as_str().unwrap().contains(&format!("to {} calls", least + 1)), "{error:#}");
+    assert!(
+        error["error"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("to {} calls", least + 1)),
+        "{error:#}"
+    );
     assert!(error["hints"].to_string().contains("(calls)"), "{error:#}");
     counts(&server, &desk.status(), OF_A_QUESTION + 1);
     // What was answered is not asked again; the triage that led to nothing stays counted.
     let all = 2 * OF_A_QUESTION + 2;
     let advance = |calls: u64| {
-        desk.call(["run", "advance", "--json"]).env("CRUCIBLE_LLM_BUDGET_CALLS", calls.to_string()).run()
+        desk.call(["run", "advance", "--json"])
+            .env("CRUCIBLE_LLM_BUDGET_CALLS", calls.to_string())
+            .run()
     };
     advance(all - 1).exits(70);
     counts(&server, &desk.status(), all - 1);
@@ -164,12 +202,21 @@ fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
 fn the_councils_own_limit_of_calls_holds_in_a_run_and_is_told_by_its_name() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let desk = Desk::with(&server);
-    desk.user_config(&format!("{CHAIR}[council]\ncalls = {}\n", OF_A_QUESTION - 1));
+    desk.user_config(&format!(
+        "{CHAIR}[council]\ncalls = {}\n",
+        OF_A_QUESTION - 1
+    ));
     let error = desk.start(repo.path()).exits(70).error();
-    assert!(error["error"].as_str().unwrap().contains("council.calls"), "{error:#}");
+    assert!(
+        error["error"].as_str().unwrap().contains("council.calls"),
+        "{error:#}"
+    );
     counts(&server, &desk.status(), 1);
     desk.user_config(&format!("{CHAIR}[council]\ncalls = {OF_A_QUESTION}\n"));
-    assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        "verified"
+    );
 }
 
 #[test]
@@ -193,7 +240,11 @@ fn a_councils_answer_that_is_none_of_the_form_is_corrected_or_ends_the_run() {
     counts(&server, &started, 3 * 2 + 1);
     let second = &server.completions()[3];
     assert_eq!(part(second), Some(CouncilCall::Direct));
-    assert!(second.conversation().contains("run-request-unclear"), "{}", second.conversation());
+    assert!(
+        second.conversation().contains("run-request-unclear"),
+        "{}",
+        second.conversation()
+    );
 
     let server = serve(|call, _| match call {
         CouncilCall::Triage => Some(Reply::Answer(simple_triage().to_string())),
@@ -214,12 +265,16 @@ fn a_council_that_cannot_be_configured_stops_the_run_which_goes_on_later() {
     let mut triages = 0;
     let server = serve(move |call, _| {
         triages += u64::from(*call == CouncilCall::Triage);
-        (*call == CouncilCall::Triage && triages == 1).then(|| Reply::Answer("A council? Why?".to_owned()))
+        (*call == CouncilCall::Triage && triages == 1)
+            .then(|| Reply::Answer("A council? Why?".to_owned()))
     });
     let (repo, desk) = (small().build(), Desk::with(&server));
     desk.user_config(CHAIR);
     let error = desk.start(repo.path()).exits(70).error();
-    assert!(error["error"].as_str().unwrap().contains("the triage of"), "{error:#}");
+    assert!(
+        error["error"].as_str().unwrap().contains("the triage of"),
+        "{error:#}"
+    );
     counts(&server, &desk.status(), 1);
     let verified = desk.run(["run", "advance", "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
@@ -238,39 +293,58 @@ fn a_run_that_is_killed_amid_a_council_asks_it_again_and_counts_what_was_spent()
     let (repo, desk) = (small().build(), Desk::with(&server));
     desk.user_config(CHAIR);
     let mut command = desk.start_call(repo.path()).command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the red team", || times(&server, &CouncilCall::RedTeam) == 1);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the red team", || {
+        times(&server, &CouncilCall::RedTeam) == 1
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let spent = server.completions().len() as u64;
     assert_eq!(spent, 4, "the triage, two seats, the red team");
-    let verified =
-        desk.call(["run", "advance", "--json"]).env("CRUCIBLE_LLM_BUDGET_CALLS", "30").run().ok().json();
+    let verified = desk
+        .call(["run", "advance", "--json"])
+        .env("CRUCIBLE_LLM_BUDGET_CALLS", "30")
+        .run()
+        .ok()
+        .json();
     assert_eq!(verified["state"], "verified");
     counts(&server, &verified, spent + 2 * OF_A_QUESTION + 1);
 }
 
 #[test]
 fn a_council_gives_second_opinions_and_what_was_worse_is_told() {
-    let block =
-        "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
+    let block = "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
     let server = serve(move |call, asks| match call {
         CouncilCall::Synthesis if asks == Asks::Review => Some(Reply::Answer(block.to_owned())),
-        CouncilCall::Seat(name) if name == "pragmatist" => Some(Reply::CutAnswer("Half of it".to_owned())),
+        CouncilCall::Seat(name) if name == "pragmatist" => {
+            Some(Reply::CutAnswer("Half of it".to_owned()))
+        }
         _ => None,
     });
     let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config("[dispatch]\ncontract_guardian = \"council\"\ncost_controller = \"council\"\n");
+    desk.user_config(
+        "[dispatch]\ncontract_guardian = \"council\"\ncost_controller = \"council\"\n",
+    );
     let blocked = desk.start(repo.path()).exits(1);
     assert!(
-        blocked.stderr.contains("warning: council: loop 1: pragmatist was cut off"),
+        blocked
+            .stderr
+            .contains("warning: council: loop 1: pragmatist was cut off"),
         "{}",
         blocked.stderr
     );
     let blocked = blocked.json();
     assert_eq!(blocked["state"], "blocked");
-    let second = fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md")).unwrap();
-    assert!(second.contains("Verdict: BLOCK") && second.contains("too wide"), "{second}");
+    let second =
+        fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md")).unwrap();
+    assert!(
+        second.contains("Verdict: BLOCK") && second.contains("too wide"),
+        "{second}"
+    );
     let receipt = fs::read_to_string(run_of(&desk).join("receipt.json")).unwrap();
     assert!(receipt.contains("council_degraded"), "{receipt}");
 }
@@ -281,9 +355,15 @@ fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
     let desk = Desk::with(&server);
     let roles = "mode = \"manual_outbox\"\n[council]\nprovider = \"gateway\"\n";
     desk.user_config(&format!("{CHAIR}{roles}"));
-    let call = || desk.start_call(repo.path()).without_env("CRUCIBLE_LLM_PROVIDER");
+    let call = || {
+        desk.start_call(repo.path())
+            .without_env("CRUCIBLE_LLM_PROVIDER")
+    };
     let waits = call().run().exits(1).json();
-    assert_eq!((&waits["state"], &waits["owed"]["role"]), (&json!("blocked"), &json!("patchmaker")));
+    assert_eq!(
+        (&waits["state"], &waits["owed"]["role"]),
+        (&json!("blocked"), &json!("patchmaker"))
+    );
     counts(&server, &waits, 2 * OF_A_QUESTION);
     // Where there is none at all, no run begins.
     desk.user_config(&format!("{CHAIR}mode = \"manual_outbox\"\n"));
@@ -296,7 +376,12 @@ fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
 fn told(desk: &Desk) -> Value {
     let events = desk.run(["ledger", "log", "--json"]).ok().json();
     let events = events["events"].as_array().unwrap();
-    events.iter().filter_map(|event| event["body"].get("council")).next_back().unwrap().clone()
+    events
+        .iter()
+        .filter_map(|event| event["body"].get("council"))
+        .next_back()
+        .unwrap()
+        .clone()
 }
 
 #[test]
@@ -306,9 +391,16 @@ fn the_record_of_a_councils_answer_says_who_sat_in_it_and_whom_they_stood_in_for
     desk.user_config(CHAIR);
     desk.start(repo.path()).ok();
     let own = told(&desk);
-    assert_eq!((&own["provider"], &own["fallback"]), (&json!("gateway"), &Value::Null), "{own:#}");
+    assert_eq!(
+        (&own["provider"], &own["fallback"]),
+        (&json!("gateway"), &Value::Null),
+        "{own:#}"
+    );
     let models = own["models"].as_array().unwrap();
-    assert!(!models.is_empty() && models.iter().all(Value::is_string), "{own:#}");
+    assert!(
+        !models.is_empty() && models.iter().all(Value::is_string),
+        "{own:#}"
+    );
 
     let (repo, desk) = (small().build(), Desk::with(&server));
     desk.user_config(&format!(
@@ -316,9 +408,15 @@ fn the_record_of_a_councils_answer_says_who_sat_in_it_and_whom_they_stood_in_for
     ));
     desk.start(repo.path()).ok();
     let other = told(&desk);
-    assert_eq!((&other["provider"], &other["models"]), (&own["provider"], &own["models"]));
+    assert_eq!(
+        (&other["provider"], &other["models"]),
+        (&own["provider"], &own["models"])
+    );
     let why = other["fallback"].as_str().unwrap();
-    assert!(why.contains("'openrouter' failed") && why.contains("fallback 'gateway'"), "{why}");
+    assert!(
+        why.contains("'openrouter' failed") && why.contains("fallback 'gateway'"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -332,11 +430,20 @@ fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
     let receipt: Value =
         serde_json::from_slice(&fs::read(run_of(&desk).join("receipt.json")).unwrap()).unwrap();
     let phases = receipt["phases"].as_array().unwrap();
-    let costs: Vec<u64> =
-        phases.iter().map(|phase| phase["llm"]["cost"]["micro_dollars"].as_u64().unwrap()).collect();
-    assert!(costs.len() == 3 && costs.iter().all(|cost| *cost > 0), "{receipt:#}");
+    let costs: Vec<u64> = phases
+        .iter()
+        .map(|phase| phase["llm"]["cost"]["micro_dollars"].as_u64().unwrap())
+        .collect();
+    assert!(
+        costs.len() == 3 && costs.iter().all(|cost| *cost > 0),
+        "{receipt:#}"
+    );
     assert_eq!(phases[0]["llm"]["cost"]["basis"], "estimated");
-    assert_eq!(started["budgets"]["micro_dollars"], costs.iter().sum::<u64>(), "{started:#}");
+    assert_eq!(
+        started["budgets"]["micro_dollars"],
+        costs.iter().sum::<u64>(),
+        "{started:#}"
+    );
 }
 
 #[test]
@@ -355,8 +462,17 @@ fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
             "budgets": { "max_outbox_prompts": 3 },
         });
         fs::write(&file, text.to_string()).unwrap();
-        let message = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(2).message();
-        assert!(message.contains("dispatch-service-unfit") && message.contains(hint), "{message}");
+        let message = desk
+            .start_call(repo.path())
+            .arg("--dispatch")
+            .arg(&file)
+            .run()
+            .exits(2)
+            .message();
+        assert!(
+            message.contains("dispatch-service-unfit") && message.contains(hint),
+            "{message}"
+        );
     }
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
 }

@@ -8,7 +8,10 @@ use crate::support::{Call, Desk};
 ///
 /// It is made outside of this workspace: cargo asks the folders above a package whether it belongs to them.
 fn demo(desk: &Desk, directory: &Path) -> Call {
-    let call = desk.call(["demo", "--directory"]).arg(directory).without_env("CRUCIBLE_LLM_PROVIDER");
+    let call = desk
+        .call(["demo", "--directory"])
+        .arg(directory)
+        .without_env("CRUCIBLE_LLM_PROVIDER");
     ["HOME", "CARGO_HOME", "RUSTUP_HOME"]
         .iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)))
@@ -68,15 +71,26 @@ fn the_first_proposal_is_refused_by_the_patch_gate_and_the_second_lands() {
         .args(["log", "--format=%B"])
         .output()
         .unwrap();
-    assert!(String::from_utf8(log.stdout).unwrap().contains("Crucible-Ledger: "));
+    assert!(
+        String::from_utf8(log.stdout)
+            .unwrap()
+            .contains("Crucible-Ledger: ")
+    );
     let content = std::fs::read_to_string(repository.join("src/lib.rs")).unwrap();
     assert!(
         content.contains("assert_eq!(twelve(0), 12)") && content.contains("if hour % 12 == 0"),
         "{content}"
     );
 
-    let evidence = |args: &[&str]| desk.call(args).env("CRUCIBLE_HOME", directory.join("crucible"));
-    let verified = evidence(&["ledger", "verify", "--json", "--repo"]).arg(&repository).run().ok().json();
+    let evidence = |args: &[&str]| {
+        desk.call(args)
+            .env("CRUCIBLE_HOME", directory.join("crucible"))
+    };
+    let verified = evidence(&["ledger", "verify", "--json", "--repo"])
+        .arg(&repository)
+        .run()
+        .ok()
+        .json();
     assert_eq!(verified["verdict"], "pass", "{verified}");
 }
 
@@ -87,7 +101,11 @@ fn its_document_names_the_commit_and_who_spoke() {
     let document = demo(&desk, &directory).args(["--json"]).run().ok().json();
     assert_eq!(document["schema_version"], "crucible-demo-v1");
     assert_eq!(document["recorded_model"], "Qwen2.5-Coder-1.5B-Instruct");
-    assert_eq!(document["commit"].as_str().map(str::len), Some(40), "{document}");
+    assert_eq!(
+        document["commit"].as_str().map(str::len),
+        Some(40),
+        "{document}"
+    );
     demo(&desk, &directory).run().exits(2);
 }
 
@@ -104,7 +122,10 @@ fn cargo_that_cannot_run_is_not_a_failing_test() {
     let path = std::env::join_paths(
         std::iter::once(tools).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
-    let ran = demo(&desk, &place.path().join("demo")).env("PATH", path.unwrap()).run().exits(2);
+    let ran = demo(&desk, &place.path().join("demo"))
+        .env("PATH", path.unwrap())
+        .run()
+        .exits(2);
     for part in [
         "gate cargo-test could not run",
         "rustup could not choose a version of cargo",

@@ -12,7 +12,9 @@ fn machine(desk: &Desk, programs: &[(&str, &str)]) -> PathBuf {
     let bin = desk.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    let bwrap = std::env::split_paths(&path).map(|place| place.join("bwrap")).find(|file| file.exists());
+    let bwrap = std::env::split_paths(&path)
+        .map(|place| place.join("bwrap"))
+        .find(|file| file.exists());
     let link = bin.join("bwrap");
     if !link.exists() {
         symlink(bwrap.unwrap(), link).unwrap();
@@ -60,19 +62,33 @@ fn document(ran: &Ran) -> Value {
     let document = ran.json();
     let schema = include_str!("../../../../docs/contracts/doctor.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let errors: Vec<String> =
-        schema.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<String> = schema
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
     document
 }
 
 fn codes(document: &Value) -> Vec<(&str, &str)> {
     let findings = document["findings"].as_array().unwrap().iter();
-    findings.map(|row| (row["code"].as_str().unwrap(), row["level"].as_str().unwrap())).collect()
+    findings
+        .map(|row| {
+            (
+                row["code"].as_str().unwrap(),
+                row["level"].as_str().unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
-    document["providers"].as_array().unwrap().iter().find(|row| row["provider"] == name).unwrap()
+    document["providers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["provider"] == name)
+        .unwrap()
 }
 
 #[test]
@@ -81,25 +97,51 @@ fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
     let told = |provider: &str, council: &str, code: i32| {
         let call = |args: &[&str]| {
             let call = doctor(&desk, &[GIT], args).env("CRUCIBLE_COUNCIL_PROVIDER", council);
-            call.env("CRUCIBLE_LLM_PROVIDER", provider).run().exits(code)
+            call.env("CRUCIBLE_LLM_PROVIDER", provider)
+                .run()
+                .exits(code)
         };
         let document = document(&call(&["--json"]));
         let findings = codes(&document);
-        let findings: Vec<String> = findings.iter().map(|(code, level)| format!("{level} {code}")).collect();
+        let findings: Vec<String> = findings
+            .iter()
+            .map(|(code, level)| format!("{level} {code}"))
+            .collect();
         let text = call(&[]).stdout;
-        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
-        (findings, line("provider  ").unwrap_or_default(), line("council  "), document)
+        let line = |name: &str| {
+            text.lines()
+                .find(|line| line.starts_with(name))
+                .map(str::to_owned)
+        };
+        (
+            findings,
+            line("provider  ").unwrap_or_default(),
+            line("council  "),
+            document,
+        )
     };
     let (findings, runs, council, document) = told("gateway", "openrouter", 2);
-    assert!(findings.contains(&"error doctor-provider-unready".to_owned()), "{findings:?}");
+    assert!(
+        findings.contains(&"error doctor-provider-unready".to_owned()),
+        "{findings:?}"
+    );
     assert!(runs.ends_with(", not probed"), "{runs}");
-    assert_eq!(council.unwrap(), "council    openrouter (environment CRUCIBLE_COUNCIL_PROVIDER), not ready");
+    assert_eq!(
+        council.unwrap(),
+        "council    openrouter (environment CRUCIBLE_COUNCIL_PROVIDER), not ready"
+    );
     assert_eq!(document["choice"]["provider"], "gateway");
     let subjects = document["findings"].to_string();
-    assert!(subjects.contains("for a council: openrouter: "), "{subjects}");
+    assert!(
+        subjects.contains("for a council: openrouter: "),
+        "{subjects}"
+    );
     // Only the council's is set.
     let (findings, runs, council, _) = told("", "gateway", 0);
-    assert!(findings.contains(&"warning doctor-provider-unset".to_owned()), "{findings:?}");
+    assert!(
+        findings.contains(&"warning doctor-provider-unset".to_owned()),
+        "{findings:?}"
+    );
     assert!(runs.ends_with("none chosen") && council.unwrap().ends_with(", not probed"));
     // One and the same is told once.
     assert_eq!(told("gateway", "gateway", 0).2, None);
@@ -108,11 +150,24 @@ fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
 #[test]
 fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     let desk = Desk::new();
-    let call =
-        doctor(&desk, &[GIT, CLAUDE], &[]).env("ANTHROPIC_API_KEY", "a-key").env("OPENAI_API_KEY", " ");
-    let providers = ["ANTHROPIC", "CLAUDE_CLI", "CODEX_CLI", "GATEWAY", "GEMINI_CLI", "OPENAI", "OPENROUTER"];
+    let call = doctor(&desk, &[GIT, CLAUDE], &[])
+        .env("ANTHROPIC_API_KEY", "a-key")
+        .env("OPENAI_API_KEY", " ");
+    let providers = [
+        "ANTHROPIC",
+        "CLAUDE_CLI",
+        "CODEX_CLI",
+        "GATEWAY",
+        "GEMINI_CLI",
+        "OPENAI",
+        "OPENROUTER",
+    ];
     let own = |call: Call, name: &&str| call.env(&format!("CRUCIBLE_LLM_{name}_MODEL"), "MODEL");
-    let ran = providers.iter().fold(call, own).env("CRUCIBLE_LLM_PROVIDER", "claude-cli").run();
+    let ran = providers
+        .iter()
+        .fold(call, own)
+        .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
+        .run();
     insta::assert_snapshot!(text(&desk, &ran), @r#"
     info doctor-program-missing: gh was not found. Run `apt-get install gh`; gh is needed for repositories on GitHub
     info doctor-program-missing: ruff was not found. Run `pip install ruff`; ruff is needed for checks of Python code
@@ -160,18 +215,32 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
 #[test]
 fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
     let desk = Desk::new();
-    let call = || doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
+    let call =
+        || doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
     let ran = call().run().ok();
     let seen = document(&ran);
     assert_eq!(seen["verdict"], "pass");
     assert_eq!(seen["choice"]["provider"], "gateway");
-    assert_eq!(seen["choice"]["source"], "environment CRUCIBLE_LLM_PROVIDER");
+    assert_eq!(
+        seen["choice"]["source"],
+        "environment CRUCIBLE_LLM_PROVIDER"
+    );
     let bin = desk.path("bin");
     let codex = provider(&seen, "codex-cli");
-    assert_eq!(codex["program"]["searched"][0], bin.join("codex").to_str().unwrap());
-    assert!(codex["problem"]["next"].as_str().unwrap().contains("npm install"));
+    assert_eq!(
+        codex["program"]["searched"][0],
+        bin.join("codex").to_str().unwrap()
+    );
+    assert!(
+        codex["problem"]["next"]
+            .as_str()
+            .unwrap()
+            .contains("npm install")
+    );
     let claude = &provider(&seen, "claude-cli")["program"];
-    let printed = serde_json::to_string_pretty(claude).unwrap().replace(bin.to_str().unwrap(), "BIN");
+    let printed = serde_json::to_string_pretty(claude)
+        .unwrap()
+        .replace(bin.to_str().unwrap(), "BIN");
     insta::assert_snapshot!(printed, @r#"
     {
       "install": "npm install -g @anthropic-ai/claude-code",
@@ -198,8 +267,16 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
     replay: null
     "#);
     assert!(!ran.stdout.contains("a-key-of-ours"));
-    let git = seen["programs"].as_array().unwrap().iter().find(|row| row["name"] == "git").unwrap();
-    assert_eq!((&git["version"], &git["isolation"]), (&"2.47.3".into(), &"full".into()));
+    let git = seen["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "git")
+        .unwrap();
+    assert_eq!(
+        (&git["version"], &git["isolation"]),
+        (&"2.47.3".into(), &"full".into())
+    );
 
     // Whatever is wrong, the document has its shape.
     for (name, value) in [
@@ -207,12 +284,19 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
         ("CRUCIBLE_LLM_PROVIDER", "nobody\u{1b}[2J"),
         ("CRUCIBLE_SANDBOX", "off"),
         ("CRUCIBLE_GATEWAY_BASE_URL", "http://me:pass-0123@host/"),
-        ("CRUCIBLE_GATEWAY_BASE_URL", "http://me:pass-0123#pass-0123/pass-0123?@host/"),
+        (
+            "CRUCIBLE_GATEWAY_BASE_URL",
+            "http://me:pass-0123#pass-0123/pass-0123?@host/",
+        ),
         ("CRUCIBLE_LLM_REPLAY_CASSETTE", "/no/such"),
     ] {
         let ran = call().env(name, value).run();
         document(&ran);
-        assert!(!ran.stdout.contains("pass-0123") && !ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+        assert!(
+            !ran.stdout.contains("pass-0123") && !ran.stdout.contains('\u{1b}'),
+            "{}",
+            ran.stdout
+        );
     }
 }
 
@@ -221,14 +305,25 @@ fn every_place_searched_is_told_whatever_was_looked_for() {
     let desk = Desk::new();
     let call = doctor(&desk, &[GIT], &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
     let ran = call.run();
-    let searched = ran.stdout.lines().find(|line| line.starts_with("searched")).unwrap();
+    let searched = ran
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("searched"))
+        .unwrap();
     let bin = desk.path("bin");
-    assert_eq!(searched, format!("searched   {} /no/such/claude", bin.display()));
+    assert_eq!(
+        searched,
+        format!("searched   {} /no/such/claude", bin.display())
+    );
 
     let tools = ["gh", "ruff", "mypy", "pytest", "codex", "gemini"].map(|name| (name, "echo 1.0"));
     let call = doctor(&desk, &tools, &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
     let ran = call.run();
-    assert!(ran.stdout.contains("searched   /no/such/claude\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("searched   /no/such/claude\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -236,28 +331,57 @@ fn the_exit_code_says_whether_a_run_could_begin() {
     let desk = Desk::new();
     let ended = |programs: &[(&str, &str)], variables: &[(&str, &str)], code: i32| {
         let call = doctor(&desk, programs, &["--json"]);
-        let call = variables.iter().fold(call, |call, (name, value)| call.env(name, value));
+        let call = variables
+            .iter()
+            .fold(call, |call, (name, value)| call.env(name, value));
         let seen = document(&call.run().exits(code));
-        let weighty = codes(&seen).into_iter().filter(|(_, level)| *level != "info");
-        weighty.map(|(code, level)| format!("{level} {code}")).collect::<Vec<_>>().join(", ")
+        let weighty = codes(&seen)
+            .into_iter()
+            .filter(|(_, level)| *level != "info");
+        weighty
+            .map(|(code, level)| format!("{level} {code}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     // The machine of a closure before keeps its programs, so the poorest comes first.
     assert_eq!(ended(&[], &[], 2), "error doctor-program-missing");
-    assert_eq!(ended(&[("git", "echo git version 2.20.1")], &[], 2), "error doctor-program-old");
+    assert_eq!(
+        ended(&[("git", "echo git version 2.20.1")], &[], 2),
+        "error doctor-program-old"
+    );
     assert_eq!(ended(&[GIT], &[], 0), "");
-    assert_eq!(ended(&[], &[("CRUCIBLE_LLM_PROVIDER", "")], 0), "warning doctor-provider-unset");
+    assert_eq!(
+        ended(&[], &[("CRUCIBLE_LLM_PROVIDER", "")], 0),
+        "warning doctor-provider-unset"
+    );
     // Nothing of a run is asked of a provider.
     let unset = ("CRUCIBLE_LLM_PROVIDER", "");
-    assert_eq!(ended(&[], &[unset, ("CRUCIBLE_DISPATCH_MODE", "manual_outbox")], 0), "");
+    assert_eq!(
+        ended(
+            &[],
+            &[unset, ("CRUCIBLE_DISPATCH_MODE", "manual_outbox")],
+            0
+        ),
+        ""
+    );
     let openai = ("CRUCIBLE_LLM_PROVIDER", "openai");
     assert_eq!(ended(&[], &[openai], 2), "error doctor-provider-unready");
-    assert_eq!(ended(&[], &[openai, ("OPENAI_API_KEY", "")], 2), "error doctor-provider-unready");
+    assert_eq!(
+        ended(&[], &[openai, ("OPENAI_API_KEY", "")], 2),
+        "error doctor-provider-unready"
+    );
     assert_eq!(ended(&[], &[openai, ("OPENAI_API_KEY", "key")], 0), "");
     let fallback = ("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
-    assert_eq!(ended(&[], &[openai, fallback], 0), "warning doctor-provider-unready");
+    assert_eq!(
+        ended(&[], &[openai, fallback], 0),
+        "warning doctor-provider-unready"
+    );
     let strategy = ("CRUCIBLE_LLM_EXECUTION_STRATEGY", "external_tool");
     assert_eq!(ended(&[], &[strategy], 2), "error doctor-strategy-refused");
-    assert_eq!(ended(&[], &[("CRUCIBLE_SANDBOX", "off")], 0), "warning sandbox-off");
+    assert_eq!(
+        ended(&[], &[("CRUCIBLE_SANDBOX", "off")], 0),
+        "warning sandbox-off"
+    );
 }
 
 #[test]
@@ -269,16 +393,37 @@ fn what_is_configured_and_cannot_work_ends_with_two() {
         let seen = document(&doctor(&desk, &[GIT], &["--json"]).run().exits(code));
         let findings = seen["findings"].as_array().unwrap().iter();
         let errors = findings.filter(|finding| finding["level"] == "error");
-        errors.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("; ")
+        errors
+            .map(|finding| finding["subject"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     for (settings, subject) in [
-        ("[council]\nprovider = \"openai\"\n", "for a council: openai"),
-        ("[crawl]\ngpt_provider = \"openai\"\n", "for the plans of a crawl: openai"),
-        ("[crawl]\nclaude_provider = \"openai\"\n", "for the reviews of a crawl: openai"),
-        ("[hooks.lint]\ncommand = [\"no-such-linter\"]\n", "no-such-linter"),
+        (
+            "[council]\nprovider = \"openai\"\n",
+            "for a council: openai",
+        ),
+        (
+            "[crawl]\ngpt_provider = \"openai\"\n",
+            "for the plans of a crawl: openai",
+        ),
+        (
+            "[crawl]\nclaude_provider = \"openai\"\n",
+            "for the reviews of a crawl: openai",
+        ),
+        (
+            "[hooks.lint]\ncommand = [\"no-such-linter\"]\n",
+            "no-such-linter",
+        ),
         ("[hooks.lint]\ncommand = [\"./no/such\"]\n", "./no/such"),
-        (&format!("[forge]\npython = {python:?}\n"), python.to_str().unwrap()),
-        ("[forge]\nagent = \"command\"\nagent_command = [\"no-such-agent\"]\n", "no-such-agent"),
+        (
+            &format!("[forge]\npython = {python:?}\n"),
+            python.to_str().unwrap(),
+        ),
+        (
+            "[forge]\nagent = \"command\"\nagent_command = [\"no-such-agent\"]\n",
+            "no-such-agent",
+        ),
     ] {
         let errors = found(settings, 2);
         assert!(errors.contains(subject), "{settings}: {errors}");
@@ -297,25 +442,50 @@ fn what_is_configured_and_cannot_work_ends_with_two() {
 #[test]
 fn a_server_that_was_not_asked_is_not_called_ready() {
     let desk = Desk::new();
-    let seen = document(&doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("OPENAI_API_KEY", "key").run().ok());
+    let seen = document(
+        &doctor(&desk, &[GIT, CLAUDE], &["--json"])
+            .env("OPENAI_API_KEY", "key")
+            .run()
+            .ok(),
+    );
     assert_eq!(provider(&seen, "gateway")["readiness"], "unprobed");
     assert_eq!(provider(&seen, "openai")["readiness"], "unprobed");
     assert_eq!(provider(&seen, "anthropic")["readiness"], "not-ready");
     let text = doctor(&desk, &[], &[]).run().ok().stdout;
-    let chosen = text.lines().find(|line| line.starts_with("provider   ")).unwrap();
-    assert!(chosen.ends_with("gateway (environment CRUCIBLE_LLM_PROVIDER), not probed"), "{chosen}");
+    let chosen = text
+        .lines()
+        .find(|line| line.starts_with("provider   "))
+        .unwrap();
+    assert!(
+        chosen.ends_with("gateway (environment CRUCIBLE_LLM_PROVIDER), not probed"),
+        "{chosen}"
+    );
 }
 
 #[test]
 fn what_is_missing_comes_first_with_the_command_that_helps() {
     let desk = Desk::new();
     let call = doctor(&desk, &[], &[]).env("CRUCIBLE_LLM_PROVIDER", "openai");
-    let text = call.env("CRUCIBLE_COUNCIL_PROVIDER", "claude-cli").run().exits(2).stdout;
+    let text = call
+        .env("CRUCIBLE_COUNCIL_PROVIDER", "claude-cli")
+        .run()
+        .exits(2)
+        .stdout;
     let mut lines = text.lines();
     let first: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
-    assert!(lines.next().unwrap().trim_start().starts_with("provider "), "the tables follow: {text}");
-    let levels: Vec<&str> = first.iter().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(levels, ["error", "error", "error", "info", "info", "info", "info"], "{text}");
+    assert!(
+        lines.next().unwrap().trim_start().starts_with("provider "),
+        "the tables follow: {text}"
+    );
+    let levels: Vec<&str> = first
+        .iter()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(
+        levels,
+        ["error", "error", "error", "info", "info", "info", "info"],
+        "{text}"
+    );
     for (line, command) in [
         (0, "`export OPENAI_API_KEY=YOUR-KEY`"),
         (1, "`apt-get install git`"),
@@ -324,7 +494,11 @@ fn what_is_missing_comes_first_with_the_command_that_helps() {
     ] {
         assert!(first[line].contains(command), "{command}: {}", first[line]);
     }
-    let unset = doctor(&desk, &[GIT], &[]).env("CRUCIBLE_LLM_PROVIDER", "").run().ok().stdout;
+    let unset = doctor(&desk, &[GIT], &[])
+        .env("CRUCIBLE_LLM_PROVIDER", "")
+        .run()
+        .ok()
+        .stdout;
     assert!(unset.starts_with("warning doctor-provider-unset: LLM provider must be specified. Run `export CRUCIBLE_LLM_PROVIDER=NAME`"), "{unset}");
 }
 
@@ -334,15 +508,33 @@ fn without_bubblewrap_it_works_and_says_what_is_missing() {
     let bin = machine(&desk, &[GIT, CLAUDE]);
     std::fs::remove_file(bin.join("bwrap")).unwrap();
     let call = |strength: &str| {
-        desk.call(["doctor", "--json"]).env("PATH", &bin).env("CRUCIBLE_SANDBOX", strength).run()
+        desk.call(["doctor", "--json"])
+            .env("PATH", &bin)
+            .env("CRUCIBLE_SANDBOX", strength)
+            .run()
     };
     let required = document(&call("required").exits(2));
-    assert_eq!(provider(&required, "claude-cli")["program"]["version"], "2.1.330");
-    assert_eq!(provider(&required, "claude-cli")["program"]["isolation"], "partial");
-    assert!(codes(&required).contains(&("doctor-program-missing", "error")), "{required:#}");
-    assert!(codes(&required).contains(&("sandbox-layer-missing", "error")), "{required:#}");
+    assert_eq!(
+        provider(&required, "claude-cli")["program"]["version"],
+        "2.1.330"
+    );
+    assert_eq!(
+        provider(&required, "claude-cli")["program"]["isolation"],
+        "partial"
+    );
+    assert!(
+        codes(&required).contains(&("doctor-program-missing", "error")),
+        "{required:#}"
+    );
+    assert!(
+        codes(&required).contains(&("sandbox-layer-missing", "error")),
+        "{required:#}"
+    );
     let accepted = document(&call("best-effort").ok());
-    assert!(codes(&accepted).contains(&("sandbox-layer-missing", "warning")), "{accepted:#}");
+    assert!(
+        codes(&accepted).contains(&("sandbox-layer-missing", "warning")),
+        "{accepted:#}"
+    );
 }
 
 /// Takes ten seconds: as long as the doctor waits for a client program that hangs.
@@ -355,35 +547,63 @@ fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
     std::fs::write(&flat, "#!/bin/sh\necho 1.0\n").unwrap();
     let with = |binary: &std::path::Path, code: i32| {
         let call = doctor(&desk, &[GIT], &["--json"]).env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
-        let seen = document(&call.env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", binary).run().exits(code));
-        (provider(&seen, "claude-cli")["program"].clone(), codes(&seen)[0].0.to_owned())
+        let seen = document(
+            &call
+                .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", binary)
+                .run()
+                .exits(code),
+        );
+        (
+            provider(&seen, "claude-cli")["program"].clone(),
+            codes(&seen)[0].0.to_owned(),
+        )
     };
     for (bad, says) in [(&folder, "is a directory"), (&flat, "is not executable")] {
         let (program, code) = with(bad, 2);
         assert_eq!(program["state"], "unusable");
-        assert!(program["problem"].as_str().unwrap().contains(says), "{program:#}");
+        assert!(
+            program["problem"].as_str().unwrap().contains(says),
+            "{program:#}"
+        );
         assert_eq!(code, "doctor-provider-unready");
     }
     let hostile = [
         ("silent", "exit 0", "printed nothing"),
-        ("loud", "while :; do echo 0123456789012345678901234567890123456789; done", "without end"),
+        (
+            "loud",
+            "while :; do echo 0123456789012345678901234567890123456789; done",
+            "without end",
+        ),
         (
             "sorry",
             "echo 'no such option' >&2; exit 64",
             "exit code 64 when asked for its version and said: no such option",
         ),
-        ("hangs", "trap '' TERM; /bin/sleep 1000; /bin/sleep 1000", "did not tell its version within 10 s"),
+        (
+            "hangs",
+            "trap '' TERM; /bin/sleep 1000; /bin/sleep 1000",
+            "did not tell its version within 10 s",
+        ),
     ];
     let bin = machine(&desk, &hostile.map(|(name, script, _)| (name, script)));
     for (name, _, says) in hostile {
         let (program, code) = with(&bin.join(name), 0);
-        assert_eq!((&program["state"], code.as_str()), (&"found".into(), "doctor-program-mute"));
-        assert!(program["problem"].as_str().unwrap().contains(says), "{program:#}");
+        assert_eq!(
+            (&program["state"], code.as_str()),
+            (&"found".into(), "doctor-program-mute")
+        );
+        assert!(
+            program["problem"].as_str().unwrap().contains(says),
+            "{program:#}"
+        );
     }
     let asks = "printf '\\033]0;mine\\007Password: '; read secret < /dev/tty || read secret; echo";
     let bin = machine(&desk, &[("asks", asks)]);
     let (program, _) = with(&bin.join("asks"), 0);
-    assert_eq!((&program["version"], &program["says"]), (&Value::Null, &"Password:".into()));
+    assert_eq!(
+        (&program["version"], &program["says"]),
+        (&Value::Null, &"Password:".into())
+    );
 }
 
 #[test]
@@ -392,18 +612,41 @@ fn it_looks_at_the_project_it_is_told() {
     let project = desk.path("project/.crucible");
     std::fs::create_dir_all(&project).unwrap();
     std::fs::create_dir(desk.path("project/.git")).unwrap();
-    std::fs::write(project.join("config.toml"), "[llm]\nprovider = \"claude-cli\"\n").unwrap();
+    std::fs::write(
+        project.join("config.toml"),
+        "[llm]\nprovider = \"claude-cli\"\n",
+    )
+    .unwrap();
     let call = doctor(&desk, &[GIT, CLAUDE], &["--json", "--repo"]).arg(desk.path("project"));
     let seen = document(&call.without_env("CRUCIBLE_LLM_PROVIDER").run().ok());
     assert_eq!(seen["choice"]["provider"], "claude-cli");
-    assert!(seen["choice"]["source"].as_str().unwrap().ends_with("config.toml"));
+    assert!(
+        seen["choice"]["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("config.toml")
+    );
     doctor(&desk, &[], &["--repo", "/no/such"]).run().exits(2);
     // A limit that no budget can have would refuse a run, too.
-    let call = doctor(&desk, &[], &["--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "-1").run().exits(2);
-    assert!(call.message().contains("llm.budget.dollars"), "{}", call.stderr);
+    let call = doctor(&desk, &[], &["--json"])
+        .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "-1")
+        .run()
+        .exits(2);
+    assert!(
+        call.message().contains("llm.budget.dollars"),
+        "{}",
+        call.stderr
+    );
     std::fs::write(project.join("config.toml"), "[llm]\nprovder = \"x\"\n").unwrap();
-    let broken = doctor(&desk, &[], &["--json", "--repo"]).arg(desk.path("project")).run().exits(2);
-    assert!(broken.message().contains("did you mean `llm.provider`"), "{}", broken.stderr);
+    let broken = doctor(&desk, &[], &["--json", "--repo"])
+        .arg(desk.path("project"))
+        .run()
+        .exits(2);
+    assert!(
+        broken.message().contains("did you mean `llm.provider`"),
+        "{}",
+        broken.stderr
+    );
 }
 
 #[test]
@@ -412,17 +655,25 @@ fn interrupted_it_says_so_and_speaks_of_no_run() {
     let client = desk.path("slow client");
     std::fs::write(&client, "#!/bin/sh\nsleep 60\n").unwrap();
     std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = desk.call(["doctor"]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client).command();
-    let child =
-        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut command = desk
+        .call(["doctor"])
+        .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client)
+        .command();
+    let child = command
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     // It listens before it starts the first program, and the client holds it up.
     let tasks = format!("/proc/{}/task", child.id());
     let has_child = || {
         let tasks = std::fs::read_dir(&tasks).unwrap().flatten();
         // A thread may end while it is looked at.
-        let children =
-            tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-        children.into_iter().any(|numbers| !numbers.trim().is_empty())
+        let children = tasks
+            .map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        children
+            .into_iter()
+            .any(|numbers| !numbers.trim().is_empty())
     };
     let begun = std::time::Instant::now();
     while !has_child() {
@@ -434,5 +685,8 @@ fn interrupted_it_says_so_and_speaks_of_no_run() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("interrupted") && !said.contains("run advance"), "{said}");
+    assert!(
+        said.contains("interrupted") && !said.contains("run advance"),
+        "{said}"
+    );
 }

@@ -11,8 +11,8 @@ use std::process::{Command, Output, Stdio};
 
 use crucible_testkit::{real_client, real_clients_dir};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
 };
 use serde_json::Value;
 
@@ -25,15 +25,27 @@ const RESULT: &str = "OBSERVED_RESULT";
 
 /// The filter: the families of sockets that lead out of the machine.
 fn no_way_out() -> BpfProgram {
-    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_PACKET, libc::AF_VSOCK];
+    let families = [
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_PACKET,
+        libc::AF_VSOCK,
+    ];
     let rule = |family: libc::c_int| {
         let family = u64::from(family.unsigned_abs());
-        let is = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family).unwrap();
+        let is =
+            SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family).unwrap();
         SeccompRule::new(vec![is]).unwrap()
     };
     let rules = BTreeMap::from([(libc::SYS_socket, families.map(rule).to_vec())]);
     let here = std::env::consts::ARCH.try_into().unwrap();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, here).unwrap();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::KillProcess,
+        here,
+    )
+    .unwrap();
     filter.try_into().unwrap()
 }
 
@@ -47,7 +59,11 @@ pub(crate) fn become_the_observed() {
     let result = std::fs::File::create(std::env::var_os(RESULT).unwrap()).unwrap();
     let mut words = words.lines();
     let mut command = Command::new(words.next().unwrap());
-    command.args(words).env_remove(WORDS).env_remove(RESULT).stdout(result);
+    command
+        .args(words)
+        .env_remove(WORDS)
+        .env_remove(RESULT)
+        .stdout(result);
     apply_filter(&no_way_out()).unwrap();
     panic!("{}", command.exec());
 }
@@ -55,33 +71,65 @@ pub(crate) fn become_the_observed() {
 /// Runs a call of the program under the observer, from within the test `name`, written with its module.
 pub(crate) fn observed(desk: &Desk, name: &str, call: Call) -> Output {
     let call = call.command();
-    let words: Vec<&str> =
-        [call.get_program()].into_iter().chain(call.get_args()).map(|word| word.to_str().unwrap()).collect();
+    let words: Vec<&str> = [call.get_program()]
+        .into_iter()
+        .chain(call.get_args())
+        .map(|word| word.to_str().unwrap())
+        .collect();
     let result = desk.path("observed");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env_clear();
-    command.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env(WORDS, words.join("\n")).env(RESULT, &result).stdin(Stdio::null());
-    let output = command.current_dir(call.get_current_dir().unwrap()).output().unwrap();
-    Output { stdout: std::fs::read(result).unwrap(), ..output }
+    command.envs(
+        call.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+        .env(WORDS, words.join("\n"))
+        .env(RESULT, &result)
+        .stdin(Stdio::null());
+    let output = command
+        .current_dir(call.get_current_dir().unwrap())
+        .output()
+        .unwrap();
+    Output {
+        stdout: std::fs::read(result).unwrap(),
+        ..output
+    }
 }
 
 /// A call with every provider configured, each over HTTP at this address.
 fn fully_configured(desk: &Desk, args: &[&str], server: &TcpListener) -> Call {
     let path = std::env::join_paths(
-        std::iter::once(real_clients_dir()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        std::iter::once(real_clients_dir())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     let url = format!("http://{}", server.local_addr().unwrap());
     let mut call = desk.call(args).env("PATH", path.unwrap());
-    for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"] {
+    for key in [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "GEMINI_API_KEY",
+    ] {
         call = call.env(key, "a-key-for-tests");
     }
-    for provider in ["ANTHROPIC", "OPENAI", "OPENROUTER", "GATEWAY", "CLAUDE_CLI", "GEMINI_CLI", "CODEX_CLI"]
-    {
-        call = call.env(&format!("CRUCIBLE_{provider}_BASE_URL"), format!("{url}/v1"));
+    for provider in [
+        "ANTHROPIC",
+        "OPENAI",
+        "OPENROUTER",
+        "GATEWAY",
+        "CLAUDE_CLI",
+        "GEMINI_CLI",
+        "CODEX_CLI",
+    ] {
+        call = call.env(
+            &format!("CRUCIBLE_{provider}_BASE_URL"),
+            format!("{url}/v1"),
+        );
     }
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/demo/cassette.jsonl");
-    call.env("CRUCIBLE_LLM_REPLAY_CASSETTE", recording).env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
+    call.env("CRUCIBLE_LLM_REPLAY_CASSETTE", recording)
+        .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
 }
 
 fn listener() -> TcpListener {
@@ -99,19 +147,32 @@ fn document(output: &Output) -> Value {
 /// The client program of a provider, in a document.
 fn client<'a>(document: &'a Value, provider: &str) -> &'a Value {
     let providers = document["providers"].as_array().unwrap();
-    &providers.iter().find(|row| row["provider"] == provider).unwrap()["program"]
+    &providers
+        .iter()
+        .find(|row| row["provider"] == provider)
+        .unwrap()["program"]
 }
 
 #[test]
 fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
     become_the_observed();
     let (desk, server) = (Desk::new(), listener());
-    let name = "doctor_observed::with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
-    let look = || observed(&desk, name, fully_configured(&desk, &["doctor", "--json"], &server));
+    let name =
+        "doctor_observed::with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
+    let look = || {
+        observed(
+            &desk,
+            name,
+            fully_configured(&desk, &["doctor", "--json"], &server),
+        )
+    };
     let mut output = look();
     // A machine that is busy with something else may not start three big programs in the time that they have.
     for _ in 0..4 {
-        if !document(&output).to_string().contains("did not tell its version within") {
+        if !document(&output)
+            .to_string()
+            .contains("did not tell its version within")
+        {
             break;
         }
         output = look();
@@ -120,10 +181,18 @@ fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
     assert_eq!(output.status.code(), Some(0), "{seen:#}");
     assert_eq!(seen["choice"]["answers"], "claude-cli");
     for row in seen["providers"].as_array().unwrap() {
-        let readiness = if row["reach"] == "http" { "unprobed" } else { "ready" };
+        let readiness = if row["reach"] == "http" {
+            "unprobed"
+        } else {
+            "ready"
+        };
         assert_eq!(row["readiness"], readiness, "{row:#}");
     }
-    for (provider, program) in [("claude-cli", "claude"), ("gemini-cli", "gemini"), ("codex-cli", "codex")] {
+    for (provider, program) in [
+        ("claude-cli", "claude"),
+        ("gemini-cli", "gemini"),
+        ("codex-cli", "codex"),
+    ] {
         let client = client(&seen, provider);
         assert!(client["version"].is_string(), "{client:#}");
         assert_eq!(client["path"], real_client(program).to_str().unwrap());
@@ -140,8 +209,18 @@ fn the_observer_catches_whoever_asks_for_a_socket() {
     let name = "doctor_observed::the_observer_catches_whoever_asks_for_a_socket";
     let (desk, server) = (Desk::new(), listener());
     // The program itself, where it is told to ask a server.
-    let online = || fully_configured(&desk, &["models", "--online", "--provider", "gateway"], &server);
-    let output = observed(&desk, name, online().env("CRUCIBLE_LLM_MAX_HTTP_TIMEOUT_S", "1"));
+    let online = || {
+        fully_configured(
+            &desk,
+            &["models", "--online", "--provider", "gateway"],
+            &server,
+        )
+    };
+    let output = observed(
+        &desk,
+        name,
+        online().env("CRUCIBLE_LLM_MAX_HTTP_TIMEOUT_S", "1"),
+    );
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{output:?}");
     assert!(server.accept().is_err());
 
@@ -152,7 +231,9 @@ fn the_observer_catches_whoever_asks_for_a_socket() {
     std::fs::write(&client_path, script).unwrap();
     std::fs::set_permissions(&client_path, PermissionsExt::from_mode(0o755)).unwrap();
     let doctor = || {
-        let call = desk.call(["doctor", "--json"]).env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
+        let call = desk
+            .call(["doctor", "--json"])
+            .env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
         call.env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client_path)
     };
     let caught = document(&observed(&desk, name, doctor()));
@@ -160,7 +241,10 @@ fn the_observer_catches_whoever_asks_for_a_socket() {
     assert_eq!(caught["version"], Value::Null, "{caught:#}");
     let problem = caught["problem"].as_str().unwrap();
     // Inside namespaces it shows as 128 and the number of the signal.
-    assert!(problem.contains("exit code 159") || problem.contains("signal 31"), "{problem}");
+    assert!(
+        problem.contains("exit code 159") || problem.contains("signal 31"),
+        "{problem}"
+    );
     // Unobserved it gets as far as its own loopback, where nobody listens.
     let unobserved = doctor().run().ok().json();
     assert_eq!(client(&unobserved, "claude-cli")["version"], "1.2.3");

@@ -19,8 +19,11 @@ fn document(ran: Ran, version: &str) -> Value {
 fn judgement(ran: Ran, version: &str, code: i32, verdict: &str) -> Value {
     let ran = ran.exits(code);
     let value = ran.json();
-    let fields: Vec<&str> =
-        ran.stdout.lines().filter_map(|line| line.strip_prefix("  \"")?.split('"').next()).collect();
+    let fields: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  \"")?.split('"').next())
+        .collect();
     assert_eq!(fields[..3], ["schema_version", "verdict", "findings"]);
     assert_eq!(value["schema_version"], version);
     assert_eq!(value["verdict"], verdict);
@@ -32,20 +35,41 @@ fn every_command_on_a_run_gives_one_document() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let on_repo = |args: &[&str]| desk.call(args).arg(repo.path()).run();
-    let new = document(on_repo(&["run", "new", GOAL, "--json", "--repo"]), "crucible-run-status-v1");
+    let new = document(
+        on_repo(&["run", "new", GOAL, "--json", "--repo"]),
+        "crucible-run-status-v1",
+    );
     assert_eq!(new["state"], "new");
     let id = id_of(&new);
-    let advanced = document(desk.run(["run", "advance", &id, "--json"]), "crucible-run-status-v1");
+    let advanced = document(
+        desk.run(["run", "advance", &id, "--json"]),
+        "crucible-run-status-v1",
+    );
     assert_eq!(advanced["state"], "verified");
-    document(desk.run(["run", "status", "--json"]), "crucible-run-status-v1");
+    document(
+        desk.run(["run", "status", "--json"]),
+        "crucible-run-status-v1",
+    );
     document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
-    document(desk.run(["run", "replay", &id, "--json"]), "crucible-replay-v1");
-    document(desk.run(["run", "bundle", &id, "--json"]), "crucible-bundle-v1");
+    document(
+        desk.run(["run", "replay", &id, "--json"]),
+        "crucible-replay-v1",
+    );
+    document(
+        desk.run(["run", "bundle", &id, "--json"]),
+        "crucible-bundle-v1",
+    );
     assert!(desk.home().join(format!("{id}.zip")).is_file());
-    document(desk.run(["run", "land", &id, "--json"]), "crucible-landing-v1");
+    document(
+        desk.run(["run", "land", &id, "--json"]),
+        "crucible-landing-v1",
+    );
     document(desk.start(small().build().path()), "crucible-run-status-v1");
 
-    let log = document(desk.run(["ledger", "log", "--json", "--run", &id]), "crucible-ledger-log-v1");
+    let log = document(
+        desk.run(["ledger", "log", "--json", "--run", &id]),
+        "crucible-ledger-log-v1",
+    );
     let events = log["events"].as_array().unwrap();
     assert!(events.iter().all(|event| event["run"] == id.as_str()));
     let plan = &advanced["artifacts"]
@@ -54,10 +78,20 @@ fn every_command_on_a_run_gives_one_document() {
         .iter()
         .find(|row| row["path"] == "artifacts/PLAN.md")
         .unwrap()["digest"];
-    let shown =
-        document(desk.run(["ledger", "show", plan.as_str().unwrap(), "--json"]), "crucible-artifact-v1");
-    assert!(shown["text"].as_str().unwrap().contains("Status: SIGNED"), "{shown}");
-    judgement(desk.run(["ledger", "verify", "--json"]), "crucible-ledger-verify-v1", 0, "pass");
+    let shown = document(
+        desk.run(["ledger", "show", plan.as_str().unwrap(), "--json"]),
+        "crucible-artifact-v1",
+    );
+    assert!(
+        shown["text"].as_str().unwrap().contains("Status: SIGNED"),
+        "{shown}"
+    );
+    judgement(
+        desk.run(["ledger", "verify", "--json"]),
+        "crucible-ledger-verify-v1",
+        0,
+        "pass",
+    );
 }
 
 #[test]
@@ -65,19 +99,34 @@ fn every_other_command_gives_one_document() {
     let (repo, desk) = (small().build(), Desk::new());
     let init = document(desk.run(["init", "--json"]), "crucible-init-v1");
     assert_eq!(init["created"], true);
-    assert_eq!(document(desk.run(["init", "--json"]), "crucible-init-v1")["created"], false);
+    assert_eq!(
+        document(desk.run(["init", "--json"]), "crucible-init-v1")["created"],
+        false
+    );
     let config = document(desk.run(["config", "show", "--json"]), "crucible-config-v1");
     let settings = config["settings"].as_array().unwrap();
-    let provider = settings.iter().find(|row| row["key"] == "llm.provider").unwrap();
+    let provider = settings
+        .iter()
+        .find(|row| row["key"] == "llm.provider")
+        .unwrap();
     assert_eq!(provider["value"], "gateway");
     assert_eq!(provider["variable"], "CRUCIBLE_LLM_PROVIDER");
-    let status = document(desk.run(["sandbox", "status", "--json"]), "crucible-sandbox-status-v1");
+    let status = document(
+        desk.run(["sandbox", "status", "--json"]),
+        "crucible-sandbox-status-v1",
+    );
     assert_eq!(status["strength"], "required");
-    let off = desk.call(["sandbox", "status", "--json"]).env("CRUCIBLE_SANDBOX", "off").run();
+    let off = desk
+        .call(["sandbox", "status", "--json"])
+        .env("CRUCIBLE_SANDBOX", "off")
+        .run();
     let off = document(off, "crucible-sandbox-status-v1");
     assert_eq!(off["layers"], status["layers"]);
     assert_eq!(off["findings"][0]["code"], "sandbox-off");
-    let exec = desk.call(["sandbox", "exec", "--json", "--", "echo", "hello"]).current_dir(repo.path()).run();
+    let exec = desk
+        .call(["sandbox", "exec", "--json", "--", "echo", "hello"])
+        .current_dir(repo.path())
+        .run();
     let exec = document(exec, "crucible-sandbox-exec-v1");
     assert_eq!(exec["stdout"], "hello\n");
     document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
@@ -85,16 +134,24 @@ fn every_other_command_gives_one_document() {
     std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
     let check = |patch: &str| {
         std::fs::write(desk.path("change.patch"), patch).unwrap();
-        let call =
-            desk.call(["patch", "check", "--json", "--policy"]).arg(desk.path("policy.json")).arg("--patch");
-        call.arg(desk.path("change.patch")).arg("--repo").arg(repo.path()).run()
+        let call = desk
+            .call(["patch", "check", "--json", "--policy"])
+            .arg(desk.path("policy.json"))
+            .arg("--patch");
+        call.arg(desk.path("change.patch"))
+            .arg("--repo")
+            .arg(repo.path())
+            .run()
     };
     judgement(check(GOOD_DIFF), "crucible-patch-check-v1", 0, "pass");
     let outside = GOOD_DIFF.replace("src/area.py", "check.sh");
     judgement(check(&outside), "crucible-patch-check-v1", 1, "fail");
 
     std::fs::write(desk.path("clean.txt"), "nothing\n").unwrap();
-    let scan = desk.call(["secrets", "scan", "--json"]).arg(desk.path("clean.txt")).run();
+    let scan = desk
+        .call(["secrets", "scan", "--json"])
+        .arg(desk.path("clean.txt"))
+        .run();
     judgement(scan, "crucible-secrets-scan-v1", 0, "pass");
 }
 
@@ -111,9 +168,34 @@ fn an_error_is_one_document_too() {
         (desk.run(["ledger", "show", "no-digest", "--json"]), 2),
         (desk.run(["secrets", "scan", "missing", "--json"]), 2),
         (on_repo(&["run", "start", " ", "--json", "--repo"]), 2),
-        (on_repo(&["run", "start", GOAL, "--file", "../x", "--json", "--repo"]), 2),
-        (on_repo(&["run", "start", GOAL, "--sandbox", "weak", "--json", "--repo"]), 2),
-        (on_repo(&["run", "start", GOAL, "--max-iterations", "0", "--json", "--repo"]), 2),
+        (
+            on_repo(&["run", "start", GOAL, "--file", "../x", "--json", "--repo"]),
+            2,
+        ),
+        (
+            on_repo(&[
+                "run",
+                "start",
+                GOAL,
+                "--sandbox",
+                "weak",
+                "--json",
+                "--repo",
+            ]),
+            2,
+        ),
+        (
+            on_repo(&[
+                "run",
+                "start",
+                GOAL,
+                "--max-iterations",
+                "0",
+                "--json",
+                "--repo",
+            ]),
+            2,
+        ),
     ];
     for (ran, code) in calls {
         let ran = ran.exits(code);
@@ -121,7 +203,10 @@ fn an_error_is_one_document_too() {
         assert_eq!(error["schema_version"], "crucible-error-v1");
         assert_eq!(error["exit_code"], code);
         assert_eq!(error["budget_exhausted"], false);
-        assert!(error["hints"].is_array() && error["error"].as_str().unwrap().len() > 5, "{error}");
+        assert!(
+            error["hints"].is_array() && error["error"].as_str().unwrap().len() > 5,
+            "{error}"
+        );
     }
     assert!(desk.runs().is_empty());
 }
@@ -130,7 +215,9 @@ fn an_error_is_one_document_too() {
 fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
     let desk = Desk::new();
     let exec = |args: &[&str]| {
-        desk.call([&["sandbox", "exec", "--json"], args].concat()).current_dir(desk.path(".")).run()
+        desk.call([&["sandbox", "exec", "--json"], args].concat())
+            .current_dir(desk.path("."))
+            .run()
     };
     let ran = exec(&["--", "sh", "-c", "echo out; exit 3"]).exits(1);
     assert_eq!(ran.json()["end"], json!({ "exited": 3 }), "{}", ran.stdout);
@@ -170,7 +257,11 @@ fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
     );
     exec(&["--net", "localhost:1"], &read).exits(1);
     let bad = exec(&["--net", "https://example.com"], "true").exits(2);
-    assert!(bad.stderr.contains("give a name such as api.example.com"), "{}", bad.stderr);
+    assert!(
+        bad.stderr.contains("give a name such as api.example.com"),
+        "{}",
+        bad.stderr
+    );
     exec(&["--net", "a.example", "--network"], "true").exits(2);
 }
 
@@ -178,8 +269,11 @@ fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
 fn a_reader_that_stops_early_is_no_error() {
     let desk = Desk::new();
     let mut command = desk.call(["completions", "bash"]).command();
-    let mut child =
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -1,6 +1,9 @@
 //! Evaluations: every outcome of a task, resumption, limits, comparisons, and folders of tasks that lie.
 
-#![expect(clippy::disallowed_methods, reason = "tests lay out tasks and start a program that they interrupt")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out tasks and start a program that they interrupt"
+)]
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,7 +14,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::support::{CHECK, Call, Desk, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file};
+use crate::support::{
+    CHECK, Call, Desk, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file,
+};
 
 /// Hidden tests that look at the whole line.
 const HIDDEN: &str = "\
@@ -25,7 +30,10 @@ new file mode 100644
 
 /// A change that the visible test takes for right and the hidden one does not.
 fn weak() -> String {
-    whole_file("src/area.py", &right().replacen("width * height", "width * height + 1", 1))
+    whole_file(
+        "src/area.py",
+        &right().replacen("width * height", "width * height + 1", 1),
+    )
 }
 
 fn strong() -> String {
@@ -62,12 +70,24 @@ fn eval(desk: &Desk) -> Call {
 fn outcomes(report: &Value) -> Vec<(String, String, String)> {
     let text = |trial: &Value, key: &str| trial[key].as_str().unwrap().to_owned();
     let trials = report["trials"].as_array().unwrap().iter();
-    trials.map(|trial| (text(trial, "configuration"), text(trial, "task"), text(trial, "outcome"))).collect()
+    trials
+        .map(|trial| {
+            (
+                text(trial, "configuration"),
+                text(trial, "task"),
+                text(trial, "outcome"),
+            )
+        })
+        .collect()
 }
 
 fn outcome_of(report: &Value, task: &str) -> String {
     let known = outcomes(report);
-    known.into_iter().find(|(_, name, _)| name == task).unwrap().2
+    known
+        .into_iter()
+        .find(|(_, name, _)| name == task)
+        .unwrap()
+        .2
 }
 
 #[test]
@@ -88,7 +108,11 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
     let missing = "[gates.tests]\ncommand = [\"no-such-program-here\"]\n";
     lay_out(&tasks, "d-declined", GOAL, missing, "");
     lay_out(&tasks, "e-broken", GOAL, GATE, "");
-    std::fs::write(tasks.join("e-broken/solution.patch"), HIDDEN.replace("hidden.sh", "other.sh")).unwrap();
+    std::fs::write(
+        tasks.join("e-broken/solution.patch"),
+        HIDDEN.replace("hidden.sh", "other.sh"),
+    )
+    .unwrap();
 
     let report = eval(&desk).args(["--jobs", "2"]).run().ok().json();
     assert_eq!(report["schema_version"], "crucible-eval-v1");
@@ -136,15 +160,25 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
     let server = FakeOpenAi::answering(|request| {
         let known = request.body.to_string();
         let direct = known.contains("Change the project below");
-        Reply::Answer(if known.contains("\"second\"") || direct { weak() } else { strong() })
+        Reply::Answer(if known.contains("\"second\"") || direct {
+            weak()
+        } else {
+            strong()
+        })
     });
     let desk = Desk::with(&server);
     for name in ["one", "two"] {
         lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
     }
-    std::fs::write(desk.path("second.toml"), "[llm.gateway]\nmodel = \"second\"\n").unwrap();
+    std::fs::write(
+        desk.path("second.toml"),
+        "[llm.gateway]\nmodel = \"second\"\n",
+    )
+    .unwrap();
     let second = format!("second={}", desk.path("second.toml").display());
-    let words = ["--config", "first=", "--config", &second, "--direct", "--seed", "7"];
+    let words = [
+        "--config", "first=", "--config", &second, "--direct", "--seed", "7",
+    ];
     let report = eval(&desk).args(words).run().ok().json();
     let names: Vec<&str> = report["configurations"]
         .as_array()
@@ -154,13 +188,34 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
         .collect();
     assert_eq!(names, ["first", "second", "direct"]);
     for (configuration, _, outcome) in outcomes(&report) {
-        assert_eq!(outcome, if configuration == "first" { "right" } else { "wrong_landed" });
+        assert_eq!(
+            outcome,
+            if configuration == "first" {
+                "right"
+            } else {
+                "wrong_landed"
+            }
+        );
     }
     let pair = &report["comparisons"][0];
-    assert_eq!((&pair["first"], &pair["second"]), (&"first".into(), &"second".into()));
-    assert_eq!((&pair["more_first"], &pair["more_second"]), (&2.into(), &0.into()));
-    assert_eq!((&pair["difference"], &pair["p_value"]), (&1.0.into(), &0.5.into()));
-    assert!(server.completions().iter().all(|request| request.body["seed"] == 7001));
+    assert_eq!(
+        (&pair["first"], &pair["second"]),
+        (&"first".into(), &"second".into())
+    );
+    assert_eq!(
+        (&pair["more_first"], &pair["more_second"]),
+        (&2.into(), &0.into())
+    );
+    assert_eq!(
+        (&pair["difference"], &pair["p_value"]),
+        (&1.0.into(), &0.5.into())
+    );
+    assert!(
+        server
+            .completions()
+            .iter()
+            .all(|request| request.body["seed"] == 7001)
+    );
 }
 
 #[test]
@@ -170,13 +225,37 @@ fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
     for name in ["one", "three", "two"] {
         lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
     }
-    let report = eval(&desk).args(["--max-calls", "2"]).run().exits(70).json();
+    let report = eval(&desk)
+        .args(["--max-calls", "2"])
+        .run()
+        .exits(70)
+        .json();
     assert_eq!(server.completions().len(), 2);
     assert_eq!(outcome_of(&report, "two"), "unfinished");
-    let report = eval(&desk).args(["--max-calls", "2", "--resume"]).run().exits(70).json();
-    assert_eq!((server.completions().len(), outcome_of(&report, "two").as_str()), (2, "unfinished"));
-    let report = eval(&desk).args(["--max-calls", "3", "--resume"]).run().ok().json();
-    assert_eq!((server.completions().len(), outcome_of(&report, "two").as_str()), (3, "right"));
+    let report = eval(&desk)
+        .args(["--max-calls", "2", "--resume"])
+        .run()
+        .exits(70)
+        .json();
+    assert_eq!(
+        (
+            server.completions().len(),
+            outcome_of(&report, "two").as_str()
+        ),
+        (2, "unfinished")
+    );
+    let report = eval(&desk)
+        .args(["--max-calls", "3", "--resume"])
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        (
+            server.completions().len(),
+            outcome_of(&report, "two").as_str()
+        ),
+        (3, "right")
+    );
 }
 
 #[test]
@@ -186,7 +265,10 @@ fn a_provider_out_of_reach_counts_for_nothing() {
     let report = eval(&desk).run().exits(70).json();
     assert_eq!(outcome_of(&report, "one"), "unfinished");
     assert_eq!(report["configurations"][0]["scored"], 0);
-    let nobody = desk.call(["eval", "--json"]).arg(desk.path("tasks")).without_env("CRUCIBLE_LLM_PROVIDER");
+    let nobody = desk
+        .call(["eval", "--json"])
+        .arg(desk.path("tasks"))
+        .without_env("CRUCIBLE_LLM_PROVIDER");
     nobody.arg("--resume").run().exits(2);
 }
 
@@ -195,17 +277,28 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
     let mut asked = 0;
     let server = FakeOpenAi::answering(move |_| {
         asked += 1;
-        if asked == 2 { Reply::Hang } else { Reply::Answer(strong()) }
+        if asked == 2 {
+            Reply::Hang
+        } else {
+            Reply::Answer(strong())
+        }
     });
     let desk = Desk::with(&server);
     for name in ["one", "two"] {
         lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
     }
     let mut command = eval(&desk).command();
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let begun = Instant::now();
     while server.completions().len() < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the second task is not asked for");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the second task is not asked for"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     // Another one in the same directory is refused while this one works.
@@ -215,7 +308,10 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
     assert_eq!(ended.status.code(), Some(130));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("--resume"));
     let report = eval(&desk).arg("--resume").run().ok().json();
-    assert_eq!((outcome_of(&report, "one"), outcome_of(&report, "two")), ("right".into(), "right".into()));
+    assert_eq!(
+        (outcome_of(&report, "one"), outcome_of(&report, "two")),
+        ("right".into(), "right".into())
+    );
     assert_eq!(server.completions().len(), 3);
 }
 
@@ -235,9 +331,19 @@ fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    lay_out(&tasks, "hooked", GOAL, GATE, &format!("commit = \"{}\"\n", repo.head()));
+    lay_out(
+        &tasks,
+        "hooked",
+        GOAL,
+        GATE,
+        &format!("commit = \"{}\"\n", repo.head()),
+    );
     let text = std::fs::read_to_string(tasks.join("hooked/task.toml")).unwrap();
-    std::fs::write(tasks.join("hooked/task.toml"), text.replace("\"project\"", "\"the-clone\"")).unwrap();
+    std::fs::write(
+        tasks.join("hooked/task.toml"),
+        text.replace("\"project\"", "\"the-clone\""),
+    )
+    .unwrap();
     let repos = desk.path("repos");
     std::fs::create_dir(&repos).unwrap();
     std::os::unix::fs::symlink(repo.path(), repos.join("the-clone")).unwrap();
@@ -248,10 +354,19 @@ fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
     assert!(!trace.exists());
     assert_eq!(repo.status(), before);
     // A bundle beside the task serves as well, and a file that is none makes the task broken.
-    repo.git(["bundle", "create", "--quiet", tasks.join("hooked/history.bundle").to_str().unwrap(), "main"]);
+    repo.git([
+        "bundle",
+        "create",
+        "--quiet",
+        tasks.join("hooked/history.bundle").to_str().unwrap(),
+        "main",
+    ]);
     for (bundle, outcome) in [("history.bundle", "right"), ("hidden.patch", "broken")] {
-        std::fs::write(tasks.join("hooked/task.toml"), text.replace("\"project\"", &format!("{bundle:?}")))
-            .unwrap();
+        std::fs::write(
+            tasks.join("hooked/task.toml"),
+            text.replace("\"project\"", &format!("{bundle:?}")),
+        )
+        .unwrap();
         let out = desk.path(bundle);
         let call = eval(&desk).args(["--task", "hooked", "--out"]).arg(out);
         assert_eq!(outcome_of(&call.run().ok().json(), "hooked"), outcome);
@@ -277,11 +392,20 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
     ] {
         std::fs::write(tasks.join("one/task.toml"), text.replacen(from, to, 1)).unwrap();
         let message = eval(&desk).run().exits(2).message();
-        assert!(message.contains("one") && message.contains(why), "{message}");
+        assert!(
+            message.contains("one") && message.contains(why),
+            "{message}"
+        );
     }
     std::fs::write(tasks.join("one/task.toml"), &text).unwrap();
     std::os::unix::fs::symlink(&secret, tasks.join("one/project/link")).unwrap();
-    assert!(eval(&desk).run().exits(2).message().contains("regular files"));
+    assert!(
+        eval(&desk)
+            .run()
+            .exits(2)
+            .message()
+            .contains("regular files")
+    );
     std::fs::remove_file(tasks.join("one/project/link")).unwrap();
     // The evaluation's own directory and the tasks do not mix.
     for out in ["tasks/out", "."] {
@@ -305,21 +429,39 @@ fn instances_in_the_form_of_swe_bench_become_tasks() {
         })
         .to_string()
     };
-    let lines = [instance("someone__area-1", "someone/area"), instance("someone__gone-1", "someone/gone")];
+    let lines = [
+        instance("someone__area-1", "someone/area"),
+        instance("someone__gone-1", "someone/gone"),
+    ];
     std::fs::write(desk.path("instances.jsonl"), lines.join("\n")).unwrap();
     let import = || {
-        let call = desk.call(["eval", "import", "--json"]).arg(desk.path("instances.jsonl"));
-        call.arg("--repos").arg(&repos).arg("--out").arg(desk.path("tasks"))
+        let call = desk
+            .call(["eval", "import", "--json"])
+            .arg(desk.path("instances.jsonl"));
+        call.arg("--repos")
+            .arg(&repos)
+            .arg("--out")
+            .arg(desk.path("tasks"))
     };
     let summary = import().run().ok().json();
     assert_eq!(summary["written"], serde_json::json!(["someone__area-1"]));
     assert_eq!(summary["skipped"][0]["task"], "someone__gone-1");
     let text = std::fs::read_to_string(desk.path("tasks/someone__area-1/task.toml")).unwrap();
-    assert!(text.contains("someone__area") && text.contains("pytest"), "{text}");
+    assert!(
+        text.contains("someone__area") && text.contains("pytest"),
+        "{text}"
+    );
     // It is read as a task: without pytest or its tests the check fails at the solution, and the task says so.
-    let checked = desk.call(["eval", "check", "--json"]).arg(desk.path("tasks")).arg("--repos").arg(&repos);
+    let checked = desk
+        .call(["eval", "check", "--json"])
+        .arg(desk.path("tasks"))
+        .arg("--repos")
+        .arg(&repos);
     let checked = checked.run().exits(1).json();
-    assert_eq!((&checked["broken"], &checked["tasks"][0]["task"]), (&1.into(), &"someone__area-1".into()));
+    assert_eq!(
+        (&checked["broken"], &checked["tasks"][0]["task"]),
+        (&1.into(), &"someone__area-1".into())
+    );
     // Nothing is written over, and a line that is no instance is named.
     import().run().exits(1);
     std::fs::write(desk.path("instances.jsonl"), "{}\n").unwrap();
@@ -334,13 +476,21 @@ mod slow {
     #[test]
     fn each_of_our_own_tasks_fails_before_and_passes_with_its_solution() {
         let place = tempfile::tempdir().unwrap();
-        let (desk, tasks) =
-            (Desk::below(place.path()), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/tasks"));
-        let mut call = desk.call(["eval", "check", "--json"]).arg(&tasks).env("TMPDIR", place.path());
+        let (desk, tasks) = (
+            Desk::below(place.path()),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/tasks"),
+        );
+        let mut call = desk
+            .call(["eval", "check", "--json"])
+            .arg(&tasks)
+            .env("TMPDIR", place.path());
         let mut count = 0;
         for entry in std::fs::read_dir(&tasks).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            if ["python-", "javascript-", "rust-"].iter().any(|language| name.starts_with(language)) {
+            if ["python-", "javascript-", "rust-"]
+                .iter()
+                .any(|language| name.starts_with(language))
+            {
                 call = call.arg("--task").arg(name);
                 count += 1;
             }

@@ -25,13 +25,25 @@ fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_d
     let config = Desk::new().run(["config", "show", "--json"]).ok().json();
     let settings = config["settings"].as_array().unwrap();
     for (key, value, variable) in [
-        ("find.find_mode", json!("resolver_only"), "CRUCIBLE_FIND_FIND_MODE"),
-        ("find.allow_domains", json!([]), "CRUCIBLE_FIND_ALLOW_DOMAINS"),
+        (
+            "find.find_mode",
+            json!("resolver_only"),
+            "CRUCIBLE_FIND_FIND_MODE",
+        ),
+        (
+            "find.allow_domains",
+            json!([]),
+            "CRUCIBLE_FIND_ALLOW_DOMAINS",
+        ),
         ("find.max_queries", json!(5), "CRUCIBLE_FIND_MAX_QUERIES"),
         ("find.max_pages", json!(10), "CRUCIBLE_FIND_MAX_PAGES"),
     ] {
         let row = settings.iter().find(|row| row["key"] == key).unwrap();
-        assert_eq!((&row["value"], &row["variable"]), (&value, &json!(variable)), "{key}");
+        assert_eq!(
+            (&row["value"], &row["variable"]),
+            (&value, &json!(variable)),
+            "{key}"
+        );
     }
 }
 
@@ -43,32 +55,52 @@ fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
     let first = desk.start(repo.path()).ok().json();
     let result = found(&desk, &first);
     let form = include_str!("../../../../docs/schemas/ctcp-find-result-v1.schema.json");
-    assert!(jsonschema::is_valid(&serde_json::from_str(form).unwrap(), &result), "{result:#}");
+    assert!(
+        jsonschema::is_valid(&serde_json::from_str(form).unwrap(), &result),
+        "{result:#}"
+    );
     assert_eq!(result["selected_workflow_id"], "shapes");
     assert_eq!(result["candidates"][0]["score"], 36);
 
     // The second run learns from the first, and its replay, which has another ledger, still finds the same.
     let server = answering(good_answer());
-    let again = desk.start_call(repo.path()).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url()).run();
+    let again = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
+        .run();
     let again = again.ok().json();
     let result = found(&desk, &again);
     assert_eq!(result["candidates"][0]["score"], 36 + 20);
     let why = result["candidates"][0]["why"].as_str().unwrap();
     assert!(why.contains("1 verified run here"), "{why}");
     for status in [first, again] {
-        let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
-        assert!(replayed["same"].to_string().contains("artifacts/find_result.json"), "{replayed:#}");
+        let replayed = desk
+            .run(["run", "replay", &id_of(&status), "--json"])
+            .ok()
+            .json();
+        assert!(
+            replayed["same"]
+                .to_string()
+                .contains("artifacts/find_result.json"),
+            "{replayed:#}"
+        );
     }
 }
 
 #[test]
 fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
-    for (text, told) in [(OWN.replace("title", "titel"), "titel"), ("#".repeat(20_000), "16384 bytes")] {
+    for (text, told) in [
+        (OWN.replace("title", "titel"), "titel"),
+        ("#".repeat(20_000), "16384 bytes"),
+    ] {
         let repo = small().file(".crucible/workflows/bad.toml", &text).build();
         let ran = Desk::new().start(repo.path());
         assert_ne!(ran.code, Some(0));
         let message = ran.message();
-        assert!(message.contains(".crucible/workflows/bad.toml") && message.contains(told), "{message}");
+        assert!(
+            message.contains(".crucible/workflows/bad.toml") && message.contains(told),
+            "{message}"
+        );
     }
 }
 
@@ -109,7 +141,11 @@ fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = researching(&server);
     let id = id_of(&desk.start(repo.path()).exits(1).json());
-    let target = desk.data().join("runs").join(&id).join("artifacts/find_web.json");
+    let target = desk
+        .data()
+        .join("runs")
+        .join(&id)
+        .join("artifacts/find_web.json");
     let advance = || desk.run(["run", "advance", &id, "--json"]);
     // Nobody can have fetched it by now.
     std::fs::write(&target, pages_of("docs.example", "2190-01-01T00:00:00Z")).unwrap();
@@ -117,12 +153,20 @@ fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
     std::fs::write(&target, pages("docs.example")).unwrap();
     assert_eq!(advance().ok().json()["state"], "verified");
     for clock in ["2200-01-01T00:00:00Z", "2001-01-01T00:00:00Z"] {
-        let replay = desk.call(["run", "replay", &id, "--json"]).env("CRUCIBLE_CLOCK", clock);
+        let replay = desk
+            .call(["run", "replay", &id, "--json"])
+            .env("CRUCIBLE_CLOCK", clock);
         let replayed = replay.run().ok().json();
-        assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])), "{clock}");
+        assert_eq!(
+            (&replayed["state"], &replayed["different"]),
+            (&json!("verified"), &json!([])),
+            "{clock}"
+        );
     }
     // The run itself says the same when the clock of the machine is wrong, and signs nothing anew.
-    let again = desk.call(["run", "advance", &id, "--json"]).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
+    let again = desk
+        .call(["run", "advance", &id, "--json"])
+        .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
     assert_eq!(again.run().ok().json()["state"], "verified");
 }
 
@@ -134,7 +178,10 @@ fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hos
     let id = id_of(&waiting);
     let run = desk.data().join("runs").join(&id);
     let guardrails = std::fs::read_to_string(run.join("artifacts/guardrails.md")).unwrap();
-    assert!(guardrails.contains("allow_domains: docs.example"), "{guardrails}");
+    assert!(
+        guardrails.contains("allow_domains: docs.example"),
+        "{guardrails}"
+    );
     let target = run.join("artifacts/find_web.json");
     assert!(server.requests().is_empty(), "nobody is asked before");
 
@@ -149,16 +196,29 @@ fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hos
     std::fs::write(&target, pages("api.docs.example")).unwrap();
     let done = desk.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(done["state"], "verified");
-    assert_eq!(std::fs::read_to_string(&target).unwrap(), pages("api.docs.example"));
+    assert_eq!(
+        std::fs::read_to_string(&target).unwrap(),
+        pages("api.docs.example")
+    );
     let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
-    assert!(replayed["same"].to_string().contains("artifacts/find_web.json"), "{replayed:#}");
+    assert!(
+        replayed["same"]
+            .to_string()
+            .contains("artifacts/find_web.json"),
+        "{replayed:#}"
+    );
 }
 
 #[test]
 fn a_projects_file_cannot_open_the_web() {
-    for line in ["find_mode = \"resolver_plus_web\"", "allow_domains = [\"evil.example\"]", "max_pages = 11"]
-    {
-        let repo = small().file(".crucible/config.toml", format!("[find]\n{line}\n")).build();
+    for line in [
+        "find_mode = \"resolver_plus_web\"",
+        "allow_domains = [\"evil.example\"]",
+        "max_pages = 11",
+    ] {
+        let repo = small()
+            .file(".crucible/config.toml", format!("[find]\n{line}\n"))
+            .build();
         let message = Desk::new().start(repo.path()).exits(2).message();
         assert!(message.contains("find."), "{message}");
     }

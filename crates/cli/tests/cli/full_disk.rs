@@ -42,9 +42,19 @@ fn a_full_disk_is_an_error_and_the_run_goes_on_when_there_is_room() {
     std::fs::create_dir(desk.data()).unwrap();
     let program = desk.call(["--version"]).command();
     let mut story = Command::new("bwrap");
-    story.args(["--dev-bind", "/", "/", "--size", "4194304", "--tmpfs"]).arg(desk.data());
-    story.args(["sh", "-c", STORY, "story"]).arg(program.get_program()).arg(GOAL).arg(repo.path());
-    story.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    story
+        .args(["--dev-bind", "/", "/", "--size", "4194304", "--tmpfs"])
+        .arg(desk.data());
+    story
+        .args(["sh", "-c", STORY, "story"])
+        .arg(program.get_program())
+        .arg(GOAL)
+        .arg(repo.path());
+    story.env_clear().envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let output = story.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -53,9 +63,20 @@ fn a_full_disk_is_an_error_and_the_run_goes_on_when_there_is_room() {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-    let failed: u32 = said.lines().last().unwrap().strip_prefix("failed ").unwrap().parse().unwrap();
+    let failed: u32 = said
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("failed ")
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(failed >= 3, "the disk was never full: {said}");
-    assert!(said.lines().all(|line| !line.contains("panicked") && !line.ends_with("exit 101: ")), "{said}");
+    assert!(
+        said.lines()
+            .all(|line| !line.contains("panicked") && !line.ends_with("exit 101: ")),
+        "{said}"
+    );
     assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
     assert_eq!(repo.status(), "");
     assert_eq!(server.requests().len(), 1, "{said}");

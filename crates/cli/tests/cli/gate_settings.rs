@@ -5,7 +5,9 @@ use std::path::Path;
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::json;
 
-use crate::support::{CHECK, Desk, GOAL, TEST, WRONG, answering, good_answer, id_of, small, snapshot};
+use crate::support::{
+    CHECK, Desk, GOAL, TEST, WRONG, answering, good_answer, id_of, small, snapshot,
+};
 
 /// The small repository with these settings.
 fn with(settings: &str) -> TestRepo {
@@ -14,7 +16,8 @@ fn with(settings: &str) -> TestRepo {
 
 /// A repository whose packages have gates of their own.
 fn monorepo() -> TestRepo {
-    let inside = "test:\n\t@PYTHONPATH=src python3 -c 'import a' && test \"$$(basename $$PWD)\" = x\n";
+    let inside =
+        "test:\n\t@PYTHONPATH=src python3 -c 'import a' && test \"$$(basename $$PWD)\" = x\n";
     RepoBuilder::new()
         .files([
             ("Makefile", "test:\n\t@sh ./check.sh\n"),
@@ -36,7 +39,9 @@ fn text(repo: &Path, printed: &str) -> String {
     let mut text = parts.next().unwrap().to_owned();
     for part in parts {
         match part.split_once(" s)") {
-            Some((time, rest)) if time.parse::<f64>().is_ok() => text.push_str(&format!(" (N s){rest}")),
+            Some((time, rest)) if time.parse::<f64>().is_ok() => {
+                text.push_str(&format!(" (N s){rest}"))
+            }
             _ => text.push_str(&format!(" ({part}")),
         }
     }
@@ -49,13 +54,24 @@ fn test_option_replaces_configured_gates() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let call = desk.start_call(repo.path());
-    let status = call.args(["--test", "sh './check.sh'", "--test", "MODE=fast sh -c 'test $MODE = fast'"]);
+    let status = call.args([
+        "--test",
+        "sh './check.sh'",
+        "--test",
+        "MODE=fast sh -c 'test $MODE = fast'",
+    ]);
     let status = status.run().ok().json();
     assert_eq!(status["state"], "verified");
     let gates = &status["run"]["settings"]["gates"];
     assert_eq!(gates[0]["command"], json!(["sh", "./check.sh"]));
-    assert_eq!((&gates[0]["id"], &gates[0]["source"]), (&json!("test"), &json!("--test")));
-    assert_eq!((&gates[1]["id"], &gates[1]["env"]), (&json!("test-2"), &json!({"MODE": "fast"})));
+    assert_eq!(
+        (&gates[0]["id"], &gates[0]["source"]),
+        (&json!("test"), &json!("--test"))
+    );
+    assert_eq!(
+        (&gates[1]["id"], &gates[1]["env"]),
+        (&json!("test-2"), &json!({"MODE": "fast"}))
+    );
 }
 
 #[test]
@@ -67,9 +83,18 @@ fn test_option_that_is_no_command_is_refused() {
         ("A=b", "names no command", 2),
         ("PATH=/x make", "cannot set PATH", 2),
         ("sh 'open", "not closed", 2),
-        ("env TOKEN=ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5 make", "looks like a secret", 8),
+        (
+            "env TOKEN=ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5 make",
+            "looks like a secret",
+            8,
+        ),
     ] {
-        let message = desk.start_call(repo.path()).args(["--test", given]).run().exits(exit).message();
+        let message = desk
+            .start_call(repo.path())
+            .args(["--test", given])
+            .run()
+            .exits(exit)
+            .message();
         assert!(message.contains(says), "{given}: {message}");
     }
     assert!(desk.runs().is_empty());
@@ -79,14 +104,21 @@ fn test_option_that_is_no_command_is_refused() {
 fn settings_of_a_gate_hold_in_a_run() {
     let settings = "[gates.tests]\ncommand = [\"sh\", \"../check.sh\"]\ncwd = \"./src/\"\nsetup = [\"sh -c 'echo $WHERE > made'\"]\n\
         network = \"loopback\"\n[gates.tests.env]\nWHERE = \"src\"\n";
-    let check = "test \"$(cat made)\" = \"$(basename \"$PWD\")\" && grep -q 'width \\* height' area.py\n";
-    let repo = small().file(".crucible/config.toml", settings).file("check.sh", check).build();
+    let check =
+        "test \"$(cat made)\" = \"$(basename \"$PWD\")\" && grep -q 'width \\* height' area.py\n";
+    let repo = small()
+        .file(".crucible/config.toml", settings)
+        .file("check.sh", check)
+        .build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let status = desk.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");
     let gate = &status["run"]["settings"]["gates"][0];
-    assert_eq!((&gate["cwd"], &gate["env"]), (&json!("src"), &json!({"WHERE": "src"})));
+    assert_eq!(
+        (&gate["cwd"], &gate["env"]),
+        (&json!("src"), &json!({"WHERE": "src"}))
+    );
 }
 
 #[test]
@@ -96,16 +128,38 @@ fn gate_settings_that_are_wrong_are_refused() {
         ("cwd = \"../x\"", "gates.tests.cwd is \"../x\"", 2),
         ("cwd = \"/etc\"", "gates.tests.cwd is \"/etc\"", 2),
         ("network = \"host\"", "gates.tests.network is \"host\"", 2),
-        ("setup = [\"a | b\"]", "gates.tests.setup: '|' means something to a shell", 2),
-        ("setup = [\" \"]", "gates.tests.setup holds an empty command", 2),
-        ("env = { LD_PRELOAD = \"./x.so\" }", "gates.tests.env: a gate cannot set LD_PRELOAD", 2),
+        (
+            "setup = [\"a | b\"]",
+            "gates.tests.setup: '|' means something to a shell",
+            2,
+        ),
+        (
+            "setup = [\" \"]",
+            "gates.tests.setup holds an empty command",
+            2,
+        ),
+        (
+            "env = { LD_PRELOAD = \"./x.so\" }",
+            "gates.tests.env: a gate cannot set LD_PRELOAD",
+            2,
+        ),
         ("env = { GIT_DIR = \"x\" }", "a gate cannot set GIT_DIR", 2),
         ("env = { \"A B\" = \"x\" }", "invalid variable name", 2),
-        ("env = { A = 1 }", "`gates.tests.env` takes a table of texts", 2),
-        ("env = { TOKEN = \"ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5\" }", "looks like a secret", 8),
+        (
+            "env = { A = 1 }",
+            "`gates.tests.env` takes a table of texts",
+            2,
+        ),
+        (
+            "env = { TOKEN = \"ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5\" }",
+            "looks like a secret",
+            8,
+        ),
         ("timeout = 5", "did you mean `gates.tests.timeout_s`?", 2),
     ] {
-        let repo = with(&format!("[gates.tests]\ncommand = [\"true\"]\n{settings}\n"));
+        let repo = with(&format!(
+            "[gates.tests]\ncommand = [\"true\"]\n{settings}\n"
+        ));
         let message = desk.start(repo.path()).exits(exit).message();
         assert!(message.contains(says), "{settings}: {message}");
     }
@@ -114,8 +168,9 @@ fn gate_settings_that_are_wrong_are_refused() {
 
 #[test]
 fn setup_that_fails_stops_the_run_before_a_model_is_asked() {
-    let repo =
-        with("[gates.tests]\ncommand = [\"true\"]\nsetup = [\"sh -c 'echo no generator >&2; exit 3'\"]\n");
+    let repo = with(
+        "[gates.tests]\ncommand = [\"true\"]\nsetup = [\"sh -c 'echo no generator >&2; exit 3'\"]\n",
+    );
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let message = desk.start(repo.path()).exits(2).message();
@@ -131,7 +186,11 @@ fn setup_that_fails_stops_the_run_before_a_model_is_asked() {
 fn gate_reaches_its_own_loopback_and_no_other() {
     let server = answering(good_answer());
     let outside = server.base_url();
-    let port = outside.rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap();
+    let port = outside
+        .rsplit(':')
+        .next()
+        .and_then(|rest| rest.split('/').next())
+        .unwrap();
     let script = format!(
         "import socket\nserver = socket.create_server(('127.0.0.1', 0))\n\
          socket.create_connection(server.getsockname(), 5).close()\n\
@@ -139,9 +198,17 @@ fn gate_reaches_its_own_loopback_and_no_other() {
          \x20   except OSError:\n        continue\n    raise SystemExit(f'{{address}} was reached')\n"
     );
     for network in ["loopback", "none"] {
-        let settings = format!("[gates.net]\ncommand = [\"python3\", \"net.py\"]\nnetwork = \"{network}\"\n");
-        let repo = small().file(".crucible/config.toml", settings).file("net.py", &script).build();
-        let ran = Desk::new().call(["gates", "--run"]).current_dir(repo.path()).run().ok();
+        let settings =
+            format!("[gates.net]\ncommand = [\"python3\", \"net.py\"]\nnetwork = \"{network}\"\n");
+        let repo = small()
+            .file(".crucible/config.toml", settings)
+            .file("net.py", &script)
+            .build();
+        let ran = Desk::new()
+            .call(["gates", "--run"])
+            .current_dir(repo.path())
+            .run()
+            .ok();
         assert!(ran.stdout.starts_with("net passes ("), "{}", ran.stdout);
     }
     assert!(server.requests().is_empty());
@@ -152,7 +219,11 @@ fn gates_are_shown_with_where_they_come_from() {
     let settings = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\", \"a b\"]\nsetup = [\"make gen\"]\ntimeout_s = 5\n\
         env = { MODE = \"fast\", A = \"b\" }\n[gates.slow]\ncommand = [\"true\"]\ncwd = \"src\"\nlevel = \"full\"\n";
     let (repo, desk) = (with(settings), Desk::new());
-    let ran = desk.call(["gates"]).current_dir(repo.path().join("src")).run().ok();
+    let ran = desk
+        .call(["gates"])
+        .current_dir(repo.path().join("src"))
+        .run()
+        .ok();
     insta::assert_snapshot!(text(repo.path(), &ran.stdout), @r##"
     slow
       command  true
@@ -168,10 +239,22 @@ fn gates_are_shown_with_where_they_come_from() {
       env      A, MODE
       limits   5 s, network loopback, level lite
     "##);
-    let one = desk.call(["gates", "slow", "--json"]).current_dir(repo.path()).run().ok().json();
+    let one = desk
+        .call(["gates", "slow", "--json"])
+        .current_dir(repo.path())
+        .run()
+        .ok()
+        .json();
     assert_eq!(one["schema_version"], "crucible-gates-v1");
-    assert_eq!((&one["gates"][0]["id"], &one["gates"][0]["network"]), (&json!("slow"), &json!("loopback")));
-    let unknown = desk.call(["gates", "no", "--json"]).current_dir(repo.path()).run().exits(2);
+    assert_eq!(
+        (&one["gates"][0]["id"], &one["gates"][0]["network"]),
+        (&json!("slow"), &json!("loopback"))
+    );
+    let unknown = desk
+        .call(["gates", "no", "--json"])
+        .current_dir(repo.path())
+        .run()
+        .exits(2);
     assert_eq!(unknown.error()["hints"], json!(["There are: slow, tests"]));
 }
 
@@ -180,7 +263,11 @@ fn gates_are_shown_with_where_they_come_from() {
 fn no_setting_of_colours_reaches_a_gate() {
     let settings = "[gates.plain]\ncommand = [\"sh\", \"-c\", \"test -z ${NO_COLOR+x}${CARGO_TERM_COLOR+x}${FORCE_COLOR+x}\"]\n";
     let (repo, desk) = (with(settings), Desk::new());
-    desk.call(["gates", "--run"]).current_dir(repo.path()).env("NO_COLOR", "1").run().ok();
+    desk.call(["gates", "--run"])
+        .current_dir(repo.path())
+        .env("NO_COLOR", "1")
+        .run()
+        .ok();
 }
 
 #[test]
@@ -188,7 +275,10 @@ fn gates_pass_fail_or_could_not_run() {
     let settings = "[gates.good]\ncommand = [\"true\"]\n[gates.bad]\ncommand = [\"sh\", \"bad.sh\"]\n\
         [gates.lost]\ncommand = [\"no-such-program-here\"]\n";
     let bad = "echo 'ok 1 - fine'; echo 'not ok 2 - adds'; echo '1..2'; exit 1\n";
-    let repo = small().file(".crucible/config.toml", settings).file("bad.sh", bad).build();
+    let repo = small()
+        .file(".crucible/config.toml", settings)
+        .file("bad.sh", bad)
+        .build();
     let desk = Desk::new();
     let before = snapshot(&repo, &desk);
     let gates = |names: &[&str]| {
@@ -220,14 +310,23 @@ fn gates_pass_fail_or_could_not_run() {
 
 #[test]
 fn gates_run_on_uncommitted_changes_and_change_nothing() {
-    let repo =
-        small().uncommitted("src/area.py", WRONG.replacen("width + height", "width * height", 1)).build();
+    let repo = small()
+        .uncommitted(
+            "src/area.py",
+            WRONG.replacen("width + height", "width * height", 1),
+        )
+        .build();
     let desk = Desk::new();
     let before = snapshot(&repo, &desk);
-    desk.call(["gates", "--run", "--test", "sh -c 'sh ./check.sh && echo x > src/area.py'"])
-        .current_dir(repo.path())
-        .run()
-        .ok();
+    desk.call([
+        "gates",
+        "--run",
+        "--test",
+        "sh -c 'sh ./check.sh && echo x > src/area.py'",
+    ])
+    .current_dir(repo.path())
+    .run()
+    .ok();
     before.is_still(&snapshot(&repo, &desk));
 }
 
@@ -235,12 +334,17 @@ fn gates_run_on_uncommitted_changes_and_change_nothing() {
 fn package_of_a_monorepo_has_its_own_gates() {
     let (repo, desk) = (monorepo(), Desk::new());
     let gates = |directory: &str| {
-        let call = desk.call(["gates", "--run", "--json"]).current_dir(repo.path().join(directory));
+        let call = desk
+            .call(["gates", "--run", "--json"])
+            .current_dir(repo.path().join(directory));
         let gate = call.run().json()["gates"][0].clone();
         (gate["cwd"].clone(), gate["result"]["outcome"].clone())
     };
     assert_eq!(gates("packages/x"), (json!("packages/x"), json!("passes")));
-    assert_eq!(gates("packages/x/src"), (json!("packages/x"), json!("passes")));
+    assert_eq!(
+        gates("packages/x/src"),
+        (json!("packages/x"), json!("passes"))
+    );
     assert_eq!(gates("packages/y"), (json!(""), json!("fails")));
     assert_eq!(gates("."), (json!(""), json!("fails")));
 }
@@ -254,16 +358,28 @@ fn run_started_in_a_package_uses_its_gates() {
     let from = repo.path().join("packages/x");
     let status = desk.call(words).current_dir(&from).run().ok().json();
     assert_eq!(status["run"]["settings"]["gates"][0]["cwd"], "packages/x");
-    let call = desk.call(words).args(["--test", "PYTHONPATH=src python3 -c 'import a'"]).current_dir(&from);
-    assert_eq!(call.run().ok().json()["run"]["settings"]["gates"][0]["cwd"], "packages/x");
+    let call = desk
+        .call(words)
+        .args(["--test", "PYTHONPATH=src python3 -c 'import a'"])
+        .current_dir(&from);
+    assert_eq!(
+        call.run().ok().json()["run"]["settings"]["gates"][0]["cwd"],
+        "packages/x"
+    );
 }
 
 #[test]
 fn run_without_gates_says_what_was_looked_for() {
-    let repo = RepoBuilder::new().files([("src/area.py", WRONG), ("docs/a.md", "")]).build();
+    let repo = RepoBuilder::new()
+        .files([("src/area.py", WRONG), ("docs/a.md", "")])
+        .build();
     let desk = Desk::new();
     for command in [&["run", "start", GOAL][..], &["gates"]] {
-        let ran = desk.call(command).current_dir(repo.path().join("docs")).run().exits(2);
+        let ran = desk
+            .call(command)
+            .current_dir(repo.path().join("docs"))
+            .run()
+            .exits(2);
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r##"
             error: no gate found in docs and the directories above it, so no change could be verified; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
@@ -273,13 +389,22 @@ fn run_without_gates_says_what_was_looked_for() {
         }
     }
     let outside = desk.run(["gates", "--json"]).exits(2);
-    assert!(outside.message().contains("is not in a git repository"), "{}", outside.stderr);
+    assert!(
+        outside.message().contains("is not in a git repository"),
+        "{}",
+        outside.stderr
+    );
 }
 
 #[test]
 fn init_writes_the_gates_it_finds_and_runs_them_once() {
     let (repo, desk) = (monorepo(), Desk::new());
-    let init = |directory: &str| desk.call(["init"]).current_dir(repo.path().join(directory)).run().ok();
+    let init = |directory: &str| {
+        desk.call(["init"])
+            .current_dir(repo.path().join(directory))
+            .run()
+            .ok()
+    };
     insta::assert_snapshot!(text(repo.path(), &init("packages/x").stdout), @r##"
     wrote $REPO/packages/x/.crucible/config.toml
     gate make-test: make test
@@ -287,7 +412,8 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
     next: crucible run start "what to change" --provider gateway
     or:   crucible spec NAME, with the idea on standard input
     "##);
-    let written = std::fs::read_to_string(repo.path().join("packages/x/.crucible/config.toml")).unwrap();
+    let written =
+        std::fs::read_to_string(repo.path().join("packages/x/.crucible/config.toml")).unwrap();
     insta::assert_snapshot!(written, @r##"
     # Crucible's settings for this project. `crucible config show` lists every setting and its value.
 
@@ -304,16 +430,35 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
     # `crucible gates` lists the gates, and `crucible gates --run` runs them.
     "##);
     // What was written is what counts from then on.
-    let gates =
-        desk.call(["gates", "--run", "--json"]).current_dir(repo.path().join("packages/x")).run().ok();
-    assert!(gates.json()["gates"][0]["source"].as_str().unwrap().ends_with("config.toml"));
+    let gates = desk
+        .call(["gates", "--run", "--json"])
+        .current_dir(repo.path().join("packages/x"))
+        .run()
+        .ok();
+    assert!(
+        gates.json()["gates"][0]["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("config.toml")
+    );
     insta::assert_snapshot!(text(repo.path(), &init("packages/x").stdout), @r##"
     $REPO/packages/x/.crucible/config.toml already exists and was not changed
     gate make-test: make test
     make-test passes (N s)
     "##);
-    let top = text(repo.path(), &desk.call(["init", "--no-run"]).current_dir(repo.path()).run().ok().stdout);
-    assert!(top.contains("gate make-test: make test") && !top.contains("fails"), "{top}");
+    let top = text(
+        repo.path(),
+        &desk
+            .call(["init", "--no-run"])
+            .current_dir(repo.path())
+            .run()
+            .ok()
+            .stdout,
+    );
+    assert!(
+        top.contains("gate make-test: make test") && !top.contains("fails"),
+        "{top}"
+    );
 }
 
 #[test]
@@ -324,20 +469,39 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let own = "# mine\n[run]\nmax_iterations = 2 # few";
     std::fs::write(&path, own).unwrap();
-    let ran = desk.call(["init", "--no-run", "--json"]).current_dir(repo.path()).run().ok().json();
-    assert_eq!((&ran["created"], &ran["gates"][0]["id"]), (&json!(false), &json!("make-test")));
+    let ran = desk
+        .call(["init", "--no-run", "--json"])
+        .current_dir(repo.path())
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        (&ran["created"], &ran["gates"][0]["id"]),
+        (&json!(false), &json!("make-test"))
+    );
     let written = std::fs::read_to_string(&path).unwrap();
-    assert!(written.starts_with(own) && written.contains("[gates.make-test]"), "{written}");
-    let again = desk.call(["init", "--no-run"]).current_dir(repo.path()).run().ok();
+    assert!(
+        written.starts_with(own) && written.contains("[gates.make-test]"),
+        "{written}"
+    );
+    let again = desk
+        .call(["init", "--no-run"])
+        .current_dir(repo.path())
+        .run()
+        .ok();
     assert!(again.stdout.contains("was not changed"), "{}", again.stdout);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     // What cannot be added to stays as it is.
     for broken in ["[gates]\n", "gates = {}\n", "[run\n"] {
         std::fs::write(&path, broken).unwrap();
-        desk.call(["init", "--no-run"]).current_dir(repo.path()).run();
+        desk.call(["init", "--no-run"])
+            .current_dir(repo.path())
+            .run();
         let now = std::fs::read_to_string(&path).unwrap();
         assert!(now.starts_with(broken), "{now}");
-        desk.call(["init", "--no-run"]).current_dir(repo.path()).run();
+        desk.call(["init", "--no-run"])
+            .current_dir(repo.path())
+            .run();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), now);
     }
 }
@@ -364,14 +528,30 @@ fn init_takes_a_command_and_lists_what_is_missing() {
       gate test could not run: program "no-such-program-here" was not found on PATH
         to do: install "no-such-program-here"
     "##);
-    let gates = desk.call(["gates", "--json"]).current_dir(repo.path()).run().ok().json();
-    assert_eq!(gates["gates"][0]["command"], json!(["no-such-program-here", "its"]));
+    let gates = desk
+        .call(["gates", "--json"])
+        .current_dir(repo.path())
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        gates["gates"][0]["command"],
+        json!(["no-such-program-here", "its"])
+    );
     assert_eq!(gates["gates"][0]["env"], json!(["X"]));
     let unborn = tempfile::tempdir().unwrap();
     repo.git(["init", "--quiet", unborn.path().to_str().unwrap()]);
     let words = ["init", "--json", "--test", "true"];
-    let told = desk.call(words).current_dir(unborn.path()).run().ok().json();
-    assert_eq!(told["missing"][0]["command"], "git add --all && git commit -m \"Begin\"");
+    let told = desk
+        .call(words)
+        .current_dir(unborn.path())
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        told["missing"][0]["command"],
+        "git add --all && git commit -m \"Begin\""
+    );
     assert!(
         desk.call(words)
             .current_dir(repo.path())
@@ -386,21 +566,55 @@ fn init_takes_a_command_and_lists_what_is_missing() {
 fn run_without_id_is_the_newest_of_the_repository() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let (one, other, third) =
-        (small().build(), small().file("more", "").build(), small().file("third", "").build());
+    let (one, other, third) = (
+        small().build(),
+        small().file("more", "").build(),
+        small().file("third", "").build(),
+    );
     let first = id_of(&desk.start(one.path()).ok().json());
     let second = id_of(&desk.start(other.path()).ok().json());
     let at = |place: &Path, words: &[&str]| desk.call(words).current_dir(place).run();
-    assert_eq!(id_of(&at(&one.path().join("src"), &["run", "status", "--json"]).ok().json()), first);
-    assert_eq!(id_of(&at(other.path(), &["run", "advance", "--json"]).ok().json()), second);
+    assert_eq!(
+        id_of(
+            &at(&one.path().join("src"), &["run", "status", "--json"])
+                .ok()
+                .json()
+        ),
+        first
+    );
+    assert_eq!(
+        id_of(&at(other.path(), &["run", "advance", "--json"]).ok().json()),
+        second
+    );
     let none = at(third.path(), &["run", "status", "--json"]).exits(2);
     assert!(none.message().contains("has no run yet"), "{}", none.stderr);
-    assert_eq!(id_of(&at(third.path(), &["run", "status", &first, "--json"]).ok().json()), first);
+    assert_eq!(
+        id_of(
+            &at(third.path(), &["run", "status", &first, "--json"])
+                .ok()
+                .json()
+        ),
+        first
+    );
     // Outside of any repository the newest is shown, and nothing lands by itself.
     assert_eq!(id_of(&desk.status()), second);
-    assert!(desk.run(["run", "land", "--json"]).exits(2).message().contains("is not in a git repository"));
+    assert!(
+        desk.run(["run", "land", "--json"])
+            .exits(2)
+            .message()
+            .contains("is not in a git repository")
+    );
     at(one.path(), &["run", "land", "--json"]).ok();
-    assert_eq!(id_of(&at(one.path(), &["run", "status", "--json"]).ok().json()), first);
-    assert_eq!(at(one.path(), &["run", "status", "--json"]).json()["state"], "landed");
-    assert_eq!(at(other.path(), &["run", "status", "--json"]).json()["state"], "verified");
+    assert_eq!(
+        id_of(&at(one.path(), &["run", "status", "--json"]).ok().json()),
+        first
+    );
+    assert_eq!(
+        at(one.path(), &["run", "status", "--json"]).json()["state"],
+        "landed"
+    );
+    assert_eq!(
+        at(other.path(), &["run", "status", "--json"]).json()["state"],
+        "verified"
+    );
 }

@@ -7,13 +7,20 @@ use std::process::Command;
 
 use crucible_testkit::RepoBuilder;
 
-use crate::support::{Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file};
+use crate::support::{
+    Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file,
+};
 
 /// A repository with this gate at a place that a gate can see; temporary directories are private to it.
 fn placed(desk: &Desk, builder: RepoBuilder) -> PathBuf {
     let (repo, place) = (builder.build(), desk.path("original"));
     repo.git(["tag", "-a", "v1.2", "-m", "release"]);
-    let copied = Command::new("cp").arg("-a").arg(repo.path()).arg(&place).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(repo.path())
+        .arg(&place)
+        .status()
+        .unwrap();
     assert!(copied.success());
     place
 }
@@ -27,7 +34,10 @@ fn write(path: PathBuf, content: &str) {
 #[track_caller]
 fn verified(desk: &Desk, original: &Path, strength: &str) -> String {
     let before = Snapshot::of([original]);
-    let ran = desk.start_call(original).args(["--max-iterations", "1", "--sandbox", strength]).run();
+    let ran = desk
+        .start_call(original)
+        .args(["--max-iterations", "1", "--sandbox", strength])
+        .run();
     let told = ran.stderr.clone();
     let status = ran.ok().json();
     assert_eq!(status["state"], "verified", "{status}");
@@ -53,12 +63,22 @@ fn editable(desk: &Desk, place: &str) -> PathBuf {
         ("tests/check.py", check.as_str()),
     ]);
     let original = placed(desk, builder);
-    let made =
-        Command::new("python3").args(["-m", "venv", "--without-pip", place]).current_dir(&original).status();
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--without-pip", place])
+        .current_dir(&original)
+        .status();
     assert!(made.unwrap().success());
     let lib = original.join(place).join("lib");
-    let python = std::fs::read_dir(&lib).unwrap().next().unwrap().unwrap().path();
-    write(python.join("site-packages/__editable__.area-1.0.pth"), &format!("{}/src\n", original.display()));
+    let python = std::fs::read_dir(&lib)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    write(
+        python.join("site-packages/__editable__.area-1.0.pth"),
+        &format!("{}/src\n", original.display()),
+    );
     write(python.join("site-packages/helper.py"), "ANSWER = 42\n");
     original
 }
@@ -71,10 +91,18 @@ fn editable_install_loads_the_patched_source() {
     let told = verified(&desk, &original, "required");
     assert!(!told.contains("another path"), "{told}");
     // A change that does not mend it is not verified.
-    let wrong = answering(whole_file("src/area.py", &WRONG.replacen("width + height", "width - height", 1)));
+    let wrong = answering(whole_file(
+        "src/area.py",
+        &WRONG.replacen("width + height", "width - height", 1),
+    ));
     let desk = Desk::with(&wrong);
     let original = editable(&desk, ".venv");
-    let status = desk.start_call(&original).args(["--max-iterations", "1"]).run().exits(1).json();
+    let status = desk
+        .start_call(&original)
+        .args(["--max-iterations", "1"])
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(codes(&status, 1), ["verify-gate-failed"]);
 }
 
@@ -84,7 +112,10 @@ fn editable_install_loads_the_patched_source_without_mounts() {
     let desk = Desk::with(&server);
     let original = editable(&desk, ".venv");
     let told = verified(&desk, &original, "off");
-    assert!(told.contains("the gates run in a copy at a different path"), "{told}");
+    assert!(
+        told.contains("the gates run in a copy at a different path"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -105,7 +136,13 @@ fn plain_install_gives_way_to_the_patched_source() {
     let gate = "[gates.tests]\ncommand = [\"python\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\"]\n";
     for (answer, is_right) in [
         (good_answer(), true),
-        (whole_file("src/area.py", &WRONG.replacen("width + height", "width - height", 1)), false),
+        (
+            whole_file(
+                "src/area.py",
+                &WRONG.replacen("width + height", "width - height", 1),
+            ),
+            false,
+        ),
     ] {
         let server = answering(answer);
         let desk = Desk::with(&server);
@@ -122,7 +159,13 @@ fn plain_install_gives_way_to_the_patched_source() {
             .status();
         assert!(made.unwrap().success());
         let lib = original.join(".venv/lib");
-        let packages = std::fs::read_dir(&lib).unwrap().next().unwrap().unwrap().path().join("site-packages");
+        let packages = std::fs::read_dir(&lib)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+            .join("site-packages");
         // What `pip install .` leaves: a copy of the package, beside what it depends on.
         write(packages.join("area.py"), WRONG);
         write(packages.join("helper.py"), "ANSWER = 0\n");
@@ -130,8 +173,16 @@ fn plain_install_gives_way_to_the_patched_source() {
             let told = verified(&desk, &original, "required");
             assert!(told.contains("it now runs with PYTHONPATH=src:."), "{told}");
         } else {
-            let status = desk.start_call(&original).args(["--max-iterations", "1"]).run().exits(1).json();
-            assert!(codes(&status, 1).contains(&"verify-nothing-fixed".to_owned()), "{status}");
+            let status = desk
+                .start_call(&original)
+                .args(["--max-iterations", "1"])
+                .run()
+                .exits(1)
+                .json();
+            assert!(
+                codes(&status, 1).contains(&"verify-nothing-fixed".to_owned()),
+                "{status}"
+            );
         }
     }
 }
@@ -147,12 +198,18 @@ fn workspace(desk: &Desk) -> PathBuf {
     let builder = RepoBuilder::new().files([
         (".crucible/config.toml", gate),
         (".gitignore", "node_modules\n"),
-        ("packages/area/index.js", "exports.area = (width, height) => width + height;\n"),
+        (
+            "packages/area/index.js",
+            "exports.area = (width, height) => width + height;\n",
+        ),
         ("packages/area/package.json", "{\"name\": \"area\"}\n"),
         ("check.js", check),
     ]);
     let original = placed(desk, builder);
-    write(original.join("node_modules/helper/index.js"), "module.exports = 42;\n");
+    write(
+        original.join("node_modules/helper/index.js"),
+        "module.exports = 42;\n",
+    );
     write(original.join("node_modules/.cache/old"), "old\n");
     symlink("../packages/area", original.join("node_modules/area")).unwrap();
     original
@@ -164,7 +221,12 @@ fn workspace_link_in_node_modules_leads_to_the_patched_package() {
     let server = answering(whole_file("packages/area/index.js", answer));
     let desk = Desk::with(&server);
     let original = workspace(&desk);
-    let run = desk.start_call(&original).args(["--max-iterations", "1", "--file", "packages/area/index.js"]);
+    let run = desk.start_call(&original).args([
+        "--max-iterations",
+        "1",
+        "--file",
+        "packages/area/index.js",
+    ]);
     let status = run.run().ok().json();
     assert_eq!(status["state"], "verified", "{status}");
     assert!(!original.join("node_modules/.cache/x").exists());
@@ -181,8 +243,13 @@ fn gate_sees_generated_files_and_tags_and_no_secrets() {
          if [ -e $path ] || [ -L $path ]; then echo \"$path is here\"; exit 9; fi\ndone\n{TEST}"
     );
     let ignore = "_version.py\n.env\n*.key\n*.cfg\nbuild/\nfifo\nout-link\n";
-    let original =
-        placed(&desk, small().file("check.sh", check).file(".gitignore", ignore).file("src/area.c", "c\n"));
+    let original = placed(
+        &desk,
+        small()
+            .file("check.sh", check)
+            .file(".gitignore", ignore)
+            .file("src/area.c", "c\n"),
+    );
     for (path, content) in [
         ("src/_version.py", "1.2\n"),
         (".env", "TOKEN=1\n"),
@@ -195,9 +262,18 @@ fn gate_sees_generated_files_and_tags_and_no_secrets() {
     let secret = format!("key = {}{}\n", "AKIA", "ZQ3DRSTUVWXY2345");
     write(original.join("notes.cfg"), &secret);
     let older = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
-    std::fs::File::open(original.join("src/area.c")).unwrap().set_modified(older).unwrap();
+    std::fs::File::open(original.join("src/area.c"))
+        .unwrap()
+        .set_modified(older)
+        .unwrap();
     symlink("/etc/passwd", original.join("out-link")).unwrap();
-    assert!(Command::new("mkfifo").arg(original.join("fifo")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(original.join("fifo"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let told = verified(&desk, &original, "required");
     assert!(told.contains("not copied for the gates: "), "{told}");
     let analysis = std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();

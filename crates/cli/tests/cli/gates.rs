@@ -14,7 +14,11 @@ use crate::support::{Desk, answering, codes, good_answer, small, snapshot, with_
 /// A number of seconds that no other process on this machine sleeps.
 fn marker() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("4{}.{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "4{}.{:06}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Whether a process with the marker in its arguments is alive.
@@ -22,7 +26,11 @@ fn is_alive(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     processes
         .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
-        .any(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == marker.as_bytes()))
+        .any(|arguments| {
+            arguments
+                .split(|byte| *byte == 0)
+                .any(|argument| argument == marker.as_bytes())
+        })
 }
 
 /// Waits until `holds`, or fails.
@@ -30,7 +38,10 @@ fn is_alive(marker: &str) -> bool {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "waited in vain until {what}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -48,7 +59,9 @@ fn tried(repo: &TestRepo, strength: &str, exit: i32) -> Vec<String> {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let before = snapshot(repo, &desk);
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--sandbox", strength]);
+    let call = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1", "--sandbox", strength]);
     let status = call.run().exits(exit).json();
     before.is_still(&snapshot(repo, &desk));
     assert_eq!(leftovers(&desk), 0, "copies are left");
@@ -66,7 +79,10 @@ fn a_gate_that_hangs_is_ended_and_leaves_no_process() {
 #[test]
 fn a_gate_that_ignores_being_asked_to_end_is_killed() {
     let marker = marker();
-    let repo = misbehaving(&format!("trap '' TERM INT HUP\nwhile :; do sleep {marker}; done"), 1);
+    let repo = misbehaving(
+        &format!("trap '' TERM INT HUP\nwhile :; do sleep {marker}; done"),
+        1,
+    );
     assert_eq!(tried(&repo, "required", 1), ["verify-gate-timeout"]);
     assert!(!is_alive(&marker));
 }
@@ -127,13 +143,20 @@ fn a_gate_that_prints_without_end_is_ended_and_its_output_bounded() {
 /// A run whose gate is at work now.
 fn at_work(desk: &Desk, repo: &TestRepo, marker: &str) -> Child {
     let mut command = desk.start_call(repo.path()).command();
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_until("the gate runs", || is_alive(marker));
     child
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success());
 }
 
@@ -143,7 +166,10 @@ fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
         let (marker, server) = (marker(), answering(good_answer()));
         let desk = Desk::with(&server);
         let go_on = desk.path("go-on");
-        let repo = misbehaving(&format!("[ -e '{}' ] || sleep {marker}", go_on.display()), 60);
+        let repo = misbehaving(
+            &format!("[ -e '{}' ] || sleep {marker}", go_on.display()),
+            60,
+        );
         let before = snapshot(&repo, &desk);
         let mut child = at_work(&desk, &repo, &marker);
         signal(&child, name);
@@ -166,8 +192,14 @@ fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
 
 /// How many temporary things lie about.
 fn leftovers(desk: &Desk) -> usize {
-    let tmp = desk.runs().into_iter().map(|run| run.join("tmp")).chain([desk.data().join("tmp")]);
-    tmp.filter_map(|tmp| std::fs::read_dir(tmp).ok()).map(Iterator::count).sum()
+    let tmp = desk
+        .runs()
+        .into_iter()
+        .map(|run| run.join("tmp"))
+        .chain([desk.data().join("tmp")]);
+    tmp.filter_map(|tmp| std::fs::read_dir(tmp).ok())
+        .map(Iterator::count)
+        .sum()
 }
 
 #[test]
@@ -188,25 +220,38 @@ fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
 #[test]
 fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
     let says = "sh: No module named pytest";
-    let gate = format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
+    let gate =
+        format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
     let repo = small().file(".crucible/config.toml", gate).build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let error = desk.start(repo.path()).exits(2).error();
     let (message, hints) = (error["error"].to_string(), error["hints"].to_string());
-    assert!(message.contains("gate tests could not run") && message.contains(says), "{message}");
-    assert!(hints.contains("install pytest") && hints.contains("[gates.tests]"), "{hints}");
+    assert!(
+        message.contains("gate tests could not run") && message.contains(says),
+        "{message}"
+    );
+    assert!(
+        hints.contains("install pytest") && hints.contains("[gates.tests]"),
+        "{hints}"
+    );
     assert!(server.requests().is_empty());
 }
 
 #[test]
 fn a_gate_whose_program_is_missing_is_said_before_a_model_is_asked() {
     let repo = small()
-        .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"no-such-program-here\"]\n")
+        .file(
+            ".crucible/config.toml",
+            "[gates.tests]\ncommand = [\"no-such-program-here\"]\n",
+        )
         .build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let message = desk.start(repo.path()).exits(2).message();
-    assert!(message.contains("\"no-such-program-here\" was not found on PATH"), "{message}");
+    assert!(
+        message.contains("\"no-such-program-here\" was not found on PATH"),
+        "{message}"
+    );
     assert!(server.requests().is_empty());
 }

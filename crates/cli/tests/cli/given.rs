@@ -11,7 +11,10 @@ const PATCH: &str = "artifacts/diff.patch";
 
 /// A run that waits for a person's patch; its directory.
 fn waiting(desk: &Desk, repo: &std::path::Path) -> PathBuf {
-    desk.start_call(repo).args(["--mode", "manual_outbox"]).run().exits(1);
+    desk.start_call(repo)
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1);
     desk.runs().pop().unwrap()
 }
 
@@ -34,21 +37,39 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
         wrong.trim_end().to_owned(),
     ] {
         let still = give(&desk, &run, &same);
-        assert_eq!((&still["state"], &still["failure"]), (&json!("blocked"), &Value::Null), "{same}");
         assert_eq!(
-            (&still["budgets"]["iterations"], &still["budgets"]["outbox_prompts"]),
+            (&still["state"], &still["failure"]),
+            (&json!("blocked"), &Value::Null),
+            "{same}"
+        );
+        assert_eq!(
+            (
+                &still["budgets"]["iterations"],
+                &still["budgets"]["outbox_prompts"]
+            ),
             (&json!(1), &json!(2))
         );
-        assert!(desk.run(["run", "advance"]).exits(1).stderr.contains("judged as attempt 1"));
+        assert!(
+            desk.run(["run", "advance"])
+                .exits(1)
+                .stderr
+                .contains("judged as attempt 1")
+        );
     }
     // The same for words that are no patch.
     for prose in ["I would multiply.\n", "\nI would multiply.\n\n"] {
         let still = give(&desk, &run, prose);
         assert_eq!(still["attempts"].as_array().unwrap().len(), 2);
-        assert_eq!(still["budgets"]["iterations"], 1, "what has no form costs no try either");
+        assert_eq!(
+            still["budgets"]["iterations"], 1,
+            "what has no form costs no try either"
+        );
     }
     fs::write(run.join(PATCH), format!("\u{feff}{GOOD_DIFF}")).unwrap();
-    assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        "verified"
+    );
 }
 
 #[test]
@@ -57,7 +78,13 @@ fn a_person_sees_the_answer_that_was_refused_for_its_form_and_what_is_still_owed
     let run = waiting(&desk, repo.path());
     let refused = give(&desk, &run, "I would return width * height.\n");
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
-    assert!(refused["missing"].as_array().unwrap().contains(&json!(PATCH)), "{refused}");
+    assert!(
+        refused["missing"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(PATCH)),
+        "{refused}"
+    );
     let prompt = fs::read_to_string(run.join("outbox/002_fixer_fix.md")).unwrap();
     for part in [
         "Missing-Artifacts: artifacts/diff.patch, artifacts/verify_report.json\n",
@@ -85,9 +112,16 @@ fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
     fs::write(run.join(PATCH), "x".repeat((2 << 20) + 1)).unwrap();
     let told = desk.run(["run", "advance"]).exits(1);
     let place = run.join(PATCH).display().to_string();
-    assert!(told.stderr.contains("2097152 bytes") && told.stderr.contains(&place), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("2097152 bytes") && told.stderr.contains(&place),
+        "{}",
+        told.stderr
+    );
     let status = desk.status();
-    assert_eq!((&status["state"], &status["budgets"]["iterations"]), (&json!("blocked"), &json!(0)));
+    assert_eq!(
+        (&status["state"], &status["budgets"]["iterations"]),
+        (&json!("blocked"), &json!(0))
+    );
     assert_eq!(status["owed"]["prompt"], "outbox/001_patchmaker_patch.md");
 }
 
@@ -106,10 +140,20 @@ fn a_person_in_the_chair_is_told_which_files_there_are_and_what_an_editor_adds_i
     fs::write(run.join("artifacts/file_request.json"), "I need it all.\n").unwrap();
     desk.run(["run", "advance", "--json"]).exits(1);
     let prompt = fs::read_to_string(run.join("outbox/002_chair_file_request.md")).unwrap();
-    for part in ["I need it all.", "Missing-Artifacts: artifacts/file_request.json, "] {
+    for part in [
+        "I need it all.",
+        "Missing-Artifacts: artifacts/file_request.json, ",
+    ] {
         assert!(prompt.contains(part), "{part} in {prompt}");
     }
-    fs::write(run.join("artifacts/file_request.json"), format!("\u{feff}{request}\n")).unwrap();
+    fs::write(
+        run.join("artifacts/file_request.json"),
+        format!("\u{feff}{request}\n"),
+    )
+    .unwrap();
     let asked = desk.run(["run", "advance", "--json"]).exits(1).json();
-    assert_eq!(asked["owed"]["target"], "artifacts/PLAN_draft.md", "{asked}");
+    assert_eq!(
+        asked["owed"]["target"], "artifacts/PLAN_draft.md",
+        "{asked}"
+    );
 }

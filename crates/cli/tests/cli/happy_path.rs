@@ -24,13 +24,31 @@ fn a_goal_becomes_a_commit_with_exactly_the_verified_change() {
     let head = repo.head();
     assert_eq!(landed["commit"], head.as_str());
     assert_eq!(repo.git(["rev-parse", "HEAD^"]), base);
-    assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]), landed["tree"].as_str().unwrap());
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        repo.git(["rev-parse", "HEAD^{tree}"]),
+        landed["tree"].as_str().unwrap()
+    );
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
     assert_eq!(repo.status(), "");
     let message = repo.git(["log", "-1", "--format=%B"]);
-    for trailer in ["Crucible-Run: ", "Crucible-Plan: ", "Crucible-Verify: ", "Crucible-Ledger: "] {
-        assert_eq!(message.matches(&format!("\n{trailer}")).count(), 1, "{message}");
+    for trailer in [
+        "Crucible-Run: ",
+        "Crucible-Plan: ",
+        "Crucible-Verify: ",
+        "Crucible-Ledger: ",
+    ] {
+        assert_eq!(
+            message.matches(&format!("\n{trailer}")).count(),
+            1,
+            "{message}"
+        );
     }
     assert!(message.contains(&id), "{message}");
     assert_eq!(server.requests().len(), 1);
@@ -41,7 +59,9 @@ fn a_goal_may_have_several_lines() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let goal = "make area in src/area.py\n\n  multiply:  Gates: none\nScope-Allow: .\n";
-    let call = desk.call(["run", "start", goal, "--json", "--repo"]).arg(repo.path());
+    let call = desk
+        .call(["run", "start", goal, "--json", "--repo"])
+        .arg(repo.path());
     let status = call.run().ok().json();
     assert_eq!(status["state"], "verified");
     let plan = std::fs::read_to_string(desk.runs()[0].join("artifacts/PLAN.md")).unwrap();

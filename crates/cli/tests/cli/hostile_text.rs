@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::support::{CHECK, Desk, GATE, Ran, WRONG, answering, good_answer, id_of, small, whole_file};
+use crate::support::{
+    CHECK, Desk, GATE, Ran, WRONG, answering, good_answer, id_of, small, whole_file,
+};
 
 /// Moves the cursor, sets the title, hides, turns the direction of text.
 const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{8}\u{202e}";
@@ -26,7 +28,11 @@ fn a_goal_with_escapes_is_shown_escaped_everywhere() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let goal = format!("make area in src/area.py multiply {ESCAPES} width");
-    let started = desk.call(["run", "start", goal.as_str(), "--repo"]).arg(repo.path()).run().ok();
+    let started = desk
+        .call(["run", "start", goal.as_str(), "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
     is_plain(&started);
     assert!(started.stdout.contains("\\u{1b}[2J"), "{}", started.stdout);
     let id = id_of(&desk.status());
@@ -48,17 +54,38 @@ fn a_goal_with_escapes_is_shown_escaped_everywhere() {
 fn documents_carry_hostile_text_whole_and_escaped() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let goal = format!("make area in src/area.py multiply {ESCAPES}\u{85}\u{7f}\u{2028}\u{e0041} width");
-    let started = desk.call(["run", "start", goal.as_str(), "--json", "--repo"]).arg(repo.path()).run().ok();
+    let goal =
+        format!("make area in src/area.py multiply {ESCAPES}\u{85}\u{7f}\u{2028}\u{e0041} width");
+    let started = desk
+        .call(["run", "start", goal.as_str(), "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
     is_plain(&started);
-    assert_eq!(started.json()["run"]["goal"], goal.as_str(), "the value is the very text");
-    for args in [&["run", "status", "--json"][..], &["run", "list", "--json"], &["ledger", "log", "--json"]] {
+    assert_eq!(
+        started.json()["run"]["goal"],
+        goal.as_str(),
+        "the value is the very text"
+    );
+    for args in [
+        &["run", "status", "--json"][..],
+        &["run", "list", "--json"],
+        &["ledger", "log", "--json"],
+    ] {
         let ran = desk.call(args).run().ok();
         is_plain(&ran);
-        assert!(!ran.stdout.contains(['\u{85}', '\u{7f}', '\u{2028}', '\u{e0041}']), "{}", ran.stdout);
+        assert!(
+            !ran.stdout
+                .contains(['\u{85}', '\u{7f}', '\u{2028}', '\u{e0041}']),
+            "{}",
+            ran.stdout
+        );
         assert!(ran.json().to_string().contains('\u{2028}'));
     }
-    let error = desk.call(["run", "status", ESCAPES, "--json"]).run().exits(2);
+    let error = desk
+        .call(["run", "status", ESCAPES, "--json"])
+        .run()
+        .exits(2);
     is_plain(&error);
     let error = desk.call([ESCAPES, "--json"]).run().exits(2);
     is_plain(&error);
@@ -73,10 +100,28 @@ fn file_names_with_escapes_are_shown_escaped() {
     let name = PathBuf::from(OsStr::from_bytes(b"src/\x1b[2J\x1b]0;owned\x07\xff.py"));
     let repo = small().file(&name, "x = 1\n").build();
     repo.write(&name, "x = 2\n");
-    is_plain(&desk.call(["run", "start", "change x", "--repo"]).arg(repo.path()).run().exits(2));
+    is_plain(
+        &desk
+            .call(["run", "start", "change x", "--repo"])
+            .arg(repo.path())
+            .run()
+            .exits(2),
+    );
     let directory = desk.path("\u{1b}[2J none");
-    is_plain(&desk.call(["run", "start", "change x", "--repo"]).arg(&directory).run().exits(2));
-    is_plain(&desk.call(["secrets", "scan"]).arg(&directory).run().exits(2));
+    is_plain(
+        &desk
+            .call(["run", "start", "change x", "--repo"])
+            .arg(&directory)
+            .run()
+            .exits(2),
+    );
+    is_plain(
+        &desk
+            .call(["secrets", "scan"])
+            .arg(&directory)
+            .run()
+            .exits(2),
+    );
     is_plain(&desk.call(["run", "status", "\u{1b}[2J"]).run().exits(2));
     is_plain(
         &desk
@@ -98,18 +143,34 @@ fn file_names_with_escapes_are_shown_escaped() {
 fn what_gates_and_models_print_is_shown_escaped() {
     let script = format!("printf '%s\\n' '{ESCAPES}src/area.py:1'\n{CHECK}");
     let repo = small().file("check.sh", script).build();
-    let server =
-        answering(format!("{ESCAPES}{}", whole_file("src/area.py", &WRONG.replace("width + height", "0"))));
+    let server = answering(format!(
+        "{ESCAPES}{}",
+        whole_file("src/area.py", &WRONG.replace("width + height", "0"))
+    ));
     let desk = Desk::with(&server);
-    let started =
-        desk.call(["run", "start", "make area in src/area.py multiply", "--repo"]).arg(repo.path()).run();
+    let started = desk
+        .call([
+            "run",
+            "start",
+            "make area in src/area.py multiply",
+            "--repo",
+        ])
+        .arg(repo.path())
+        .run();
     is_plain(&started.exits(1));
     is_plain(&desk.run(["run", "status"]).ok());
     is_plain(&desk.run(["ledger", "log"]).ok());
     let server = answering(whole_file(&format!("src/{ESCAPES}.py"), "x = 1\n"));
     let desk = Desk::with(&server);
-    let started =
-        desk.call(["run", "start", "make area in src/area.py multiply", "--repo"]).arg(repo.path()).run();
+    let started = desk
+        .call([
+            "run",
+            "start",
+            "make area in src/area.py multiply",
+            "--repo",
+        ])
+        .arg(repo.path())
+        .run();
     is_plain(&started.exits(1));
     is_plain(&desk.run(["run", "status"]).ok());
 }
@@ -123,10 +184,21 @@ fn a_gate_with_escapes_in_its_command_is_shown_escaped() {
     let desk = Desk::with(&server);
     is_plain(
         &desk
-            .call(["run", "start", "make area in src/area.py multiply", "--repo"])
+            .call([
+                "run",
+                "start",
+                "make area in src/area.py multiply",
+                "--repo",
+            ])
             .arg(repo.path())
             .run()
             .ok(),
     );
-    is_plain(&desk.call(["config", "show", "--repo"]).arg(repo.path()).run().ok());
+    is_plain(
+        &desk
+            .call(["config", "show", "--repo"])
+            .arg(repo.path())
+            .run()
+            .ok(),
+    );
 }

@@ -39,7 +39,8 @@ impl Desk {
             sum.wrapping_mul(131).wrapping_add(u64::from(*byte))
         });
         let marker = format!("31557.{unique}");
-        let check = format!("grep -q 'width \\* height' src/area.py && exit 0\nsleep {marker}\nexit 1\n");
+        let check =
+            format!("grep -q 'width \\* height' src/area.py && exit 0\nsleep {marker}\nexit 1\n");
         let repo = RepoBuilder::new()
             .file(
                 ".crucible/config.toml",
@@ -50,7 +51,12 @@ impl Desk {
             .build();
         repo.git(["config", "user.name", "Operator"]);
         repo.git(["config", "user.email", "operator@example.invalid"]);
-        Self { directory, repo, model: FakeOpenAi::start(replies), marker }
+        Self {
+            directory,
+            repo,
+            model: FakeOpenAi::start(replies),
+            marker,
+        }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -79,7 +85,14 @@ impl Desk {
     }
 
     fn start_run(&self) -> Child {
-        self.start(&["run", "start", "area must multiply", "--file", "src/area.py", "--json"])
+        self.start(&[
+            "run",
+            "start",
+            "area must multiply",
+            "--file",
+            "src/area.py",
+            "--json",
+        ])
     }
 
     /// The processes that carry the marker, or work somewhere in this desk.
@@ -98,12 +111,16 @@ impl Desk {
 
     fn wait_for_the_gate(&self) {
         wait_for("the gate to sleep", || {
-            self.left_behind().iter().any(|process| process.contains(&self.marker))
+            self.left_behind()
+                .iter()
+                .any(|process| process.contains(&self.marker))
         });
     }
 
     fn wait_for_request(&self, number: usize) {
-        wait_for("the model to be asked", || self.model.requests().len() >= number);
+        wait_for("the model to be asked", || {
+            self.model.requests().len() >= number
+        });
     }
 
     /// The run goes on, is verified and lands; the ledger holds all of it.
@@ -116,7 +133,10 @@ impl Desk {
         let id = status["run"]["run_id"].as_str().unwrap();
         assert_eq!(self.run(&["run", "land", id]).status.code(), Some(0));
         assert_eq!(self.repo.git(["rev-list", "--count", "HEAD"]), "2");
-        assert_eq!(std::fs::read_to_string(self.repo.path().join("src/area.py")).unwrap(), RIGHT);
+        assert_eq!(
+            std::fs::read_to_string(self.repo.path().join("src/area.py")).unwrap(),
+            RIGHT
+        );
         let verified = self.run(&["ledger", "verify"]);
         assert_eq!(verified.status.code(), Some(0), "{verified:?}");
     }
@@ -143,7 +163,13 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
 
 fn signal(child: &Child, name: &str) {
     let number = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", name, &number])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// Sends the signal, and tells how and how soon the program ended.
@@ -151,7 +177,11 @@ fn end_with(child: Child, name: &str) -> Output {
     let begun = Instant::now();
     signal(&child, name);
     let output = child.wait_with_output().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(3), "it took {:?} to end", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "it took {:?} to end",
+        begun.elapsed()
+    );
     output
 }
 
@@ -159,11 +189,18 @@ fn assert_interrupted(output: &Output) {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("interrupted") && said.contains("crucible run advance"), "{said}");
+    assert!(
+        said.contains("interrupted") && said.contains("crucible run advance"),
+        "{said}"
+    );
 }
 
 fn no_temporary_copy_is_left(run: &Path) {
-    let left: Vec<_> = std::fs::read_dir(run.join("tmp")).into_iter().flatten().flatten().collect();
+    let left: Vec<_> = std::fs::read_dir(run.join("tmp"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -196,7 +233,9 @@ fn killed_while_a_gate_sleeps() {
     let program = desk.start_run();
     desk.wait_for_the_gate();
     assert_eq!(end_with(program, "KILL").status.signal(), Some(9));
-    wait_for("the gate to end with the program", || desk.left_behind().is_empty());
+    wait_for("the gate to end with the program", || {
+        desk.left_behind().is_empty()
+    });
     desk.goes_on();
     no_temporary_copy_is_left(&desk.run_directory());
 }
@@ -217,7 +256,14 @@ fn interrupted_while_the_model_hangs() {
 fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
     let desk = Desk::new([Reply::Hang, Reply::Hang, right()]);
     let mut program = desk
-        .command(&["run", "start", "area must multiply", "--file", "src/area.py", "--json"])
+        .command(&[
+            "run",
+            "start",
+            "area must multiply",
+            "--file",
+            "src/area.py",
+            "--json",
+        ])
         .env("CRUCIBLE_OPENROUTER_BUDGET", "2")
         .spawn()
         .unwrap();
@@ -228,7 +274,10 @@ fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
     }
     let output = program.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(70), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("budget"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("budget"),
+        "{output:?}"
+    );
     assert_eq!(desk.model.requests().len(), 2);
 }
 
@@ -254,13 +303,16 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
     let runs = desk.directory.path().join("data/runs");
     let names = || -> Vec<String> {
         let entries = std::fs::read_dir(&runs).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
     };
     let listed = || -> Vec<String> {
         let list = desk.run(&["run", "list", "--json"]);
         let list: Value = serde_json::from_slice(&list.stdout).unwrap();
         let runs = list["runs"].as_array().unwrap().iter();
-        runs.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+        runs.map(|run| run["run_id"].as_str().unwrap().to_owned())
+            .collect()
     };
     for wait in (0..130).step_by(5).map(Duration::from_millis) {
         let mut child = desk.start_run();
@@ -269,7 +321,10 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
         child.wait().unwrap();
         let listed = listed();
         for name in names().iter().filter(|name| !name.starts_with('.')) {
-            assert!(listed.contains(name), "after {wait:?}: {name} is not listed");
+            assert!(
+                listed.contains(name),
+                "after {wait:?}: {name} is not listed"
+            );
         }
         for id in &listed {
             let status = desk.run(&["run", "status", id]);
@@ -284,6 +339,11 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
     assert_eq!(names, listed);
     assert_eq!(desk.run(&["ledger", "verify"]).status.code(), Some(0));
     let home = std::fs::read_dir(runs.parent().unwrap()).unwrap().flatten();
-    let left: Vec<_> = home.map(|entry| entry.file_name().into_string().unwrap()).collect();
-    assert!(!left.iter().any(|name| name.starts_with(".tmp-")), "{left:?}");
+    let left: Vec<_> = home
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        !left.iter().any(|name| name.starts_with(".tmp-")),
+        "{left:?}"
+    );
 }

@@ -23,7 +23,12 @@ impl Verified {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         let id = id_of(&desk.start(repo.path()).ok().json());
-        Self { repo, server, desk, id }
+        Self {
+            repo,
+            server,
+            desk,
+            id,
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -34,7 +39,11 @@ impl Verified {
     #[track_caller]
     fn stays(&self, code: i32, says: &str) {
         let before = snapshot(&self.repo, &self.desk);
-        let message = self.desk.run(["run", "land", &self.id, "--json"]).exits(code).message();
+        let message = self
+            .desk
+            .run(["run", "land", &self.id, "--json"])
+            .exits(code)
+            .message();
         assert!(message.contains(says), "{message}");
         before.is_still(&snapshot(&self.repo, &self.desk));
     }
@@ -97,9 +106,16 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
         let text = std::fs::read_to_string(run.file(name)).unwrap();
         let edited = text.replacen("width * height", "width ** height", 1) + "\n";
         std::fs::write(run.file(name), edited).unwrap();
-        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        let message = run
+            .desk
+            .run(["run", "land", &run.id, "--json"])
+            .exits(1)
+            .message();
         let says = ["was changed after it was recorded", "not verified"];
-        assert!(says.iter().any(|says| message.contains(says)), "{name}: {message}");
+        assert!(
+            says.iter().any(|says| message.contains(says)),
+            "{name}: {message}"
+        );
         before.is_still(&snapshot(&run.repo, &run.desk));
         std::fs::write(run.file(name), text).unwrap();
     }
@@ -136,19 +152,36 @@ fn edited_logs_and_recordings_do_not_land_and_are_told() {
             if has_way_back && !run.file(name).exists() {
                 assert_eq!(run.desk.status()["edited"], serde_json::json!([name]));
                 let told = run.desk.run(["run", "advance", &run.id]).ok().stderr;
-                assert!(told.contains(&format!("restored from the ledger: {name}")), "{told}");
-                assert_eq!(std::fs::read_to_string(run.file(name)).unwrap(), text, "{name}");
+                assert!(
+                    told.contains(&format!("restored from the ledger: {name}")),
+                    "{told}"
+                );
+                assert_eq!(
+                    std::fs::read_to_string(run.file(name)).unwrap(),
+                    text,
+                    "{name}"
+                );
                 continue;
             }
-            let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
-            assert!(message.contains("was changed after it was recorded"), "{name}: {message}");
+            let message = run
+                .desk
+                .run(["run", "land", &run.id, "--json"])
+                .exits(1)
+                .message();
+            assert!(
+                message.contains("was changed after it was recorded"),
+                "{name}: {message}"
+            );
             assert!(message.contains(name), "{name}: {message}");
             if name.ends_with(".log") {
                 let status = run.desk.status();
                 assert_eq!(status["edited"], serde_json::json!([name]));
                 let told = run.desk.run(["run", "status", &run.id]).ok().stdout;
                 assert!(told.contains(&format!("edited    {name}")), "{told}");
-                let bundle = run.desk.run(["run", "bundle", &run.id, "--force", "--out", evidence]).ok();
+                let bundle = run
+                    .desk
+                    .run(["run", "bundle", &run.id, "--force", "--out", evidence])
+                    .ok();
                 assert!(bundle.stderr.contains(name), "{}", bundle.stderr);
             }
             before.is_still(&snapshot(&run.repo, &run.desk));
@@ -164,7 +197,11 @@ fn a_patch_that_was_swapped_everywhere_does_not_land() {
     let run = Verified::new();
     for name in ["artifacts/diff.patch", "attempts/001/diff.patch"] {
         let text = std::fs::read_to_string(run.file(name)).unwrap();
-        std::fs::write(run.file(name), text.replace("width * height", "width ** height")).unwrap();
+        std::fs::write(
+            run.file(name),
+            text.replace("width * height", "width ** height"),
+        )
+        .unwrap();
     }
     run.stays(1, "");
 }
@@ -173,7 +210,9 @@ fn a_patch_that_was_swapped_everywhere_does_not_land() {
 fn a_run_under_a_pinned_clock_does_not_land() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_CLOCK", "2024-01-02T03:04:05Z");
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_CLOCK", "2024-01-02T03:04:05Z");
     let id = id_of(&call.run().ok().json());
     let before = snapshot(&repo, &desk);
     let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
@@ -185,12 +224,24 @@ fn a_run_under_a_pinned_clock_does_not_land() {
 fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     let run = Verified::new();
     let before = snapshot(&run.repo, &run.desk);
-    let replayed = run.desk.run(["run", "replay", &run.id, "--json"]).ok().json();
+    let replayed = run
+        .desk
+        .run(["run", "replay", &run.id, "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["schema_version"], "crucible-replay-v1");
-    assert_eq!(replayed["different"].as_array().unwrap().len(), 0, "{replayed}");
+    assert_eq!(
+        replayed["different"].as_array().unwrap().len(),
+        0,
+        "{replayed}"
+    );
     assert_eq!(replayed["state"], "verified");
-    let same: BTreeSet<&str> =
-        replayed["same"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
+    let same: BTreeSet<&str> = replayed["same"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
     for path in [
         "artifacts/PLAN.md",
         "artifacts/context_pack.json",
@@ -201,7 +252,12 @@ fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     }
     before.is_still(&snapshot(&run.repo, &run.desk));
     assert_eq!(run.server.requests().len(), 1);
-    assert_eq!(std::fs::read_dir(run.desk.data().join("tmp")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(run.desk.data().join("tmp"))
+            .unwrap()
+            .count(),
+        0
+    );
 
     // It is the same after landing and with later commits, and an edited artifact shows.
     run.desk.run(["run", "land", &run.id]).ok();
@@ -209,19 +265,32 @@ fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     run.repo.commit("Later");
     run.desk.run(["run", "replay", &run.id]).ok();
     std::fs::write(run.file("artifacts/REASONS.md"), "edited\n").unwrap();
-    let replayed = run.desk.run(["run", "replay", &run.id, "--json"]).exits(1).json();
-    assert_eq!(replayed["different"], serde_json::json!(["artifacts/REASONS.md"]));
+    let replayed = run
+        .desk
+        .run(["run", "replay", &run.id, "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(
+        replayed["different"],
+        serde_json::json!(["artifacts/REASONS.md"])
+    );
 }
 
 fn names(archive: &zip::ZipArchive<std::fs::File>) -> BTreeSet<String> {
-    archive.file_names().map(|name| name.unwrap().into_owned()).collect()
+    archive
+        .file_names()
+        .map(|name| name.unwrap().into_owned())
+        .collect()
 }
 
 #[test]
 fn a_bundle_holds_what_a_colleague_needs() {
     let run = Verified::new();
     let out = run.desk.path("bundle.zip");
-    let call = run.desk.call(["run", "bundle", &run.id, "--json", "--out"]).arg(&out);
+    let call = run
+        .desk
+        .call(["run", "bundle", &run.id, "--json", "--out"])
+        .arg(&out);
     let report = call.run().ok().json();
     assert_eq!(report["size"], std::fs::metadata(&out).unwrap().len());
     let mut archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
@@ -245,8 +314,15 @@ fn a_bundle_holds_what_a_colleague_needs() {
         assert!(names.contains(name), "{name} is missing in {names:?}");
     }
     let mut patch = String::new();
-    archive.by_name("artifacts/diff.patch").unwrap().read_to_string(&mut patch).unwrap();
-    assert_eq!(patch, std::fs::read_to_string(run.file("artifacts/diff.patch")).unwrap());
+    archive
+        .by_name("artifacts/diff.patch")
+        .unwrap()
+        .read_to_string(&mut patch)
+        .unwrap();
+    assert_eq!(
+        patch,
+        std::fs::read_to_string(run.file("artifacts/diff.patch")).unwrap()
+    );
 }
 
 #[test]
@@ -271,13 +347,21 @@ fn a_failed_run_leaves_its_bundle() {
 fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     assert_eq!(new["state"], "new");
     let early = ledger_files(&desk);
     desk.run(["run", "advance"]).ok();
     desk.run(["run", "land", &id_of(&new)]).ok();
     let directory = repo.path().to_str().unwrap();
-    let clean = desk.run(["ledger", "verify", "--json", "--repo", directory]).ok().json();
+    let clean = desk
+        .run(["ledger", "verify", "--json", "--repo", directory])
+        .ok()
+        .json();
     assert_eq!(clean["schema_version"], "crucible-ledger-verify-v1");
     assert_eq!(clean["verdict"], "pass");
     assert_eq!(clean["findings"], serde_json::json!([]));
@@ -290,7 +374,10 @@ fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
         std::fs::write(path, bytes).unwrap();
     }
     desk.run(["ledger", "verify"]).ok();
-    let cut = desk.run(["ledger", "verify", "--json", "--repo", directory]).exits(1).json();
+    let cut = desk
+        .run(["ledger", "verify", "--json", "--repo", directory])
+        .exits(1)
+        .json();
     assert_eq!(cut["verdict"], "fail");
     assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut", "{cut}");
 }
@@ -308,11 +395,16 @@ fn a_replay_checks_out_the_base_and_runs_nothing_of_the_repository() {
         .build();
     let evil = format!("touch '{}'; cat", ran.display());
     let hook = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
-    for hook_name in ["post-checkout", "post-index-change", "reference-transaction"] {
+    for hook_name in [
+        "post-checkout",
+        "post-index-change",
+        "reference-transaction",
+    ] {
         let path = repo.path().join(".git/hooks").join(hook_name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &hook).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
     }
     let id = id_of(&desk.start(repo.path()).ok().json());
     repo.git(["config", "filter.evil.smudge", &evil]);
@@ -330,14 +422,26 @@ fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
     let run = Verified::new();
     run.desk.run(["run", "land", &run.id]).ok();
     let directory = run.repo.path().to_str().unwrap();
-    let verify = || run.desk.run(["ledger", "verify", "--json", "--repo", directory]);
+    let verify = || {
+        run.desk
+            .run(["ledger", "verify", "--json", "--repo", directory])
+    };
     let made_up = format!("Crucible-Ledger: 99999:{}", "ab".repeat(32));
-    let commit = |message: &str| run.repo.git(["commit", "--quiet", "--allow-empty", "-m", message]);
+    let commit = |message: &str| {
+        run.repo
+            .git(["commit", "--quiet", "--allow-empty", "-m", message])
+    };
     // Words about a trailer are none.
-    commit(&format!("Tell of the ledger\n\n{made_up}\n\nThat is how a head looks."));
-    commit(&format!("Quote it\n\nIt said `{made_up}`.\n\nReviewed-by: Somebody"));
+    commit(&format!(
+        "Tell of the ledger\n\n{made_up}\n\nThat is how a head looks."
+    ));
+    commit(&format!(
+        "Quote it\n\nIt said `{made_up}`.\n\nReviewed-by: Somebody"
+    ));
     verify().ok();
-    commit(&format!("Vouch for more than there is\n\nReviewed-by: Somebody\n{made_up}"));
+    commit(&format!(
+        "Vouch for more than there is\n\nReviewed-by: Somebody\n{made_up}"
+    ));
     let failed = verify().exits(1).json();
     assert_eq!(failed["findings"][0]["code"], "ledger-tail-cut", "{failed}");
     // What is not in the history of what is checked out vouches for nothing.
@@ -347,15 +451,27 @@ fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
 
 /// The ledger's database with what SQLite keeps beside it.
 fn ledger_files(desk: &Desk) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
-    let ours = entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("ledger.db"));
-    ours.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    let entries = std::fs::read_dir(desk.data())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let ours = entries.filter(|path| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("ledger.db")
+    });
+    ours.map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
 }
 
 #[test]
 fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
     for (script, lands) in [("echo slow\nexit 3\n", false), ("echo slow\n", true)] {
-        let repo = small().file(".crucible/config.toml", SLOW).file("slow.sh", script).build();
+        let repo = small()
+            .file(".crucible/config.toml", SLOW)
+            .file("slow.sh", script)
+            .build();
         let server = answering(good_answer());
         let desk = Desk::with(&server);
         let run = desk.start(repo.path()).ok().json();
@@ -367,20 +483,38 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
             land.ok();
             assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
             let log = desk.run(["ledger", "log", "--json"]).ok().stdout;
-            assert!(log.contains("\"full_gates\"") && log.contains("\"slow\""), "{log}");
+            assert!(
+                log.contains("\"full_gates\"") && log.contains("\"slow\""),
+                "{log}"
+            );
             let said = full_gates(&desk, &id, 1);
-            assert_eq!((&said["result"], &said["gate"]), (&json!("PASS"), &json!("full")));
+            assert_eq!(
+                (&said["result"], &said["gate"]),
+                (&json!("PASS"), &json!("full"))
+            );
         } else {
             let message = land.exits(1).message();
-            assert!(message.contains("slow") && message.contains("--gate full"), "{message}");
-            assert!(message.contains("this gate also fails without the change"), "{message}");
+            assert!(
+                message.contains("slow") && message.contains("--gate full"),
+                "{message}"
+            );
+            assert!(
+                message.contains("this gate also fails without the change"),
+                "{message}"
+            );
             let next = desk.status()["next"].as_str().unwrap().to_owned();
-            assert!(next.contains("artifacts/full_gates_001.json") && next.contains("run land"), "{next}");
+            assert!(
+                next.contains("artifacts/full_gates_001.json") && next.contains("run land"),
+                "{next}"
+            );
             // What they said is kept, of every try.
             desk.run(["run", "land", &id]).exits(1);
             for number in [1, 2] {
                 let said = full_gates(&desk, &id, number);
-                assert_eq!((&said["result"], &said["gate"]), (&json!("FAIL"), &json!("full")));
+                assert_eq!(
+                    (&said["result"], &said["gate"]),
+                    (&json!("FAIL"), &json!("full"))
+                );
             }
             before.is_still(&Snapshot::of([repo.path()]));
         }
@@ -393,20 +527,35 @@ const SLOW: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
 
 /// A repository with such a gate, and a verified run on it.
 fn slow(script: &str) -> Verified {
-    let repo = small().file(".crucible/config.toml", SLOW).file("slow.sh", script).build();
+    let repo = small()
+        .file(".crucible/config.toml", SLOW)
+        .file("slow.sh", script)
+        .build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let id = id_of(&desk.start(repo.path()).ok().json());
-    Verified { repo, server, desk, id }
+    Verified {
+        repo,
+        server,
+        desk,
+        id,
+    }
 }
 
 #[test]
 fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
     let run = slow("echo slow\n");
-    let (settings, aside) = (run.desk.home().join(".gitconfig"), run.desk.home().join("aside"));
+    let (settings, aside) = (
+        run.desk.home().join(".gitconfig"),
+        run.desk.home().join("aside"),
+    );
     std::fs::rename(&settings, &aside).unwrap();
     let refused = run.desk.run(["run", "land", &run.id]).exits(2);
-    assert!(refused.stderr.contains("git config user.email"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("git config user.email"),
+        "{}",
+        refused.stderr
+    );
     assert!(!refused.stderr.contains("gate slow"), "{}", refused.stderr);
     assert!(!run.file("artifacts/full_gates_001.json").exists());
     std::fs::rename(&aside, &settings).unwrap();
@@ -429,18 +578,28 @@ fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before()
     let run = tests(&unittest(2, "OK"), &unittest(3, "OK"));
     run.desk.run(["run", "land", &run.id]).ok();
     let log = run.desk.run(["ledger", "log", "--json"]).ok().stdout;
-    assert!(log.contains(r#""before": ["#), "what they told before is kept: {log}");
+    assert!(
+        log.contains(r#""before": ["#),
+        "what they told before is kept: {log}"
+    );
 }
 
 #[test]
 fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
-    for (script, counts) in [("echo slow\n", false), ("python3 -m py_compile src/*.py\n", true)] {
+    for (script, counts) in [
+        ("echo slow\n", false),
+        ("python3 -m py_compile src/*.py\n", true),
+    ] {
         let run = slow(script);
         let landed = run.desk.run(["run", "land", &run.id]).ok();
         let told = "gate slow has the same result on deliberately broken sources";
         assert_eq!(landed.stderr.contains(told), !counts, "{}", landed.stderr);
         let report = full_gates(&run.desk, &run.id, 1).to_string();
-        assert_eq!(report.contains("verify-gate-not-counted"), !counts, "{report}");
+        assert_eq!(
+            report.contains("verify-gate-not-counted"),
+            !counts,
+            "{report}"
+        );
     }
 }
 
@@ -450,12 +609,20 @@ fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
     for name in ["artifacts/PLAN.md", "artifacts/verify_report.json"] {
         let run = slow("echo slow\nsleep 3\n");
         let mut command = run.desk.call(["run", "land", &run.id]).command();
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         while !line.contains("gate slow") {
             line.clear();
-            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before the gate ran");
+            assert_ne!(
+                said.read_line(&mut line).unwrap(),
+                0,
+                "it ended before the gate ran"
+            );
         }
         let whole = std::fs::read_to_string(run.file(name)).unwrap();
         std::fs::write(run.file(name), format!("{whole}\n")).unwrap();
@@ -473,17 +640,35 @@ fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
     let report = format!("artifacts/full_gates_{number:03}.json");
     let [stdout, stderr] =
         ["stdout", "stderr"].map(|stream| format!("logs/full_gates_{number:03}.{stream}.log"));
-    assert!(std::fs::read_to_string(run.join(&stdout)).unwrap().contains("slow"));
+    assert!(
+        std::fs::read_to_string(run.join(&stdout))
+            .unwrap()
+            .contains("slow")
+    );
     desk.run(["run", "verify-record", id]).ok();
     let out = desk.path("evidence.zip");
-    desk.call(["run", "bundle", id, "--force", "--out"]).arg(&out).run().ok();
+    desk.call(["run", "bundle", id, "--force", "--out"])
+        .arg(&out)
+        .run()
+        .ok();
     let archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
     for name in [&report, &stdout, &stderr] {
-        assert!(archive.file_names().any(|entry| entry.unwrap() == name.as_str()), "{name}");
+        assert!(
+            archive
+                .file_names()
+                .any(|entry| entry.unwrap() == name.as_str()),
+            "{name}"
+        );
         let (path, whole) = (run.join(name), std::fs::read(run.join(name)).unwrap());
         std::fs::write(&path, "forged").unwrap();
-        let told = desk.run(["run", "verify-record", id, "--json"]).exits(1).stdout;
-        assert!(told.contains("record-file-edited") && told.contains(name), "{told}");
+        let told = desk
+            .run(["run", "verify-record", id, "--json"])
+            .exits(1)
+            .stdout;
+        assert!(
+            told.contains("record-file-edited") && told.contains(name),
+            "{told}"
+        );
         desk.run(["run", "land", id]).exits(1);
         std::fs::write(&path, whole).unwrap();
     }
@@ -507,7 +692,9 @@ fn a_named_link_mode_and_binary_land_as_they_were_judged() {
     repo.git(["reset", "--quiet", "--hard"]);
     let server = answering(diff);
     let desk = Desk::with(&server);
-    let mut call = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
+    let mut call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
     for file in ["src/area.py", "src/i.bin", "src/link", "src/tool.sh"] {
         call = call.args(["--file", file]);
     }
@@ -515,7 +702,10 @@ fn a_named_link_mode_and_binary_land_as_they_were_judged() {
     assert_eq!(started["state"], "verified", "{started}");
     desk.run(["run", "land", &id_of(&started)]).ok();
     assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]).trim(), wanted.trim());
-    assert_eq!(std::fs::read_link(repo.path().join("src/link")).unwrap(), Path::new("area.py"));
+    assert_eq!(
+        std::fs::read_link(repo.path().join("src/link")).unwrap(),
+        Path::new("area.py")
+    );
     assert_eq!(repo.status().trim(), "");
     desk.run(["run", "verify-record", &id_of(&started)]).ok();
 }

@@ -11,7 +11,12 @@ use crate::support::{Desk, GOOD_DIFF, codes, id_of, small};
 /// A run that waits for a person.
 fn waiting() -> (TestRepo, Desk, String) {
     let (repo, desk) = (small().build(), Desk::new());
-    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1)
+        .json();
     (repo, desk, id_of(&started))
 }
 
@@ -32,11 +37,16 @@ fn a_link_as_an_answer_is_not_followed_and_nothing_of_it_becomes_part_of_the_run
     let told = desk.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
     assert!(
-        said.contains("artifacts/diff.patch is not a valid answer: the path is or contains a symbolic link"),
+        said.contains(
+            "artifacts/diff.patch is not a valid answer: the path is or contains a symbolic link"
+        ),
         "{said}"
     );
     let status = desk.run(["run", "status", &id, "--json"]).json();
-    assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
+    assert_eq!(
+        (&status["state"], &status["budgets"]["outbox_prompts"]),
+        (&json!("blocked"), &json!(1))
+    );
     for name in ["answers", "attempts"] {
         assert_eq!(fs::read_dir(run.join(name)).unwrap().count(), 0, "{name}");
     }
@@ -44,7 +54,10 @@ fn a_link_as_an_answer_is_not_followed_and_nothing_of_it_becomes_part_of_the_run
     // The file itself in its place, and the run goes on.
     fs::remove_file(run.join("artifacts/diff.patch")).unwrap();
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
-    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        "verified"
+    );
 }
 
 #[test]
@@ -55,34 +68,64 @@ fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
     File::create(&answer).unwrap().set_len(1 << 42).unwrap();
     let told = desk.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
-    assert!(said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"), "{said}");
+    assert!(
+        said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"),
+        "{said}"
+    );
     let status = desk.run(["run", "status", &id, "--json"]).json();
-    assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
+    assert_eq!(
+        (&status["state"], &status["budgets"]["outbox_prompts"]),
+        (&json!("blocked"), &json!(1))
+    );
     fs::write(&answer, GOOD_DIFF).unwrap();
-    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        "verified"
+    );
 }
 
 #[test]
 fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
     let (_repo, desk, id) = waiting();
     let run = desk.runs().pop().unwrap();
-    for part in
-        ["outbox", "artifacts", "answers", "attempts", "logs", "reviews", "cassette.jsonl", "events.jsonl"]
-    {
+    for part in [
+        "outbox",
+        "artifacts",
+        "answers",
+        "attempts",
+        "logs",
+        "reviews",
+        "cassette.jsonl",
+        "events.jsonl",
+    ] {
         let (there, aside) = (run.join(part), run.join("aside"));
         let elsewhere = desk.path("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join(".tmp-mine"), "keep").unwrap();
         let had = fs::rename(&there, &aside).is_ok();
-        let target = if part.ends_with(".jsonl") { elsewhere.join(".tmp-mine") } else { elsewhere.clone() };
+        let target = if part.ends_with(".jsonl") {
+            elsewhere.join(".tmp-mine")
+        } else {
+            elsewhere.clone()
+        };
         symlink(target, &there).unwrap();
         let told = desk.run(["run", "advance", &id]).exits(1);
-        assert!(told.stderr.contains("a symbolic link stands there"), "{part}: {}", told.stderr);
+        assert!(
+            told.stderr.contains("a symbolic link stands there"),
+            "{part}: {}",
+            told.stderr
+        );
         assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
-        let names: Vec<_> =
-            fs::read_dir(&elsewhere).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&elsewhere)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(names, [".tmp-mine"], "{part}");
-        assert_eq!(fs::read(elsewhere.join(".tmp-mine")).unwrap(), b"keep", "{part}");
+        assert_eq!(
+            fs::read(elsewhere.join(".tmp-mine")).unwrap(),
+            b"keep",
+            "{part}"
+        );
         fs::remove_file(&there).unwrap();
         if had {
             fs::rename(&aside, &there).unwrap();
@@ -90,7 +133,10 @@ fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
         fs::remove_dir_all(&elsewhere).unwrap();
     }
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
-    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        "verified"
+    );
 }
 
 #[test]
@@ -124,7 +170,10 @@ fn a_new_file_that_only_case_tells_from_another_is_refused_by_a_run_and_by_patch
         plan.to_str().unwrap(),
     ];
     let checked = desk.run(words).exits(1).json();
-    assert_eq!(checked["findings"][0]["code"], "patch-name-collides", "{checked}");
+    assert_eq!(
+        checked["findings"][0]["code"], "patch-name-collides",
+        "{checked}"
+    );
 }
 
 #[test]
@@ -147,9 +196,14 @@ fn a_file_whose_name_holds_a_comma_can_be_named() {
     let verified: Value = desk.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
 
-    let hidden = desk.start_call(repo.path()).args(["--file", "src/a\u{200b}.py"]).run().exits(2);
+    let hidden = desk
+        .start_call(repo.path())
+        .args(["--file", "src/a\u{200b}.py"])
+        .run()
+        .exits(2);
     assert!(
-        hidden.stdout.contains("invisible character") || hidden.stderr.contains("invisible character"),
+        hidden.stdout.contains("invisible character")
+            || hidden.stderr.contains("invisible character"),
         "{}",
         hidden.stderr
     );

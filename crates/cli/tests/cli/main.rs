@@ -3,8 +3,15 @@
 //! Each test has its own home, repository and server, and the program inherits nothing but `PATH`; so the tests
 //! may run side by side and say the same on every machine.
 
-#![expect(clippy::disallowed_methods, reason = "tests start the program and look at the files it leaves")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the program and look at the files it leaves"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail as tests do"
+)]
 
 mod agents;
 mod answers;

@@ -28,7 +28,15 @@ fn project(makefile: &str) -> RepoBuilder {
 }
 
 fn start(desk: &Desk, repo: &TestRepo, goal: &str) -> Ran {
-    let call = desk.call(["run", "start", goal, "--json", "--max-iterations", "1", "--repo"]);
+    let call = desk.call([
+        "run",
+        "start",
+        goal,
+        "--json",
+        "--max-iterations",
+        "1",
+        "--repo",
+    ]);
     call.arg(repo.path()).run()
 }
 
@@ -43,7 +51,11 @@ fn change_of_the_test_program_is_refused() {
         let server = answering(whole_file("checks.c", &easy));
         let desk = Desk::with(&server);
         let ran = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1);
-        assert!(ran.stderr.contains("a gate consists of this file"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("a gate consists of this file"),
+            "{}",
+            ran.stderr
+        );
         assert!(
             ran.stderr.contains("to allow it: ") && ran.stderr.contains("--allow checks.c"),
             "{}",
@@ -51,7 +63,10 @@ fn change_of_the_test_program_is_refused() {
         );
         let status = ran.json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{status:#}");
-        assert_eq!(codes(&status, 1), ["patch-path-outside-scope", "patch-path-denied"]);
+        assert_eq!(
+            codes(&status, 1),
+            ["patch-path-outside-scope", "patch-path-denied"]
+        );
     }
 }
 
@@ -59,13 +74,19 @@ fn change_of_the_test_program_is_refused() {
 fn change_of_the_source_that_asserts_lands() {
     let with_app = format!("all: app\napp: main.o add.o\n{MAKEFILE}");
     for makefile in [MAKEFILE, with_app.as_str()] {
-        let repo = project(makefile).file("main.c", "int main(void) { return 0; }\n").build();
+        let repo = project(makefile)
+            .file("main.c", "int main(void) { return 0; }\n")
+            .build();
         let server = answering(whole_file("add.c", &add('+')));
         let desk = Desk::with(&server);
         let status = start(&desk, &repo, GOAL).ok().json();
         assert_eq!(status["state"], "verified");
         desk.run(["run", "land", &id_of(&status)]).ok();
-        assert!(std::fs::read_to_string(repo.path().join("add.c")).unwrap().contains("a + b"));
+        assert!(
+            std::fs::read_to_string(repo.path().join("add.c"))
+                .unwrap()
+                .contains("a + b")
+        );
     }
 }
 
@@ -80,18 +101,27 @@ fn program_that_a_script_tests_may_change() {
     let repo = RepoBuilder::new()
         .file("Makefile", makefile)
         .file("main.c", main('-'))
-        .file("test.sh", "out=$(./app 2 3)\n[ \"$out\" = 5 ] || { echo \"got $out\"; exit 1; }\n")
+        .file(
+            "test.sh",
+            "out=$(./app 2 3)\n[ \"$out\" = 5 ] || { echo \"got $out\"; exit 1; }\n",
+        )
         .build();
     let server = answering(whole_file("main.c", &main('+')));
     let desk = Desk::with(&server);
-    let status = start(&desk, &repo, "app in main.c must print the sum").ok().json();
+    let status = start(&desk, &repo, "app in main.c must print the sum")
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified");
 }
 
 #[test]
 fn permitted_change_of_a_gates_file_is_warned_of() {
     let more = CHECKS.replacen("    return", "    assert(add(0, 0) == 0);\n    return", 1);
-    let answer = format!("{}\n{}", whole_file("add.c", &add('+')), whole_file("checks.c", &more));
+    let answer = format!(
+        "{}\n{}",
+        whole_file("add.c", &add('+')),
+        whole_file("checks.c", &more)
+    );
     let repo = project(MAKEFILE)
         .file(".crucible/config.toml", format!("{MAKE}{SCRIPT}"))
         .file("sum.sh", SUM)
@@ -99,30 +129,53 @@ fn permitted_change_of_a_gates_file_is_warned_of() {
     let server = answering(answer);
     let desk = Desk::with(&server);
     let call = desk.call(["run", "start", GOAL, "--json", "--max-iterations", "1"]);
-    let call = call.args(["--file", "add.c", "--file", "checks.c", "--repo"]).arg(repo.path());
+    let call = call
+        .args(["--file", "add.c", "--file", "checks.c", "--repo"])
+        .arg(repo.path());
     let status = call.run().ok().json();
     assert_eq!(status["state"], "verified");
-    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    let report =
+        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
     // A script may run any program, so it is warned of as well.
-    assert_eq!(report.matches("\"verify-gate-touched\"").count(), 2, "{report}");
+    assert_eq!(
+        report.matches("\"verify-gate-touched\"").count(),
+        2,
+        "{report}"
+    );
 }
 
 /// A makefile whose warnings are errors, with a warning in the checks.
 fn broken() -> RepoBuilder {
-    let checks = CHECKS.replacen("assert(add", "float f = 1; assert(f == 1.0f); assert(add", 1);
-    project("test: ; cc -Werror=float-equal checks.c add.c -o checks && ./checks\n").file("checks.c", checks)
+    let checks = CHECKS.replacen(
+        "assert(add",
+        "float f = 1; assert(f == 1.0f); assert(add",
+        1,
+    );
+    project("test: ; cc -Werror=float-equal checks.c add.c -o checks && ./checks\n")
+        .file("checks.c", checks)
 }
 
 #[test]
 fn gate_that_never_compiles_does_not_block_another() {
-    let repo = broken().file(".crucible/config.toml", format!("{MAKE}{SCRIPT}")).file("sum.sh", SUM).build();
+    let repo = broken()
+        .file(".crucible/config.toml", format!("{MAKE}{SCRIPT}"))
+        .file("sum.sh", SUM)
+        .build();
     let server = answering(whole_file("add.c", &add('+')));
     let desk = Desk::with(&server);
     let ran = start(&desk, &repo, GOAL).ok();
     assert_eq!(ran.json()["state"], "verified");
-    assert!(ran.stderr.contains("gate make does not count"), "{}", ran.stderr);
-    let report = std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
-    assert!(report.contains("verify-gate-set-aside") && report.contains("float-equal"), "{report}");
+    assert!(
+        ran.stderr.contains("gate make does not count"),
+        "{}",
+        ran.stderr
+    );
+    let report =
+        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+    assert!(
+        report.contains("verify-gate-set-aside") && report.contains("float-equal"),
+        "{report}"
+    );
     // The gate that works still refuses what is wrong.
     let server = answering(whole_file("add.c", &add('*')));
     let desk = Desk::with(&server);
@@ -133,7 +186,10 @@ fn gate_that_never_compiles_does_not_block_another() {
 fn lacking() -> RepoBuilder {
     RepoBuilder::new()
         .file("Makefile", "test:\n\tno-such-program-here --check\n")
-        .file("package.json", "{\"name\": \"a\", \"scripts\": {\"test\": \"node --test\"}}\n")
+        .file(
+            "package.json",
+            "{\"name\": \"a\", \"scripts\": {\"test\": \"node --test\"}}\n",
+        )
         .file("add.js", "exports.add = (a, b) => a - b;\n")
         .file(
             "add.test.js",
@@ -148,15 +204,33 @@ fn found_gate_that_cannot_run_does_not_block_another() {
     let server = answering(whole_file("add.js", "exports.add = (a, b) => a + b;\n"));
     let desk = Desk::with(&server);
     let call = |desk: &Desk| {
-        let call = desk.call(["run", "start", "add must return the sum", "--json", "--max-iterations", "1"]);
+        let call = desk.call([
+            "run",
+            "start",
+            "add must return the sum",
+            "--json",
+            "--max-iterations",
+            "1",
+        ]);
         call.args(["--file", "add.js", "--repo"]).arg(repo.path())
     };
     let ran = call(&desk).run().ok();
     assert_eq!(ran.json()["state"], "verified");
-    assert!(ran.stderr.contains("gate make-test does not count"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("gate make-test does not count"),
+        "{}",
+        ran.stderr
+    );
     // Somebody who names it wants it to run.
-    let named = call(&desk).args(["--test", "node --test", "--test", "make test"]).run().exits(2);
-    assert!(named.error().to_string().contains("no-such-program-here"), "{:?}", named.error());
+    let named = call(&desk)
+        .args(["--test", "node --test", "--test", "make test"])
+        .run()
+        .exits(2);
+    assert!(
+        named.error().to_string().contains("no-such-program-here"),
+        "{:?}",
+        named.error()
+    );
 }
 
 #[test]
@@ -165,7 +239,10 @@ fn only_gate_that_never_compiles_stops_the_run() {
     let server = answering(whole_file("add.c", &add('+')));
     let desk = Desk::with(&server);
     let error = start(&desk, &repo, GOAL).exits(2).error().to_string();
-    assert!(error.contains("float-equal") && error.contains("-Wno-error"), "{error}");
+    assert!(
+        error.contains("float-equal") && error.contains("-Wno-error"),
+        "{error}"
+    );
     assert!(server.requests().is_empty(), "a model was asked");
     // A goal that is about the build goes on.
     let server = answering("no");

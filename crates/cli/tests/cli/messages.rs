@@ -8,8 +8,9 @@ use crate::support::{Desk, GATE, Ran, answering, good_answer, id_of, small};
 fn text(desk: &Desk, ran: &Ran) -> String {
     let home = desk.home();
     let printed = format!("{}{}", ran.stdout, ran.stderr);
-    let printed =
-        printed.replace(home.to_str().unwrap(), "~").replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+    let printed = printed
+        .replace(home.to_str().unwrap(), "~")
+        .replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
     format!("{printed}exit {}", ran.code.unwrap())
 }
 
@@ -17,11 +18,25 @@ fn text(desk: &Desk, ran: &Ran) -> String {
 #[test]
 fn every_command_warns_of_a_variable_that_sets_nothing() {
     let desk = Desk::new();
-    for words in [&["completions", "bash"][..], &["config", "show"], &["models"]] {
-        let ran = desk.call(words).env("CRUCIBLE_RUN_ITERATIONS", "2").run().ok();
-        let warned = ran.stderr.matches("warning: CRUCIBLE_RUN_ITERATIONS is set and sets nothing").count();
+    for words in [
+        &["completions", "bash"][..],
+        &["config", "show"],
+        &["models"],
+    ] {
+        let ran = desk
+            .call(words)
+            .env("CRUCIBLE_RUN_ITERATIONS", "2")
+            .run()
+            .ok();
+        let warned = ran
+            .stderr
+            .matches("warning: CRUCIBLE_RUN_ITERATIONS is set and sets nothing")
+            .count();
         assert_eq!(warned, 1, "{words:?}: {}", ran.stderr);
-        assert!(!desk.call(words).run().ok().stderr.contains("sets nothing"), "{words:?}");
+        assert!(
+            !desk.call(words).run().ok().stderr.contains("sets nothing"),
+            "{words:?}"
+        );
     }
 }
 
@@ -47,7 +62,12 @@ fn a_project_begins_with_a_file_of_comments() {
     exit 0
     "#);
     let written = std::fs::read_to_string(desk.home().join(".crucible/config.toml")).unwrap();
-    assert!(written.lines().all(|line| line.is_empty() || line.starts_with(['#', '['])), "{written}");
+    assert!(
+        written
+            .lines()
+            .all(|line| line.is_empty() || line.starts_with(['#', '['])),
+        "{written}"
+    );
     desk.run(["config", "show"]).ok();
     assert!(!desk.data().exists(), "a project is no reason for a ledger");
 }
@@ -110,9 +130,21 @@ fn usage_errors_name_the_way() {
 #[test]
 fn the_configuration_in_force_names_its_sources() {
     let desk = Desk::new();
-    let repo = small().file(".crucible/config.toml", format!("[run]\nmax_iterations = 2\n\n{GATE}")).build();
-    let call = desk.call(["config", "show", "--repo"]).arg(repo.path()).env("CRUCIBLE_RUN_MAX_FILES", "7");
-    let printed = call.run().ok().stdout.replace(repo.path().to_str().unwrap(), "R");
+    let repo = small()
+        .file(
+            ".crucible/config.toml",
+            format!("[run]\nmax_iterations = 2\n\n{GATE}"),
+        )
+        .build();
+    let call = desk
+        .call(["config", "show", "--repo"])
+        .arg(repo.path())
+        .env("CRUCIBLE_RUN_MAX_FILES", "7");
+    let printed = call
+        .run()
+        .ok()
+        .stdout
+        .replace(repo.path().to_str().unwrap(), "R");
     let rows: Vec<String> = printed
         .lines()
         .filter(|line| {
@@ -150,15 +182,29 @@ fn the_configuration_in_force_names_its_sources() {
 fn a_project_file_cannot_reach_beyond_the_project() {
     let desk = Desk::new();
     for (settings, key) in [
-        ("[llm.gateway]\nbase_url = \"http://models.example.invalid/v1\"\n", "llm.gateway.base_url"),
-        ("[llm.gateway]\napi_key_env = \"HOME\"\n", "llm.gateway.api_key_env"),
-        ("[llm.claude-cli]\nbinary = \"./evil\"\n", "llm.claude-cli.binary"),
+        (
+            "[llm.gateway]\nbase_url = \"http://models.example.invalid/v1\"\n",
+            "llm.gateway.base_url",
+        ),
+        (
+            "[llm.gateway]\napi_key_env = \"HOME\"\n",
+            "llm.gateway.api_key_env",
+        ),
+        (
+            "[llm.claude-cli]\nbinary = \"./evil\"\n",
+            "llm.claude-cli.binary",
+        ),
         ("[sandbox]\nstrength = \"off\"\n", "sandbox.strength"),
         ("[paths]\nruns_root = \"/tmp\"\n", "paths.runs_root"),
-        ("[crawl]\nclone_base = \"https://git.example.invalid\"\n", "crawl.clone_base"),
+        (
+            "[crawl]\nclone_base = \"https://git.example.invalid\"\n",
+            "crawl.clone_base",
+        ),
         ("[run]\nmax_iteration = 2\n", "run.max_iteration"),
     ] {
-        let repo = small().file(".crucible/config.toml", format!("{settings}\n{GATE}")).build();
+        let repo = small()
+            .file(".crucible/config.toml", format!("{settings}\n{GATE}"))
+            .build();
         let message = desk.start(repo.path()).exits(2).message();
         assert!(message.contains(key), "{message}");
     }
@@ -171,12 +217,20 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
     let desk = Desk::with(&server);
     let started = desk
-        .call(["run", "start", "make area in src/area.py multiply", "--repo"])
+        .call([
+            "run",
+            "start",
+            "make area in src/area.py multiply",
+            "--repo",
+        ])
         .arg(repo.path())
         .run()
         .ok();
     let id = id_of(&desk.status());
-    let printed = started.stdout.replace(&id, "RUN").replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+    let printed = started
+        .stdout
+        .replace(&id, "RUN")
+        .replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
     insta::assert_snapshot!(printed, @r"
     run       RUN
     goal      make area in src/area.py multiply
@@ -186,17 +240,32 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
     evidence  $CRUCIBLE_HOME/runs/RUN
     next      Commit the change with `crucible run land RUN`.
     ");
-    assert!(started.stderr.contains("refused: answer-no-edit"), "{}", started.stderr);
+    assert!(
+        started.stderr.contains("refused: answer-no-edit"),
+        "{}",
+        started.stderr
+    );
     let landed = desk.run(["run", "land", &id]).ok().stdout;
-    assert!(landed.starts_with("landed ") && landed.contains("  Crucible-Run: "), "{landed}");
+    assert!(
+        landed.starts_with("landed ") && landed.contains("  Crucible-Run: "),
+        "{landed}"
+    );
     let shown = desk.run(["run", "status", &id]).ok().stdout;
-    assert!(shown.contains("state     landed") && shown.contains("Nothing is left to do."), "{shown}");
+    assert!(
+        shown.contains("state     landed") && shown.contains("Nothing is left to do."),
+        "{shown}"
+    );
 }
 
 #[test]
 fn help_and_version_are_results() {
     let desk = Desk::with(&answering(""));
-    for args in [&["--help"][..], &["help"], &["run", "start", "--help"], &["--version"]] {
+    for args in [
+        &["--help"][..],
+        &["help"],
+        &["run", "start", "--help"],
+        &["--version"],
+    ] {
         let ran = desk.call(args).run().ok();
         assert!(!ran.stdout.is_empty() && ran.stderr.is_empty());
     }

@@ -11,12 +11,23 @@ use crate::support::{Call, Desk, Ran, answering};
 fn text(ran: &Ran) -> String {
     let evidence = provider("gateway").unwrap().evidence();
     let lines = format!("{}{}", ran.stdout, ran.stderr).replace(evidence, "EVIDENCE");
-    let lines = lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    format!("{}\nexit {}", lines.collect::<Vec<_>>().join("\n"), ran.code.unwrap())
+    let lines = lines
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    format!(
+        "{}\nexit {}",
+        lines.collect::<Vec<_>>().join("\n"),
+        ran.code.unwrap()
+    )
 }
 
 fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
-    document["providers"].as_array().unwrap().iter().find(|row| row["provider"] == name).unwrap()
+    document["providers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["provider"] == name)
+        .unwrap()
 }
 
 /// The document, which is as its schema says.
@@ -25,8 +36,10 @@ fn document(ran: &Ran) -> Value {
     let document = ran.json();
     let schema = include_str!("../../../../docs/contracts/models.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let errors: Vec<String> =
-        schema.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<String> = schema
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
     document
 }
@@ -53,7 +66,9 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
     EVIDENCE
     exit 0
     "#);
-    let ran = configured(&desk, PRICE, &["--provider", "gateway", "--json"]).run().ok();
+    let ran = configured(&desk, PRICE, &["--provider", "gateway", "--json"])
+        .run()
+        .ok();
     insta::assert_snapshot!(ran.stdout.replace(provider("gateway").unwrap().evidence(), "EVIDENCE"), @r#"
     {
       "schema_version": "crucible-models-v1",
@@ -81,11 +96,25 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
     document(&ran);
     let unpriced = document(&configured(&desk, "", &["--json"]).run().ok());
     assert_eq!(unpriced["providers"].as_array().unwrap().len(), 8);
-    assert!(unpriced["providers"].as_array().unwrap().iter().all(|row| row["price"].is_null()));
-    let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"]).run().exits(2);
+    assert!(
+        unpriced["providers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["price"].is_null())
+    );
+    let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"])
+        .run()
+        .exits(2);
     assert!(bad.message().contains("lately"), "{}", bad.stderr);
-    let unknown = configured(&desk, "", &["--provider", "nobody", "--json"]).run().exits(2);
-    assert!(unknown.message().contains("unknown provider"), "{}", unknown.stderr);
+    let unknown = configured(&desk, "", &["--provider", "nobody", "--json"])
+        .run()
+        .exits(2);
+    assert!(
+        unknown.message().contains("unknown provider"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -93,7 +122,11 @@ fn the_help_of_what_asks_no_model_has_an_example() {
     for command in ["doctor", "models", "config show"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let ran = Desk::new().call(words).run().ok();
-        assert!(ran.stdout.contains(&format!("`crucible {command} --")), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains(&format!("`crucible {command} --")),
+            "{}",
+            ran.stdout
+        );
     }
 }
 
@@ -105,9 +138,17 @@ fn nobody_is_asked_without_the_flag() {
     let url = format!("http://{}/v1", server.local_addr().unwrap());
     let call = desk.call(["models", "--json"]);
     let providers = ["GATEWAY", "OPENAI", "OPENROUTER", "ANTHROPIC"];
-    let call = providers.iter().fold(call, |call, name| call.env(&format!("CRUCIBLE_{name}_BASE_URL"), &url));
+    let call = providers.iter().fold(call, |call, name| {
+        call.env(&format!("CRUCIBLE_{name}_BASE_URL"), &url)
+    });
     let rows = call.run().ok().json();
-    assert!(rows["providers"].as_array().unwrap().iter().all(|row| row["offered"].is_null()));
+    assert!(
+        rows["providers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["offered"].is_null())
+    );
     assert!(server.accept().is_err(), "somebody connected");
 }
 
@@ -115,7 +156,9 @@ fn nobody_is_asked_without_the_flag() {
 fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
     let server = answering("never asked");
     let desk = Desk::with(&server);
-    let ran = desk.call(["models", "--online", "--provider", "gateway"]).run();
+    let ran = desk
+        .call(["models", "--online", "--provider", "gateway"])
+        .run();
     insta::assert_snapshot!(text(&ran), @r#"
     provider model changes as structured output price for a million tokens
     gateway gpt-oss-20b whole-file json-schema unknown
@@ -134,17 +177,35 @@ fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
     let all = all.run().ok();
     let document = document(&all);
     let gateway = &row(&document, "gateway")["offered"];
-    assert!(gateway["complete"] == true && !gateway["models"].as_array().unwrap().is_empty(), "{gateway:#}");
-    let openai = row(&document, "openai")["offered"]["error"].as_str().unwrap();
+    assert!(
+        gateway["complete"] == true && !gateway["models"].as_array().unwrap().is_empty(),
+        "{gateway:#}"
+    );
+    let openai = row(&document, "openai")["offered"]["error"]
+        .as_str()
+        .unwrap();
     assert!(openai.contains("cannot connect"), "{openai}");
-    let openrouter = row(&document, "openrouter")["offered"]["error"].as_str().unwrap();
+    let openrouter = row(&document, "openrouter")["offered"]["error"]
+        .as_str()
+        .unwrap();
     assert!(openrouter.contains("OPENROUTER_API_KEY"), "{openrouter}");
     assert!(row(&document, "claude-cli")["offered"].is_null());
     assert!(!all.stdout.contains("a-key-of-ours"));
-    assert!(server.requests().iter().all(|request| request.path.contains("models")), "a model was asked");
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.path.contains("models")),
+        "a model was asked"
+    );
 
     // Whoever is named has to answer.
-    desk.call(["models", "--online", "--provider", "claude-cli", "--json"]).run().exits(2);
-    let gone = Desk::new().call(["models", "--online", "--provider", "gateway", "--json"]).run().exits(70);
+    desk.call(["models", "--online", "--provider", "claude-cli", "--json"])
+        .run()
+        .exits(2);
+    let gone = Desk::new()
+        .call(["models", "--online", "--provider", "gateway", "--json"])
+        .run()
+        .exits(70);
     assert!(gone.message().contains("cannot connect"), "{}", gone.stderr);
 }

@@ -10,18 +10,29 @@ fn large() -> RepoBuilder {
     let define = |at: usize| format!("def helper_{at}(value):\n    return value + {at}\n\n\n");
     let filler: String = (0..400).map(define).collect();
     small()
-        .file("lib/rates.py", "RATES = {'de': 19}\n\n\ndef tax(country):\n    return RATES[country]\n")
+        .file(
+            "lib/rates.py",
+            "RATES = {'de': 19}\n\n\ndef tax(country):\n    return RATES[country]\n",
+        )
         .file("lib/filler.py", &filler)
         .file("lib/more_filler.py", &filler)
         .file(".env", "PASSWORD=hunter2\n")
 }
 
 fn ends(status: &Value) -> Vec<&str> {
-    status["attempts"].as_array().unwrap().iter().map(|attempt| attempt["end"].as_str().unwrap()).collect()
+    status["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["end"].as_str().unwrap())
+        .collect()
 }
 
 fn question(server: &FakeOpenAi, number: usize) -> String {
-    server.requests()[number].body["messages"][1]["content"].as_str().unwrap().to_owned()
+    server.requests()[number].body["messages"][1]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 const OFFERED: &str = "If a file is missing that you must see";
@@ -32,50 +43,107 @@ fn a_request_is_served_recorded_and_costs_no_attempt() {
     let server = FakeOpenAi::start([Reply::Answer(asks.to_owned()), Reply::Answer(good_answer())]);
     let (repo, desk) = (large().build(), Desk::with(&server));
     desk.user_config("[llm.gateway]\ntemperature = 0.1\n");
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
-    let call = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").env("CRUCIBLE_RUN_MAX_MALFORMED", "0");
+    let call =
+        desk.start_call(repo.path())
+            .args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let call = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "0");
     let status = call.run().ok().json();
-    assert_eq!((&status["state"], ends(&status)), (&json!("verified"), vec!["files_requested", "verified"]));
+    assert_eq!(
+        (&status["state"], ends(&status)),
+        (&json!("verified"), vec!["files_requested", "verified"])
+    );
     let shown = "run-files-shown";
-    assert_eq!(codes(&status, 1), [shown, shown, shown, "run-files-not-shown"]);
+    assert_eq!(
+        codes(&status, 1),
+        [shown, shown, shown, "run-files-not-shown"]
+    );
     let budgets = &status["budgets"];
-    assert_eq!((&budgets["calls"], &budgets["iterations"]), (&json!(2), &json!(1)));
-    assert_eq!((&budgets["file_requests"], &budgets["max_file_requests"]), (&json!(1), &json!(2)));
+    assert_eq!(
+        (&budgets["calls"], &budgets["iterations"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(
+        (&budgets["file_requests"], &budgets["max_file_requests"]),
+        (&json!(1), &json!(2))
+    );
 
     let (first, second) = (question(&server, 0), question(&server, 1));
-    assert!(first.contains(OFFERED) && first.contains("Such answers left: 2."), "{first}");
-    assert!(!first.contains("RATES") && !first.contains("You asked for more files"), "{first}");
-    assert!(second.contains("RATES = {'de': 19}") && second.contains("helper_399"), "{second}");
-    assert!(second.contains("NEED: lib/rates.py: lib/rates.py is shown, for reading only"), "{second}");
-    assert!(second.contains("NEED: .env: .env may not be shown") && !second.contains("hunter2"), "{second}");
+    assert!(
+        first.contains(OFFERED) && first.contains("Such answers left: 2."),
+        "{first}"
+    );
+    assert!(
+        !first.contains("RATES") && !first.contains("You asked for more files"),
+        "{first}"
+    );
+    assert!(
+        second.contains("RATES = {'de': 19}") && second.contains("helper_399"),
+        "{second}"
+    );
+    assert!(
+        second.contains("NEED: lib/rates.py: lib/rates.py is shown, for reading only"),
+        "{second}"
+    );
+    assert!(
+        second.contains("NEED: .env: .env may not be shown") && !second.contains("hunter2"),
+        "{second}"
+    );
     assert!(second.contains("Such answers left: 1."), "{second}");
-    let may_change = second.split_once("The files that you may change").unwrap().1;
+    let may_change = second
+        .split_once("The files that you may change")
+        .unwrap()
+        .1;
     assert!(!may_change.contains("RATES = "), "{second}");
-    let temperatures: Vec<f64> =
-        server.requests().iter().map(|request| request.body["temperature"].as_f64().unwrap()).collect();
+    let temperatures: Vec<f64> = server
+        .requests()
+        .iter()
+        .map(|request| request.body["temperature"].as_f64().unwrap())
+        .collect();
     assert_eq!(temperatures, [0.1, 0.1]);
 
     let run = &desk.runs()[0];
-    let pack =
-        |path: &str| -> Value { serde_json::from_slice(&std::fs::read(run.join(path)).unwrap()).unwrap() };
+    let pack = |path: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(run.join(path)).unwrap()).unwrap()
+    };
     let first = pack("artifacts/context_pack.json").to_string();
     assert!(!first.contains("RATES"), "{first}");
     let more = pack("attempts/001/context_pack.json");
     assert_eq!(more["files"][0]["path"], "lib/rates.py");
-    assert_eq!(more["omitted"], json!([{"path": ".env", "reason": "denied"}]));
+    assert_eq!(
+        more["omitted"],
+        json!([{"path": ".env", "reason": "denied"}])
+    );
     let events = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert_eq!(events.matches("MORE_FILES_REQUESTED").count(), 1);
     let id = id_of(&status);
     let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]));
-    assert!(replayed["same"].to_string().contains("attempts/001/context_pack.json"));
+    assert!(
+        replayed["same"]
+            .to_string()
+            .contains("attempts/001/context_pack.json")
+    );
     desk.run(["run", "verify-record", &id]).ok();
     desk.run(["run", "land", &id]).ok();
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
     // What was shown is evidence: an edit of it is found.
     let path = run.join("attempts/001/context_pack.json");
-    std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replace("19", "18")).unwrap();
-    assert!(desk.run(["run", "verify-record", &id]).exits(1).stdout.contains("record-file-edited"));
+    std::fs::write(
+        &path,
+        std::fs::read_to_string(&path).unwrap().replace("19", "18"),
+    )
+    .unwrap();
+    assert!(
+        desk.run(["run", "verify-record", &id])
+            .exits(1)
+            .stdout
+            .contains("record-file-edited")
+    );
 }
 
 #[test]
@@ -88,19 +156,38 @@ fn the_third_request_is_a_malformed_answer() {
         Reply::Answer(good_answer()),
     ]);
     let (repo, desk) = (large().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
-    let status = call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").run().exits(1).json();
-    assert_eq!(ends(&status), ["files_requested", "files_requested", "malformed"]);
+    let call =
+        desk.start_call(repo.path())
+            .args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let status = call
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(
+        ends(&status),
+        ["files_requested", "files_requested", "malformed"]
+    );
     assert_eq!(codes(&status, 3), ["answer-no-edit"]);
-    assert_eq!((server.requests().len(), &status["budgets"]["iterations"]), (3, &json!(1)));
+    assert_eq!(
+        (server.requests().len(), &status["budgets"]["iterations"]),
+        (3, &json!(1))
+    );
     let last = question(&server, 2);
-    assert!(!last.contains(OFFERED) && last.contains("lib/rates.py: it is shown already"), "{last}");
+    assert!(
+        !last.contains(OFFERED) && last.contains("lib/rates.py: it is shown already"),
+        "{last}"
+    );
 
     // None at all where the user allows none.
     let server = FakeOpenAi::start([asks("lib/rates.py")]);
     let (repo, desk) = (large().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
-    let call = call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").env("CRUCIBLE_RUN_MAX_FILE_REQUESTS", "0");
+    let call =
+        desk.start_call(repo.path())
+            .args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let call = call
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
+        .env("CRUCIBLE_RUN_MAX_FILE_REQUESTS", "0");
     assert_eq!(ends(&call.run().exits(1).json()), ["malformed"]);
     assert!(!question(&server, 0).contains(OFFERED));
 }
@@ -110,9 +197,17 @@ fn nothing_is_offered_where_all_of_the_repository_is_shown() {
     let server = FakeOpenAi::start([Reply::Answer("NEED: README.md\n".to_owned())]);
     let (repo, desk) = (small().build(), Desk::with(&server));
     let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
-    let status = call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").run().exits(1).json();
+    let status = call
+        .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(ends(&status), ["malformed"]);
-    assert!(!question(&server, 0).contains(OFFERED), "{}", question(&server, 0));
+    assert!(
+        !question(&server, 0).contains(OFFERED),
+        "{}",
+        question(&server, 0)
+    );
 }
 
 #[test]
@@ -120,9 +215,18 @@ fn a_change_that_speaks_of_needs_is_a_change() {
     let speaks = format!("NEED: lib/rates.py\n\n{}", good_answer());
     let server = FakeOpenAi::start([Reply::Answer(speaks)]);
     let (repo, desk) = (large().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--file", "src/area.py"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
-    assert_eq!((&status["state"], ends(&status)), (&json!("verified"), vec!["verified"]));
+    let call =
+        desk.start_call(repo.path())
+            .args(["--max-iterations", "1", "--file", "src/area.py"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        (&status["state"], ends(&status)),
+        (&json!("verified"), vec!["verified"])
+    );
 }
 
 #[test]
@@ -137,10 +241,14 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
         }
         let status = call.run().ok().json();
         let told = desk.run(["run", "status"]).ok().stdout;
-        let guardrails = std::fs::read_to_string(desk.runs()[0].join("artifacts/guardrails.md")).unwrap();
+        let guardrails =
+            std::fs::read_to_string(desk.runs()[0].join("artifacts/guardrails.md")).unwrap();
         let settings = status["run"]["settings"].clone();
         let bytes = settings["max_total_bytes"].as_u64().unwrap();
-        assert!(guardrails.contains(&format!("max_total_bytes: {bytes}\n")), "{guardrails}");
+        assert!(
+            guardrails.contains(&format!("max_total_bytes: {bytes}\n")),
+            "{guardrails}"
+        );
         assert!(question(&server, 0).len() as u64 <= bytes + 6_000);
         (bytes, settings["context_window"].clone(), told)
     };
@@ -153,17 +261,26 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
     assert_eq!(run("65536", None).0, 106_905);
     let (bytes, window, told) = run("0", None);
     assert_eq!((bytes, window), (60_000, Value::Null));
-    assert!(told.contains("context   at most 20 files, 60000 bytes\n"), "{told}");
+    assert!(
+        told.contains("context   at most 20 files, 60000 bytes\n"),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_project_cannot_widen_what_a_model_is_sent() {
     let desk = Desk::new();
     for (settings, key) in [
-        ("[llm.gateway]\ncontext_window = 1000000\n", "llm.gateway.context_window"),
+        (
+            "[llm.gateway]\ncontext_window = 1000000\n",
+            "llm.gateway.context_window",
+        ),
         ("[run]\nmax_file_requests = 9\n", "run.max_file_requests"),
     ] {
-        let repo = RepoBuilder::new().file(".crucible/config.toml", settings).file("a", "a\n").build();
+        let repo = RepoBuilder::new()
+            .file(".crucible/config.toml", settings)
+            .file("a", "a\n")
+            .build();
         let message = desk.start_call(repo.path()).run().exits(2).message();
         assert!(message.contains(key), "{message}");
     }

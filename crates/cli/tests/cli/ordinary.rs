@@ -21,18 +21,29 @@ pub(crate) enum Who {
 impl Who {
     /// The same call, made by them.
     pub(crate) fn calls(&self, call: Call) -> Call {
-        let Self::Ordinary(program) = self else { return call };
+        let Self::Ordinary(program) = self else {
+            return call;
+        };
         let asked = call.command();
         let mut command = if rustix::process::geteuid().is_root() {
             let mut command = Command::new("setpriv");
             let id = NOBODY.to_string();
-            command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+            command
+                .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+                .arg(program);
             command
         } else {
             Command::new(program)
         };
-        command.args(asked.get_args()).stdin(Stdio::null()).env_clear();
-        command.envs(asked.get_envs().filter_map(|(name, value)| value.map(|value| (name, value))));
+        command
+            .args(asked.get_args())
+            .stdin(Stdio::null())
+            .env_clear();
+        command.envs(
+            asked
+                .get_envs()
+                .filter_map(|(name, value)| value.map(|value| (name, value))),
+        );
         if let Some(directory) = asked.get_current_dir() {
             command.current_dir(directory);
         }
@@ -88,7 +99,10 @@ fn give(path: &Path, kept: &Path) {
 /// A directory that every user can enter and the sandbox does not empty.
 fn everybodys_place() -> PathBuf {
     let open = |place: &PathBuf| {
-        place.ancestors().all(|dir| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
+        place.ancestors().all(|dir| {
+            dir.metadata()
+                .is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0)
+        })
     };
     let places = [env!("CARGO_TARGET_TMPDIR"), "/srv", "/opt", "/mnt"];
     places.into_iter().map(PathBuf::from).find(open).unwrap()

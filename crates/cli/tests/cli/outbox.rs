@@ -14,7 +14,10 @@ fn saying(answers: impl IntoIterator<Item = String>) -> FakeOpenAi {
 }
 
 fn request(paths: &[&str], max_files: u64) -> String {
-    let needs: Vec<Value> = paths.iter().map(|path| json!({ "path": path, "mode": "full" })).collect();
+    let needs: Vec<Value> = paths
+        .iter()
+        .map(|path| json!({ "path": path, "mode": "full" }))
+        .collect();
     let budget = json!({ "max_files": max_files, "max_total_bytes": 20_000 });
     json!({ "schema_version": "ctcp-file-request-v1", "goal": "x", "needs": needs, "budget": budget, "reason": "r" })
         .to_string()
@@ -40,7 +43,12 @@ fn prompts(desk: &Desk) -> Vec<String> {
 #[test]
 fn a_person_takes_a_run_from_goal_to_commit() {
     let (repo, desk) = (small().build(), Desk::new());
-    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1)
+        .json();
     let id = id_of(&started);
     assert_eq!(started["state"], "blocked");
     let owed = json!({
@@ -49,25 +57,45 @@ fn a_person_takes_a_run_from_goal_to_commit() {
     });
     assert_eq!(started["owed"], owed);
     let next = started["next"].as_str().unwrap();
-    assert!(next.contains("artifacts/diff.patch") && next.contains("crucible run advance"), "{next}");
+    assert!(
+        next.contains("artifacts/diff.patch") && next.contains("crucible run advance"),
+        "{next}"
+    );
     let run = run_of(&desk);
     let prompt = fs::read_to_string(run.join("outbox/001_patchmaker_patch.md")).unwrap();
-    assert!(prompt.contains(&format!("Run-Dir: {}\n", run.display())), "{prompt}");
-    for part in
-        ["return width + height", "expected 6", "Scope-Allow: src/area.py", "begins with `diff --git`"]
-    {
+    assert!(
+        prompt.contains(&format!("Run-Dir: {}\n", run.display())),
+        "{prompt}"
+    );
+    for part in [
+        "return width + height",
+        "expected 6",
+        "Scope-Allow: src/area.py",
+        "begins with `diff --git`",
+    ] {
         assert!(prompt.contains(part), "{part} in {prompt}");
     }
-    for name in ["CONTEXT.md", "CONSTRAINTS.md", "FIX_BRIEF.md", "EXTERNALS.md"] {
+    for name in [
+        "CONTEXT.md",
+        "CONSTRAINTS.md",
+        "FIX_BRIEF.md",
+        "EXTERNALS.md",
+    ] {
         assert!(run.join("outbox").join(name).is_file(), "{name}");
     }
 
     let told = desk.run(["run", "status"]).ok().stdout;
-    assert!(told.contains("asked     a person") && !told.contains("gateway"), "nobody asks a model: {told}");
+    assert!(
+        told.contains("asked     a person") && !told.contains("gateway"),
+        "nobody asks a model: {told}"
+    );
 
     // Without an answer nothing happens, and nothing is used up.
     let again = desk.run(["run", "advance", "--json"]).exits(1).json();
-    assert_eq!((&again["state"], &again["owed"]), (&started["state"], &started["owed"]));
+    assert_eq!(
+        (&again["state"], &again["owed"]),
+        (&started["state"], &started["owed"])
+    );
     assert_eq!(again["budgets"]["outbox_prompts"], 1);
 
     // Prose is refused, with a review, and the fixer is asked with the reason.
@@ -75,20 +103,37 @@ fn a_person_takes_a_run_from_goal_to_commit() {
     let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
     assert_eq!(refused["owed"]["prompt"], "outbox/002_fixer_fix.md");
-    assert!(fs::read_to_string(run.join("reviews/review_patch.md")).unwrap().contains("Verdict: BLOCK"));
-    assert!(fs::read_to_string(run.join("outbox/FIX_BRIEF.md")).unwrap().contains("answer-no-edit"));
+    assert!(
+        fs::read_to_string(run.join("reviews/review_patch.md"))
+            .unwrap()
+            .contains("Verdict: BLOCK")
+    );
+    assert!(
+        fs::read_to_string(run.join("outbox/FIX_BRIEF.md"))
+            .unwrap()
+            .contains("answer-no-edit")
+    );
     // The same words are no new answer.
-    assert_eq!(desk.run(["run", "advance", "--json"]).exits(1).json()["owed"], refused["owed"]);
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).exits(1).json()["owed"],
+        refused["owed"]
+    );
 
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
     let verified = desk.run(["run", "advance", "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
     assert_eq!(verified["owed"], Value::Null);
-    assert_eq!(prompts(&desk), ["001_patchmaker_patch.md", "002_fixer_fix.md"]);
+    assert_eq!(
+        prompts(&desk),
+        ["001_patchmaker_patch.md", "002_fixer_fix.md"]
+    );
     let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]));
     desk.run(["run", "land", &id, "--json"]).ok();
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
 }
 
 #[test]
@@ -100,13 +145,23 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
         "role_providers": { "librarian": "manual_outbox", "chair": "local_exec" }, "budgets": { "max_outbox_prompts": 9 },
     });
     fs::write(&file, text.to_string()).unwrap();
-    let started = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(1).json();
+    let started = desk
+        .start_call(repo.path())
+        .arg("--dispatch")
+        .arg(&file)
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(started["owed"]["target"], "artifacts/context_pack.json");
     let run = run_of(&desk);
     let prompt = fs::read_to_string(run.join("outbox/001_librarian_context_pack.md")).unwrap();
-    assert!(prompt.contains("src/area.py") && prompt.contains("ctcp-context-pack-v1"), "{prompt}");
+    assert!(
+        prompt.contains("src/area.py") && prompt.contains("ctcp-context-pack-v1"),
+        "{prompt}"
+    );
     let request: Value =
-        serde_json::from_str(&fs::read_to_string(run.join("artifacts/file_request.json")).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(run.join("artifacts/file_request.json")).unwrap())
+            .unwrap();
     let asked: Vec<String> = request["needs"]
         .as_array()
         .unwrap()
@@ -128,11 +183,20 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
     let target = run.join("artifacts/context_pack.json");
     fs::write(
         &target,
-        pack(&|path, text| if path == "src/area.py" { "in short: an area".to_owned() } else { text }),
+        pack(&|path, text| {
+            if path == "src/area.py" {
+                "in short: an area".to_owned()
+            } else {
+                text
+            }
+        }),
     )
     .unwrap();
     let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
-    assert_eq!(refused["owed"]["prompt"], "outbox/002_librarian_context_pack.md");
+    assert_eq!(
+        refused["owed"]["prompt"],
+        "outbox/002_librarian_context_pack.md"
+    );
     let again = fs::read_to_string(run.join("outbox/002_librarian_context_pack.md")).unwrap();
     assert!(again.contains("run-pack-differs"), "{again}");
 
@@ -152,41 +216,71 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
 fn a_person_may_answer_in_any_edit_format() {
     let blocks = "Sure:\n\nsrc/area.py\n<<<<<<< SEARCH\nreturn width + height\n=======\nreturn width * height\n>>>>>>> REPLACE\n";
     let fenced = format!("Here it is:\n```diff\n{GOOD_DIFF}```\nDone.\n");
-    for (answer, read_as) in
-        [(blocks, "search-replace"), (&good_answer(), "whole-file"), (&fenced, "unified-diff")]
-    {
+    for (answer, read_as) in [
+        (blocks, "search-replace"),
+        (&good_answer(), "whole-file"),
+        (&fenced, "unified-diff"),
+    ] {
         let (repo, desk) = (small().build(), Desk::new());
-        let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+        let started = desk
+            .start_call(repo.path())
+            .args(["--mode", "manual_outbox"])
+            .run()
+            .exits(1)
+            .json();
         let run = run_of(&desk);
         fs::write(run.join("artifacts/diff.patch"), answer).unwrap();
         let verified = desk.run(["run", "advance", "--json"]).ok().json();
         let attempt = &verified["attempts"][0];
-        assert_eq!((&attempt["asked_for"], &attempt["read_as"]), (&json!("unified-diff"), &json!(read_as)));
+        assert_eq!(
+            (&attempt["asked_for"], &attempt["read_as"]),
+            (&json!("unified-diff"), &json!(read_as))
+        );
         // The canonical patch takes the place of what was written, which is kept beside it.
         let patch = fs::read_to_string(run.join("artifacts/diff.patch")).unwrap();
         assert!(patch.starts_with("diff --git a/src/area.py"), "{patch}");
-        assert_eq!(fs::read_to_string(run.join("attempts/001/answer.txt")).unwrap(), answer);
+        assert_eq!(
+            fs::read_to_string(run.join("attempts/001/answer.txt")).unwrap(),
+            answer
+        );
         let id = id_of(&started);
         let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
         assert_eq!(replayed["different"], json!([]));
         desk.run(["run", "verify-record", &id]).ok();
         desk.run(["run", "land", &id, "--json"]).ok();
-        assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+        assert_eq!(
+            repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+            "M\tsrc/area.py"
+        );
     }
 }
 
 #[test]
 fn a_run_that_waits_replays_as_one_that_waits() {
     let (repo, desk) = (small().build(), Desk::new());
-    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
-    let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
-    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("blocked"), &json!([])));
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1)
+        .json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&started), "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("blocked"), &json!([]))
+    );
 }
 
 #[test]
 fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
     let (repo, desk) = (small().build(), Desk::new());
-    desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
+    desk.start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1);
     let run = run_of(&desk);
     let secret = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     fs::write(
@@ -215,10 +309,16 @@ fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
 fn no_more_prompts_are_laid_than_are_allowed() {
     let (repo, desk) = (small().build(), Desk::new());
     desk.user_config("[dispatch]\nmax_outbox_prompts = 1\n");
-    desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
+    desk.start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1);
     fs::write(run_of(&desk).join("artifacts/diff.patch"), "no diff\n").unwrap();
     let failed = desk.run(["run", "advance", "--json"]).exits(1).json();
-    assert_eq!((&failed["state"], &failed["failure"]["code"]), (&json!("failed"), &json!("run-outbox-full")));
+    assert_eq!(
+        (&failed["state"], &failed["failure"]["code"]),
+        (&json!("failed"), &json!("run-outbox-full"))
+    );
     assert_eq!(prompts(&desk), ["001_patchmaker_patch.md"]);
     assert!(run_of(&desk).join("failure_bundle.zip").is_file());
 }
@@ -241,19 +341,33 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
     assert_eq!(server.requests().len(), 6);
     let read = |path: &str| fs::read_to_string(run_of(&desk).join(path)).unwrap();
     let wanted: Value = serde_json::from_str(&read("artifacts/file_request.json")).unwrap();
-    assert_eq!(wanted["needs"], json!([{ "path": "src/area.py", "mode": "full" }]));
+    assert_eq!(
+        wanted["needs"],
+        json!([{ "path": "src/area.py", "mode": "full" }])
+    );
     assert_eq!(wanted["goal"], started["run"]["goal"]);
     let plan = read("artifacts/PLAN.md");
-    assert!(plan.contains("\nStop: verified\n") && plan.contains("\nNames:\n"), "{plan}");
+    assert!(
+        plan.contains("\nStop: verified\n") && plan.contains("\nNames:\n"),
+        "{plan}"
+    );
     assert!(read("TRACE.md").contains("ANSWER_TAKEN"));
-    let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
-    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
+    let replayed = desk
+        .run(["run", "replay", &id_of(&started), "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("verified"), &json!([]))
+    );
 }
 
 #[test]
 fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
-    let (repo, server) =
-        (small().build(), saying(["no".to_owned(), "nor this".to_owned(), "never".to_owned()]));
+    let (repo, server) = (
+        small().build(),
+        saying(["no".to_owned(), "nor this".to_owned(), "never".to_owned()]),
+    );
     let desk = Desk::with(&server);
     desk.user_config("[dispatch]\nchair = \"gateway\"\n");
     let failed = desk.start(repo.path()).exits(1).json();
@@ -267,10 +381,13 @@ fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
 
 #[test]
 fn a_second_opinion_can_block_and_must_be_clear() {
-    let block =
-        "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
+    let block = "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
     for (answers, state, asked) in [
-        (vec!["Verdict: APPROVE".to_owned(), good_answer()], "verified", 2),
+        (
+            vec!["Verdict: APPROVE".to_owned(), good_answer()],
+            "verified",
+            2,
+        ),
         (
             vec![
                 "Looks good!".to_owned(),
@@ -281,7 +398,11 @@ fn a_second_opinion_can_block_and_must_be_clear() {
             3,
         ),
         (vec![block.to_owned()], "blocked", 1),
-        (vec!["Verdict: APPROVE\nBlocking Reasons:\n- but no\n".to_owned(); 3], "failed", 3),
+        (
+            vec!["Verdict: APPROVE\nBlocking Reasons:\n- but no\n".to_owned(); 3],
+            "failed",
+            3,
+        ),
     ] {
         let (repo, server) = (small().build(), saying(answers));
         let desk = Desk::with(&server);
@@ -292,9 +413,17 @@ fn a_second_opinion_can_block_and_must_be_clear() {
         let local = fs::read_to_string(run_of(&desk).join("reviews/review_contract.md")).unwrap();
         assert!(local.contains("Verdict: APPROVE"), "{local}");
         if state == "blocked" {
-            let second = fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md")).unwrap();
-            assert!(second.contains("Verdict: BLOCK") && second.contains("too wide"), "{second}");
-            assert!(ended["next"].as_str().unwrap().contains("reviews/"), "{ended:#}");
+            let second =
+                fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md"))
+                    .unwrap();
+            assert!(
+                second.contains("Verdict: BLOCK") && second.contains("too wide"),
+                "{second}"
+            );
+            assert!(
+                ended["next"].as_str().unwrap().contains("reviews/"),
+                "{ended:#}"
+            );
         }
     }
 }
@@ -308,7 +437,10 @@ fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
     assert_eq!(blocked["state"], "blocked");
     assert_eq!(server.requests().len(), 0);
     let cost = fs::read_to_string(run_of(&desk).join("reviews/review_cost.md")).unwrap();
-    assert!(cost.contains("Verdict: BLOCK") && cost.contains("plan-answer-too-large"), "{cost}");
+    assert!(
+        cost.contains("Verdict: BLOCK") && cost.contains("plan-answer-too-large"),
+        "{cost}"
+    );
 }
 
 #[test]
@@ -317,8 +449,14 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
     let file = desk.path("dispatch.json");
     for (roles, part) in [
         (json!({ "librarian": "gateway" }), "dispatch-service-unfit"),
-        (json!({ "librarian": "api_agent" }), "dispatch-service-unfit"),
-        (json!({ "patchmaker": "local_exec" }), "dispatch-service-unfit"),
+        (
+            json!({ "librarian": "api_agent" }),
+            "dispatch-service-unfit",
+        ),
+        (
+            json!({ "patchmaker": "local_exec" }),
+            "dispatch-service-unfit",
+        ),
         (json!({ "researcher": "gateway" }), "dispatch-service-unfit"),
         (json!({ "chair": "nobody" }), "dispatch-service-unknown"),
         (json!({ "fixer": "council" }), "dispatch-service-unfit"),
@@ -328,10 +466,20 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
             "budgets": { "max_outbox_prompts": 3 },
         });
         fs::write(&file, text.to_string()).unwrap();
-        let message = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(2).message();
+        let message = desk
+            .start_call(repo.path())
+            .arg("--dispatch")
+            .arg(&file)
+            .run()
+            .exits(2)
+            .message();
         assert!(message.contains(part), "{message}");
     }
     fs::write(&file, "{}").unwrap();
-    desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(3);
+    desk.start_call(repo.path())
+        .arg("--dispatch")
+        .arg(&file)
+        .run()
+        .exits(3);
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
 }

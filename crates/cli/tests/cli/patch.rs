@@ -2,19 +2,30 @@
 
 use crucible_testkit::{FakeOpenAi, Reply};
 
-use crate::support::{Desk, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, with_gate};
+use crate::support::{
+    Desk, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, with_gate,
+};
 
-const DELETION: &str = "diff --git a/tests/area_test.sh b/tests/area_test.sh\ndeleted file mode 100644\n";
+const DELETION: &str =
+    "diff --git a/tests/area_test.sh b/tests/area_test.sh\ndeleted file mode 100644\n";
 
 #[test]
 fn a_check_knows_every_rule_of_a_run() {
     let repo = small().build();
     let desk = Desk::new();
     let content = std::fs::read_to_string(repo.path().join("tests/area_test.sh")).unwrap();
-    let mode = DELETION.replace("100644", if is_executable(&repo) { "100755" } else { "100644" });
+    let mode = DELETION.replace(
+        "100644",
+        if is_executable(&repo) {
+            "100755"
+        } else {
+            "100644"
+        },
+    );
     let removed: String = content.lines().map(|line| format!("-{line}\n")).collect();
     let count = content.lines().count();
-    let deletion = format!("{mode}--- a/tests/area_test.sh\n+++ /dev/null\n@@ -1,{count} +0,0 @@\n{removed}");
+    let deletion =
+        format!("{mode}--- a/tests/area_test.sh\n+++ /dev/null\n@@ -1,{count} +0,0 @@\n{removed}");
     let policy = r#"{"allow_roots": ["tests/", "src/"], "named": ["tests/area_test.sh"]}"#;
     std::fs::write(desk.path("policy.json"), policy).unwrap();
     std::fs::write(desk.path("change.patch"), deletion).unwrap();
@@ -46,7 +57,12 @@ fn change_of_each_crate_of_crucible_itself_is_let_through() {
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sources: Vec<String> = std::fs::read_dir(workspace.join("crates"))
         .unwrap()
-        .map(|entry| format!("crates/{}/src", entry.unwrap().file_name().to_string_lossy()))
+        .map(|entry| {
+            format!(
+                "crates/{}/src",
+                entry.unwrap().file_name().to_string_lossy()
+            )
+        })
         .chain(["xtask/src".to_owned()])
         .filter_map(|place| {
             ["lib.rs", "main.rs"]
@@ -67,7 +83,10 @@ fn change_of_each_crate_of_crucible_itself_is_let_through() {
     assert!(sources.len() > 18, "{sources:?}");
     let mut repo = crucible_testkit::RepoBuilder::new();
     for source in &sources {
-        repo = repo.file(source, std::fs::read_to_string(workspace.join(source)).unwrap());
+        repo = repo.file(
+            source,
+            std::fs::read_to_string(workspace.join(source)).unwrap(),
+        );
     }
     let repo = repo.build();
     for source in &sources {
@@ -91,14 +110,19 @@ fn change_of_each_crate_of_crucible_itself_is_let_through() {
         .run()
         .ok()
         .json();
-    assert_eq!((&found["verdict"], &found["findings"]), (&"pass".into(), &serde_json::json!([])));
+    assert_eq!(
+        (&found["verdict"], &found["findings"]),
+        (&"pass".into(), &serde_json::json!([]))
+    );
 }
 
 #[test]
 fn the_gates_see_the_line_ends_that_land() {
     let gate = "grep -q 'width \\* height' src/area.py &&\n\
                 test \"$(tr -cd '\\r' < src/area.py | wc -c)\" -gt 1\n";
-    let repo = with_gate(gate, 20).file(".gitattributes", "*.py text eol=crlf\n").build();
+    let repo = with_gate(gate, 20)
+        .file(".gitattributes", "*.py text eol=crlf\n")
+        .build();
     std::fs::remove_file(repo.path().join("src/area.py")).unwrap();
     repo.git(["checkout", "-q", "HEAD", "--", "src/area.py"]);
     let server = answering(good_answer());
@@ -108,7 +132,10 @@ fn the_gates_see_the_line_ends_that_land() {
     desk.run(["run", "land", &id_of(&started), "--json"]).ok();
     let landed = std::fs::read_to_string(repo.path().join("src/area.py")).unwrap();
     assert_eq!(landed, right().replace('\n', "\r\n"));
-    assert_eq!(repo.git(["show", "HEAD:src/area.py"]).trim_end(), right().trim_end());
+    assert_eq!(
+        repo.git(["show", "HEAD:src/area.py"]).trim_end(),
+        right().trim_end()
+    );
     assert_eq!(repo.status(), "");
 }
 
@@ -117,7 +144,12 @@ fn a_file_that_a_filter_rewrites_is_refused() {
     let repo = small().file(".gitattributes", "*.py filter=lfs\n").build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1).json();
+    let status = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(codes(&status, 1), ["patch-attribute"]);
 }
 
@@ -127,26 +159,59 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
     let server = FakeOpenAi::start([Reply::Answer(bad.clone())]);
     let repo = small().file("src/other.py", WRONG).build();
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "1"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(1).json();
+    let call =
+        desk.start_call(repo.path())
+            .args(["--file", "src/area.py", "--max-iterations", "1"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
     let run = desk.data().join("runs").join(id_of(&status));
-    assert_eq!(std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(), bad);
+    assert_eq!(
+        std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(),
+        bad
+    );
     let review = std::fs::read_to_string(run.join("reviews/review_patch.md")).unwrap();
     assert!(review.contains("\nVerdict: BLOCK\n"), "{review}");
     let subject = format!("Subject: {}", crucible_model::Digest::of(bad.as_bytes()));
-    assert!(review.contains(&subject) && review.contains("patch-path-outside-scope"), "{review}");
-    assert!(!run.join("artifacts/verify_report.json").exists(), "nothing was tried");
+    assert!(
+        review.contains(&subject) && review.contains("patch-path-outside-scope"),
+        "{review}"
+    );
+    assert!(
+        !run.join("artifacts/verify_report.json").exists(),
+        "nothing was tried"
+    );
 
     // With another try the fixer is asked, told why, and shown what was refused.
-    let server = FakeOpenAi::start([Reply::Answer(bad.clone()), Reply::Answer(GOOD_DIFF.to_owned())]);
+    let server = FakeOpenAi::start([
+        Reply::Answer(bad.clone()),
+        Reply::Answer(GOOD_DIFF.to_owned()),
+    ]);
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "2"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
+    let call =
+        desk.start_call(repo.path())
+            .args(["--file", "src/area.py", "--max-iterations", "2"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified");
     let asked = server.completions()[1].body.to_string();
-    assert!(asked.contains("patch-path-outside-scope") && asked.contains("unified diff"), "{asked}");
+    assert!(
+        asked.contains("patch-path-outside-scope") && asked.contains("unified diff"),
+        "{asked}"
+    );
     let run = desk.data().join("runs").join(id_of(&status));
-    assert_eq!(std::fs::read_to_string(run.join("attempts/001/diff.patch")).unwrap(), bad);
-    assert_eq!(std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(), GOOD_DIFF);
+    assert_eq!(
+        std::fs::read_to_string(run.join("attempts/001/diff.patch")).unwrap(),
+        bad
+    );
+    assert_eq!(
+        std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(),
+        GOOD_DIFF
+    );
 }

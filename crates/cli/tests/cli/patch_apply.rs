@@ -21,7 +21,10 @@ impl Bench {
     fn of(repo: RepoBuilder) -> Self {
         let desk = Desk::new();
         std::fs::write(desk.path("policy.json"), POLICY).unwrap();
-        Self { desk, repo: repo.build() }
+        Self {
+            desk,
+            repo: repo.build(),
+        }
     }
 
     fn new() -> Self {
@@ -40,9 +43,16 @@ impl Bench {
 
     fn call_from(&self, verb: &str, patch: impl AsRef<[u8]>, repo: &Path) -> Ran {
         std::fs::write(self.desk.path("change.patch"), patch).unwrap();
-        let (patch, policy) = (self.desk.path("change.patch"), self.desk.path("policy.json"));
-        let call =
-            self.desk.call(["patch", verb, "--json", "--patch"]).arg(patch).arg("--policy").arg(policy);
+        let (patch, policy) = (
+            self.desk.path("change.patch"),
+            self.desk.path("policy.json"),
+        );
+        let call = self
+            .desk
+            .call(["patch", verb, "--json", "--patch"])
+            .arg(patch)
+            .arg("--policy")
+            .arg(policy);
         call.arg("--repo").arg(repo).run()
     }
 
@@ -59,14 +69,20 @@ fn change() -> String {
 /// Whether a document is as its schema says.
 fn is_as(schema: &str, document: &Value) {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problem = schema.iter_errors(document).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(document)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
 }
 
 fn found(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = report["findings"].as_array().unwrap();
-    findings.iter().map(|finding| (text(&finding["code"]), text(&finding["subject"]))).collect()
+    findings
+        .iter()
+        .map(|finding| (text(&finding["code"]), text(&finding["subject"])))
+        .collect()
 }
 
 #[test]
@@ -77,7 +93,10 @@ fn what_passes_is_in_the_files_and_nothing_is_staged() {
            diff --git a/src/new.txt b/src/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/src/new.txt\n@@ -0,0 +1 @@\n+new\n";
     assert_eq!(bench.call("check", &patch).ok().json()["verdict"], "pass");
     // From below: `git apply` itself does nothing there, and says nothing of it.
-    let report = bench.call_from("apply", &patch, &bench.repo.path().join("src/generated")).ok().json();
+    let report = bench
+        .call_from("apply", &patch, &bench.repo.path().join("src/generated"))
+        .ok()
+        .json();
     let digest = |bytes: &[u8]| crucible_model::Digest::of(bytes).to_string();
     assert_eq!(
         report,
@@ -87,14 +106,20 @@ fn what_passes_is_in_the_files_and_nothing_is_staged() {
             { "path": "src/new.txt", "change": "added", "sha256": digest(b"new\n") },
         ] })
     );
-    is_as(include_str!("../../../../docs/contracts/crucible-patch-apply-v1.schema.json"), &report);
+    is_as(
+        include_str!("../../../../docs/contracts/crucible-patch-apply-v1.schema.json"),
+        &report,
+    );
     is_as(
         include_str!("../../../../docs/contracts/patch_policy.schema.json"),
         &serde_json::from_str(POLICY).unwrap(),
     );
     assert_eq!(bench.read("src/a.txt"), b"one\nzwei\nthree\n");
     assert_eq!(bench.repo.git(["diff", "--cached", "--name-only"]), "");
-    assert_eq!(bench.repo.git(["diff", "--name-only"]), "src/a.txt\nsrc/gone.txt");
+    assert_eq!(
+        bench.repo.git(["diff", "--name-only"]),
+        "src/a.txt\nsrc/gone.txt"
+    );
 
     // It is there now, so the files are not as committed, and a second time is refused.
     let again = bench.call("apply", &patch).exits(1).json();
@@ -107,14 +132,28 @@ fn people_see_which_files_changed_and_that_nothing_was_applied() {
     let bench = Bench::new();
     std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
     let call = || {
-        let call =
-            bench.desk.call(["patch", "apply", "--patch", "../change.patch", "--policy", "../policy.json"]);
+        let call = bench.desk.call([
+            "patch",
+            "apply",
+            "--patch",
+            "../change.patch",
+            "--policy",
+            "../policy.json",
+        ]);
         call.arg("--repo").arg(bench.repo.path())
     };
     assert_eq!(call().run().ok().stdout, "changed src/a.txt\n");
     let again = call().run().exits(1);
-    assert!(again.stdout.contains("patch-file-dirty: src/a.txt"), "{}", again.stdout);
-    assert!(again.stdout.ends_with("nothing was applied\n"), "{}", again.stdout);
+    assert!(
+        again.stdout.contains("patch-file-dirty: src/a.txt"),
+        "{}",
+        again.stdout
+    );
+    assert!(
+        again.stdout.ends_with("nothing was applied\n"),
+        "{}",
+        again.stdout
+    );
 }
 
 #[test]
@@ -130,7 +169,10 @@ fn odd_but_honest_patches_are_applied_byte_for_byte() {
             .file(quoted, "1\n"),
     );
     // git writes the patch itself, quotes what it quotes, and must find its own files again.
-    let after = odd.replace("++ b/x", "++ c/x\n+++ b/z\n\u{c}\ndiff --git a/z b/z\u{2028}");
+    let after = odd.replace(
+        "++ b/x",
+        "++ c/x\n+++ b/z\n\u{c}\ndiff --git a/z b/z\u{2028}",
+    );
     std::fs::write(bench.repo.path().join("src/odd.txt"), &after).unwrap();
     std::fs::write(bench.repo.path().join("src/latin.txt"), b"th\xe9 \xff\n").unwrap();
     std::fs::write(bench.repo.path().join(spaced), "2\n").unwrap();
@@ -141,13 +183,19 @@ fn odd_but_honest_patches_are_applied_byte_for_byte() {
         .output()
         .unwrap()
         .stdout;
-    assert!(diff.windows(4).any(|bytes| bytes == b"th\xe9 "), "the patch is not UTF-8");
+    assert!(
+        diff.windows(4).any(|bytes| bytes == b"th\xe9 "),
+        "the patch is not UTF-8"
+    );
     bench.repo.git(["checkout", "--quiet", "--", "."]);
     let report = bench.call("apply", &diff).ok().json();
     assert_eq!(report["files"].as_array().unwrap().len(), 4);
     assert_eq!(bench.read("src/odd.txt"), after.as_bytes());
     assert_eq!(bench.read("src/latin.txt"), b"th\xe9 \xff\n");
-    assert_eq!((bench.read(spaced), bench.read(quoted)), (b"2\n".to_vec(), b"2\n".to_vec()));
+    assert_eq!(
+        (bench.read(spaced), bench.read(quoted)),
+        (b"2\n".to_vec(), b"2\n".to_vec())
+    );
 }
 
 #[test]
@@ -217,7 +265,10 @@ fn removals_have_a_limit_too() {
         "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1,401 +0,0 @@\n{removed}"
     );
     let report = bench.call("apply", patch).exits(1).json();
-    assert_eq!(found(&report), [("patch-too-many-removed".to_owned(), "401".to_owned())]);
+    assert_eq!(
+        found(&report),
+        [("patch-too-many-removed".to_owned(), "401".to_owned())]
+    );
     assert!(bench.repo.path().join("src/gone.txt").exists());
 }
 
@@ -227,9 +278,16 @@ fn a_change_of_the_users_keeps_every_file_as_it_is() {
     bench.repo.write("src/gone.txt", "mine\n");
     let patch = change()
         + "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
-    assert_eq!(bench.call("check", &patch).ok().json()["verdict"], "pass", "what is judged is the commit");
+    assert_eq!(
+        bench.call("check", &patch).ok().json()["verdict"],
+        "pass",
+        "what is judged is the commit"
+    );
     let report = bench.call("apply", &patch).exits(1).json();
-    assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/gone.txt".to_owned())]);
+    assert_eq!(
+        found(&report),
+        [("patch-file-dirty".to_owned(), "src/gone.txt".to_owned())]
+    );
     assert_eq!(bench.read("src/a.txt"), b"one\ntwo\nthree\n");
     assert_eq!(bench.read("src/gone.txt"), b"mine\n");
 
@@ -240,7 +298,10 @@ fn a_change_of_the_users_keeps_every_file_as_it_is() {
     std::fs::remove_file(bench.repo.path().join("src/a.txt")).unwrap();
     symlink(&outside, bench.repo.path().join("src/a.txt")).unwrap();
     let report = bench.call("apply", change()).exits(1).json();
-    assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())]);
+    assert_eq!(
+        found(&report),
+        [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())]
+    );
     assert_eq!(std::fs::read(outside).unwrap(), b"one\ntwo\nthree\n");
 }
 
@@ -249,7 +310,11 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     let bench = Bench::new();
     let (git, trace) = (bench.repo.path().join(".git"), bench.desk.path("trace"));
     let trap = bench.desk.path("trap");
-    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display())).unwrap();
+    std::fs::write(
+        &trap,
+        format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display()),
+    )
+    .unwrap();
     std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let trap = trap.to_str().unwrap();
     let included = bench.desk.path("included.config");
@@ -258,14 +323,27 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
         format!("[filter \"evil\"]\n\tclean = {trap}\n\tsmudge = {trap}\n\tprocess = {trap}\n[diff \"evil\"]\n\ttextconv = {trap}\n\tcommand = {trap}\n"),
     )
     .unwrap();
-    std::fs::write(git.join("info/attributes"), "* diff=evil\nother filter=evil\n").unwrap();
+    std::fs::write(
+        git.join("info/attributes"),
+        "* diff=evil\nother filter=evil\n",
+    )
+    .unwrap();
     std::fs::write(git.join("info/exclude"), "*.txt\n").unwrap();
     let objects = bench.desk.path("objects");
     std::fs::create_dir(&objects).unwrap();
     std::fs::create_dir_all(git.join("objects/info")).unwrap();
-    std::fs::write(git.join("objects/info/alternates"), format!("{}\n", objects.display())).unwrap();
+    std::fs::write(
+        git.join("objects/info/alternates"),
+        format!("{}\n", objects.display()),
+    )
+    .unwrap();
     std::fs::create_dir_all(git.join("hooks")).unwrap();
-    for hook in ["post-index-change", "post-checkout", "pre-applypatch", "reference-transaction"] {
+    for hook in [
+        "post-index-change",
+        "post-checkout",
+        "pre-applypatch",
+        "reference-transaction",
+    ] {
         std::fs::copy(trap, git.join("hooks").join(hook)).unwrap();
     }
     for (key, value) in [
@@ -281,9 +359,17 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     }
     let patch = change().replace("+zwei", "+zwei \t");
     assert_eq!(bench.call("apply", &patch).ok().json()["verdict"], "pass");
-    assert_eq!(bench.read("src/a.txt"), b"one\nzwei \t\nthree\n", "no setting mends what was judged");
+    assert_eq!(
+        bench.read("src/a.txt"),
+        b"one\nzwei \t\nthree\n",
+        "no setting mends what was judged"
+    );
     assert_eq!(std::fs::read_dir(&objects).unwrap().count(), 0);
-    assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap_or_default());
+    assert!(
+        !trace.exists(),
+        "{}",
+        std::fs::read_to_string(&trace).unwrap_or_default()
+    );
 
     // Hidden from `git status`, and found all the same.
     for flag in ["--skip-worktree", "--assume-unchanged"] {
@@ -291,7 +377,11 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
         bench.repo.git(["update-index", flag, "src/a.txt"]);
         bench.repo.write("src/a.txt", "one\nmine\nthree\n");
         let report = bench.call("apply", change()).exits(1).json();
-        assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())], "{flag}");
+        assert_eq!(
+            found(&report),
+            [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())],
+            "{flag}"
+        );
         assert_eq!(bench.read("src/a.txt"), b"one\nmine\nthree\n");
     }
 }
@@ -302,9 +392,14 @@ fn a_work_tree_that_the_configuration_moves_is_refused() {
     let elsewhere = bench.desk.path("elsewhere");
     std::fs::create_dir_all(elsewhere.join("src")).unwrap();
     std::fs::write(elsewhere.join("src/a.txt"), "one\ntwo\nthree\n").unwrap();
-    bench.repo.git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    bench
+        .repo
+        .git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
     bench.call("apply", change()).exits(2);
-    assert_eq!(std::fs::read(elsewhere.join("src/a.txt")).unwrap(), b"one\ntwo\nthree\n");
+    assert_eq!(
+        std::fs::read(elsewhere.join("src/a.txt")).unwrap(),
+        b"one\ntwo\nthree\n"
+    );
 }
 
 #[test]
@@ -315,14 +410,25 @@ fn a_runs_plan_holds_only_as_it_was_signed() {
     let started = desk.start(repo.path()).ok().json();
     assert_eq!(started["state"], "verified");
     let run = desk.data().join("runs").join(id_of(&started));
-    let (plan, patch) = (run.join("artifacts/PLAN.md"), run.join("artifacts/diff.patch"));
+    let (plan, patch) = (
+        run.join("artifacts/PLAN.md"),
+        run.join("artifacts/diff.patch"),
+    );
     let call = |verb: &str, plan: &Path| {
-        let call = desk.call(["patch", verb, "--json", "--patch"]).arg(&patch).arg("--plan").arg(plan);
+        let call = desk
+            .call(["patch", verb, "--json", "--patch"])
+            .arg(&patch)
+            .arg("--plan")
+            .arg(plan);
         call.arg("--repo").arg(repo.path()).run()
     };
     let signed = std::fs::read_to_string(&plan).unwrap();
 
-    std::fs::write(&plan, signed.replace("Scope-Allow: ", "Scope-Allow: docs, ")).unwrap();
+    std::fs::write(
+        &plan,
+        signed.replace("Scope-Allow: ", "Scope-Allow: docs, "),
+    )
+    .unwrap();
     for verb in ["check", "apply"] {
         let report = call(verb, &plan).exits(1).json();
         assert_eq!(found(&report)[0].0, "patch-plan-unsigned", "{verb}");
@@ -334,18 +440,31 @@ fn a_runs_plan_holds_only_as_it_was_signed() {
     call("apply", &plan).exits(1);
     std::fs::write(&review, approved).unwrap();
     let draft = run.join("artifacts/PLAN_draft.md");
-    assert_eq!(found(&call("apply", &draft).exits(1).json())[0].0, "patch-plan-unsigned");
+    assert_eq!(
+        found(&call("apply", &draft).exits(1).json())[0].0,
+        "patch-plan-unsigned"
+    );
     assert_eq!(repo.status(), "");
 
-    assert_eq!(call("apply", &plan).ok().json()["files"][0]["path"], "src/area.py");
-    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        call("apply", &plan).ok().json()["files"][0]["path"],
+        "src/area.py"
+    );
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
 }
 
 #[test]
 fn a_plan_that_can_be_read_in_two_ways_is_none() {
     let repo = small().build();
     let desk = Desk::new();
-    std::fs::write(desk.path("PLAN.md"), b"Status: SIGNED\nScope-Allow: src/\xff\n").unwrap();
+    std::fs::write(
+        desk.path("PLAN.md"),
+        b"Status: SIGNED\nScope-Allow: src/\xff\n",
+    )
+    .unwrap();
     std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
     let call = desk.call([
         "patch",
@@ -365,7 +484,11 @@ fn a_plan_that_can_be_read_in_two_ways_is_none() {
 fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
     let bench = Bench::new();
     std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
-    bench.desk.call(["patch", "apply", "--json", "--patch", "../change.patch"]).run().exits(2);
+    bench
+        .desk
+        .call(["patch", "apply", "--json", "--patch", "../change.patch"])
+        .run()
+        .exits(2);
     let nowhere = tempfile::tempdir().unwrap();
     bench.call_from("apply", change(), nowhere.path()).exits(2);
 }
@@ -384,7 +507,14 @@ fn the_record_of_a_change_never_lies_in_the_work_tree() {
         "../policy.json",
         "--repo",
     ]);
-    let call = call.arg(bench.repo.path()).env("CRUCIBLE_HOME", bench.repo.path().join("own"));
-    assert!(call.run().exits(2).message().contains("is inside the repository"));
+    let call = call
+        .arg(bench.repo.path())
+        .env("CRUCIBLE_HOME", bench.repo.path().join("own"));
+    assert!(
+        call.run()
+            .exits(2)
+            .message()
+            .contains("is inside the repository")
+    );
     assert_eq!(bench.read("src/a.txt"), b"one\ntwo\nthree\n");
 }

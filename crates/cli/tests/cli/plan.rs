@@ -16,15 +16,22 @@ const ALL: &str = "lite,plan_check,patch_check,behavior_catalog_check";
 
 /// A plan with its documents, and a repository with the behaviour that it names.
 fn laid(desk: &Desk, plan: &str) -> TestRepo {
-    for (name, text) in [("PLAN.md", plan), ("REASONS.md", REASONS), ("EXPECTED_RESULTS.md", RESULTS)] {
+    for (name, text) in [
+        ("PLAN.md", plan),
+        ("REASONS.md", REASONS),
+        ("EXPECTED_RESULTS.md", RESULTS),
+    ] {
         std::fs::write(desk.path(name), text).unwrap();
     }
     small().file("docs/behaviors/INDEX.md", "- B001\n").build()
 }
 
 fn check<const N: usize>(desk: &Desk, repo: &Path, more: [&str; N]) -> Ran {
-    let call =
-        desk.call(["plan", "check", "--json", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo);
+    let call = desk
+        .call(["plan", "check", "--json", "--plan"])
+        .arg(desk.path("PLAN.md"))
+        .arg("--repo")
+        .arg(repo);
     call.args(more).run()
 }
 
@@ -33,10 +40,17 @@ fn said(ran: &Ran) -> Vec<String> {
     let document = ran.json();
     assert_eq!(document["schema_version"], "crucible-plan-check-v1");
     let findings = document["findings"].as_array().unwrap();
-    let verdict = if findings.iter().any(|finding| finding["level"] == "error") { "fail" } else { "pass" };
+    let verdict = if findings.iter().any(|finding| finding["level"] == "error") {
+        "fail"
+    } else {
+        "pass"
+    };
     assert_eq!(document["verdict"], verdict);
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
-    findings.iter().map(|finding| text(finding, "code") + " " + &text(finding, "subject")).collect()
+    findings
+        .iter()
+        .map(|finding| text(finding, "code") + " " + &text(finding, "subject"))
+        .collect()
 }
 
 #[test]
@@ -44,9 +58,23 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
     let desk = Desk::new();
     let repo = laid(&desk, PLAN);
     let before = snapshot(&repo, &desk);
-    assert_eq!(said(&check(&desk, repo.path(), ["--check-evidence", "--executed-gates", ALL]).ok()), [""; 0]);
-    let ran =
-        desk.call(["plan", "check", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo.path()).run();
+    assert_eq!(
+        said(
+            &check(
+                &desk,
+                repo.path(),
+                ["--check-evidence", "--executed-gates", ALL]
+            )
+            .ok()
+        ),
+        [""; 0]
+    );
+    let ran = desk
+        .call(["plan", "check", "--plan"])
+        .arg(desk.path("PLAN.md"))
+        .arg("--repo")
+        .arg(repo.path())
+        .run();
     assert_eq!(ran.ok().stdout, "the plan holds\n");
     before.is_still(&snapshot(&repo, &desk));
 }
@@ -64,9 +92,16 @@ fn ids_evidence_and_gates_that_are_not_there_are_named() {
     std::os::unix::fs::symlink(desk.path("outside"), repo.path().join("up")).unwrap();
     std::fs::write(desk.path("outside/x"), "").unwrap();
     std::fs::write(repo.path().join("docs/behaviors/INDEX.md"), "- B002\n").unwrap();
-    let ran =
-        check(&desk, repo.path(), ["--check-evidence", "--executed-gates", "lite,plan_check,patch_check"])
-            .exits(1);
+    let ran = check(
+        &desk,
+        repo.path(),
+        [
+            "--check-evidence",
+            "--executed-gates",
+            "lite,plan_check,patch_check",
+        ],
+    )
+    .exits(1);
     assert_eq!(
         said(&ran),
         [
@@ -90,30 +125,75 @@ fn ids_evidence_and_gates_that_are_not_there_are_named() {
 fn a_plan_that_could_be_read_in_two_ways_is_refused() {
     let desk = Desk::new();
     for (plan, expected) in [
-        (PLAN.replace("Scope-Allow: src/", "Scope-Allow: ."), "plan-scope-everything ."),
-        (PLAN.replace("Scope-Allow: src/", "Scope-Allow: ../src"), "plan-scope-invalid ../src"),
-        (PLAN.replace("Scope-Allow", "scope-allow"), "plan-key-misspelt line 5"),
-        (PLAN.replace("Status: SIGNED", "Status: SIGNED\nStatus: SIGNED"), "plan-key-repeated Status"),
-        (PLAN.replace("Status: SIGNED", "Status: SIGNED (by me)"), "plan-status-invalid SIGNED (by me)"),
-        (PLAN.replace("Status: SIGNED", "Status: DRAFT"), "plan-unsigned Status"),
-        (PLAN.replace("Stop: verified", "Stop:"), "plan-value-empty Stop"),
-        (PLAN.replace("Stop: verified", "Stop: when it is done"), "plan-stop-invalid when it is done"),
-        (PLAN.replace("Gates: lite,", "Gates: lite,,"), "plan-list-gap Gates"),
-        (PLAN.replace("Gates: lite,", "Gates: lite (quick),"), "plan-gate-invalid lite (quick)"),
-        (PLAN.replace("Behaviors: B001", "Behaviors: B001 (totals)"), "plan-id-invalid B001 (totals)"),
-        (PLAN.replace("Stop: verified", "Stop: \u{202e}verified"), "plan-text-invalid line 8"),
+        (
+            PLAN.replace("Scope-Allow: src/", "Scope-Allow: ."),
+            "plan-scope-everything .",
+        ),
+        (
+            PLAN.replace("Scope-Allow: src/", "Scope-Allow: ../src"),
+            "plan-scope-invalid ../src",
+        ),
+        (
+            PLAN.replace("Scope-Allow", "scope-allow"),
+            "plan-key-misspelt line 5",
+        ),
+        (
+            PLAN.replace("Status: SIGNED", "Status: SIGNED\nStatus: SIGNED"),
+            "plan-key-repeated Status",
+        ),
+        (
+            PLAN.replace("Status: SIGNED", "Status: SIGNED (by me)"),
+            "plan-status-invalid SIGNED (by me)",
+        ),
+        (
+            PLAN.replace("Status: SIGNED", "Status: DRAFT"),
+            "plan-unsigned Status",
+        ),
+        (
+            PLAN.replace("Stop: verified", "Stop:"),
+            "plan-value-empty Stop",
+        ),
+        (
+            PLAN.replace("Stop: verified", "Stop: when it is done"),
+            "plan-stop-invalid when it is done",
+        ),
+        (
+            PLAN.replace("Gates: lite,", "Gates: lite,,"),
+            "plan-list-gap Gates",
+        ),
+        (
+            PLAN.replace("Gates: lite,", "Gates: lite (quick),"),
+            "plan-gate-invalid lite (quick)",
+        ),
+        (
+            PLAN.replace("Behaviors: B001", "Behaviors: B001 (totals)"),
+            "plan-id-invalid B001 (totals)",
+        ),
+        (
+            PLAN.replace("Stop: verified", "Stop: \u{202e}verified"),
+            "plan-text-invalid line 8",
+        ),
         (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
     ] {
         let repo = laid(&desk, &plan);
         assert!(
-            said(&check(&desk, repo.path(), []).exits(1)).iter().any(|said| said == expected),
+            said(&check(&desk, repo.path(), []).exits(1))
+                .iter()
+                .any(|said| said == expected),
             "{expected}"
         );
     }
     let repo = laid(&desk, PLAN);
     std::fs::write(desk.path("PLAN.md"), b"Status: \xff\n").unwrap();
-    assert_eq!(said(&check(&desk, repo.path(), []).exits(1)), ["plan-text-invalid the text"]);
-    std::fs::write(desk.path("PLAN.md"), format!("\u{feff}{}", PLAN.replace('\n', "\r\n"))).unwrap();
+    assert_eq!(
+        said(&check(&desk, repo.path(), []).exits(1)),
+        ["plan-text-invalid the text"]
+    );
+    std::fs::write(
+        desk.path("PLAN.md"),
+        format!("\u{feff}{}", PLAN.replace('\n', "\r\n")),
+    )
+    .unwrap();
     assert_eq!(said(&check(&desk, repo.path(), []).ok()), [""; 0]);
 }
 
@@ -124,13 +204,33 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     let desk = Desk::with(&server);
     let started = desk.start(repo.path()).ok().json();
     let directory = started["directory"].as_str().unwrap().to_owned();
-    let check = || desk.run(["plan", "check", "--json", "--check-evidence", "--run", &directory]);
+    let check = || {
+        desk.run([
+            "plan",
+            "check",
+            "--json",
+            "--check-evidence",
+            "--run",
+            &directory,
+        ])
+    };
     assert_eq!(said(&check().ok()), [""; 0]);
-    assert_eq!(said(&desk.run(["plan", "check", "--json", "--run", &id_of(&started)]).ok()), [""; 0]);
-    let report = std::fs::read_to_string(format!("{directory}/artifacts/verify_report.json")).unwrap();
+    assert_eq!(
+        said(
+            &desk
+                .run(["plan", "check", "--json", "--run", &id_of(&started)])
+                .ok()
+        ),
+        [""; 0]
+    );
+    let report =
+        std::fs::read_to_string(format!("{directory}/artifacts/verify_report.json")).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
     let executed = report["executed_gates"].as_array().unwrap();
-    assert!(executed.contains(&Value::from("behavior_catalog_check")), "{report}");
+    assert!(
+        executed.contains(&Value::from("behavior_catalog_check")),
+        "{report}"
+    );
 
     let path = format!("{directory}/artifacts/PLAN.md");
     let plan = std::fs::read_to_string(&path).unwrap();
@@ -139,13 +239,24 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     let by_file = || desk.run(["plan", "check", "--json", "--plan", &path, "--repo", top]);
     assert_eq!(said(&by_file().ok()), [""; 0]);
     std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
-    assert_eq!(said(&by_file().exits(1)), ["plan-unsigned artifacts/PLAN.md"]);
+    assert_eq!(
+        said(&by_file().exits(1)),
+        ["plan-unsigned artifacts/PLAN.md"]
+    );
     let ran = check().exits(1);
     assert_eq!(
         said(&ran),
-        ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]
+        [
+            "plan-unsigned artifacts/PLAN.md",
+            "plan-not-verified artifacts/verify_report.json"
+        ]
     );
-    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("changed after signing"));
+    assert!(
+        ran.json()["findings"][0]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("changed after signing")
+    );
     std::fs::write(&path, &plan).unwrap();
 
     let review = format!("{directory}/reviews/review_cost.md");
@@ -169,13 +280,31 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
 fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
     let desk = Desk::new();
     let gone = desk.path("gone.md");
-    desk.call(["plan", "check", "--json", "--plan"]).arg(&gone).run().exits(2).error();
+    desk.call(["plan", "check", "--json", "--plan"])
+        .arg(&gone)
+        .run()
+        .exits(2)
+        .error();
     desk.run(["plan", "check", "--json"]).exits(2);
-    desk.run(["plan", "check", "--json", "--run", ".", "--executed-gates", "lite"]).exits(2);
-    desk.run(["plan", "check", "--json", "--run", ".", "--plan", "x"]).exits(2);
-    desk.run(["plan", "check", "--json", "--run", "nobody"]).exits(2);
+    desk.run([
+        "plan",
+        "check",
+        "--json",
+        "--run",
+        ".",
+        "--executed-gates",
+        "lite",
+    ])
+    .exits(2);
+    desk.run(["plan", "check", "--json", "--run", ".", "--plan", "x"])
+        .exits(2);
+    desk.run(["plan", "check", "--json", "--run", "nobody"])
+        .exits(2);
     std::fs::write(&gone, PLAN).unwrap();
-    let ran = desk.call(["plan", "check", "--json", "--repo", "/", "--plan"]).arg(&gone).run();
+    let ran = desk
+        .call(["plan", "check", "--json", "--repo", "/", "--plan"])
+        .arg(&gone)
+        .run();
     ran.exits(2).error();
 }
 
@@ -185,12 +314,18 @@ fn a_pipe_in_place_of_a_document_is_not_waited_at() {
     let run = desk.path("run");
     std::fs::create_dir_all(run.join("artifacts")).unwrap();
     let pipe = |name: &str| {
-        let made =
-            std::process::Command::new("mkfifo").arg(run.join("artifacts").join(name)).status().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(run.join("artifacts").join(name))
+            .status()
+            .unwrap();
         assert!(made.success());
     };
     pipe("PLAN.md");
-    let check = || desk.call(["plan", "check", "--json", "--run"]).arg(&run).run();
+    let check = || {
+        desk.call(["plan", "check", "--json", "--run"])
+            .arg(&run)
+            .run()
+    };
     check().exits(1).error();
     std::fs::remove_file(run.join("artifacts/PLAN.md")).unwrap();
     std::fs::write(run.join("artifacts/PLAN.md"), PLAN).unwrap();
@@ -198,5 +333,9 @@ fn a_pipe_in_place_of_a_document_is_not_waited_at() {
     // It is no file of the run, so the document is not there.
     assert!(check().exits(1).stdout.contains("plan-document-missing"));
     let plan = run.join("artifacts/PLAN.md");
-    desk.call(["plan", "check", "--json", "--plan"]).arg(&plan).run().exits(2).error();
+    desk.call(["plan", "check", "--json", "--plan"])
+        .arg(&plan)
+        .run()
+        .exits(2)
+        .error();
 }

@@ -13,13 +13,19 @@ use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small
 fn nobody_is_asked_by_default() {
     let (repo, desk) = (small().build(), Desk::new());
     for value in [None, Some("")] {
-        let call = desk.start_call(repo.path()).without_env("CRUCIBLE_LLM_PROVIDER");
+        let call = desk
+            .start_call(repo.path())
+            .without_env("CRUCIBLE_LLM_PROVIDER");
         let call = match value {
             Some(value) => call.env("CRUCIBLE_LLM_PROVIDER", value),
             None => call,
         };
         let ran = call.run().exits(2);
-        assert!(ran.message().contains("LLM provider must be specified"), "{}", ran.stderr);
+        assert!(
+            ran.message().contains("LLM provider must be specified"),
+            "{}",
+            ran.stderr
+        );
     }
     assert!(desk.runs().is_empty());
 }
@@ -37,17 +43,31 @@ fn every_command_without_a_provider_says_the_same() {
         &["crawl", "plan", "./"],
         &["crawl", "export", "./"],
     ] {
-        let call = desk.call(args).without_env("CRUCIBLE_LLM_PROVIDER").current_dir(repo.path());
+        let call = desk
+            .call(args)
+            .without_env("CRUCIBLE_LLM_PROVIDER")
+            .current_dir(repo.path());
         let ran = call.run();
-        assert!(ran.stderr.contains("LLM provider must be specified"), "{args:?}: {}", ran.stderr);
-        assert_eq!(ran.code, Some(if args[0] == "crawl" { 1 } else { 2 }), "{args:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("LLM provider must be specified"),
+            "{args:?}: {}",
+            ran.stderr
+        );
+        assert_eq!(
+            ran.code,
+            Some(if args[0] == "crawl" { 1 } else { 2 }),
+            "{args:?}: {}",
+            ran.stderr
+        );
     }
     // One of two owners of a crawl is named.
-    let call =
-        desk.call(["crawl", "plan", "./", "--gpt-provider", "gateway"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let call = desk
+        .call(["crawl", "plan", "./", "--gpt-provider", "gateway"])
+        .without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = call.current_dir(repo.path()).run().exits(1);
     assert!(
-        ran.stderr.contains("LLM provider must be specified: no provider is set that criticises"),
+        ran.stderr
+            .contains("LLM provider must be specified: no provider is set that criticises"),
         "{}",
         ran.stderr
     );
@@ -56,7 +76,12 @@ fn every_command_without_a_provider_says_the_same() {
 #[test]
 fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
     let (repo, desk) = (small().build(), Desk::new());
-    let message = desk.start_call(repo.path()).args(["--provider", "oracle"]).run().exits(2).message();
+    let message = desk
+        .start_call(repo.path())
+        .args(["--provider", "oracle"])
+        .run()
+        .exits(2)
+        .message();
     for name in ["oracle", "gateway", "claude-cli", "replay"] {
         assert!(message.contains(name), "{message}");
     }
@@ -66,8 +91,15 @@ fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
 #[test]
 fn models_that_act_by_themselves_are_refused() {
     let (repo, desk) = (small().build(), Desk::new());
-    let (own, short) = ("CRUCIBLE_LLM_EXECUTION_STRATEGY", "CRUCIBLE_EXECUTION_STRATEGY");
-    for (variable, spelling) in [(own, "external_tool"), (own, "external-tool"), (short, "external_tool")] {
+    let (own, short) = (
+        "CRUCIBLE_LLM_EXECUTION_STRATEGY",
+        "CRUCIBLE_EXECUTION_STRATEGY",
+    );
+    for (variable, spelling) in [
+        (own, "external_tool"),
+        (own, "external-tool"),
+        (short, "external_tool"),
+    ] {
         let call = desk.start_call(repo.path()).env(variable, spelling);
         let message = call.run().exits(2).message();
         assert!(
@@ -75,7 +107,9 @@ fn models_that_act_by_themselves_are_refused() {
             "{message}"
         );
     }
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_EXECUTION_STRATEGY", "anything");
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_EXECUTION_STRATEGY", "anything");
     assert!(call.run().exits(2).message().contains("controlled"));
     assert!(desk.runs().is_empty());
 }
@@ -84,7 +118,9 @@ fn models_that_act_by_themselves_are_refused() {
 fn a_key_that_is_named_and_not_set_is_a_configuration_error() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY");
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY");
     assert!(call.run().exits(2).message().contains("AREA_KEY"));
     assert!(desk.runs().is_empty() && server.requests().is_empty());
 }
@@ -96,28 +132,41 @@ fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
     let bad = FakeOpenAi::start([reply]);
     let desk = Desk::with(&bad);
     let before = snapshot(&repo, &desk);
-    let ran = desk.start_call(repo.path()).env("CRUCIBLE_LLM_TIMEOUT_S", "1").run().exits(code);
+    let ran = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_TIMEOUT_S", "1")
+        .run()
+        .exits(code);
     let error = ran.error();
     assert_eq!(error["exit_code"], code);
     assert_eq!(error["budget_exhausted"], false);
     assert!(error["error"].as_str().unwrap().contains(says), "{error}");
-    assert!(error["hints"].to_string().contains("run advance"), "{error}");
+    assert!(
+        error["hints"].to_string().contains("run advance"),
+        "{error}"
+    );
     assert_eq!(bad.requests().len(), requests);
     let status = desk.status();
     assert_eq!(status["state"], "signed");
     before.is_still(&snapshot(&repo, &desk));
 
     let good = answering(good_answer());
-    let call = desk.call(["run", "advance", "--json"]).env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
+    let call = desk
+        .call(["run", "advance", "--json"])
+        .env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
     let advanced = call.run().ok().json();
     assert_eq!(advanced["state"], "verified");
     assert_eq!(good.requests().len(), 1);
     // The failure is in the recording, and the replay goes on with what came after it.
-    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    let replayed = desk
+        .run(["run", "replay", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(replayed["state"], "verified");
     assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["run", "land", &id_of(&status)]).ok();
-    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()]).ok();
+    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
+        .ok();
 }
 
 #[test]
@@ -141,7 +190,11 @@ fn a_clock_that_stands_still_or_lies_far_off_changes_no_deadline() {
         let (repo, silent) = (small().build(), FakeOpenAi::start([Reply::Hang]));
         let desk = Desk::with(&silent);
         let call = desk.start_call(repo.path()).env("CRUCIBLE_CLOCK", clock);
-        let message = call.env("CRUCIBLE_LLM_TIMEOUT_S", "1").run().exits(10).message();
+        let message = call
+            .env("CRUCIBLE_LLM_TIMEOUT_S", "1")
+            .run()
+            .exits(10)
+            .message();
         assert!(message.contains("no answer within 1s"), "{message}");
     }
 }
@@ -162,10 +215,15 @@ fn a_failing_server_is_asked_again_and_then_given_up() {
     let bad = FakeOpenAi::start([Reply::Status(500)]);
     let desk = Desk::with(&bad);
     let error = desk.start(repo.path()).exits(70).error();
-    assert!(error["error"].as_str().unwrap().contains("HTTP 500"), "{error}");
+    assert!(
+        error["error"].as_str().unwrap().contains("HTTP 500"),
+        "{error}"
+    );
     assert_eq!(bad.requests().len(), 3);
     let good = FakeOpenAi::start([Reply::LateAnswer(good_answer(), Duration::from_millis(50))]);
-    let call = desk.call(["run", "advance", "--json"]).env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
+    let call = desk
+        .call(["run", "advance", "--json"])
+        .env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
     assert_eq!(call.run().ok().json()["state"], "verified");
 }
 
@@ -173,10 +231,18 @@ fn a_failing_server_is_asked_again_and_then_given_up() {
 fn an_exhausted_budget_is_said_and_no_further_call_is_made() {
     let (repo, server) = (small().build(), answering("no"));
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_OPENROUTER_BUDGET", "1");
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     let error = call.run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
-    assert!(error["error"].as_str().unwrap().contains("LLM budget exhausted"), "{error}");
+    assert!(
+        error["error"]
+            .as_str()
+            .unwrap()
+            .contains("LLM budget exhausted"),
+        "{error}"
+    );
     assert_eq!(server.requests().len(), 1);
     // The run keeps the budget it was started with.
     let error = desk.run(["run", "advance", "--json"]).exits(70).error();
@@ -191,26 +257,42 @@ fn a_recording_has_no_answer_to_another_question() {
     desk.start(repo.path()).ok();
     let cassette = desk.runs()[0].join("cassette.jsonl");
     let again = Desk::new();
-    let other = small().file("src/area.py", "def area(): return 0\n").build();
-    let call = again.start_call(other.path()).args(["--provider", "replay", "--cassette"]).arg(&cassette);
+    let other = small()
+        .file("src/area.py", "def area(): return 0\n")
+        .build();
+    let call = again
+        .start_call(other.path())
+        .args(["--provider", "replay", "--cassette"])
+        .arg(&cassette);
     let message = call.run().exits(2).message();
-    assert!(message.contains("the recording does not contain this request"), "{message}");
+    assert!(
+        message.contains("the recording does not contain this request"),
+        "{message}"
+    );
     let missing = again.path("missing.jsonl");
-    let call = again.start_call(other.path()).args(["--provider", "replay", "--cassette"]).arg(&missing);
+    let call = again
+        .start_call(other.path())
+        .args(["--provider", "replay", "--cassette"])
+        .arg(&missing);
     assert!(call.run().exits(2).message().contains("missing.jsonl"));
     assert_eq!(server.requests().len(), 1);
 }
 
 /// An answer that is refused, and one that is verified.
 fn refused_then_good() -> FakeOpenAi {
-    FakeOpenAi::start([Reply::Answer("I would rather not.".to_owned()), Reply::Answer(GOOD_DIFF.to_owned())])
+    FakeOpenAi::start([
+        Reply::Answer("I would rather not.".to_owned()),
+        Reply::Answer(GOOD_DIFF.to_owned()),
+    ])
 }
 
 /// A run in which nothing is as it is by default, and its recording.
 fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Desk, PathBuf) {
     let (repo, server) = (small().build(), refused_then_good());
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--model", "another-model"]);
+    let call = desk
+        .start_call(repo.path())
+        .args(["--model", "another-model"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
         .env("CRUCIBLE_LLM_GATEWAY_TEMPERATURE", "0.7")
@@ -230,7 +312,10 @@ fn a_recording_answers_an_equal_run_without_the_network() {
     let asked = server.requests().len();
     let (repo, desk) = (small().build(), Desk::with(&server));
     let before = snapshot(&repo, &desk);
-    let call = desk.start_call(repo.path()).args(["--provider", "replay", "--cassette"]).arg(&cassette);
+    let call = desk
+        .start_call(repo.path())
+        .args(["--provider", "replay", "--cassette"])
+        .arg(&cassette);
     let status = call.run().ok().json();
     assert_eq!(status["state"], "verified");
     assert_eq!(status["run"]["settings"]["model"], "another-model");
@@ -238,15 +323,22 @@ fn a_recording_answers_an_equal_run_without_the_network() {
     assert_eq!(status["run"]["settings"]["provider"], "replay");
     let live = first_desk.status();
     for what in ["parameters", "edit_format", "model"] {
-        assert_eq!(status["run"]["settings"][what], live["run"]["settings"][what]);
+        assert_eq!(
+            status["run"]["settings"][what],
+            live["run"]["settings"][what]
+        );
     }
     for attempt in 0..2 {
-        assert_eq!(status["attempts"][attempt]["patch"], live["attempts"][attempt]["patch"]);
+        assert_eq!(
+            status["attempts"][attempt]["patch"],
+            live["attempts"][attempt]["patch"]
+        );
     }
     before.is_still(&snapshot(&repo, &desk));
     desk.run(["run", "replay", &id_of(&status)]).ok();
     desk.run(["run", "land", &id_of(&status)]).ok();
-    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()]).ok();
+    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
+        .ok();
     assert_eq!(server.requests().len(), asked, "the model was asked");
 }
 
@@ -257,19 +349,46 @@ fn a_run_keeps_the_recording_that_answers_it() {
     let (repo, desk) = (small().build(), Desk::with(&server));
     let moved = desk.path("moved.jsonl");
     std::fs::copy(&cassette, &moved).unwrap();
-    let args = ["run", "new", GOAL, "--json", "--provider", "replay", "--repo"];
-    let status = desk.call(args).arg(repo.path()).args(["--cassette"]).arg(&moved).run().ok().json();
+    let args = [
+        "run",
+        "new",
+        GOAL,
+        "--json",
+        "--provider",
+        "replay",
+        "--repo",
+    ];
+    let status = desk
+        .call(args)
+        .arg(repo.path())
+        .args(["--cassette"])
+        .arg(&moved)
+        .run()
+        .ok()
+        .json();
     std::fs::remove_file(&moved).unwrap();
     let kept = desk.runs()[0].join("source.jsonl");
     let whole = std::fs::read(&kept).unwrap();
     assert_eq!(whole, std::fs::read(&cassette).unwrap());
 
     // The copy is recorded: another one is noticed.
-    std::fs::write(&kept, String::from_utf8(whole.clone()).unwrap().replace("rather", "gladly")).unwrap();
+    std::fs::write(
+        &kept,
+        String::from_utf8(whole.clone())
+            .unwrap()
+            .replace("rather", "gladly"),
+    )
+    .unwrap();
     let message = desk.run(["run", "advance", "--json"]).exits(1).message();
-    assert!(message.contains("source.jsonl was changed after it was recorded"), "{message}");
+    assert!(
+        message.contains("source.jsonl was changed after it was recorded"),
+        "{message}"
+    );
     std::fs::write(&kept, whole).unwrap();
-    let advanced = desk.run(["run", "advance", &id_of(&status), "--json"]).ok().json();
+    let advanced = desk
+        .run(["run", "advance", &id_of(&status), "--json"])
+        .ok()
+        .json();
     assert_eq!(advanced["state"], "verified");
     assert_eq!(server.requests().len(), asked, "the model was asked");
 }
@@ -277,7 +396,10 @@ fn a_run_keeps_the_recording_that_answers_it() {
 /// The codes of a verdict or of a replay.
 fn finding_codes(document: &Value) -> Vec<&str> {
     let findings = document["findings"].as_array().unwrap();
-    findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -297,23 +419,45 @@ fn an_edited_recording_shows() {
     assert_ne!(forged, lines[1]);
     let damage = [
         // What no artifact depends on is noticed all the same.
-        (whole.replace("\"model_used\":\"another-model\"", "\"model_used\":\"a-better-model\""), edited),
-        (whole.replace("\"tokens_output\":", "\"tokens_output\":1"), edited),
-        (whole.replace("I would rather not.", "I would love to."), edited),
+        (
+            whole.replace(
+                "\"model_used\":\"another-model\"",
+                "\"model_used\":\"a-better-model\"",
+            ),
+            edited,
+        ),
+        (
+            whole.replace("\"tokens_output\":", "\"tokens_output\":1"),
+            edited,
+        ),
+        (
+            whole.replace("I would rather not.", "I would love to."),
+            edited,
+        ),
         (format!("{}{}", lines[0], lines[2]), edited),
         (format!("{}{}{}", lines[0], lines[2], lines[1]), edited),
         (lines[0].to_owned(), edited),
         (String::new(), edited),
-        (format!("{}{forged}{}{}", lines[0], lines[1], lines[2]), unknown),
+        (
+            format!("{}{forged}{}{}", lines[0], lines[1], lines[2]),
+            unknown,
+        ),
         (format!("{whole}{forged}{forged}"), unknown),
     ];
     for (damaged, code) in damage {
         assert_ne!(damaged, whole);
         std::fs::write(&cassette, &damaged).unwrap();
         let verdict = desk.run(["ledger", "verify", "--json"]).exits(1).json();
-        assert!(finding_codes(&verdict).contains(&code), "{verdict}\n{damaged}");
+        assert!(
+            finding_codes(&verdict).contains(&code),
+            "{verdict}\n{damaged}"
+        );
     }
-    std::fs::write(&cassette, whole.replace("\"tokens_output\":", "\"tokens_output\":1")).unwrap();
+    std::fs::write(
+        &cassette,
+        whole.replace("\"tokens_output\":", "\"tokens_output\":1"),
+    )
+    .unwrap();
     let replayed = desk.run(["run", "replay", &id, "--json"]).exits(1).json();
     assert_eq!(replayed["different"], serde_json::json!(["cassette.jsonl"]));
     assert_eq!(finding_codes(&replayed), [edited, edited]);
@@ -340,7 +484,10 @@ fn a_recording_that_cannot_be_read_ends_the_command() {
 fn two_that_advance_one_run_do_not_share_its_recording() {
     let repo = small().build();
     let server = FakeOpenAi::start([
-        Reply::LateAnswer("I would rather not.".to_owned(), Duration::from_millis(2500)),
+        Reply::LateAnswer(
+            "I would rather not.".to_owned(),
+            Duration::from_millis(2500),
+        ),
         Reply::Answer(good_answer()),
     ]);
     let desk = Desk::with(&server);
@@ -378,7 +525,11 @@ fn client_program(desk: &Desk) -> (PathBuf, PathBuf) {
         "result": good_answer(), "modelUsage": {"claude-x": {"inputTokens": 3, "outputTokens": 4}},
     });
     std::fs::write(desk.path("answer"), answer.to_string()).unwrap();
-    let script = format!("#!/bin/sh\nenv > '{}'\ncat '{}'\n", notes.display(), desk.path("answer").display());
+    let script = format!(
+        "#!/bin/sh\nenv > '{}'\ncat '{}'\n",
+        notes.display(),
+        desk.path("answer").display()
+    );
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     (program, notes)
@@ -391,21 +542,38 @@ fn the_client_program_gets_the_configured_key_and_address() {
     let home = format!("HOME={}", desk.home().display());
     let start = |variables: &[(&str, &str)]| {
         let repo = small().build();
-        let call = desk.start_call(repo.path()).args(["--provider", "claude-cli"]);
+        let call = desk
+            .start_call(repo.path())
+            .args(["--provider", "claude-cli"]);
         let call = call
             .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &program)
             .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file");
-        variables.iter().fold(call, |call, (name, value)| call.env(name, value)).run()
+        variables
+            .iter()
+            .fold(call, |call, (name, value)| call.env(name, value))
+            .run()
     };
-    let saw = |line: &str| std::fs::read_to_string(&notes).unwrap().lines().any(|other| other == line);
+    let saw = |line: &str| {
+        std::fs::read_to_string(&notes)
+            .unwrap()
+            .lines()
+            .any(|other| other == line)
+    };
 
     let named = ("CRUCIBLE_LLM_CLAUDE_CLI_API_KEY_ENV", "TEAM_KEY");
-    let status = start(&[named, ("TEAM_KEY", "k-1"), ("CRUCIBLE_CLAUDE_CLI_BASE_URL", "http://127.0.0.1:9")])
-        .ok()
-        .json();
+    let status = start(&[
+        named,
+        ("TEAM_KEY", "k-1"),
+        ("CRUCIBLE_CLAUDE_CLI_BASE_URL", "http://127.0.0.1:9"),
+    ])
+    .ok()
+    .json();
     assert_eq!(status["state"], "verified");
     assert!(saw("ANTHROPIC_API_KEY=k-1") && saw("ANTHROPIC_BASE_URL=http://127.0.0.1:9"));
-    assert!(!saw(&home), "the user's home was shown to a client that has a key");
+    assert!(
+        !saw(&home),
+        "the user's home was shown to a client that has a key"
+    );
 
     // Without a key it is the user's own login; a key that somebody named must be there.
     start(&[]).ok();
@@ -419,22 +587,35 @@ fn every_setting_that_a_message_names_exists() {
     let desk = Desk::new();
     let shown = desk.run(["config", "show", "--json"]).ok().json();
     let rows = shown["settings"].as_array().unwrap();
-    let keys: Vec<&str> = rows.iter().map(|row| row["key"].as_str().unwrap()).collect();
+    let keys: Vec<&str> = rows
+        .iter()
+        .map(|row| row["key"].as_str().unwrap())
+        .collect();
     let mut named = 0;
     for source in ["../llm/src", "src"] {
-        for file in crucible_host::walk::files(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(source)) {
+        for file in
+            crucible_host::walk::files(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(source))
+        {
             let file = file.unwrap();
             // A provider of several files is a directory of its name.
-            let part =
-                file.parent().filter(|parent| parent.parent().is_some_and(|of| of.ends_with("providers")));
-            let stem = part.unwrap_or(&file).file_stem().unwrap().to_string_lossy().replace('_', "-");
+            let part = file
+                .parent()
+                .filter(|parent| parent.parent().is_some_and(|of| of.ends_with("providers")));
+            let stem = part
+                .unwrap_or(&file)
+                .file_stem()
+                .unwrap()
+                .to_string_lossy()
+                .replace('_', "-");
             for line in std::fs::read_to_string(&file).unwrap().lines() {
                 for (section, key) in settings_in(line) {
                     let section = section.replace("{NAME}", &stem);
                     let exists = |provider: &str| {
                         let key = format!(
                             "{}.{key}",
-                            section.replace("{provider}", provider).replace("{}", provider)
+                            section
+                                .replace("{provider}", provider)
+                                .replace("{}", provider)
                         );
                         keys.contains(&key.as_str())
                     };
@@ -442,7 +623,11 @@ fn every_setting_that_a_message_names_exists() {
                     // A table that users name themselves is listed when there is one.
                     let listed = !section.contains(".profiles.");
                     let some = ["gateway", "claude-cli"].into_iter().any(exists);
-                    assert!(some || !listed, "{}: there is no [{section}] {key}\n{line}", file.display());
+                    assert!(
+                        some || !listed,
+                        "{}: there is no [{section}] {key}\n{line}",
+                        file.display()
+                    );
                 }
             }
         }
@@ -454,11 +639,19 @@ fn every_setting_that_a_message_names_exists() {
 fn settings_in(line: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for part in line.split('[').skip(1) {
-        let Some((section, rest)) = part.split_once("] ") else { continue };
-        let ours = ["llm", "run", "patch", "context", "sandbox", "paths"].iter().any(|known| {
-            section.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        });
-        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
+        let Some((section, rest)) = part.split_once("] ") else {
+            continue;
+        };
+        let ours = ["llm", "run", "patch", "context", "sandbox", "paths"]
+            .iter()
+            .any(|known| {
+                section
+                    .strip_prefix(known)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+        let end = rest
+            .find(|c: char| !c.is_ascii_lowercase() && c != '_')
+            .unwrap_or(rest.len());
         // Remarks that begin with the name of their part, and keys that are filled in.
         if ours && end > 0 && &rest[..end] != "without" {
             found.push((section, &rest[..end]));

@@ -124,7 +124,11 @@ fn program(section: Section<'_>, name: &str) {
     let ProviderClass::Program { install } = provider(section.title).unwrap().class() else {
         panic!("{} has no program", section.title)
     };
-    assert!(section.text.contains(&format!("`{install}`")), "{} does not say {install}", section.title);
+    assert!(
+        section.text.contains(&format!("`{install}`")),
+        "{} does not say {install}",
+        section.title
+    );
     // The key is sent to a server that listens at the address of the settings; a login would not have it.
     let stage = Stage::new().installed(name).run(&section);
     expect_provider(&stage, section.title, Some(KEY));
@@ -173,9 +177,19 @@ fn every_provider_has_its_section_and_every_section_its_test() {
             section.blocks()
         );
     }
-    let fences = PAGE.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    let blocks: usize = sections().iter().map(|section| section.blocks().len()).sum();
-    assert_eq!(fences, 2 * blocks, "a snippet stands outside of every section, or is not closed");
+    let fences = PAGE
+        .lines()
+        .filter(|line| line.trim_start().starts_with("```"))
+        .count();
+    let blocks: usize = sections()
+        .iter()
+        .map(|section| section.blocks().len())
+        .sum();
+    assert_eq!(
+        fences,
+        2 * blocks,
+        "a snippet stands outside of every section, or is not closed"
+    );
 }
 
 /// The provider's row in the first table says what the registry says.
@@ -185,10 +199,20 @@ fn assert_row(kind: &dyn ProviderKind) {
         return;
     }
     let capabilities = kind.capabilities();
-    let [edits, form] = [json!(capabilities.edit_format), json!(capabilities.structured_output)];
-    let ends = format!(" | {} | {} |", edits.as_str().unwrap(), form.as_str().unwrap());
+    let [edits, form] = [
+        json!(capabilities.edit_format),
+        json!(capabilities.structured_output),
+    ];
+    let ends = format!(
+        " | {} | {} |",
+        edits.as_str().unwrap(),
+        form.as_str().unwrap()
+    );
     let starts = format!("| [`{}`]", kind.name());
-    let row = PAGE.lines().find(|line| line.starts_with(&starts)).unwrap_or_default();
+    let row = PAGE
+        .lines()
+        .find(|line| line.starts_with(&starts))
+        .unwrap_or_default();
     assert!(row.ends_with(&ends), "{row:?} should end with {ends:?}");
 }
 
@@ -201,7 +225,10 @@ fn every_variable_and_setting_that_the_page_names_exists() {
     for code in PAGE.split('`').skip(1).step_by(2) {
         let is_variable = code.starts_with("CRUCIBLE_") && code != "CRUCIBLE_HOME";
         let is_setting = code.starts_with("llm.") && !code.contains(' ');
-        let exists = match code.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        let exists = match code
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once("] "))
+        {
             Some((section, key)) => known("key", &format!("{section}.{key}")),
             None if is_variable => known("variable", code),
             None if is_setting => known("key", code),
@@ -216,19 +243,32 @@ fn every_variable_and_setting_that_the_page_names_exists() {
 #[test]
 fn the_table_of_errors_tells_classes_and_exit_codes() {
     let mut tried = 0;
-    for row in section("When it fails").text.lines().filter(|line| line.starts_with("| `")) {
+    for row in section("When it fails")
+        .text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+    {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let (class, exit) = (cells[1].trim_matches('`'), cells[3]);
-        let statuses = cells[2].split_once("(HTTP ").map_or("", |(_, rest)| rest.split(')').next().unwrap());
-        let statuses = statuses.split(", ").filter_map(|status| status.parse::<u16>().ok());
+        let statuses = cells[2]
+            .split_once("(HTTP ")
+            .map_or("", |(_, rest)| rest.split(')').next().unwrap());
+        let statuses = statuses
+            .split(", ")
+            .filter_map(|status| status.parse::<u16>().ok());
         for status in statuses {
             let stage = Stage::answering([Reply::Status(status)]);
             let mut command = stage.command(env!("CARGO_BIN_EXE_crucible"));
-            command.args(["run", "start", GOAL, "--provider", "gateway"]).current_dir(stage.repo.path());
+            command
+                .args(["run", "start", GOAL, "--provider", "gateway"])
+                .current_dir(stage.repo.path());
             let ended = command.output().unwrap().status.code().unwrap();
             let receipt = stage.receipt();
             assert_eq!(
-                (&receipt["phases"][0]["llm"]["error"], ended.to_string().as_str()),
+                (
+                    &receipt["phases"][0]["llm"]["error"],
+                    ended.to_string().as_str()
+                ),
                 (&json!(class), exit),
                 "{status}"
             );
@@ -261,7 +301,10 @@ enum Rule {
 
 fn sections() -> Vec<Section<'static>> {
     let parts = PAGE.split("\n## ").skip(1);
-    parts.filter_map(|part| part.split_once('\n')).map(|(title, text)| Section { title, text }).collect()
+    parts
+        .filter_map(|part| part.split_once('\n'))
+        .map(|(title, text)| Section { title, text })
+        .collect()
 }
 
 #[track_caller]
@@ -314,7 +357,11 @@ impl Stage {
     fn new() -> Self {
         Self::before(FakeApi::answering(|question| {
             let edit = question.body.to_string().contains("<<<<<<< SEARCH");
-            Reply::Answer(if edit { GOOD_EDIT.to_owned() } else { good_answer() })
+            Reply::Answer(if edit {
+                GOOD_EDIT.to_owned()
+            } else {
+                good_answer()
+            })
         }))
     }
 
@@ -325,17 +372,35 @@ impl Stage {
     fn before(server: FakeApi) -> Self {
         let (desk, repo) = (Desk::new(), small().build());
         std::fs::create_dir(desk.path("bin")).unwrap();
-        symlink(env!("CARGO_BIN_EXE_crucible"), desk.path("bin").join("crucible")).unwrap();
+        symlink(
+            env!("CARGO_BIN_EXE_crucible"),
+            desk.path("bin").join("crucible"),
+        )
+        .unwrap();
         let address = |kind: &&dyn ProviderKind| {
             let url = match kind.name() {
                 "claude-cli" | "gemini-cli" => server.origin(),
                 _ => server.base_url(),
             };
-            (format!("CRUCIBLE_{}_BASE_URL", kind.name().replace('-', "_").to_uppercase()), url)
+            (
+                format!(
+                    "CRUCIBLE_{}_BASE_URL",
+                    kind.name().replace('-', "_").to_uppercase()
+                ),
+                url,
+            )
         };
-        let online = registry().iter().filter(|kind| !matches!(kind.class(), ProviderClass::Recording));
+        let online = registry()
+            .iter()
+            .filter(|kind| !matches!(kind.class(), ProviderClass::Recording));
         let variables = online.map(address).collect();
-        Self { desk, repo, server, variables, printed: String::new() }
+        Self {
+            desk,
+            repo,
+            server,
+            variables,
+            printed: String::new(),
+        }
     }
 
     /// The same, with a variable that the reader has set before.
@@ -370,10 +435,20 @@ impl Stage {
     #[track_caller]
     fn shell(&mut self, script: &str) {
         let mut command = self.command("sh");
-        let output = command.args(["-eu", "-c", script]).current_dir(self.repo.path()).output().unwrap();
-        self.printed.push_str(&String::from_utf8(output.stdout).unwrap());
+        let output = command
+            .args(["-eu", "-c", script])
+            .current_dir(self.repo.path())
+            .output()
+            .unwrap();
+        self.printed
+            .push_str(&String::from_utf8(output.stdout).unwrap());
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?} of\n{script}\n{}\n{said}", output.status, self.printed);
+        assert!(
+            output.status.success(),
+            "{:?} of\n{script}\n{}\n{said}",
+            output.status,
+            self.printed
+        );
     }
 
     fn command(&self, program: &str) -> Command {
@@ -399,16 +474,23 @@ impl Stage {
         };
         let output = command.current_dir(directory).output().unwrap();
         let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let row = shown["settings"].as_array().unwrap().iter().find(|row| row["key"] == key);
+        let row = shown["settings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["key"] == key);
         row.unwrap().clone()
     }
 
     /// The receipts of all runs. Their place is the one that the page names.
     fn receipts(&self) -> Vec<Value> {
         let runs = self.desk.home().join(".local/share/crucible/runs");
-        let entries =
-            std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path().join("receipt.json"));
-        entries.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+        let entries = std::fs::read_dir(runs)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().join("receipt.json"));
+        entries
+            .map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+            .collect()
     }
 
     /// The receipt of the only run.

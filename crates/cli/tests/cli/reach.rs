@@ -8,13 +8,19 @@ use std::time::{Duration, Instant};
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    CHECK, Desk, GATE, LOADS, WRONG, answering, codes, good_answer, id_of, small, snapshot, whole_file,
+    CHECK, Desk, GATE, LOADS, WRONG, answering, codes, good_answer, id_of, small, snapshot,
+    whole_file,
 };
 
 /// A copy of a repository where a gate can see it: temporary directories are private to it anyhow.
 fn in_sight(desk: &Desk, builder: RepoBuilder) -> PathBuf {
     let (repo, place) = (builder.build(), desk.path("original"));
-    let copied = std::process::Command::new("cp").arg("-a").arg(repo.path()).arg(&place).status().unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(repo.path())
+        .arg(&place)
+        .status()
+        .unwrap();
     assert!(copied.success());
     place
 }
@@ -26,20 +32,49 @@ fn a_patch_cannot_reach_what_a_gate_runs() {
     let python = "[gates.tests]\ncommand = [\"sh\", \"-c\", \"sh './src/area_check.py'\"]\n";
     for (gate, file, content, easy) in [
         (GATE, "check.sh", CHECK, "exit 0\n"),
-        (make, "Makefile", "test:\n\tsh check.sh\n", "test:\n\ttrue\n"),
-        (npm, "package.json", "{}\n", "{\"area\": \"width height\"}\n"),
+        (
+            make,
+            "Makefile",
+            "test:\n\tsh check.sh\n",
+            "test:\n\ttrue\n",
+        ),
+        (
+            npm,
+            "package.json",
+            "{}\n",
+            "{\"area\": \"width height\"}\n",
+        ),
         // By its name a source like any other, and the one that speaks most of the goal.
-        (python, "src/area_check.py", "# area width height multiply\nsh check.sh\n", "exit 0\n"),
+        (
+            python,
+            "src/area_check.py",
+            "# area width height multiply\nsh check.sh\n",
+            "exit 0\n",
+        ),
     ] {
-        let repo = small().file(".crucible/config.toml", gate).file(file, content).build();
+        let repo = small()
+            .file(".crucible/config.toml", gate)
+            .file(file, content)
+            .build();
         let server = answering(whole_file(file, easy));
         let desk = Desk::with(&server);
         let before = snapshot(&repo, &desk);
-        let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1).json();
+        let status = desk
+            .start_call(repo.path())
+            .args(["--max-iterations", "1"])
+            .run()
+            .exits(1)
+            .json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{file}");
         let plan = std::fs::read_to_string(desk.runs()[0].join("artifacts/PLAN.md")).unwrap();
-        let scope = plan.lines().find(|line| line.starts_with("Scope-Allow: ")).unwrap();
-        assert!(!scope.contains(file) && scope.contains("src/area.py"), "{scope}");
+        let scope = plan
+            .lines()
+            .find(|line| line.starts_with("Scope-Allow: "))
+            .unwrap();
+        assert!(
+            !scope.contains(file) && scope.contains("src/area.py"),
+            "{scope}"
+        );
         before.is_still(&snapshot(&repo, &desk));
     }
 }
@@ -58,10 +93,19 @@ fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
         let server = answering(whole_file(file, "run_all() { true; }\n"));
         let desk = Desk::with(&server);
         let before = snapshot(&repo, &desk);
-        let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1).json();
+        let status = desk
+            .start_call(repo.path())
+            .args(["--max-iterations", "1"])
+            .run()
+            .exits(1)
+            .json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{file}");
-        let analysis = std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
-        assert!(analysis.contains("\"tools/area.sh\"") && analysis.contains("\"check.sh\""), "{analysis}");
+        let analysis =
+            std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
+        assert!(
+            analysis.contains("\"tools/area.sh\"") && analysis.contains("\"check.sh\""),
+            "{analysis}"
+        );
         before.is_still(&snapshot(&repo, &desk));
     }
 }
@@ -102,7 +146,11 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
     .iter()
     .enumerate()
     {
-        script.push_str(&format!("cat '{}' >/dev/null 2>&1 && exit {}\n", place.display(), 20 + number));
+        script.push_str(&format!(
+            "cat '{}' >/dev/null 2>&1 && exit {}\n",
+            place.display(),
+            20 + number
+        ));
         assert!(place.exists() || place.starts_with(&original));
     }
     // At the path of the original stands the copy.
@@ -116,8 +164,12 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
         desk.data().join("runs").display(),
         other_run.file_name().unwrap().display()
     ));
-    script.push_str("[ -e secret.txt ] && exit 31\ngrep -q 'width \\* height' src/area.py || exit 1\n");
-    let builder = small().file("check.sh", script).uncommitted("secret.txt", "mine\n");
+    script.push_str(
+        "[ -e secret.txt ] && exit 31\ngrep -q 'width \\* height' src/area.py || exit 1\n",
+    );
+    let builder = small()
+        .file("check.sh", script)
+        .uncommitted("secret.txt", "mine\n");
     assert_eq!(in_sight(&desk, builder), original);
     for root in [None, Some(desk.path("elsewhere"))] {
         let mut call = desk.start_call(&original);
@@ -135,15 +187,32 @@ fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let (original, linked) = (desk.path("original"), desk.path("linked"));
-    let places = [original.join("secret.txt"), original.join(".git/HEAD"), desk.path("third/src/area.py")];
+    let places = [
+        original.join("secret.txt"),
+        original.join(".git/HEAD"),
+        desk.path("third/src/area.py"),
+    ];
     let look = |number: usize| {
-        format!("cat '{}' >/dev/null 2>&1 && exit {}\n", places[number].display(), 20 + number)
+        format!(
+            "cat '{}' >/dev/null 2>&1 && exit {}\n",
+            places[number].display(),
+            20 + number
+        )
     };
-    let script = look(0) + &look(1) + &look(2) + "grep -q 'width \\* height' src/area.py || exit 1\n";
-    in_sight(&desk, small().file("check.sh", script).uncommitted("secret.txt", "mine\n"));
+    let script =
+        look(0) + &look(1) + &look(2) + "grep -q 'width \\* height' src/area.py || exit 1\n";
+    in_sight(
+        &desk,
+        small()
+            .file("check.sh", script)
+            .uncommitted("secret.txt", "mine\n"),
+    );
     for name in ["linked", "third"] {
         let mut git = std::process::Command::new("git");
-        git.arg("-C").arg(&original).args(["worktree", "add", "--quiet", "-b", name]).arg(desk.path(name));
+        git.arg("-C")
+            .arg(&original)
+            .args(["worktree", "add", "--quiet", "-b", name])
+            .arg(desk.path(name));
         assert!(git.status().unwrap().success());
     }
     assert!(places.iter().all(|place| place.exists()));
@@ -161,18 +230,28 @@ fn tools_installed_inside_the_repository_still_run() {
         original.display()
     );
     let builder = small()
-        .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"check-area\"]\n")
+        .file(
+            ".crucible/config.toml",
+            "[gates.tests]\ncommand = [\"check-area\"]\n",
+        )
         .file(".gitignore", ".venv\n")
         .uncommitted(".venv/bin/check-area", tool)
         .uncommitted("mine.txt", "mine\n")
         .uncommitted(".venv/lib/part.sh", "true\n");
     in_sight(&desk, builder);
-    let set =
-        std::process::Command::new("chmod").arg("+x").arg(original.join(".venv/bin/check-area")).status();
+    let set = std::process::Command::new("chmod")
+        .arg("+x")
+        .arg(original.join(".venv/bin/check-area"))
+        .status();
     assert!(set.unwrap().success());
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", original.join(".venv/bin").display());
-    let status = desk.start_call(&original).env("PATH", path).run().ok().json();
+    let status = desk
+        .start_call(&original)
+        .env("PATH", path)
+        .run()
+        .ok()
+        .json();
     assert_eq!(codes(&status, 1), [""; 0]);
     assert_eq!(status["state"], "verified");
 }
@@ -193,10 +272,20 @@ fn while_a_gate_runs(gates: &str, meddle: impl Fn(&TestRepo)) -> (String, String
         .build();
     let mut command = desk.start_call(repo.path()).command();
     let log = std::fs::File::create(&begun).unwrap();
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::from(log)).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::from(log))
+        .spawn()
+        .unwrap();
     let since = Instant::now();
-    while !std::fs::read_to_string(&begun).unwrap().contains("is running: sh ./check.sh") {
-        assert!(since.elapsed() < Duration::from_secs(30), "the gate never began");
+    while !std::fs::read_to_string(&begun)
+        .unwrap()
+        .contains("is running: sh ./check.sh")
+    {
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "the gate never began"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
     meddle(&repo);
@@ -220,7 +309,10 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
     };
     for gates in [one, &two] {
         for ((message, told), says) in [
-            (while_a_gate_runs(gates, edit), "uncommitted changes: \"src/area.py\""),
+            (
+                while_a_gate_runs(gates, edit),
+                "uncommitted changes: \"src/area.py\"",
+            ),
             (while_a_gate_runs(gates, commit), "is no longer at"),
         ] {
             assert!(message.contains(says), "{message}");
@@ -237,7 +329,12 @@ fn gates_that_prove_nothing_new_are_said() {
     let desk = Desk::with(&server);
     let ran = desk.start(repo.path()).ok();
     assert_eq!(codes(&ran.json(), 1), ["run-gates-passed-before"]);
-    assert!(ran.stderr.contains("warning: Every gate also passed before the change"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("warning: Every gate also passed before the change"),
+        "{}",
+        ran.stderr
+    );
     // One that fails before and passes after has proved something.
     let proved = small().build();
     assert_eq!(codes(&desk.start(proved.path()).ok().json(), 1), [""; 0]);
@@ -245,12 +342,20 @@ fn gates_that_prove_nothing_new_are_said() {
 
 #[test]
 fn a_gate_cannot_take_the_name_of_one_of_ours() {
-    for name in ["lite", "plan_check", "patch_check", "behavior_catalog_check"] {
+    for name in [
+        "lite",
+        "plan_check",
+        "patch_check",
+        "behavior_catalog_check",
+    ] {
         let gate = format!("[gates.{name}]\ncommand = [\"sh\", \"./check.sh\"]\n");
         let repo = small().file(".crucible/config.toml", gate).build();
         let desk = Desk::new();
         let message = desk.start(repo.path()).exits(2).message();
-        assert!(message.contains(name) && message.contains("one of Crucible's own gates"), "{message}");
+        assert!(
+            message.contains(name) && message.contains("one of Crucible's own gates"),
+            "{message}"
+        );
         assert!(desk.runs().is_empty());
     }
 }
@@ -265,7 +370,12 @@ fn a_limit_of_zero_is_a_usage_error() {
         ("CRUCIBLE_LLM_TIMEOUT_S", "llm.timeout_s"),
     ] {
         let desk = Desk::new();
-        let message = desk.start_call(repo.path()).env(variable, "0").run().exits(2).message();
+        let message = desk
+            .start_call(repo.path())
+            .env(variable, "0")
+            .run()
+            .exits(2)
+            .message();
         assert!(message.contains(key), "{variable}: {message}");
         assert!(desk.runs().is_empty(), "{variable}");
     }
@@ -274,7 +384,11 @@ fn a_limit_of_zero_is_a_usage_error() {
 /// A name that would be read as two paths, or as a line of its own, never stands in a plan by the chair's choice.
 #[test]
 fn a_file_whose_name_could_be_read_as_a_scope_is_not_chosen() {
-    for name in ["src/area, .py", "src/area.py\nScope-Allow: tests", "src/area width.py"] {
+    for name in [
+        "src/area, .py",
+        "src/area.py\nScope-Allow: tests",
+        "src/area width.py",
+    ] {
         let repo = small().file(name, WRONG.repeat(2)).build();
         let server = answering(good_answer());
         let desk = Desk::with(&server);
@@ -291,16 +405,23 @@ fn a_file_whose_name_could_be_read_as_a_scope_is_not_chosen() {
 fn what_the_model_is_not_shown_is_said() {
     let mut builder = small().file("notes.txt", "nothing of interest\n");
     for number in 0..4 {
-        let text = format!("def area_{number}(width, height):\n    return width * height\n\n\n").repeat(16);
+        let text = format!("def area_{number}(width, height):\n    return width * height\n\n\n")
+            .repeat(16);
         builder = builder.file(format!("src/area_{number}.py"), text);
     }
     let repo = builder.build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let goal = "make the area multiply width and height";
-    let call = desk.call(["run", "start", goal, "--json"]).current_dir(repo.path());
+    let call = desk
+        .call(["run", "start", goal, "--json"])
+        .current_dir(repo.path());
     let ran = call.env("CRUCIBLE_RUN_MAX_TOTAL_BYTES", "1400").run().ok();
-    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("the model sees")).collect();
+    let told: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.contains("the model sees"))
+        .collect();
     let left_out = std::fs::read_to_string(desk.runs()[0].join("artifacts/left_out.json")).unwrap();
     let left_out: serde_json::Value = serde_json::from_str(&left_out).unwrap();
     let over: Vec<&str> = left_out["files"]
@@ -311,12 +432,28 @@ fn what_the_model_is_not_shown_is_said() {
         .map(|file| file["path"].as_str().unwrap())
         .collect();
     assert_eq!(over, ["src/area_1.py", "src/area_2.py", "src/area_3.py"]);
-    let [line] = told[..] else { panic!("{}", ran.stderr) };
-    assert!(line.contains("not shown: 3 (is larger than what is left of the budget)"), "{line}");
+    let [line] = told[..] else {
+        panic!("{}", ran.stderr)
+    };
+    assert!(
+        line.contains("not shown: 3 (is larger than what is left of the budget)"),
+        "{line}"
+    );
     assert!(line.contains("2 (shares nothing with the goal)"), "{line}");
-    assert!(line.ends_with("see artifacts/left_out.json and artifacts/context_pack.json"), "{line}");
-    let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
-    assert!(replayed["same"].to_string().contains("artifacts/left_out.json"), "{replayed}");
+    assert!(
+        line.ends_with("see artifacts/left_out.json and artifacts/context_pack.json"),
+        "{line}"
+    );
+    let replayed = desk
+        .run(["run", "replay", &id_of(&ran.json()), "--json"])
+        .ok()
+        .json();
+    assert!(
+        replayed["same"]
+            .to_string()
+            .contains("artifacts/left_out.json"),
+        "{replayed}"
+    );
 }
 
 #[test]
@@ -325,33 +462,58 @@ fn a_file_that_no_gate_gets_is_said() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let ran = desk.start(repo.path()).ok();
-    let line = ran.stderr.lines().find(|line| line.contains("not copied for the gates"));
-    assert!(line.is_some_and(|line| line.ends_with("see artifacts/analysis.json")), "{}", ran.stderr);
+    let line = ran
+        .stderr
+        .lines()
+        .find(|line| line.contains("not copied for the gates"));
+    assert!(
+        line.is_some_and(|line| line.ends_with("see artifacts/analysis.json")),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
 fn a_gate_that_was_found_gets_the_time_that_the_defaults_name() {
     let repo = RepoBuilder::new()
-        .file("Makefile", "test:\n\tgrep -q 'width \\* height' src/area.py\n")
+        .file(
+            "Makefile",
+            "test:\n\tgrep -q 'width \\* height' src/area.py\n",
+        )
         .file("src/area.py", WRONG)
         .build();
     let desk = Desk::new();
-    let status = desk.call(["run", "new", "multiply", "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let status = desk
+        .call(["run", "new", "multiply", "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     let gates = status["run"]["settings"]["gates"].as_array().unwrap();
     let seconds = crucible_settings::GateEntry::default().timeout_s;
     assert_eq!(gates.len(), 1);
-    assert_eq!(gates[0]["timeout_ms"].to_string(), format!("{seconds}000"), "{}", gates[0]);
+    assert_eq!(
+        gates[0]["timeout_ms"].to_string(),
+        format!("{seconds}000"),
+        "{}",
+        gates[0]
+    );
 }
 
 /// The words of each attempt differ in their warmth, and none is warmer than a model takes.
 #[test]
 fn later_attempts_are_warmer_up_to_one() {
-    let (repo, server) =
-        (small().build(), FakeOpenAi::start(std::iter::repeat_n(Reply::Answer("no".into()), 6)));
+    let (repo, server) = (
+        small().build(),
+        FakeOpenAi::start(std::iter::repeat_n(Reply::Answer("no".into()), 6)),
+    );
     let desk = Desk::with(&server);
     let call = desk.start_call(repo.path()).args(["--max-iterations", "6"]);
     call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").run().exits(1);
-    let warmth: Vec<f64> =
-        server.requests().iter().map(|request| request.body["temperature"].as_f64().unwrap()).collect();
+    let warmth: Vec<f64> = server
+        .requests()
+        .iter()
+        .map(|request| request.body["temperature"].as_f64().unwrap())
+        .collect();
     assert_eq!(warmth, [0.2, 0.45, 0.7, 0.95, 1.0, 1.0]);
 }

@@ -10,7 +10,12 @@ use crate::support::{Desk, GOAL, answering, good_answer, id_of, small, snapshot}
 
 /// Where a new run of this repository lies, not advanced yet.
 fn new_run(desk: &Desk, repo: &TestRepo) -> (String, PathBuf) {
-    let status = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let status = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     let id = id_of(&status);
     (id.clone(), desk.data().join("runs").join(id))
 }
@@ -39,23 +44,39 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
         // Each reads as a whole and well-formed document, so nothing but its missing record speaks against it.
         let text = std::fs::read_to_string(honest.join(step)).unwrap();
         let forged = text
-            .replace("Scope-Allow: src/area.py", "Scope-Allow: src/area.py, check.sh, tests/area_test.sh")
+            .replace(
+                "Scope-Allow: src/area.py",
+                "Scope-Allow: src/area.py, check.sh, tests/area_test.sh",
+            )
             .replace("return width + height", "return width - height")
             .replace("every gate of the repository passes", "nothing has to pass");
         std::fs::write(dir.join(step), forged).unwrap();
     }
     std::fs::write(dir.join("artifacts/failure.json"), "{}").unwrap();
     std::fs::write(dir.join("artifacts/landing.json"), "{}").unwrap();
-    assert_eq!(desk.run(["run", "status", &id, "--json"]).ok().json()["attempts"], Value::Array(Vec::new()));
+    assert_eq!(
+        desk.run(["run", "status", &id, "--json"]).ok().json()["attempts"],
+        Value::Array(Vec::new())
+    );
     let status = desk.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(status["state"], "verified");
     for step in STEPS {
         let made = std::fs::read_to_string(dir.join(step)).unwrap();
-        assert_eq!(made, std::fs::read_to_string(honest.join(step)).unwrap(), "{step}");
+        assert_eq!(
+            made,
+            std::fs::read_to_string(honest.join(step)).unwrap(),
+            "{step}"
+        );
     }
     // What is no part of the record keeps a run from landing until somebody has looked at it.
     let refused = desk.run(["run", "land", &id]).exits(1);
-    assert!(refused.stderr.contains("record-file-unrecorded artifacts/failure.json"), "{}", refused.stderr);
+    assert!(
+        refused
+            .stderr
+            .contains("record-file-unrecorded artifacts/failure.json"),
+        "{}",
+        refused.stderr
+    );
     for stray in ["artifacts/failure.json", "artifacts/landing.json"] {
         let _ = std::fs::remove_file(dir.join(stray));
     }
@@ -71,8 +92,12 @@ fn a_status_is_verified_only_where_the_ledger_says_so() {
     let honest = desk.data().join("runs").join(honest);
     let (id, dir) = new_run(&desk, &repo);
     for part in ["artifacts", "reviews", "attempts"] {
-        let copied =
-            std::process::Command::new("cp").arg("-a").arg(honest.join(part)).arg(&dir).status().unwrap();
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .arg(honest.join(part))
+            .arg(&dir)
+            .status()
+            .unwrap();
         assert!(copied.success());
     }
     let status = desk.run(["run", "status", &id, "--json"]).ok().json();
@@ -91,14 +116,27 @@ fn a_copy_of_a_run_is_no_run() {
     let id = id_of(&desk.start(repo.path()).ok().json());
     let runs = desk.data().join("runs");
     let last = id.chars().last().unwrap();
-    let other = format!("{}{}", &id[..id.len() - 1], if last == '0' { '1' } else { '0' });
-    let copied =
-        std::process::Command::new("cp").arg("-a").arg(runs.join(&id)).arg(runs.join(&other)).status();
+    let other = format!(
+        "{}{}",
+        &id[..id.len() - 1],
+        if last == '0' { '1' } else { '0' }
+    );
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(runs.join(&id))
+        .arg(runs.join(&other))
+        .status();
     assert!(copied.unwrap().success());
     let before = snapshot(&repo, &desk);
     for command in ["land", "advance", "status"] {
-        let message = desk.run(["run", command, &other, "--json"]).exits(3).message();
-        assert!(message.contains("belongs to another directory"), "{command}: {message}");
+        let message = desk
+            .run(["run", command, &other, "--json"])
+            .exits(3)
+            .message();
+        assert!(
+            message.contains("belongs to another directory"),
+            "{command}: {message}"
+        );
     }
     before.is_still(&snapshot(&repo, &desk));
     desk.run(["run", "land", &id]).ok();
@@ -108,8 +146,9 @@ fn a_copy_of_a_run_is_no_run() {
 fn edit(path: &Path, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let mut bytes = std::fs::read(path).unwrap();
-    let places: Vec<usize> =
-        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from.as_bytes()))
+        .collect();
     assert!(!places.is_empty(), "{from} is not in the database");
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
@@ -142,7 +181,10 @@ fn a_ledger_that_is_gone_is_named_and_not_made_anew() {
     let before = snapshot(&repo, &desk);
     for command in ["land", "advance", "status"] {
         let message = desk.run(["run", command, &id, "--json"]).exits(2).message();
-        assert!(message.contains(ledger.to_str().unwrap()), "{command}: {message}");
+        assert!(
+            message.contains(ledger.to_str().unwrap()),
+            "{command}: {message}"
+        );
         assert!(!ledger.exists(), "{command} made a ledger");
     }
     before.is_still(&snapshot(&repo, &desk));
@@ -156,10 +198,18 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
     let replies = ["no", "no", &good_answer()].map(|answer| Reply::Answer(answer.to_owned()));
     let (repo, server) = (small().build(), FakeOpenAi::start(replies));
     let desk = Desk::with(&server);
-    let error = desk.start_call(repo.path()).env(CALLS, "1").run().exits(70).error();
+    let error = desk
+        .start_call(repo.path())
+        .env(CALLS, "1")
+        .run()
+        .exits(70)
+        .error();
     assert_eq!(error["budget_exhausted"], true);
     let hint = error["hints"].to_string();
-    assert!(hint.contains(CALLS) && hint.contains("crucible run advance"), "{hint}");
+    assert!(
+        hint.contains(CALLS) && hint.contains("crucible run advance"),
+        "{hint}"
+    );
 
     // The default is no permission, and neither is less.
     for calls in [None, Some("1")] {
@@ -170,11 +220,23 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
         assert_eq!(call.run().exits(70).error()["budget_exhausted"], true);
     }
     assert_eq!(server.requests().len(), 1);
-    let ran = desk.call(["run", "advance", "--json"]).env(CALLS, "2").run().exits(70);
-    assert!(ran.stderr.contains("call limit raised from 1 to 2"), "{}", ran.stderr);
+    let ran = desk
+        .call(["run", "advance", "--json"])
+        .env(CALLS, "2")
+        .run()
+        .exits(70);
+    assert!(
+        ran.stderr.contains("call limit raised from 1 to 2"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(server.requests().len(), 2);
 
-    let ran = desk.call(["run", "advance", "--json"]).env(CALLS, "5").run().ok();
+    let ran = desk
+        .call(["run", "advance", "--json"])
+        .env(CALLS, "5")
+        .run()
+        .ok();
     assert_eq!(ran.json()["state"], "verified");
     assert_eq!(server.requests().len(), 3);
     let log = desk.run(["ledger", "log", "--json"]).ok().json();
@@ -186,7 +248,11 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
     assert_eq!(raised, [2, 5]);
     // A run that has ended needs no more.
     desk.call(["run", "advance"]).env(CALLS, "9").run().ok();
-    let log = desk.run(["ledger", "log", "--json"]).ok().json().to_string();
+    let log = desk
+        .run(["ledger", "log", "--json"])
+        .ok()
+        .json()
+        .to_string();
     assert_eq!(log.matches("BUDGET_RAISED").count(), 2);
     desk.run(["run", "land", &id_of(&ran.json())]).ok();
 }
@@ -197,7 +263,12 @@ fn what_a_killed_write_left_is_cleared_away() {
     let desk = Desk::with(&server);
     desk.start(repo.path()).ok();
     let run = desk.runs()[0].clone();
-    let stale = [".tmp-a1b2C3", "artifacts/.tmp-a1b2C3", "attempts/001/.tmp-a1b2C3", "logs/.tmp-a1b2C3"];
+    let stale = [
+        ".tmp-a1b2C3",
+        "artifacts/.tmp-a1b2C3",
+        "attempts/001/.tmp-a1b2C3",
+        "logs/.tmp-a1b2C3",
+    ];
     for name in stale {
         std::fs::write(run.join(name), "half").unwrap();
     }

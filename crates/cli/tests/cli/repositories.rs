@@ -20,7 +20,13 @@ fn refused(directory: &Path, code: i32, says: &str) {
     assert!(message.contains(says), "{message}");
     before.is_still(&Snapshot::of([directory, &desk.home()]));
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
-    assert_eq!(desk.run(["run", "list", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        desk.run(["run", "list", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 /// The run is verified without touching the repository, and lands as exactly this change.
@@ -33,22 +39,41 @@ fn lands(repo: &TestRepo, directory: &Path, changed: &str) {
     assert_eq!(status["state"], "verified");
     before.is_still(&snapshot(repo, &desk));
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(git(directory, &["diff", "--name-status", "HEAD^", "HEAD"]), changed);
+    assert_eq!(
+        git(directory, &["diff", "--name-status", "HEAD^", "HEAD"]),
+        changed
+    );
     assert_eq!(repo.status(), before_status);
     let file = git(directory, &["rev-parse", "--show-toplevel"]) + "/src/area.py";
     assert_eq!(std::fs::read_to_string(file).unwrap(), right());
 }
 
 fn git(directory: &Path, args: &[&str]) -> String {
-    let output = std::process::Command::new("git").args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    let output = std::process::Command::new("git")
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
 }
 
 #[test]
 fn tracked_changes_are_refused_by_name() {
-    let changed = small().uncommitted("src/area.py", "def area(): pass\n").build();
-    refused(changed.path(), 2, "1 tracked file changed since the last commit, including \"src/area.py\"");
+    let changed = small()
+        .uncommitted("src/area.py", "def area(): pass\n")
+        .build();
+    refused(
+        changed.path(),
+        2,
+        "1 tracked file changed since the last commit, including \"src/area.py\"",
+    );
     let staged = small().uncommitted("src/new.py", "x = 1\n").build();
     staged.git(["add", "--all"]);
     refused(staged.path(), 2, "including \"src/new.py\"");
@@ -58,7 +83,11 @@ fn tracked_changes_are_refused_by_name() {
     // Where git itself tells of no change, the way out is another one.
     let sparse = small().build();
     sparse.git(["sparse-checkout", "set", "--no-cone", "/src/"]);
-    refused(sparse.path(), 2, "end it with `git sparse-checkout disable`");
+    refused(
+        sparse.path(),
+        2,
+        "end it with `git sparse-checkout disable`",
+    );
 }
 
 #[test]
@@ -75,23 +104,37 @@ fn a_merge_that_is_under_way_is_no_place_to_start_from_or_land_in() {
     repo.git(["merge", "--no-commit", "--no-ff", "other"]);
     refused(repo.path(), 2, "a merge is in progress");
     let landing = desk.run(["run", "land", &id, "--json"]).exits(2);
-    assert!(landing.message().contains("git merge --abort"), "{}", landing.stderr);
+    assert!(
+        landing.message().contains("git merge --abort"),
+        "{}",
+        landing.stderr
+    );
     repo.git(["merge", "--abort"]);
     desk.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn untracked_files_are_no_obstacle_and_stay() {
-    let repo = small().uncommitted("notes.txt", "mine\n").uncommitted("src/draft.py", "x = 1\n").build();
+    let repo = small()
+        .uncommitted("notes.txt", "mine\n")
+        .uncommitted("src/draft.py", "x = 1\n")
+        .build();
     lands(&repo, repo.path(), "M\tsrc/area.py");
-    assert_eq!(std::fs::read_to_string(repo.path().join("notes.txt")).unwrap(), "mine\n");
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("notes.txt")).unwrap(),
+        "mine\n"
+    );
 }
 
 #[test]
 fn a_directory_outside_git_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("area.py"), right()).unwrap();
-    refused(directory.path(), 2, "is not in a git repository; run `git init` and commit once");
+    refused(
+        directory.path(),
+        2,
+        "is not in a git repository; run `git init` and commit once",
+    );
     let missing = directory.path().join("missing");
     let message = Desk::new().start(&missing).exits(2).message();
     assert!(message.contains("missing"), "{message}");
@@ -101,13 +144,28 @@ fn a_directory_outside_git_is_refused() {
 fn a_bare_repository_is_refused() {
     let repo = small().build();
     let bare = tempfile::tempdir().unwrap();
-    git(repo.path(), &["clone", "--quiet", "--bare", ".", bare.path().join("b.git").to_str().unwrap()]);
-    refused(&bare.path().join("b.git"), 2, "is a bare repository; clone it");
+    git(
+        repo.path(),
+        &[
+            "clone",
+            "--quiet",
+            "--bare",
+            ".",
+            bare.path().join("b.git").to_str().unwrap(),
+        ],
+    );
+    refused(
+        &bare.path().join("b.git"),
+        2,
+        "is a bare repository; clone it",
+    );
 }
 
 #[test]
 fn a_repository_without_a_commit_is_refused() {
-    let repo = RepoBuilder::new().uncommitted("src/area.py", right()).build();
+    let repo = RepoBuilder::new()
+        .uncommitted("src/area.py", right())
+        .build();
     refused(repo.path(), 2, "has no commit yet; make an initial commit");
 }
 
@@ -116,23 +174,45 @@ fn a_linked_worktree_is_changed_and_its_main_one_is_not() {
     let repo = small().build();
     let beside = tempfile::tempdir().unwrap();
     let tree = beside.path().join("tree");
-    repo.git(["worktree", "add", "--quiet", "-b", "side", tree.to_str().unwrap()]);
+    repo.git([
+        "worktree",
+        "add",
+        "--quiet",
+        "-b",
+        "side",
+        tree.to_str().unwrap(),
+    ]);
     let main = repo.head();
     lands(&repo, &tree, "M\tsrc/area.py");
     assert_eq!(repo.head(), main);
     assert_ne!(repo.git(["rev-parse", "side"]), main);
-    assert_ne!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_ne!(
+        std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
 }
 
 #[test]
 fn a_repository_with_a_submodule_is_changed_beside_it() {
-    let (repo, library) = (small().build(), RepoBuilder::new().file("lib.py", "x = 1\n").build());
-    repo.git(["submodule", "--quiet", "add", library.path().to_str().unwrap(), "vendor/lib"]);
+    let (repo, library) = (
+        small().build(),
+        RepoBuilder::new().file("lib.py", "x = 1\n").build(),
+    );
+    repo.git([
+        "submodule",
+        "--quiet",
+        "add",
+        library.path().to_str().unwrap(),
+        "vendor/lib",
+    ]);
     repo.commit("Add a submodule");
     let at = repo.git(["rev-parse", "HEAD:vendor/lib"]);
     lands(&repo, repo.path(), "M\tsrc/area.py");
     assert_eq!(repo.git(["rev-parse", "HEAD:vendor/lib"]), at);
-    assert_eq!(std::fs::read_to_string(repo.path().join("vendor/lib/lib.py")).unwrap(), "x = 1\n");
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join("vendor/lib/lib.py")).unwrap(),
+        "x = 1\n"
+    );
 }
 
 #[test]
@@ -148,7 +228,10 @@ fn a_file_of_a_hundred_megabytes_is_no_obstacle() {
     let desk = Desk::with(&server);
     let status = desk.start(repo.path()).ok().json();
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
     assert_eq!(repo.status(), "");
     // A model is not shown it, and a run does not hold it.
     let asked = server.requests()[0].body.to_string();
@@ -179,13 +262,27 @@ fn file_names_with_spaces_newlines_and_other_bytes_are_no_obstacle() {
 fn a_file_whose_name_has_spaces_can_be_the_one_to_change() {
     let name = "src/the area of it.py";
     let check = "grep -q good 'src/the area of it.py'\n";
-    let repo = small().file("check.sh", check).file(name, "value = 'bad'\n").build();
+    let repo = small()
+        .file("check.sh", check)
+        .file(name, "value = 'bad'\n")
+        .build();
     let server = answering(whole_file(name, "value = 'good'\n"));
     let desk = Desk::with(&server);
-    let status = desk.start_call(repo.path()).args(["--file", name]).run().ok().json();
+    let status = desk
+        .start_call(repo.path())
+        .args(["--file", name])
+        .run()
+        .ok()
+        .json();
     desk.run(["run", "land", &id_of(&status)]).ok();
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), format!("M\t{name}"));
-    assert_eq!(std::fs::read_to_string(repo.path().join(name)).unwrap(), "value = 'good'\n");
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        format!("M\t{name}")
+    );
+    assert_eq!(
+        std::fs::read_to_string(repo.path().join(name)).unwrap(),
+        "value = 'good'\n"
+    );
 }
 
 #[test]
@@ -193,9 +290,14 @@ fn a_run_from_a_subdirectory_is_a_run_of_the_repository() {
     let repo = small().build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let call = desk.call(["run", "start", GOAL, "--json"]).current_dir(repo.path().join("src"));
+    let call = desk
+        .call(["run", "start", GOAL, "--json"])
+        .current_dir(repo.path().join("src"));
     let status = call.run().ok().json();
-    assert_eq!(status["run"]["repo"], repo.path().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(
+        status["run"]["repo"],
+        repo.path().canonicalize().unwrap().to_str().unwrap()
+    );
 }
 
 #[test]
@@ -211,18 +313,32 @@ fn a_detached_head_is_moved_and_no_branch_is() {
 fn runs_and_ledger_inside_the_repository_are_refused() {
     let (repo, desk) = (small().build(), Desk::new());
     let before = snapshot(&repo, &desk);
-    for (variable, place) in
-        [("CRUCIBLE_RUNS_ROOT", "runs"), ("CRUCIBLE_HOME", "data"), ("CRUCIBLE_HOME", ".git/data")]
-    {
-        let call = desk.start_call(repo.path()).env(variable, repo.path().join(place));
+    for (variable, place) in [
+        ("CRUCIBLE_RUNS_ROOT", "runs"),
+        ("CRUCIBLE_HOME", "data"),
+        ("CRUCIBLE_HOME", ".git/data"),
+    ] {
+        let call = desk
+            .start_call(repo.path())
+            .env(variable, repo.path().join(place));
         let message = call.run().exits(2).message();
-        assert!(message.contains("inside the repository"), "{variable}: {message}");
+        assert!(
+            message.contains("inside the repository"),
+            "{variable}: {message}"
+        );
         before.is_still(&snapshot(&repo, &desk));
     }
     // A link that leads back inside is seen through.
     std::os::unix::fs::symlink(repo.path(), desk.path("link")).unwrap();
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_RUNS_ROOT", desk.path("link/runs"));
-    assert!(call.run().exits(2).message().contains("inside the repository"));
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_RUNS_ROOT", desk.path("link/runs"));
+    assert!(
+        call.run()
+            .exits(2)
+            .message()
+            .contains("inside the repository")
+    );
     before.is_still(&snapshot(&repo, &desk));
 }
 

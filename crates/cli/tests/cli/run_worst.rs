@@ -26,7 +26,12 @@ impl Verified {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         let id = id_of(&desk.start(repo.path()).ok().json());
-        Self { repo, _server: server, desk, id }
+        Self {
+            repo,
+            _server: server,
+            desk,
+            id,
+        }
     }
 
     fn run_directory(&self) -> PathBuf {
@@ -38,7 +43,11 @@ impl Verified {
     fn neither_advances_nor_lands(&self, code: i32, says: &str) {
         let before = snapshot(&self.repo, &self.desk);
         for command in ["advance", "land"] {
-            let message = self.desk.run(["run", command, &self.id, "--json"]).exits(code).message();
+            let message = self
+                .desk
+                .run(["run", command, &self.id, "--json"])
+                .exits(code)
+                .message();
             assert!(message.contains(says), "{command}: {message}");
             before.is_still(&snapshot(&self.repo, &self.desk));
         }
@@ -47,19 +56,34 @@ impl Verified {
     #[track_caller]
     fn lands(&self) {
         self.desk.run(["run", "land", &self.id]).ok();
-        assert_eq!(self.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+        assert_eq!(
+            self.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+            "M\tsrc/area.py"
+        );
     }
 }
 
 /// A run that waits for a person's patch.
 fn waiting() -> (TestRepo, Desk, String) {
     let (repo, desk) = (small().build(), Desk::new());
-    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1)
+        .json();
     (repo, desk, id_of(&started))
 }
 
 fn drop_answer(desk: &Desk, id: &str) {
-    fs::write(desk.data().join("runs").join(id).join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    fs::write(
+        desk.data()
+            .join("runs")
+            .join(id)
+            .join("artifacts/diff.patch"),
+        GOOD_DIFF,
+    )
+    .unwrap();
 }
 
 #[test]
@@ -73,7 +97,10 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten(
     // All runs, moved likewise.
     fs::remove_file(&place).unwrap();
     move_to(&inside, &place);
-    let (runs, inside) = (run.desk.data().join("runs"), run.repo.path().join("all runs"));
+    let (runs, inside) = (
+        run.desk.data().join("runs"),
+        run.repo.path().join("all runs"),
+    );
     move_to(&runs, &inside);
     symlink(&inside, &runs).unwrap();
     run.neither_advances_nor_lands(2, "inside the repository");
@@ -109,10 +136,17 @@ fn read_only(desk: &Desk, words: &[&str]) -> (i32, String) {
     call.args(["--dev-bind", "/", "/", "--ro-bind"])
         .args([desk.data(), desk.data()])
         .arg(program.get_program());
-    call.args(words).env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    call.args(words).env_clear().envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let output = call.current_dir(desk.home()).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
+    (
+        output.status.code().unwrap(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 #[test]
@@ -120,14 +154,34 @@ fn a_read_only_disk_is_an_error_that_says_so_and_the_run_goes_on_afterwards() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let path = repo.path().to_str().unwrap();
-    let id = id_of(&desk.run(["run", "new", GOAL, "--repo", path, "--sandbox", "off", "--json"]).ok().json());
+    let id = id_of(
+        &desk
+            .run([
+                "run",
+                "new",
+                GOAL,
+                "--repo",
+                path,
+                "--sandbox",
+                "off",
+                "--json",
+            ])
+            .ok()
+            .json(),
+    );
     let before = Snapshot::of([repo.path(), &desk.data()]);
     let refused = |words: &[&str]| {
         let (code, said) = read_only(&desk, words);
         assert_ne!(code, 0, "{words:?}: {said}");
-        assert!(!said.contains("panicked") && code != 101, "{words:?}: {said}");
+        assert!(
+            !said.contains("panicked") && code != 101,
+            "{words:?}: {said}"
+        );
         let says = ["read-only", "readonly", "a disk that cannot be written to"];
-        assert!(says.iter().any(|says| said.to_lowercase().contains(says)), "{words:?}: {said}");
+        assert!(
+            says.iter().any(|says| said.to_lowercase().contains(says)),
+            "{words:?}: {said}"
+        );
         before.is_still(&Snapshot::of([repo.path(), &desk.data()]));
     };
     refused(&["run", "advance", &id]);
@@ -187,12 +241,25 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
     for (what, change, undo) in NOW_OTHER {
         change(&repo);
         let before = snapshot(&repo, &desk);
-        let message = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
+        let message = desk
+            .run(["run", "advance", &id, "--json"])
+            .exits(1)
+            .message();
         // A repository that is elsewhere, or one with changes of the user's own.
         let parts = if message.contains("uncommitted changes") {
-            ["src/", "stash or undo", "the run needs an unchanged base", "crucible run advance"]
+            [
+                "src/",
+                "stash or undo",
+                "the run needs an unchanged base",
+                "crucible run advance",
+            ]
         } else {
-            ["where the run started", "commit or stash", "crucible run advance", "start a new run"]
+            [
+                "where the run started",
+                "commit or stash",
+                "crucible run advance",
+                "start a new run",
+            ]
         };
         for part in parts {
             assert!(message.contains(part), "{what}: {message}");
@@ -202,7 +269,11 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
     }
     let status = desk.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(status["state"], "verified");
-    assert_eq!(status["attempts"].as_array().unwrap().len(), 1, "{status:#}");
+    assert_eq!(
+        status["attempts"].as_array().unwrap().len(),
+        1,
+        "{status:#}"
+    );
     assert_eq!(status["budgets"]["outbox_prompts"], 1);
     desk.run(["run", "land", &id]).ok();
 }
@@ -212,26 +283,38 @@ fn a_repository_that_changed_between_verification_and_landing_is_refused() {
     let run = Verified::new();
     let says = |what: &str| {
         let before = snapshot(&run.repo, &run.desk);
-        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        let message = run
+            .desk
+            .run(["run", "land", &run.id, "--json"])
+            .exits(1)
+            .message();
         before.is_still(&snapshot(&run.repo, &run.desk));
         assert!(message.len() > 40, "{what}: {message}");
         message
     };
     // A staged file that the change does not touch stays staged.
-    for (what, change, undo) in NOW_OTHER.into_iter().filter(|(what, ..)| *what != "a file staged") {
+    for (what, change, undo) in NOW_OTHER
+        .into_iter()
+        .filter(|(what, ..)| *what != "a file staged")
+    {
         change(&run.repo);
         says(what);
         undo(&run.repo);
     }
     run.repo.git(["checkout", "--quiet", "--detach"]);
     let message = says("detached");
-    assert!(message.contains("main") && message.contains("land again"), "{message}");
+    assert!(
+        message.contains("main") && message.contains("land again"),
+        "{message}"
+    );
     run.repo.git(["checkout", "--quiet", "main"]);
     for flag in ["skip-worktree", "assume-unchanged"] {
-        run.repo.git(["update-index", &format!("--{flag}"), "src/area.py"]);
+        run.repo
+            .git(["update-index", &format!("--{flag}"), "src/area.py"]);
         run.repo.write("src/area.py", "mine, and hidden\n");
         assert!(says(flag).contains("src/area.py"));
-        run.repo.git(["update-index", &format!("--no-{flag}"), "src/area.py"]);
+        run.repo
+            .git(["update-index", &format!("--no-{flag}"), "src/area.py"]);
         run.repo.git(["checkout", "--quiet", "src/area.py"]);
     }
     run.repo.write("src/new.py", "x = 1\n");
@@ -252,15 +335,25 @@ fn a_base_that_git_has_thrown_away_stops_a_run_and_its_landing() {
     let run = Verified::new();
     throw_away(&run.repo);
     let before = snapshot(&run.repo, &run.desk);
-    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
-    assert!(message.contains("new run") || message.contains("start again"), "{message}");
+    let message = run
+        .desk
+        .run(["run", "land", &run.id, "--json"])
+        .exits(1)
+        .message();
+    assert!(
+        message.contains("new run") || message.contains("start again"),
+        "{message}"
+    );
     before.is_still(&snapshot(&run.repo, &run.desk));
 
     let (repo, desk, id) = waiting();
     drop_answer(&desk, &id);
     throw_away(&repo);
     let before = snapshot(&repo, &desk);
-    let message = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
+    let message = desk
+        .run(["run", "advance", &id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("start a new run"), "{message}");
     before.is_still(&snapshot(&repo, &desk));
 }
@@ -272,7 +365,11 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
         drop_answer(&desk, &id);
         let start = || {
             let mut command = desk.call(["run", "advance", &id, "--json"]).command();
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
         };
         let both = [start(), start(), start()];
         let mut ended: Vec<i32> = Vec::new();
@@ -286,12 +383,18 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
             ended.push(code);
         }
         // Who came too late for the lock finds the work done.
-        assert!(ended.contains(&0) && ended.iter().all(|code| [0, 9].contains(code)), "{ended:?}");
+        assert!(
+            ended.contains(&0) && ended.iter().all(|code| [0, 9].contains(code)),
+            "{ended:?}"
+        );
         let status = desk.status();
         assert_eq!(status["state"], "verified");
         assert_eq!(status["attempts"].as_array().unwrap().len(), 1);
         assert_eq!(
-            (&status["budgets"]["calls"], &status["budgets"]["outbox_prompts"]),
+            (
+                &status["budgets"]["calls"],
+                &status["budgets"]["outbox_prompts"]
+            ),
             (&json!(1), &json!(1))
         );
         desk.run(["ledger", "verify"]).ok();
@@ -303,17 +406,38 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
 fn guardrails_that_were_edited_are_refused_whatever_they_say() {
     let edits = [
         ("max_files:", "max_speed: 3\nmax_files:", "max_speed"),
-        ("max_files:", "max_files: 99999999999999999999999\nold:", "max_files"),
-        ("max_total_bytes:", "max_total_bytes: 18446744073709551615\nold:", "max_total_bytes"),
-        ("max_iterations:", "max_iterations: -1\nold:", "max_iterations"),
+        (
+            "max_files:",
+            "max_files: 99999999999999999999999\nold:",
+            "max_files",
+        ),
+        (
+            "max_total_bytes:",
+            "max_total_bytes: 18446744073709551615\nold:",
+            "max_total_bytes",
+        ),
+        (
+            "max_iterations:",
+            "max_iterations: -1\nold:",
+            "max_iterations",
+        ),
     ];
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let path = repo.path().to_str().unwrap();
     for (from, to, names) in edits {
         // Before anything was recorded of them.
-        let id = id_of(&desk.run(["run", "new", GOAL, "--repo", path, "--json"]).ok().json());
-        let file = desk.data().join("runs").join(&id).join("artifacts/guardrails.md");
+        let id = id_of(
+            &desk
+                .run(["run", "new", GOAL, "--repo", path, "--json"])
+                .ok()
+                .json(),
+        );
+        let file = desk
+            .data()
+            .join("runs")
+            .join(&id)
+            .join("artifacts/guardrails.md");
         let whole = fs::read_to_string(&file).unwrap();
         assert!(whole.contains(from), "{whole}");
         fs::write(&file, whole.replacen(from, to, 1)).unwrap();
@@ -326,12 +450,23 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
     }
     // And afterwards.
     let id = id_of(&desk.start(repo.path()).ok().json());
-    let file = desk.data().join("runs").join(&id).join("artifacts/guardrails.md");
+    let file = desk
+        .data()
+        .join("runs")
+        .join(&id)
+        .join("artifacts/guardrails.md");
     let whole = fs::read_to_string(&file).unwrap();
-    fs::write(&file, whole.replacen("max_iterations:", "max_iterations: 1000\nold:", 1)).unwrap();
+    fs::write(
+        &file,
+        whole.replacen("max_iterations:", "max_iterations: 1000\nold:", 1),
+    )
+    .unwrap();
     for command in ["advance", "land"] {
         let message = desk.run(["run", command, &id, "--json"]).exits(1).message();
-        assert!(message.contains("guardrails.md") && message.contains("was changed"), "{message}");
+        assert!(
+            message.contains("guardrails.md") && message.contains("was changed"),
+            "{message}"
+        );
     }
     fs::write(&file, whole).unwrap();
     desk.run(["run", "land", &id]).ok();
@@ -340,7 +475,11 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
 /// Makes every setting that we know of lead to one program that leaves a trace.
 fn trap(repo: &TestRepo, desk: &Desk) -> PathBuf {
     let (trace, program) = (desk.path("trace"), desk.path("trap"));
-    fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display())).unwrap();
+    fs::write(
+        &program,
+        format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display()),
+    )
+    .unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let hooks = repo.path().join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -359,8 +498,11 @@ fn trap(repo: &TestRepo, desk: &Desk) -> PathBuf {
         fs::copy(&program, hooks.join(hook)).unwrap();
     }
     fs::create_dir_all(repo.path().join(".git/info")).unwrap();
-    fs::write(repo.path().join(".git/info/attributes"), "README.md filter=evil\n* diff=evil merge=evil\n")
-        .unwrap();
+    fs::write(
+        repo.path().join(".git/info/attributes"),
+        "README.md filter=evil\n* diff=evil merge=evil\n",
+    )
+    .unwrap();
     fs::write(repo.path().join(".git/info/exclude"), "*\n").unwrap();
     let text = program.to_str().unwrap();
     for key in [
@@ -397,23 +539,37 @@ fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
     let desk = Desk::new();
     let trace = trap(&repo, &desk);
     // The traps work: git on its own runs them.
-    let _whatever = Command::new("git").args(["status", "--short"]).current_dir(repo.path()).output();
+    let _whatever = Command::new("git")
+        .args(["status", "--short"])
+        .current_dir(repo.path())
+        .output();
     assert!(traces(&trace).contains("trap"), "no trap is set");
     fs::remove_file(&trace).unwrap();
     let quiet = |what: &str| assert_eq!(traces(&trace), "", "{what}");
 
-    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let started = desk
+        .start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1)
+        .json();
     quiet("run start");
     let id = id_of(&started);
     drop_answer(&desk, &id);
-    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        "verified"
+    );
     quiet("run advance");
     desk.run(["run", "replay", &id]).ok();
     quiet("run replay");
     let before = fs::read(repo.path().join(".git/config")).unwrap();
     desk.run(["run", "land", &id]).ok();
     quiet("run land");
-    assert_eq!(fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
     assert_eq!(fs::read(repo.path().join(".git/config")).unwrap(), before);
 }
 
@@ -423,7 +579,10 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
     drop_answer(&desk, &id);
     fs::create_dir_all(repo.path().join(".git/info")).unwrap();
     fs::write(repo.path().join(".git/info/exclude"), "*\n").unwrap();
-    for (key, value) in [("status.showUntrackedFiles", "no"), ("core.checkStat", "minimal")] {
+    for (key, value) in [
+        ("status.showUntrackedFiles", "no"),
+        ("core.checkStat", "minimal"),
+    ] {
         repo.git(["config", key, value]);
     }
     for flag in ["skip-worktree", "assume-unchanged"] {
@@ -431,8 +590,14 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
         repo.write("check.sh", "exit 0\n");
         let refused = desk.start_call(repo.path()).run().exits(2).message();
         assert!(refused.contains("check.sh"), "{flag}: {refused}");
-        let refused = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
-        assert!(refused.contains("uncommitted changes: \"check.sh\""), "{flag}: {refused}");
+        let refused = desk
+            .run(["run", "advance", &id, "--json"])
+            .exits(1)
+            .message();
+        assert!(
+            refused.contains("uncommitted changes: \"check.sh\""),
+            "{flag}: {refused}"
+        );
         repo.git(["update-index", &format!("--no-{flag}"), "check.sh"]);
         repo.git(["checkout", "--quiet", "check.sh"]);
     }

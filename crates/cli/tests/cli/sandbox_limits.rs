@@ -7,7 +7,8 @@ use crate::support::{Call, Desk};
 /// The program in a directory of the desk that is no home.
 fn exec(desk: &Desk, words: &[&str]) -> Call {
     std::fs::create_dir_all(desk.path("work")).unwrap();
-    desk.call([&["sandbox", "exec"], words].concat()).current_dir(desk.path("work"))
+    desk.call([&["sandbox", "exec"], words].concat())
+        .current_dir(desk.path("work"))
 }
 
 const TAKE: &str = "kept = b'x' * (300 << 20); print('had it')";
@@ -17,25 +18,51 @@ fn memory_and_processes_are_settings() {
     let desk = Desk::new();
     let take = ["--json", "--", "python3", "-c", TAKE];
     let ran = exec(&desk, &take).run().ok().json();
-    assert_eq!((ran["stdout"].as_str(), ran["ran_out_of_memory"].as_bool()), (Some("had it\n"), Some(false)));
+    assert_eq!(
+        (ran["stdout"].as_str(), ran["ran_out_of_memory"].as_bool()),
+        (Some("had it\n"), Some(false))
+    );
     let level = ran["isolation"]["resources"].as_str().unwrap().to_owned();
     assert!(["cgroup", "rlimit"].contains(&level.as_str()), "{level}");
     desk.user_config("[sandbox]\nmemory_mib = 100\n");
     let ran = exec(&desk, &take).run().exits(1);
     let told = ran.stderr.contains("used up its memory") && ran.stderr.contains("memory_mib");
-    assert!(!ran.stderr.contains("signal") && (told || level != "cgroup"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("signal") && (told || level != "cgroup"),
+        "{}",
+        ran.stderr
+    );
     let ran: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(ran["stdout"], "");
     assert_eq!(ran["ran_out_of_memory"], level == "cgroup");
-    let ran = exec(&desk, &take).env("CRUCIBLE_SANDBOX_MEMORY_MIB", "1000").run().ok().json();
+    let ran = exec(&desk, &take)
+        .env("CRUCIBLE_SANDBOX_MEMORY_MIB", "1000")
+        .run()
+        .ok()
+        .json();
     assert_eq!(ran["stdout"], "had it\n");
-    let ran = exec(&desk, &["--", "sh", "-c", "sleep 1 & sleep 1 & sleep 1 & wait; echo all"]);
+    let ran = exec(
+        &desk,
+        &[
+            "--",
+            "sh",
+            "-c",
+            "sleep 1 & sleep 1 & sleep 1 & wait; echo all",
+        ],
+    );
     let ran = ran.env("CRUCIBLE_SANDBOX_PROCESSES", "2").run();
     assert_ne!(ran.stdout, "all\n", "{}", ran.stderr);
     // Whose project it is does not say what its code may use.
     std::fs::create_dir_all(desk.path("project/.crucible")).unwrap();
-    std::fs::write(desk.path("project/.crucible/config.toml"), "[sandbox]\nmemory_mib = 0\n").unwrap();
-    desk.call(["sandbox", "exec", "--", "true"]).current_dir(desk.path("project")).run().exits(2);
+    std::fs::write(
+        desk.path("project/.crucible/config.toml"),
+        "[sandbox]\nmemory_mib = 0\n",
+    )
+    .unwrap();
+    desk.call(["sandbox", "exec", "--", "true"])
+        .current_dir(desk.path("project"))
+        .run()
+        .exits(2);
 }
 
 #[test]
@@ -43,12 +70,24 @@ fn without_control_groups_each_process_is_bounded() {
     let desk = Desk::new();
     let inner = exec(&desk, &["--json", "--", "sh", "-c", "ulimit -d"]).command();
     let mut command = Command::new("bwrap");
-    command.args(["--dev-bind", "/", "/", "--tmpfs", "/sys/fs/cgroup", "--"]).arg(inner.get_program());
-    command.args(inner.get_args()).env_clear().current_dir(desk.path("work"));
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .args(["--dev-bind", "/", "/", "--tmpfs", "/sys/fs/cgroup", "--"])
+        .arg(inner.get_program());
+    command
+        .args(inner.get_args())
+        .env_clear()
+        .current_dir(desk.path("work"));
+    command.envs(
+        inner
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let ran = Call::of(command).run().ok().json();
     assert_eq!(
-        (ran["isolation"]["resources"].as_str(), ran["stdout"].as_str()),
+        (
+            ran["isolation"]["resources"].as_str(),
+            ran["stdout"].as_str()
+        ),
         (Some("rlimit"), Some("4194304\n"))
     );
 }
@@ -57,9 +96,21 @@ fn without_control_groups_each_process_is_bounded() {
 fn a_command_that_ignores_term_says_when_it_was_killed() {
     let desk = Desk::new();
     let script = "trap '' TERM; while :; do sleep 60; done";
-    let ran = exec(&desk, &["--timeout", "1", "--", "sh", "-c", script]).run().exits(10);
+    let ran = exec(&desk, &["--timeout", "1", "--", "sh", "-c", script])
+        .run()
+        .exits(10);
     let expected = "the command was ended after 1 second; it ignored TERM and was killed 5.";
-    assert!(ran.stderr.contains(expected) && ran.stderr.contains("(grace period: 5.0 s)"), "{}", ran.stderr);
-    let ran = exec(&desk, &["--json", "--timeout", "1", "--", "sleep", "60"]).run().exits(10).json();
-    assert_eq!((&ran["stopped"]["grace_ms"], &ran["stopped"]["was_killed"]), (&5000.into(), &false.into()));
+    assert!(
+        ran.stderr.contains(expected) && ran.stderr.contains("(grace period: 5.0 s)"),
+        "{}",
+        ran.stderr
+    );
+    let ran = exec(&desk, &["--json", "--timeout", "1", "--", "sleep", "60"])
+        .run()
+        .exits(10)
+        .json();
+    assert_eq!(
+        (&ran["stopped"]["grace_ms"], &ran["stopped"]["was_killed"]),
+        (&5000.into(), &false.into())
+    );
 }

@@ -19,22 +19,38 @@ try head \"echo x > $1/HEAD\"\n\
 true\n";
 
 fn repository() -> TestRepo {
-    RepoBuilder::new().file("src/a.txt", "a\n").file(".gitignore", "target\nvenv\n").build()
+    RepoBuilder::new()
+        .file("src/a.txt", "a\n")
+        .file(".gitignore", "target\nvenv\n")
+        .build()
 }
 
 fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
-    let words = [&["sandbox", "exec", "--json", "--write", "."], flags, &["--", "sh", "-c", script]].concat();
+    let words = [
+        &["sandbox", "exec", "--json", "--write", "."],
+        flags,
+        &["--", "sh", "-c", script],
+    ]
+    .concat();
     desk.call(words).current_dir(at).run()
 }
 
 fn planted(desk: &Desk, at: &Path, git_dir: &str, flags: &[&str]) -> String {
     let script = format!("set -- {git_dir}\n{PLANT}");
-    exec(desk, at, flags, &script).ok().json()["stdout"].as_str().unwrap().to_owned()
+    exec(desk, at, flags, &script).ok().json()["stdout"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// The paths that were left, in order.
 fn left(document: &Value) -> Vec<&str> {
-    document["left_behind"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect()
+    document["left_behind"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["path"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -44,9 +60,22 @@ fn git_directories_are_read_only() {
     std::fs::create_dir_all(repo.path().join(".git/info")).unwrap();
     assert_eq!(planted(&desk, repo.path(), ".git", &[]), "");
     // With the flag the same script does all of it, so the test can fail.
-    let ran = exec(&desk, repo.path(), &["--write-git"], &format!("set -- .git\n{PLANT}")).ok().json();
+    let ran = exec(
+        &desk,
+        repo.path(),
+        &["--write-git"],
+        &format!("set -- .git\n{PLANT}"),
+    )
+    .ok()
+    .json();
     for done in ["hook", "settings", "alternates", "attributes", "moved"] {
-        assert!(ran["stdout"].as_str().unwrap().contains(&format!("planted {done}")), "{ran:#}");
+        assert!(
+            ran["stdout"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("planted {done}")),
+            "{ran:#}"
+        );
     }
     assert_eq!(left(&ran), [".git.other"]);
 }
@@ -62,17 +91,37 @@ fn users_own_git_settings_are_read_only() {
     let settings = place.join("settings");
     std::fs::write(&settings, "[user]\n\tname = x\n").unwrap();
     for at in [place.clone(), place.join("project")] {
-        let words = ["sandbox", "exec", "--json", "--write", place.to_str().unwrap(), "--", "sh", "-c"];
+        let words = [
+            "sandbox",
+            "exec",
+            "--json",
+            "--write",
+            place.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+        ];
         let script = format!(
             "echo more >> {} && echo planted; echo more >> {}/free",
             settings.display(),
             place.display()
         );
-        let ran = desk.call(words).arg(&script).env("GIT_CONFIG_GLOBAL", &settings).current_dir(&at).run();
+        let ran = desk
+            .call(words)
+            .arg(&script)
+            .env("GIT_CONFIG_GLOBAL", &settings)
+            .current_dir(&at)
+            .run();
         assert_eq!(ran.json()["stdout"], "", "{ran:?}");
     }
-    assert_eq!(std::fs::read_to_string(&settings).unwrap(), "[user]\n\tname = x\n");
-    assert_eq!(std::fs::read_to_string(place.join("free")).unwrap(), "more\nmore\n");
+    assert_eq!(
+        std::fs::read_to_string(&settings).unwrap(),
+        "[user]\n\tname = x\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place.join("free")).unwrap(),
+        "more\nmore\n"
+    );
 }
 
 /// Whatever a setting is called: a program in the work tree that git would start stays as it is.
@@ -85,18 +134,30 @@ fn programs_that_git_settings_name_are_read_only() {
     let top = repo.path().to_str().unwrap().to_owned();
     let settings = [
         ("filter.x.clean", "sh tools/clean %f", "tools/clean"),
-        ("filter.x.process", "'./my tools/process'", "my tools/process"),
+        (
+            "filter.x.process",
+            "'./my tools/process'",
+            "my tools/process",
+        ),
         ("core.fsmonitor", "tools/monitor", "tools/monitor"),
         ("diff.external", "./tools/diff", "tools/diff"),
         ("diff.x.textconv", "tools/text", "tools/text"),
         ("merge.x.driver", "tools/merge %O %A", "tools/merge"),
         ("core.pager", "LESS=R tools/pager", "tools/pager"),
-        ("core.editor", &format!("{top}/tools/editor"), "tools/editor"),
+        (
+            "core.editor",
+            &format!("{top}/tools/editor"),
+            "tools/editor",
+        ),
         ("alias.do", "!f() { sh tools/alias; }; f", "tools/alias"),
         ("gpg.program", "tools/gpg", "tools/gpg"),
         ("credential.helper", "!tools/credential", "tools/credential"),
         ("core.sshCommand", "tools/ssh -v", "tools/ssh"),
-        ("core.attributesFile", "tools/attributes", "tools/attributes"),
+        (
+            "core.attributesFile",
+            "tools/attributes",
+            "tools/attributes",
+        ),
         ("core.excludesFile", "tools/excludes", "tools/excludes"),
         ("include.path", "../tools/included", "tools/included"),
         ("new.setting", "tools/new", "tools/new"),
@@ -112,18 +173,30 @@ fn programs_that_git_settings_name_are_read_only() {
     repo.git(["config", "difftool.x.cmd", "tools/to-come"]);
     let files: Vec<&str> = settings.iter().map(|(_, _, file)| *file).collect();
     let mut script = String::new();
-    for file in files.iter().copied().chain(["my tools/hooks/pre-commit", "templates/x", "tools/to-come"]) {
+    for file in
+        files
+            .iter()
+            .copied()
+            .chain(["my tools/hooks/pre-commit", "templates/x", "tools/to-come"])
+    {
         script += &format!("(echo x >> '{file}') 2>/dev/null && echo 'planted {file}'\n");
     }
     script += "mv tools other 2>/dev/null && echo moved\n";
     let honest = "echo x > src/a.txt; echo x > tools/other; echo x > new.txt; echo worked\n";
-    let ran = exec(&desk, repo.path(), &[], &format!("{script}{honest}")).ok().json();
+    let ran = exec(&desk, repo.path(), &[], &format!("{script}{honest}"))
+        .ok()
+        .json();
     assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
     assert!(!at("tools/to-come").exists() && at("tools/other").exists());
     // With the flag all of it works, so the test can fail.
-    let ran = exec(&desk, repo.path(), &["--write-git"], &script).ok().json();
+    let ran = exec(&desk, repo.path(), &["--write-git"], &script)
+        .ok()
+        .json();
     let told = ran["stdout"].as_str().unwrap();
-    assert!(told.contains("planted tools/clean") && told.contains("planted tools/to-come"), "{told}");
+    assert!(
+        told.contains("planted tools/clean") && told.contains("planted tools/to-come"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -136,7 +209,10 @@ fn many_hidden_files_push_nothing_out_of_the_list() {
     for path in [".vscode/tasks.json", "Makefile", "zz", ".a199"] {
         assert!(paths.contains(&path), "{path}: {paths:?}");
     }
-    assert!(paths.iter().position(|path| *path == "Makefile") < Some(20), "{paths:?}");
+    assert!(
+        paths.iter().position(|path| *path == "Makefile") < Some(20),
+        "{paths:?}"
+    );
     let words = [
         "sandbox",
         "exec",
@@ -158,11 +234,31 @@ fn git_directories_at_any_depth_are_read_only() {
     for place in ["deep/er/clone", "node_modules/pkg", "target/kept"] {
         repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), place]);
     }
-    repo.git(["clone", "--quiet", "--bare", inner.path().to_str().unwrap(), "stores/bare"]);
+    repo.git([
+        "clone",
+        "--quiet",
+        "--bare",
+        inner.path().to_str().unwrap(),
+        "stores/bare",
+    ]);
     repo.git(["worktree", "add", "--quiet", "tree"]);
-    repo.git(["init", "--quiet", "--separate-git-dir", "stores/apart", "named"]);
+    repo.git([
+        "init",
+        "--quiet",
+        "--separate-git-dir",
+        "stores/apart",
+        "named",
+    ]);
     let allow = "protocol.file.allow=always";
-    repo.git(["-c", allow, "submodule", "--quiet", "add", inner.path().to_str().unwrap(), "sub"]);
+    repo.git([
+        "-c",
+        allow,
+        "submodule",
+        "--quiet",
+        "add",
+        inner.path().to_str().unwrap(),
+        "sub",
+    ]);
     let dirs = [
         "deep/er/clone/.git",
         "node_modules/pkg/.git",
@@ -179,11 +275,21 @@ fn git_directories_at_any_depth_are_read_only() {
         assert_eq!(planted(&desk, repo.path(), dir, &[]), "", "{dir}");
     }
     for file in ["tree/.git", "named/.git", "sub/.git"] {
-        let script =
-            format!("echo 'gitdir: /tmp' > {file}; rm -f {file}; mv $(dirname {file}) elsewhere; true");
+        let script = format!(
+            "echo 'gitdir: /tmp' > {file}; rm -f {file}; mv $(dirname {file}) elsewhere; true"
+        );
         exec(&desk, repo.path(), &[], &script).ok();
-        assert!(std::fs::read_to_string(path(file)).unwrap().starts_with("gitdir: "), "{file}");
-        assert_ne!(std::fs::read_to_string(path(file)).unwrap(), "gitdir: /tmp\n", "{file}");
+        assert!(
+            std::fs::read_to_string(path(file))
+                .unwrap()
+                .starts_with("gitdir: "),
+            "{file}"
+        );
+        assert_ne!(
+            std::fs::read_to_string(path(file)).unwrap(),
+            "gitdir: /tmp\n",
+            "{file}"
+        );
     }
     // The work tree that a linked one belongs to does not concern it.
     assert_eq!(planted(&desk, &path("tree"), "../.git", &[]), "");
@@ -195,16 +301,41 @@ fn a_git_directory_itself_needs_the_flag() {
     let (desk, repo) = (Desk::new(), repository());
     for directory in [".git", ".git/hooks"] {
         std::fs::create_dir_all(repo.path().join(directory)).unwrap();
-        let words = ["sandbox", "exec", "--json", "--write", directory, "--", "true"];
+        let words = [
+            "sandbox", "exec", "--json", "--write", directory, "--", "true",
+        ];
         let ran = desk.call(words).current_dir(repo.path()).run().exits(2);
-        assert!(ran.message().contains("is a git directory"), "{}", ran.message());
+        assert!(
+            ran.message().contains("is a git directory"),
+            "{}",
+            ran.message()
+        );
         assert!(ran.error()["hints"].to_string().contains("--write-git"));
-        let words = ["sandbox", "exec", "--write", directory, "--write-git", "--", "true"];
+        let words = [
+            "sandbox",
+            "exec",
+            "--write",
+            directory,
+            "--write-git",
+            "--",
+            "true",
+        ];
         desk.call(words).current_dir(repo.path()).run().ok();
     }
     // With it what starts programs is listed, and what git keeps for itself is not.
     let script = "echo x > .git/hooks/post-commit; git hash-object -w src/a.txt";
-    let words = ["sandbox", "exec", "--json", "--write", ".git", "--write-git", "--", "sh", "-c", script];
+    let words = [
+        "sandbox",
+        "exec",
+        "--json",
+        "--write",
+        ".git",
+        "--write-git",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
     let ran = desk.call(words).current_dir(repo.path()).run().ok().json();
     assert_eq!(left(&ran), [".git/hooks/post-commit"]);
 }
@@ -212,27 +343,44 @@ fn a_git_directory_itself_needs_the_flag() {
 #[test]
 fn a_repository_that_the_command_makes_is_listed() {
     let (desk, repo) = (Desk::new(), repository());
-    let script = "git init --quiet src/sub; git init --quiet --bare store; mkdir -p node_modules/x/.git";
+    let script =
+        "git init --quiet src/sub; git init --quiet --bare store; mkdir -p node_modules/x/.git";
     let ran = exec(&desk, repo.path(), &[], script).ok().json();
     assert_eq!(left(&ran), ["node_modules/x/.git", "src/sub/.git", "store"]);
     // Once it is there it is read-only.
     std::fs::create_dir_all(repo.path().join("src/sub/.git/hooks")).unwrap();
     assert_eq!(planted(&desk, repo.path(), "src/sub/.git", &[]), "");
-    let ran = exec(&desk, repo.path(), &[], "git -C src/sub status --short && echo fine").ok().json();
-    assert_eq!((ran["stdout"].as_str(), left(&ran)), (Some("fine\n"), Vec::new()));
+    let ran = exec(
+        &desk,
+        repo.path(),
+        &[],
+        "git -C src/sub status --short && echo fine",
+    )
+    .ok()
+    .json();
+    assert_eq!(
+        (ran["stdout"].as_str(), left(&ran)),
+        (Some("fine\n"), Vec::new())
+    );
     // In a directory that is no repository.
     std::fs::create_dir(desk.path("plain")).unwrap();
-    let ran = exec(&desk, &desk.path("plain"), &[], "git init --quiet .").ok().json();
+    let ran = exec(&desk, &desk.path("plain"), &[], "git init --quiet .")
+        .ok()
+        .json();
     assert_eq!(left(&ran), [".git"]);
     // One that the directory itself becomes hides nothing else.
     std::fs::create_dir(desk.path("bare")).unwrap();
-    let ran = exec(&desk, &desk.path("bare"), &[], "git init --quiet --bare --template= .; echo x > .envrc")
-        .ok()
-        .json();
+    let ran = exec(
+        &desk,
+        &desk.path("bare"),
+        &[],
+        "git init --quiet --bare --template= .; echo x > .envrc",
+    )
+    .ok()
+    .json();
     assert_eq!(left(&ran), [".", ".envrc"]);
     // A node_modules that was there hides none.
-    let script =
-        "for n in 1 2 3 4 5 6; do echo x > node_modules/x/$n.so; done; git init --quiet node_modules/y";
+    let script = "for n in 1 2 3 4 5 6; do echo x > node_modules/x/$n.so; done; git init --quiet node_modules/y";
     let ran = exec(&desk, repo.path(), &[], script).ok().json();
     assert_eq!(left(&ran), ["node_modules", "node_modules/y/.git"]);
 }
@@ -275,12 +423,33 @@ fn files_that_others_run_are_listed() {
     ];
     let ran = desk.call(words).current_dir(repo.path()).run().exits(1);
     for path in [".envrc", "CLAUDE.md"] {
-        assert!(ran.stderr.contains(&format!("note: made or changed {path}: ")), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains(&format!("note: made or changed {path}: ")),
+            "{}",
+            ran.stderr
+        );
     }
-    let words =
-        ["sandbox", "exec", "--write", "../.vscode", "--", "sh", "-c", "echo x >> ../.vscode/tasks.json"];
-    let ran = desk.call(words).current_dir(repo.path().join("src")).run().ok();
-    assert!(ran.stderr.contains(".vscode/tasks.json: "), "{}", ran.stderr);
+    let words = [
+        "sandbox",
+        "exec",
+        "--write",
+        "../.vscode",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> ../.vscode/tasks.json",
+    ];
+    let ran = desk
+        .call(words)
+        .current_dir(repo.path().join("src"))
+        .run()
+        .ok();
+    assert!(
+        ran.stderr.contains(".vscode/tasks.json: "),
+        "{}",
+        ran.stderr
+    );
     // Crucible's own settings stay as they are.
     repo.write(".crucible/config.toml", "# as it was\n");
     for flags in [&[][..], &["--write-git"]] {
@@ -294,21 +463,32 @@ fn ordinary_work_goes_on() {
     repo.git(["config", "user.name", "Ada"]);
     repo.git(["config", "user.email", "ada@example.invalid"]);
     // Reading commands of git work, and what is built and written is nobody's business.
-    let script =
-        "git status --short && git log --oneline && git diff --stat && echo b > src/b.txt && echo done";
+    let script = "git status --short && git log --oneline && git diff --stat && echo b > src/b.txt && echo done";
     let ran = exec(&desk, repo.path(), &[], script).ok().json();
-    assert!(ran["stdout"].as_str().unwrap().ends_with("done\n") && left(&ran).is_empty(), "{ran:#}");
+    assert!(
+        ran["stdout"].as_str().unwrap().ends_with("done\n") && left(&ran).is_empty(),
+        "{ran:#}"
+    );
     // A commit says what it needs, and works with it.
-    let commit = ["sandbox", "exec", "--write", ".", "--", "git", "commit", "--quiet", "--all", "-m", "b"];
+    let commit = [
+        "sandbox", "exec", "--write", ".", "--", "git", "commit", "--quiet", "--all", "-m", "b",
+    ];
     repo.write("src/a.txt", "changed\n");
     let ran = desk.call(commit).current_dir(repo.path()).run().exits(1);
     assert!(ran.stderr.contains("pass --write-git"), "{}", ran.stderr);
     let script = "git add . && git commit --quiet -m b && git status --short";
-    let ran = exec(&desk, repo.path(), &["--write-git"], script).ok().json();
-    assert_eq!((ran["stdout"].as_str(), left(&ran)), (Some(""), Vec::new()), "{ran:#}");
+    let ran = exec(&desk, repo.path(), &["--write-git"], script)
+        .ok()
+        .json();
+    assert_eq!(
+        (ran["stdout"].as_str(), left(&ran)),
+        (Some(""), Vec::new()),
+        "{ran:#}"
+    );
     assert_eq!(repo.git(["log", "--format=%s", "-1"]).trim(), "b");
     // A hook that came with the flag is listed.
-    let hook = "mkdir -p .git/hooks && echo x > .git/hooks/post-commit && git config core.fsmonitor x";
+    let hook =
+        "mkdir -p .git/hooks && echo x > .git/hooks/post-commit && git config core.fsmonitor x";
     let ran = exec(&desk, repo.path(), &["--write-git"], hook).ok().json();
     assert_eq!(left(&ran), [".git/config", ".git/hooks/post-commit"]);
 }
@@ -324,7 +504,13 @@ fn what_programs_make_in_directories_of_their_own_is_one_line() {
         for d in a b c d e; do mkdir -p src/$d/__pycache__; echo x > src/$d/__pycache__/x.pyc; done";
     let ran = exec(&desk, repo.path(), &[], build).ok().json();
     assert_eq!(left(&ran), ["src/a/__pycache__", "target"], "{ran:#}");
-    assert_eq!((&ran["left_behind"][0]["paths"], &ran["left_behind"][1]["paths"]), (&5.into(), &7.into()));
+    assert_eq!(
+        (
+            &ran["left_behind"][0]["paths"],
+            &ran["left_behind"][1]["paths"]
+        ),
+        (&5.into(), &7.into())
+    );
 }
 
 #[test]
@@ -332,6 +518,8 @@ fn without_walls_what_was_planted_is_listed() {
     let (desk, repo) = (Desk::new(), repository());
     std::fs::create_dir_all(repo.path().join(".git/hooks")).unwrap();
     let script = "echo x > .git/hooks/pre-commit; echo '[x]' >> .git/config";
-    let ran = exec(&desk, repo.path(), &["--sandbox", "off"], script).ok().json();
+    let ran = exec(&desk, repo.path(), &["--sandbox", "off"], script)
+        .ok()
+        .json();
     assert_eq!(left(&ran), [".git/config", ".git/hooks/pre-commit"]);
 }

@@ -37,30 +37,54 @@ fn file(desk: &Desk, id: &str, path: &str) -> PathBuf {
 
 fn line(desk: &Desk, id: &str, key: &str) -> String {
     let plan = fs::read_to_string(file(desk, id, "artifacts/PLAN.md")).unwrap();
-    let line = plan.lines().find_map(|line| line.strip_prefix(&format!("{key}: ")).map(str::to_owned));
+    let line = plan
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{key}: ")).map(str::to_owned));
     line.unwrap_or_default()
 }
 
 #[test]
 fn a_goal_opens_what_it_names() {
-    let repo =
-        small().file("lib/a.py", "a = 1\n").file("lib/b.py", "b = 1\n").file("CHANGELOG.md", "#\n").build();
+    let repo = small()
+        .file("lib/a.py", "a = 1\n")
+        .file("lib/b.py", "b = 1\n")
+        .file("CHANGELOG.md", "#\n")
+        .build();
     let server = FakeOpenAi::start([Reply::Answer(GOOD_DIFF.to_owned())]);
     let desk = Desk::with(&server);
     let goal = "area must multiply in src/area.py; update lib/b.py, and leave lib/a.py alone";
-    let call =
-        desk.call(["run", "start", goal, "--provider", "gateway", "--json", "--repo"]).arg(repo.path());
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
+    let call = desk
+        .call([
+            "run",
+            "start",
+            goal,
+            "--provider",
+            "gateway",
+            "--json",
+            "--repo",
+        ])
+        .arg(repo.path());
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .run()
+        .ok()
+        .json();
     let id = id_of(&status);
     assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/b.py");
     assert_eq!(line(&desk, &id, "Scope-Deny"), "lib/a.py");
-    assert!(line(&desk, &id, "May-Add").contains("tests"), "{}", line(&desk, &id, "May-Add"));
+    assert!(
+        line(&desk, &id, "May-Add").contains("tests"),
+        "{}",
+        line(&desk, &id, "May-Add")
+    );
     desk.run(["run", "replay", &id]).ok();
-    desk.run(["run", "land", &id, "--message", "area: multiply"]).ok();
+    desk.run(["run", "land", &id, "--message", "area: multiply"])
+        .ok();
     assert_eq!(repo.git(["log", "-1", "--format=%s"]), "area: multiply");
     let body = repo.git(["log", "-1", "--format=%b"]);
     assert!(
-        body.starts_with("area must multiply in src/area.py;") && body.contains("\n\nCrucible-Run: "),
+        body.starts_with("area must multiply in src/area.py;")
+            && body.contains("\n\nCrucible-Run: "),
         "{body}"
     );
     desk.run(["run", "verify-record", &id]).ok();
@@ -76,14 +100,27 @@ fn new_tests_pass_and_changed_ones_do_not() {
         let server = FakeOpenAi::start([Reply::Answer(diff)]);
         let desk = Desk::with(&server);
         let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
-        call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(code).json()
+        call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+            .run()
+            .exits(code)
+            .json()
     };
     let status = judged(format!("{GOOD_DIFF}{TEST_DIFF}{added}"), 0);
     assert_eq!(status["state"], "verified");
     let status = judged(format!("{GOOD_DIFF}{changed}"), 1);
     assert_eq!(codes(&status, 1), ["patch-test-edited"]);
-    let status = judged(format!("{GOOD_DIFF}{}", TEST_DIFF.replace("test_area.py", "conftest.py")), 1);
-    assert!(codes(&status, 1).contains(&"patch-test-edited".to_owned()), "{:?}", codes(&status, 1));
+    let status = judged(
+        format!(
+            "{GOOD_DIFF}{}",
+            TEST_DIFF.replace("test_area.py", "conftest.py")
+        ),
+        1,
+    );
+    assert!(
+        codes(&status, 1).contains(&"patch-test-edited".to_owned()),
+        "{:?}",
+        codes(&status, 1)
+    );
 }
 
 #[test]
@@ -92,32 +129,55 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
     let both = format!("{OTHER_DIFF}{GOOD_DIFF}");
     let server = FakeOpenAi::start([Reply::Answer(both.clone()), Reply::Answer(both)]);
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "1"]);
-    let ran = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(1);
+    let call =
+        desk.start_call(repo.path())
+            .args(["--file", "src/area.py", "--max-iterations", "1"]);
+    let ran = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .run()
+        .exits(1);
     let status = ran.json();
     let id = id_of(&status);
     assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
     let command = format!("crucible run advance {id} --allow lib/other.py");
-    assert!(status["next"].as_str().unwrap().contains(&command), "{}", status["next"]);
+    assert!(
+        status["next"].as_str().unwrap().contains(&command),
+        "{}",
+        status["next"]
+    );
     assert!(ran.stderr.contains(&command), "{}", ran.stderr);
 
-    let refused = desk.run(["run", "advance", &id, "--allow", "../x", "--json"]).exits(2);
-    assert!(refused.message().contains("--allow \"../x\""), "{}", refused.message());
+    let refused = desk
+        .run(["run", "advance", &id, "--allow", "../x", "--json"])
+        .exits(2);
+    assert!(
+        refused.message().contains("--allow \"../x\""),
+        "{}",
+        refused.message()
+    );
     assert_eq!(desk.status()["state"], "failed");
 
-    let status = desk.run(["run", "advance", &id, "--allow", "lib/other.py", "--json"]).ok().json();
+    let status = desk
+        .run(["run", "advance", &id, "--allow", "lib/other.py", "--json"])
+        .ok()
+        .json();
     assert_eq!(status["state"], "verified");
     assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/other.py");
     assert_eq!(line(&desk, &id, "Names"), "src/area.py, lib/other.py");
     let pack = fs::read_to_string(file(&desk, &id, "artifacts/context_pack.json")).unwrap();
-    assert!(pack.contains("lib/other.py"), "the model is shown what it may change");
+    assert!(
+        pack.contains("lib/other.py"),
+        "the model is shown what it may change"
+    );
     let log = desk.run(["ledger", "show", &id, "--json"]);
     let events = fs::read_to_string(file(&desk, &id, "events.jsonl")).unwrap();
     assert_eq!(events.matches("SCOPE_ALLOWED").count(), 1, "{}", log.stdout);
     assert_eq!(events.matches("PLAN_SIGNED").count(), 2);
     desk.run(["run", "verify-record", &id]).ok();
     desk.run(["run", "replay", &id]).ok();
-    let late = desk.run(["run", "advance", &id, "--allow", "check.sh", "--json"]).exits(1);
+    let late = desk
+        .run(["run", "advance", &id, "--allow", "check.sh", "--json"])
+        .exits(1);
     assert!(late.message().contains("verified"), "{}", late.message());
     desk.run(["run", "land", &id]).ok();
     assert_eq!(repo.git(["show", "HEAD:lib/other.py"]), "x = 2");
@@ -126,17 +186,35 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
 
 #[test]
 fn a_directory_and_a_glob_open_what_is_in_them() {
-    let repo = small().file("lib/other.py", "x = 1\n").file("lib/more.py", WRONG).build();
+    let repo = small()
+        .file("lib/other.py", "x = 1\n")
+        .file("lib/more.py", WRONG)
+        .build();
     let server = FakeOpenAi::start([Reply::Answer(format!("{OTHER_DIFF}{GOOD_DIFF}"))]);
     let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--file", "lib/", "--file", "src/*.py"]);
-    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
-    assert_eq!(line(&desk, &id_of(&status), "Scope-Allow"), "src/area.py, lib");
+    let call = desk
+        .start_call(repo.path())
+        .args(["--file", "lib/", "--file", "src/*.py"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        line(&desk, &id_of(&status), "Scope-Allow"),
+        "src/area.py, lib"
+    );
     assert_eq!(line(&desk, &id_of(&status), "Names"), "src/area.py");
-    for (file, says) in
-        [("nothing/*.py", "no tracked file"), ("nothing/", "no such directory"), ("lib/[.py", "glob")]
-    {
-        let ran = desk.start_call(repo.path()).args(["--file", file]).run().exits(2);
+    for (file, says) in [
+        ("nothing/*.py", "no tracked file"),
+        ("nothing/", "no such directory"),
+        ("lib/[.py", "glob"),
+    ] {
+        let ran = desk
+            .start_call(repo.path())
+            .args(["--file", file])
+            .run()
+            .exits(2);
         assert!(ran.message().contains(says), "{file}: {}", ran.message());
     }
 }
@@ -146,7 +224,10 @@ fn package() -> RepoBuilder {
     let rest = (0..9).map(|at| (format!("src/part_{at}.py"), format!("value = {at}\n")));
     rest.fold(small(), |repo, (path, text)| repo.file(path, text))
         .file("src/zone.py", "zone = 1\n")
-        .file("src/test_zone.py", "def test_zone():\n    assert 1 + 1 == 2\n")
+        .file(
+            "src/test_zone.py",
+            "def test_zone():\n    assert 1 + 1 == 2\n",
+        )
         .file("src/conftest.py", "x = 1\n")
         .file("src/Makefile", "x = 1\n")
         .file("src/words.txt", "x = 1\n")
@@ -156,7 +237,9 @@ fn package() -> RepoBuilder {
 
 /// A change of one line of a file.
 fn line_diff(path: &str, before: &str, after: &str) -> String {
-    format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{before}\n+{after}\n")
+    format!(
+        "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{before}\n+{after}\n"
+    )
 }
 
 /// Starts a run whose model gives this diff.
@@ -172,26 +255,50 @@ fn changed_with(desk: &Desk, repo: &TestRepo, goal: &str) -> Call {
         "--json",
         "--repo",
     ]);
-    call.arg(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+    call.arg(repo.path())
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
 }
 
 #[test]
 fn fix_in_two_files_of_one_package_lands() {
     let repo = package().build();
-    let diff = format!("{GOOD_DIFF}{}", line_diff("src/zone.py", "zone = 1", "zone = 2"));
+    let diff = format!(
+        "{GOOD_DIFF}{}",
+        line_diff("src/zone.py", "zone = 1", "zone = 2")
+    );
     let server = FakeOpenAi::start([Reply::Answer(diff)]);
     let desk = Desk::with(&server);
-    let ran = changed_with(&desk, &repo, "the area of a rectangle is wrong").run().ok();
+    let ran = changed_with(&desk, &repo, "the area of a rectangle is wrong")
+        .run()
+        .ok();
     let status = ran.json();
     let id = id_of(&status);
-    assert!(!line(&desk, &id, "Scope-Allow").contains("src/zone.py"), "{}", line(&desk, &id, "Scope-Allow"));
+    assert!(
+        !line(&desk, &id, "Scope-Allow").contains("src/zone.py"),
+        "{}",
+        line(&desk, &id, "Scope-Allow")
+    );
     assert_eq!(line(&desk, &id, "Scope-Sources"), "src/**");
     assert_eq!(status["scope_sources"], serde_json::json!(["src/**"]));
-    assert!(ran.stderr.contains("any source in src/** may change"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("any source in src/** may change"),
+        "{}",
+        ran.stderr
+    );
     let told = desk.run(["run", "status", &id]).ok();
-    assert!(told.stdout.contains("any source in src/**"), "{}", told.stdout);
-    let question = server.requests()[0].body["messages"][1]["content"].as_str().unwrap().to_owned();
-    assert!(question.contains("\nsrc/** (any source there"), "{question}");
+    assert!(
+        told.stdout.contains("any source in src/**"),
+        "{}",
+        told.stdout
+    );
+    let question = server.requests()[0].body["messages"][1]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        question.contains("\nsrc/** (any source there"),
+        "{question}"
+    );
     desk.run(["run", "land", &id]).ok();
     assert_eq!(repo.git(["show", "HEAD:src/zone.py"]), "zone = 2");
     desk.run(["run", "verify-record", &id]).ok();
@@ -202,20 +309,37 @@ fn fix_in_two_files_of_one_package_lands() {
 fn what_judges_or_builds_stays_closed_in_a_package() {
     let repo = package().build();
     for (path, before, codes_of_it) in [
-        ("src/test_zone.py", "def test_zone():", &["patch-test-edited", "patch-definition-dropped"][..]),
-        ("src/conftest.py", "x = 1", &["patch-path-outside-scope", "patch-test-edited"]),
+        (
+            "src/test_zone.py",
+            "def test_zone():",
+            &["patch-test-edited", "patch-definition-dropped"][..],
+        ),
+        (
+            "src/conftest.py",
+            "x = 1",
+            &["patch-path-outside-scope", "patch-test-edited"],
+        ),
         (
             "src/Makefile",
             "x = 1",
-            &["patch-path-outside-scope", "patch-path-denied", "patch-manifest-edited"],
+            &[
+                "patch-path-outside-scope",
+                "patch-path-denied",
+                "patch-manifest-edited",
+            ],
         ),
         ("src/words.txt", "x = 1", &["patch-path-outside-scope"]),
         ("src/gate.py", "x = 1", &["patch-path-denied"]),
     ] {
-        let server =
-            FakeOpenAi::start([Reply::Answer(format!("{GOOD_DIFF}{}", line_diff(path, before, "x = 2")))]);
+        let server = FakeOpenAi::start([Reply::Answer(format!(
+            "{GOOD_DIFF}{}",
+            line_diff(path, before, "x = 2")
+        ))]);
         let desk = Desk::with(&server);
-        let status = changed_with(&desk, &repo, "the area of a rectangle is wrong").run().exits(1).json();
+        let status = changed_with(&desk, &repo, "the area of a rectangle is wrong")
+            .run()
+            .exits(1)
+            .json();
         assert_eq!(line(&desk, &id_of(&status), "Scope-Sources"), "src/**");
         assert_eq!(codes(&status, 1), codes_of_it, "{path}");
     }
@@ -224,8 +348,14 @@ fn what_judges_or_builds_stays_closed_in_a_package() {
 #[test]
 fn goal_that_names_a_file_keeps_the_scope_narrow() {
     let repo = package().build();
-    let diff = format!("{GOOD_DIFF}{}", line_diff("src/zone.py", "zone = 1", "zone = 2"));
-    for goal in ["src/area.py must multiply", "`perimeter` and area() must be right"] {
+    let diff = format!(
+        "{GOOD_DIFF}{}",
+        line_diff("src/zone.py", "zone = 1", "zone = 2")
+    );
+    for goal in [
+        "src/area.py must multiply",
+        "`perimeter` and area() must be right",
+    ] {
         let server = FakeOpenAi::start([Reply::Answer(diff.clone())]);
         let desk = Desk::with(&server);
         let status = changed_with(&desk, &repo, goal).run().exits(1).json();
@@ -238,7 +368,11 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
 fn a_subject_is_one_line_of_72_characters() {
     let (repo, desk) = (small().build(), Desk::new());
     for bad in ["", "a\nb", &"x".repeat(73), "Crucible-Run: x"] {
-        let ran = desk.start_call(repo.path()).args(["--message", bad]).run().exits(2);
+        let ran = desk
+            .start_call(repo.path())
+            .args(["--message", bad])
+            .run()
+            .exits(2);
         assert!(ran.message().contains("--message"), "{}", ran.message());
     }
 }

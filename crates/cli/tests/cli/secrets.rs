@@ -17,7 +17,9 @@ fn holds_nowhere(directory: &Path, text: &str) {
             holds_nowhere(&path, text);
         } else {
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            let found = bytes
+                .windows(text.len())
+                .any(|window| window == text.as_bytes());
             assert!(!found, "{} holds the secret", path.display());
         }
     }
@@ -27,9 +29,15 @@ fn holds_nowhere(directory: &Path, text: &str) {
 #[track_caller]
 fn stays_secret(desk: &Desk, server: &FakeOpenAi, printed: &[&str], text: &str) {
     for request in server.requests() {
-        assert!(!request.body.to_string().contains(text), "the model was sent the secret");
+        assert!(
+            !request.body.to_string().contains(text),
+            "the model was sent the secret"
+        );
     }
-    assert!(printed.iter().all(|printed| !printed.contains(text)), "the secret was printed");
+    assert!(
+        printed.iter().all(|printed| !printed.contains(text)),
+        "the secret was printed"
+    );
     holds_nowhere(&desk.data(), text);
 }
 
@@ -39,20 +47,44 @@ fn a_goal_with_a_secret_makes_no_run() {
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
     let goal = format!("make src/area.py log in with {}", made_up_token());
-    let ran = desk.call(["run", "start", goal.as_str(), "--json", "--repo"]).arg(repo.path()).run().exits(8);
-    assert!(ran.message().contains("github-personal-token"), "{}", ran.stderr);
+    let ran = desk
+        .call(["run", "start", goal.as_str(), "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .exits(8);
+    assert!(
+        ran.message().contains("github-personal-token"),
+        "{}",
+        ran.stderr
+    );
     before.is_still(&snapshot(&repo, &desk));
     assert!(desk.runs().is_empty());
-    assert_eq!(desk.run(["run", "list", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        desk.run(["run", "list", "--json"]).ok().json()["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     assert!(server.requests().is_empty());
-    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &made_up_token());
+    stays_secret(
+        &desk,
+        &server,
+        &[&ran.stdout, &ran.stderr],
+        &made_up_token(),
+    );
 }
 
 #[test]
 fn a_file_with_a_secret_is_not_sent() {
-    let settings = format!("# area of width and height\nTOKEN = \"{}\"\n", made_up_token());
-    let key =
-        format!("-----BEGIN {}PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END", "RSA ");
+    let settings = format!(
+        "# area of width and height\nTOKEN = \"{}\"\n",
+        made_up_token()
+    );
+    let key = format!(
+        "-----BEGIN {}PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END",
+        "RSA "
+    );
     let repo = small()
         .file("src/area_settings.py", settings)
         .file(".env", "AREA_WIDTH_PASSWORD=hunter2-hunter2\n")
@@ -63,8 +95,13 @@ fn a_file_with_a_secret_is_not_sent() {
     let ran = desk.start(repo.path()).ok();
     assert_eq!(ran.json()["state"], "verified");
     let status = ran.json();
-    desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap()]).ok();
-    for secret in [made_up_token().as_str(), "hunter2-hunter2", "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi"] {
+    desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap()])
+        .ok();
+    for secret in [
+        made_up_token().as_str(),
+        "hunter2-hunter2",
+        "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi",
+    ] {
         stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], secret);
     }
     // What was left out is named.
@@ -75,13 +112,26 @@ fn a_file_with_a_secret_is_not_sent() {
 #[test]
 fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
     let settings = format!("TOKEN = \"{}\"\n", made_up_token());
-    let repo = small().file(".env", "A=1\n").file("src/settings.py", settings).build();
+    let repo = small()
+        .file(".env", "A=1\n")
+        .file("src/settings.py", settings)
+        .build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    for (file, rule) in [(".env", "secret-file"), ("src/settings.py", "github-personal-token")] {
-        let ran = desk.start_call(repo.path()).args(["--file", file]).run().exits(8);
+    for (file, rule) in [
+        (".env", "secret-file"),
+        ("src/settings.py", "github-personal-token"),
+    ] {
+        let ran = desk
+            .start_call(repo.path())
+            .args(["--file", file])
+            .run()
+            .exits(8);
         let message = ran.message();
-        assert!(message.contains(file) && message.contains(rule), "{message}");
+        assert!(
+            message.contains(file) && message.contains(rule),
+            "{message}"
+        );
         assert!(!message.contains(&made_up_token()), "{message}");
     }
     assert!(desk.runs().is_empty() && server.requests().is_empty());
@@ -98,7 +148,11 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
     let repo = with_gate(&script, 20).build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let ran = desk.start_call(repo.path()).args(["--max-iterations", "2"]).run().exits(1);
+    let ran = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "2"])
+        .run()
+        .exits(1);
     assert_eq!(codes(&ran.json(), 1), ["verify-gate-failed"]);
     let asked = server.requests()[0].body.to_string();
     assert!(asked.contains("[secret:github-personal-token]"), "{asked}");
@@ -107,16 +161,31 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
 
 #[test]
 fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
-    let answer = whole_file("src/area.py", &format!("TOKEN = \"{}\"\n{WRONG}", made_up_token()));
+    let answer = whole_file(
+        "src/area.py",
+        &format!("TOKEN = \"{}\"\n{WRONG}", made_up_token()),
+    );
     let (repo, server) = (small().build(), answering(answer));
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
-    let ran = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1);
+    let ran = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .run()
+        .exits(1);
     assert_eq!(codes(&ran.json(), 1), ["run-secret-in-answer"]);
     before.is_still(&snapshot(&repo, &desk));
-    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &made_up_token());
+    stays_secret(
+        &desk,
+        &server,
+        &[&ran.stdout, &ran.stderr],
+        &made_up_token(),
+    );
     let answer = std::fs::read_to_string(desk.runs()[0].join("attempts/001/answer.txt")).unwrap();
-    assert!(answer.contains("[secret:github-personal-token]"), "{answer}");
+    assert!(
+        answer.contains("[secret:github-personal-token]"),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -125,10 +194,15 @@ fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
     let server = FakeOpenAi::start([Reply::Status(401)]);
     let desk = Desk::with(&server);
     let key = "a-key-of-no-known-format-1234";
-    let call =
-        desk.start_call(repo.path()).env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY").env("AREA_KEY", key);
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY")
+        .env("AREA_KEY", key);
     let ran = call.run().exits(70);
-    assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {key}").as_str()));
+    assert_eq!(
+        server.requests()[0].header("authorization"),
+        Some(format!("Bearer {key}").as_str())
+    );
     assert!(!ran.stderr.contains(key) && ran.stdout.is_empty());
     holds_nowhere(&desk.data(), key);
 }
@@ -138,15 +212,32 @@ fn the_scanner_names_the_place_and_not_the_value() {
     let desk = Desk::new();
     let directory = desk.path("code");
     std::fs::create_dir(&directory).unwrap();
-    std::fs::write(directory.join("main.py"), format!("x = 1\ntoken = '{}'\n", made_up_token())).unwrap();
+    std::fs::write(
+        directory.join("main.py"),
+        format!("x = 1\ntoken = '{}'\n", made_up_token()),
+    )
+    .unwrap();
     std::fs::write(directory.join("clean.py"), "x = 1\n").unwrap();
     let before = Snapshot::of([&directory]);
-    let ran = desk.call(["secrets", "scan", "--json"]).arg(&directory).run().exits(8);
+    let ran = desk
+        .call(["secrets", "scan", "--json"])
+        .arg(&directory)
+        .run()
+        .exits(8);
     let report = ran.json();
     assert_eq!(report["verdict"], "fail");
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
-    assert!(report["findings"][0]["subject"].as_str().unwrap().contains("main.py"), "{report}");
+    assert!(
+        report["findings"][0]["subject"]
+            .as_str()
+            .unwrap()
+            .contains("main.py"),
+        "{report}"
+    );
     assert!(!ran.stdout.contains(&made_up_token()) && !ran.stderr.contains(&made_up_token()));
-    desk.call(["secrets", "scan"]).arg(directory.join("clean.py")).run().ok();
+    desk.call(["secrets", "scan"])
+        .arg(directory.join("clean.py"))
+        .run()
+        .ok();
     before.is_still(&Snapshot::of([&directory]));
 }

@@ -7,8 +7,14 @@ use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small
 fn a_missing_argument_is_told_with_both_of_its_alternatives() {
     let desk = Desk::new();
     for (args, both) in [
-        (&["patch", "check", "--patch", "x"][..], "<--plan <PLAN.md>|--policy <POLICY.json>>"),
-        (&["patch", "apply", "--patch", "x"], "<--plan <PLAN.md>|--policy <POLICY.json>>"),
+        (
+            &["patch", "check", "--patch", "x"][..],
+            "<--plan <PLAN.md>|--policy <POLICY.json>>",
+        ),
+        (
+            &["patch", "apply", "--patch", "x"],
+            "<--plan <PLAN.md>|--policy <POLICY.json>>",
+        ),
         (&["plan", "check"], "<--run <DIR>|--plan <PLAN.md>>"),
         (&["context", "build"], "<--request <FILE>|--goal <TEXT>>"),
     ] {
@@ -17,7 +23,10 @@ fn a_missing_argument_is_told_with_both_of_its_alternatives() {
         // The usage below names each option anyway.
         let told = plain.split("Usage").next().unwrap();
         for told in [told, &json] {
-            assert!(told.contains("required arguments") && told.contains(both), "{both}: {told}");
+            assert!(
+                told.contains("required arguments") && told.contains(both),
+                "{both}: {told}"
+            );
         }
     }
 }
@@ -28,7 +37,14 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
     let directory = repo.path().to_str().unwrap();
     for at in ["/nonexistent/x", directory] {
         for args in [
-            ["patch", "check", "--patch", at, "--policy", "/nonexistent/p"],
+            [
+                "patch",
+                "check",
+                "--patch",
+                at,
+                "--policy",
+                "/nonexistent/p",
+            ],
             ["patch", "check", "--patch", "/dev/null", "--policy", at],
             ["patch", "check", "--patch", "/dev/null", "--plan", at],
             ["plan", "check", "--plan", at, "--repo", directory],
@@ -38,14 +54,27 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
     }
     let server = answering(good_answer());
     let desk = Desk::with(&server);
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(2);
-    assert!(ran.stderr.contains("no plan yet") && ran.stderr.contains("run advance"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no plan yet") && ran.stderr.contains("run advance"),
+        "{}",
+        ran.stderr
+    );
     // A link in its place is told of, wherever it leads.
     let plan = desk.runs().pop().unwrap().join("artifacts/PLAN.md");
     std::os::unix::fs::symlink(desk.path("gone.md"), &plan).unwrap();
     let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(1);
-    assert!(ran.stderr.contains("link") && !ran.stderr.contains("no plan yet"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("link") && !ran.stderr.contains("no plan yet"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -53,12 +82,20 @@ fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
     let (desk, repo) = (Desk::new(), small().build());
     let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
     std::fs::write(&diff, GOOD_DIFF).unwrap();
-    for (text, code) in [(r#"{"allow_roots":["src/"]}"#, 0), (r#"{"allow_roots":["docs/"]}"#, 1), ("[]", 3)] {
+    for (text, code) in [
+        (r#"{"allow_roots":["src/"]}"#, 0),
+        (r#"{"allow_roots":["docs/"]}"#, 1),
+        ("[]", 3),
+    ] {
         std::fs::write(&policy, text).unwrap();
         let script = "\"$0\" patch check --patch - --policy \"$1\" --repo . < \"$2\"";
         let bin = env!("CARGO_BIN_EXE_crucible");
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", script, bin]).arg(&policy).arg(&diff).current_dir(repo.path());
+        command
+            .args(["-c", script, bin])
+            .arg(&policy)
+            .arg(&diff)
+            .current_dir(repo.path());
         let ran = command.env("CRUCIBLE_HOME", desk.data()).output().unwrap();
         let said = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(code), "{text}: {said}");
@@ -71,12 +108,29 @@ fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
     let (desk, repo) = (Desk::new(), small().build());
     let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
     std::fs::write(&policy, r#"{"allow_roots":["src/"]}"#).unwrap();
-    std::fs::File::create(&diff).unwrap().set_len((16 << 20) + 1).unwrap();
-    let call =
-        || desk.call(["patch", "check", "--policy"]).arg(&policy).arg("--patch").current_dir(repo.path());
+    std::fs::File::create(&diff)
+        .unwrap()
+        .set_len((16 << 20) + 1)
+        .unwrap();
+    let call = || {
+        desk.call(["patch", "check", "--policy"])
+            .arg(&policy)
+            .arg("--patch")
+            .current_dir(repo.path())
+    };
     call().arg(&diff).run().exits(7);
-    let piped = call().arg("-").command().stdin(std::fs::File::open(&diff).unwrap()).output().unwrap();
-    assert_eq!(piped.status.code(), Some(7), "{}", String::from_utf8_lossy(&piped.stderr));
+    let piped = call()
+        .arg("-")
+        .command()
+        .stdin(std::fs::File::open(&diff).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(
+        piped.status.code(),
+        Some(7),
+        "{}",
+        String::from_utf8_lossy(&piped.stderr)
+    );
 }
 
 #[test]
@@ -86,13 +140,27 @@ fn a_bundle_writes_over_nothing_and_tells_where_in_a_work_tree_it_lies() {
     let id = id_of(&desk.start(repo.path()).ok().json());
     let out = desk.path("mine.txt");
     std::fs::write(&out, "mine").unwrap();
-    let ran = desk.call(["run", "bundle", &id, "--out"]).arg(&out).run().exits(2);
+    let ran = desk
+        .call(["run", "bundle", &id, "--out"])
+        .arg(&out)
+        .run()
+        .exits(2);
     assert!(ran.stderr.contains("--force"), "{}", ran.stderr);
     assert_eq!(std::fs::read(&out).unwrap(), b"mine");
     for _ in 0..2 {
-        desk.call(["run", "bundle", &id, "--force", "--out"]).arg(&out).run().ok();
+        desk.call(["run", "bundle", &id, "--force", "--out"])
+            .arg(&out)
+            .run()
+            .ok();
     }
-    desk.call(["run", "bundle", &id, "--out"]).arg(&out).run().ok();
-    let ran = desk.call(["run", "bundle", &id]).current_dir(repo.path()).run().ok();
+    desk.call(["run", "bundle", &id, "--out"])
+        .arg(&out)
+        .run()
+        .ok();
+    let ran = desk
+        .call(["run", "bundle", &id])
+        .current_dir(repo.path())
+        .run()
+        .ok();
     assert!(ran.stderr.contains("in a work tree"), "{}", ran.stderr);
 }

@@ -44,26 +44,53 @@ impl Scene {
     }
 
     fn propose(&self, name: &str) -> Call {
-        let words =
-            ["skill", "propose", name, "--describe", "Counts words.", "--effects", "read_only", "--io"];
-        self.desk.call(words).arg(self.desk.path("io.json")).current_dir(self.root())
+        let words = [
+            "skill",
+            "propose",
+            name,
+            "--describe",
+            "Counts words.",
+            "--effects",
+            "read_only",
+            "--io",
+        ];
+        self.desk
+            .call(words)
+            .arg(self.desk.path("io.json"))
+            .current_dir(self.root())
     }
 
     fn json<const N: usize>(&self, words: [&str; N], schema: &str) -> Value {
-        let document = self.desk.call(words).arg("--json").current_dir(self.root()).run().ok().json();
+        let document = self
+            .desk
+            .call(words)
+            .arg("--json")
+            .current_dir(self.root())
+            .run()
+            .ok()
+            .json();
         let schema = serde_json::from_str(schema).unwrap();
         let judge = jsonschema::validator_for(&schema).unwrap();
-        let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+        let problems: Vec<String> = judge
+            .iter_errors(&document)
+            .map(|error| error.to_string())
+            .collect();
         assert!(problems.is_empty(), "{problems:?} in {document:#}");
         document
     }
 
     fn list(&self) -> Value {
-        self.json(["skill", "list"], include_str!("../../../../docs/schemas/skill-list.v1.schema.json"))
+        self.json(
+            ["skill", "list"],
+            include_str!("../../../../docs/schemas/skill-list.v1.schema.json"),
+        )
     }
 
     fn show(&self, name: &str) -> Value {
-        self.json(["skill", "show", name], include_str!("../../../../docs/schemas/skill-show.v1.schema.json"))
+        self.json(
+            ["skill", "show", name],
+            include_str!("../../../../docs/schemas/skill-show.v1.schema.json"),
+        )
     }
 }
 
@@ -76,21 +103,41 @@ fn a_skill_is_proposed_listed_and_shown() {
         r#"[{"input": {"text": "held back"}, "output": {"count": 2}}]"#,
     )
     .unwrap();
-    let said =
-        scene.propose("count_words").arg("--examples").arg(scene.desk.path("examples.json")).run().ok();
-    assert_eq!(said.stdout, "proposed count_words\nnext: crucible skill build count_words\n");
+    let said = scene
+        .propose("count_words")
+        .arg("--examples")
+        .arg(scene.desk.path("examples.json"))
+        .run()
+        .ok();
+    assert_eq!(
+        said.stdout,
+        "proposed count_words\nnext: crucible skill build count_words\n"
+    );
     let list = scene.list();
     assert_eq!(list["skills"][0]["name"], "count_words");
-    assert_eq!(list["skills"][0]["next_steps"], json!(["build", "research"]));
+    assert_eq!(
+        list["skills"][0]["next_steps"],
+        json!(["build", "research"])
+    );
     let shown = scene.show("count_words");
     assert_eq!(shown["status"], "PROPOSED");
-    let kinds: Vec<&str> =
-        shown["artifacts"].as_array().unwrap().iter().map(|kept| kept["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = shown["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kept| kept["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
     let spec = shown["artifacts"][0]["digest"].as_str().unwrap();
     let kept = scene.run(["ledger", "show", spec]);
     assert!(!kept.stdout.contains("held back"), "{}", kept.stdout);
-    assert!(scene.run(["skill", "show", "count_words"]).ok().stdout.contains("may follow: build, research"));
+    assert!(
+        scene
+            .run(["skill", "show", "count_words"])
+            .ok()
+            .stdout
+            .contains("may follow: build, research")
+    );
     scene.run(["ledger", "verify"]).ok();
 }
 
@@ -122,18 +169,43 @@ fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
     ] {
         scene.propose("good").args(grant).run().exits(2);
     }
-    std::fs::write(scene.desk.path("examples.json"), r#"[{"input": {"text": 1}, "output": {}}]"#).unwrap();
-    scene.propose("good").arg("--examples").arg(scene.desk.path("examples.json")).run().exits(3);
+    std::fs::write(
+        scene.desk.path("examples.json"),
+        r#"[{"input": {"text": 1}, "output": {}}]"#,
+    )
+    .unwrap();
+    scene
+        .propose("good")
+        .arg("--examples")
+        .arg(scene.desk.path("examples.json"))
+        .run()
+        .exits(3);
     for (describe, code) in [
         (format!("Use {KEY}."), 8),
         ("\u{1b}[2Jx".to_owned(), 2),
         ("x".repeat(2_001), 2),
         (" ".to_owned(), 2),
     ] {
-        let words = ["skill", "propose", "good", "--effects", "READ_ONLY", "--describe"];
-        let call = scene.desk.call(words).arg(&describe).arg("--io").arg(scene.desk.path("io.json"));
+        let words = [
+            "skill",
+            "propose",
+            "good",
+            "--effects",
+            "READ_ONLY",
+            "--describe",
+        ];
+        let call = scene
+            .desk
+            .call(words)
+            .arg(&describe)
+            .arg("--io")
+            .arg(scene.desk.path("io.json"));
         let said = call.current_dir(scene.root()).run().exits(code);
-        assert!(!said.stderr.contains(KEY) && !said.stderr.contains('\u{1b}'), "{}", said.stderr);
+        assert!(
+            !said.stderr.contains(KEY) && !said.stderr.contains('\u{1b}'),
+            "{}",
+            said.stderr
+        );
     }
     assert_eq!(scene.list()["skills"], json!([]));
     scene.propose("good").run().ok();
@@ -147,16 +219,30 @@ fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
 fn a_project_without_a_package_for_skills_is_told_how_to_begin() {
     let scene = Scene::empty();
     let said = scene.propose("good").run().exits(2);
-    assert!(said.stderr.contains("crucible skill init"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("crucible skill init"),
+        "{}",
+        said.stderr
+    );
     assert!(!scene.desk.data().join("ledger.db").exists());
-    assert!(scene.run(["skill", "list"]).ok().stdout.contains("no skill yet"));
+    assert!(
+        scene
+            .run(["skill", "list"])
+            .ok()
+            .stdout
+            .contains("no skill yet")
+    );
 }
 
 #[test]
 fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
     let scene = Scene::empty();
     let first = scene.run(["skill", "init"]).ok();
-    assert!(first.stdout.contains("wrote src/skillset/skills/base.py"), "{}", first.stdout);
+    assert!(
+        first.stdout.contains("wrote src/skillset/skills/base.py"),
+        "{}",
+        first.stdout
+    );
     let root = scene.root();
     let before = Snapshot::of([root.as_path()]);
     let second = scene.run(["skill", "init"]).ok();
@@ -167,10 +253,16 @@ fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
     );
     before.is_still(&Snapshot::of([root.as_path()]));
     let other = Scene::empty();
-    let call = other.desk.call(["skill", "init"]).env("CRUCIBLE_FORGE_PACKAGE", "my_tools");
+    let call = other
+        .desk
+        .call(["skill", "init"])
+        .env("CRUCIBLE_FORGE_PACKAGE", "my_tools");
     call.current_dir(other.root()).run().ok();
     assert!(other.root().join("src/my_tools/skills/base.py").is_file());
-    let bad = other.desk.call(["skill", "init"]).env("CRUCIBLE_FORGE_PACKAGE", "../x");
+    let bad = other
+        .desk
+        .call(["skill", "init"])
+        .env("CRUCIBLE_FORGE_PACKAGE", "../x");
     bad.current_dir(other.root()).run().exits(2);
 }
 
@@ -179,15 +271,31 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     let scene = Scene::begun();
     scene.propose("good").run().ok();
     let mut ledger = Ledger::open(&scene.desk.data().join("ledger.db")).unwrap();
-    let project = Digest::of(scene.root().canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    let project = Digest::of(
+        scene
+            .root()
+            .canonicalize()
+            .unwrap()
+            .as_os_str()
+            .as_encoded_bytes(),
+    );
     let id = ledger.skill(&project, "good").unwrap().unwrap().id;
-    let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
+    let moment = Moment {
+        at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        clock: ClockSource::System,
+    };
     let (skill, test) = (Digest::of(b"skill"), Digest::of(b"test"));
     let large = json!({ "said": "x".repeat(20_000) });
     for attempt in 0..60 {
-        let new = NewSkillBuild { moment, proposal: id, agent: "claude\u{1b}[2J".to_owned() };
+        let new = NewSkillBuild {
+            moment,
+            proposal: id,
+            agent: "claude\u{1b}[2J".to_owned(),
+        };
         let row = ledger
-            .begin_skill_build(&new, |_| Ok::<_, crucible_ledger::LedgerError>(b"packet".to_vec()))
+            .begin_skill_build(&new, |_| {
+                Ok::<_, crucible_ledger::LedgerError>(b"packet".to_vec())
+            })
             .unwrap();
         let end = match attempt {
             59 => SkillBuildEnd::Succeeded { skill, test },
@@ -196,11 +304,24 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
         ledger.end_skill_build(&row, moment, &end).unwrap();
     }
     let build = ledger.skill_builds(id).unwrap().last().unwrap().id;
-    let log =
-        ledger.keep_skill_artifact(id, Some(build), SkillArtifactKind::BuildLog, b"log", moment).unwrap();
-    let (level, required) =
-        (VerificationLevel::Skill, SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec());
-    let new = NewVerification { moment, proposal: id, build, level, required, skill, test };
+    let log = ledger
+        .keep_skill_artifact(id, Some(build), SkillArtifactKind::BuildLog, b"log", moment)
+        .unwrap();
+    let (level, required) = (
+        VerificationLevel::Skill,
+        SkillGate::REQUIRED
+            .map(|gate| gate.as_str().to_owned())
+            .to_vec(),
+    );
+    let new = NewVerification {
+        moment,
+        proposal: id,
+        build,
+        level,
+        required,
+        skill,
+        test,
+    };
     let row = ledger.begin_verification(&new).unwrap();
     for gate in SkillGate::REQUIRED {
         let log = (gate == SkillGate::Ruff).then_some(log);
@@ -213,7 +334,9 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
         };
         ledger.record_skill_gate(&row, moment, &gate).unwrap();
     }
-    ledger.end_verification(&row, moment, VerificationEnd::Passed).unwrap();
+    ledger
+        .end_verification(&row, moment, VerificationEnd::Passed)
+        .unwrap();
     let promotion = ledger
         .promote_skill(&NewPromotion {
             moment,
@@ -241,17 +364,33 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     let shown = scene.show("good");
     assert_eq!(shown["status"], "TRUSTED");
     assert_eq!(shown["next_steps"], json!(["run", "demote"]));
-    assert_eq!((&shown["counts"]["builds"], shown["builds"].as_array().unwrap().len()), (&json!(60), 50));
-    assert!(shown["builds"][0]["failure"]["left_out_bytes"].as_u64().unwrap() > 20_000);
+    assert_eq!(
+        (
+            &shown["counts"]["builds"],
+            shown["builds"].as_array().unwrap().len()
+        ),
+        (&json!(60), 50)
+    );
+    assert!(
+        shown["builds"][0]["failure"]["left_out_bytes"]
+            .as_u64()
+            .unwrap()
+            > 20_000
+    );
     let gates = shown["verifications"][0]["gates"].as_array().unwrap();
     let ruff = gates.iter().find(|gate| gate["gate"] == "ruff").unwrap();
     assert_eq!((gates.len(), &ruff["log"]), (5, &json!(log)));
     assert_eq!(shown["trust"]["approved_by"], "operator");
     assert_eq!(shown["runs"][0]["outcome"], "DENIED");
     let text = scene.run(["skill", "show", "good"]).ok().stdout;
-    for word in
-        ["VERIFIED -> TRUSTED", "operator: reviewed", "ruff passed in 7 ms", "BUILD_PACKET", "DENIED", "60"]
-    {
+    for word in [
+        "VERIFIED -> TRUSTED",
+        "operator: reviewed",
+        "ruff passed in 7 ms",
+        "BUILD_PACKET",
+        "DENIED",
+        "60",
+    ] {
         assert!(text.contains(word), "{word} in {text}");
     }
     assert!(!text.contains('\u{1b}') && text.len() < 64 * 1024, "{text}");

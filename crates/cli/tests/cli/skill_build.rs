@@ -78,13 +78,16 @@ impl Scene {
     }
 
     fn build(&self, agent: &str) -> Call {
-        self.desk.call(["skill", "build", "count_lines", "--agent", agent]).current_dir(self.root())
+        self.desk
+            .call(["skill", "build", "count_lines", "--agent", agent])
+            .current_dir(self.root())
     }
 
     /// Configures a shell's script as the agent.
     fn script(&self, script: &str, settings: &str) {
         let words = serde_json::to_string(&["sh", "-c", script]).unwrap();
-        self.desk.user_config(&format!("[forge]\nagent_command = {words}\n{settings}"));
+        self.desk
+            .user_config(&format!("[forge]\nagent_command = {words}\n{settings}"));
     }
 
     fn claude(&self, server: &FakeApi) -> Call {
@@ -100,17 +103,24 @@ impl Scene {
         let document = ran.json();
         let schema = include_str!("../../../../docs/schemas/skill-build.v1.schema.json");
         let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-        let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+        let problems: Vec<String> = judge
+            .iter_errors(&document)
+            .map(|error| error.to_string())
+            .collect();
         assert!(problems.is_empty(), "{problems:?} in {document:#}");
         document
     }
 
     fn show(&self) -> Value {
-        self.run(["skill", "show", "count_lines", "--json"]).ok().json()
+        self.run(["skill", "show", "count_lines", "--json"])
+            .ok()
+            .json()
     }
 
     fn kept(&self, digest: &Value) -> String {
-        self.run(["ledger", "show", digest.as_str().unwrap()]).ok().stdout
+        self.run(["ledger", "show", digest.as_str().unwrap()])
+            .ok()
+            .stdout
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -120,13 +130,20 @@ impl Scene {
 
 /// The codes of the findings of a document.
 fn codes(document: &Value) -> Vec<&str> {
-    document["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect()
+    document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["code"].as_str().unwrap())
+        .collect()
 }
 
 /// Where the agent works, as the client tells its model.
 fn workplace(request: &crucible_testkit::SeenRequest) -> String {
     let told = request.raw.split("crucible-skill-").next().unwrap();
-    let begin = told.rfind("/").map_or(told, |_| told.rsplit(['"', ' ', '\\']).next().unwrap());
+    let begin = told
+        .rfind("/")
+        .map_or(told, |_| told.rsplit(['"', ' ', '\\']).next().unwrap());
     let rest = request.raw.split(begin).nth(1).unwrap();
     let end = rest.find("/copy").unwrap();
     format!("{begin}{}/copy", &rest[..end])
@@ -139,11 +156,17 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
         let at = workplace(request);
         step += 1;
         let write = |path: &str, text: &str| {
-            Reply::ToolCall("Write".to_owned(), json!({"file_path": format!("{at}/{path}"), "content": text}))
+            Reply::ToolCall(
+                "Write".to_owned(),
+                json!({"file_path": format!("{at}/{path}"), "content": text}),
+            )
         };
         match step {
             1 => write(SKILL_PATH, SKILL),
-            2 => Reply::ToolCall("Bash".to_owned(), json!({"command": "touch shell", "description": "x"})),
+            2 => Reply::ToolCall(
+                "Bash".to_owned(),
+                json!({"command": "touch shell", "description": "x"}),
+            ),
             3 => write(TEST_PATH, TEST),
             _ => Reply::Answer("Both files are written.".to_owned()),
         }
@@ -151,11 +174,19 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
     let scene = Scene::new();
     let ran = scene.claude(&server).arg("--json").run().ok();
     let document = scene.document(&ran);
-    assert_eq!((document["verdict"].as_str(), codes(&document).len()), (Some("pass"), 0), "{document:#}");
+    assert_eq!(
+        (document["verdict"].as_str(), codes(&document).len()),
+        (Some("pass"), 0),
+        "{document:#}"
+    );
     assert_eq!(document["isolation"]["level"], "full", "{document:#}");
     assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
     assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
-    assert!(ran.stderr.contains(&format!("made {SKILL_PATH}")), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(&format!("made {SKILL_PATH}")),
+        "{}",
+        ran.stderr
+    );
     let requests = server.completions();
     assert_eq!(requests.len(), 4);
     for request in &requests {
@@ -168,19 +199,42 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
         tools.sort_unstable();
         assert_eq!(tools, ["Edit", "Glob", "Grep", "Read", "Write"]);
         assert_eq!(request.key(), Some(KEY));
-        assert!(!request.raw.contains("held back"), "a held-out example was shown");
+        assert!(
+            !request.raw.contains("held back"),
+            "a held-out example was shown"
+        );
     }
     assert!(requests[0].raw.contains("Write one skill"));
     // What is kept is what was asked, and what was said.
     let packet = scene.kept(&document["packet"]);
-    assert!(packet.contains(SKILL_PATH) && !packet.contains("held back"), "{packet}");
-    assert!(scene.kept(&document["log"]).contains("Both files are written."));
+    assert!(
+        packet.contains(SKILL_PATH) && !packet.contains("held back"),
+        "{packet}"
+    );
+    assert!(
+        scene
+            .kept(&document["log"])
+            .contains("Both files are written.")
+    );
     let story = scene.show();
     assert_eq!(story["status"], "BUILT");
     assert_eq!(story["builds"][0]["agent"], "claude sonnet");
-    let kinds: Vec<&str> =
-        story["artifacts"].as_array().unwrap().iter().map(|kept| kept["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["SKILL_SPEC", "NOTE", "BUILD_PACKET", "BUILD_LOG", "PATCH_SUMMARY"]);
+    let kinds: Vec<&str> = story["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kept| kept["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "SKILL_SPEC",
+            "NOTE",
+            "BUILD_PACKET",
+            "BUILD_LOG",
+            "PATCH_SUMMARY"
+        ]
+    );
     scene.run(["ledger", "verify"]).ok();
 }
 
@@ -190,7 +244,10 @@ mod exhaustive {
 
     #[test]
     fn what_claude_does_besides_its_two_files_makes_the_attempt_come_to_nothing() {
-        for (path, code) in [(None, "forge-scope-nothing"), (Some("conftest.py"), "forge-scope-outside")] {
+        for (path, code) in [
+            (None, "forge-scope-nothing"),
+            (Some("conftest.py"), "forge-scope-outside"),
+        ] {
             let mut step = 0;
             let server = FakeApi::answering(move |request| {
                 step += 1;
@@ -202,7 +259,9 @@ mod exhaustive {
                             json!({"file_path": file_path, "content": "x = 1\n"}),
                         )
                     }
-                    _ => Reply::Answer("Done, both files are written and all tests pass.".to_owned()),
+                    _ => {
+                        Reply::Answer("Done, both files are written and all tests pass.".to_owned())
+                    }
                 }
             });
             let scene = Scene::new();
@@ -212,7 +271,10 @@ mod exhaustive {
             assert!(codes(&document).contains(&code), "{document:#}");
             assert_eq!(document["failure"], "GATE_VIOLATION");
             before.is_still(&Snapshot::of([&scene.root()]));
-            assert_eq!(scene.show()["builds"][0]["failure"]["kind"], "GATE_VIOLATION");
+            assert_eq!(
+                scene.show()["builds"][0]["failure"]["kind"],
+                "GATE_VIOLATION"
+            );
         }
     }
 
@@ -252,22 +314,53 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         scene.script(&script, "");
         let ran = scene.build("command").arg("--json").run().ok();
         assert_eq!(scene.document(&ran)["status"], "SUCCEEDED", "{script}");
-        assert_eq!(scene.read(SKILL_PATH).as_deref(), Some("SKILL = 1\n"), "{script}");
-        assert!(!ran.stderr.contains('\u{1b}') && !ran.stdout.contains('\u{1b}'), "{script}");
+        assert_eq!(
+            scene.read(SKILL_PATH).as_deref(),
+            Some("SKILL = 1\n"),
+            "{script}"
+        );
+        assert!(
+            !ran.stderr.contains('\u{1b}') && !ran.stdout.contains('\u{1b}'),
+            "{script}"
+        );
         assert!(!scene.root().join(".git/info").exists() && !scene.root().join("late").exists());
     }
     let bad = [
         ("true".to_owned(), 1, "forge-scope-nothing"),
-        ("printf 'x' > src/skillset/skills/count_lines.py".to_owned(), 1, "forge-scope-missing"),
+        (
+            "printf 'x' > src/skillset/skills/count_lines.py".to_owned(),
+            1,
+            "forge-scope-missing",
+        ),
         (format!("{both}; exit 3"), 1, "forge-agent-failed"),
-        (format!("{both}; rm -rf src/skillset/py.typed"), 1, "forge-scope-removed"),
+        (
+            format!("{both}; rm -rf src/skillset/py.typed"),
+            1,
+            "forge-scope-removed",
+        ),
         ("rm -rf ./* ./.git".to_owned(), 1, "forge-scope-removed"),
-        (format!("{both}; echo x >> pyproject.toml"), 1, "forge-scope-outside"),
+        (
+            format!("{both}; echo x >> pyproject.toml"),
+            1,
+            "forge-scope-outside",
+        ),
         (format!("{both}; ln -s / all"), 1, "forge-scope-outside"),
-        (format!("{both}; rm {SKILL_PATH}; ln -s /etc/passwd {SKILL_PATH}"), 1, "forge-scope-kind"),
-        (format!("{both}; chmod +x {SKILL_PATH}"), 1, "forge-scope-mode"),
+        (
+            format!("{both}; rm {SKILL_PATH}; ln -s /etc/passwd {SKILL_PATH}"),
+            1,
+            "forge-scope-kind",
+        ),
+        (
+            format!("{both}; chmod +x {SKILL_PATH}"),
+            1,
+            "forge-scope-mode",
+        ),
         (format!("{both}; mkfifo pipe"), 1, "forge-scope-outside"),
-        (format!("{both}; dd if=/dev/zero of=large bs=1M count=64"), 1, "forge-agent"),
+        (
+            format!("{both}; dd if=/dev/zero of=large bs=1M count=64"),
+            1,
+            "forge-agent",
+        ),
         (
             format!(
                 "{both}; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"
@@ -288,10 +381,22 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         scene.script(&script, "agent_disk_mib = 8\n");
         let before = Snapshot::of([&scene.root()]);
         let call = scene.build("command").arg("--json");
-        let call = if code == 10 { call.args(["--timeout", "2"]) } else { call };
+        let call = if code == 10 {
+            call.args(["--timeout", "2"])
+        } else {
+            call
+        };
         let document = scene.document(&call.run().exits(code));
-        assert!(codes(&document).iter().any(|code| code.starts_with(found)), "{script}: {document:#}");
-        assert!(document["diff"].as_str().is_some_and(|diff| !diff.contains("ghp_")), "{script}");
+        assert!(
+            codes(&document).iter().any(|code| code.starts_with(found)),
+            "{script}: {document:#}"
+        );
+        assert!(
+            document["diff"]
+                .as_str()
+                .is_some_and(|diff| !diff.contains("ghp_")),
+            "{script}"
+        );
         // Who did not come to the end is not blamed for what is missing besides.
         let alone = code != 10 || codes(&document) == ["forge-agent-timeout"];
         assert!(alone, "{script}: {document:#}");
@@ -305,9 +410,17 @@ fn what_a_command_was_handed_is_neither_printed_nor_written() {
     let scene = Scene::new();
     let script = format!("{WRITE_BOTH}; echo \"$OWN_KEY\"; echo \"# $OWN_KEY\" >> {TEST_PATH}");
     scene.script(&script, "agent_env = [\"OWN_KEY\"]\n");
-    let ran = scene.build("command").arg("--json").env("OWN_KEY", KEY).run().exits(8);
+    let ran = scene
+        .build("command")
+        .arg("--json")
+        .env("OWN_KEY", KEY)
+        .run()
+        .exits(8);
     let document = scene.document(&ran);
-    assert!(codes(&document).contains(&"forge-build-key"), "{document:#}");
+    assert!(
+        codes(&document).contains(&"forge-build-key"),
+        "{document:#}"
+    );
     let log = scene.kept(&document["log"]);
     assert!(log.contains("handed-over") && !log.contains(KEY), "{log}");
     assert!(!ran.stdout.contains(KEY) && scene.read(TEST_PATH).is_none());
@@ -324,14 +437,23 @@ fn a_project_cannot_name_the_command() {
     std::fs::write(scene.root().join(".crucible/config.toml"), config).unwrap();
     scene.build("command").run().exits(2);
     std::fs::remove_file(scene.root().join(".crucible/config.toml")).unwrap();
-    scene.desk.user_config("[forge]\nagent_command = [\"./tools/agent\"]\n");
+    scene
+        .desk
+        .user_config("[forge]\nagent_command = [\"./tools/agent\"]\n");
     scene.build("command").run().exits(2);
-    scene.build("command").args(["--provider", "gateway"]).run().exits(2);
+    scene
+        .build("command")
+        .args(["--provider", "gateway"])
+        .run()
+        .exits(2);
     assert_eq!(scene.show()["counts"]["builds"], 0);
 }
 
 fn answer(files: &[(&str, &str)]) -> String {
-    files.iter().map(|(path, text)| format!("{path}\n```python\n{text}```\n\n")).collect()
+    files
+        .iter()
+        .map(|(path, text)| format!("{path}\n```python\n{text}```\n\n"))
+        .collect()
 }
 
 #[test]
@@ -351,7 +473,11 @@ fn a_model_without_tools_answers_with_both_files() {
     // What is built can be built over, and the next packet shows what stands there.
     let again = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
     assert_eq!(codes(&again).first(), Some(&"forge-scope-nothing"));
-    assert!(server.completions()[1].raw.contains("What stands there now"));
+    assert!(
+        server.completions()[1]
+            .raw
+            .contains("What stands there now")
+    );
 }
 
 #[test]
@@ -370,59 +496,104 @@ fn files_that_came_by_another_way_are_taken_as_they_stand_by_the_word_of_whoever
     // An agent that was asked and changed nothing has failed, and it is said what would do; no file says it for whoever builds.
     scene.script("true", "");
     let asked = scene.build("command").run().exits(1);
-    assert!(asked.stdout.contains("`--agent as-is` takes them"), "{}", asked.stdout);
+    assert!(
+        asked.stdout.contains("`--agent as-is` takes them"),
+        "{}",
+        asked.stdout
+    );
     scene.desk.user_config("[forge]\nagent = \"as-is\"\n");
     scene.run(["skill", "build", "count_lines"]).exits(2);
     let before = Snapshot::of([&scene.root()]);
     let taken = scene.document(&scene.build("as-is").arg("--json").run().ok());
-    assert_eq!((taken["status"].as_str(), taken["agent"].as_str()), (Some("SUCCEEDED"), Some("as-is")));
-    assert_eq!((taken["diff"].as_str(), &taken["findings"]), (Some(""), &json!([])));
+    assert_eq!(
+        (taken["status"].as_str(), taken["agent"].as_str()),
+        (Some("SUCCEEDED"), Some("as-is"))
+    );
+    assert_eq!(
+        (taken["diff"].as_str(), &taken["findings"]),
+        (Some(""), &json!([]))
+    );
     before.is_still(&Snapshot::of([&scene.root()]));
     assert_eq!(scene.show()["status"], "BUILT");
     // It is told of each attempt that failed what was found.
     let told = scene.run(["skill", "show", "count_lines"]).ok().stdout;
     assert!(
-        told.contains("  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "),
+        told.contains(
+            "  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "
+        ),
         "{told}"
     );
     // What is too large is told as that.
     write(TEST_PATH, &"#".repeat(300 << 10));
     let large = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
     let why = large["findings"][0]["subject"].as_str().unwrap();
-    assert!(codes(&large) == ["forge-build-copy-back"] && why.contains("has more than the 256 KiB"), "{why}");
+    assert!(
+        codes(&large) == ["forge-build-copy-back"] && why.contains("has more than the 256 KiB"),
+        "{why}"
+    );
     // What looks like a secret does not come into the copy, and it is said why the file is missing there.
     let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     write(TEST_PATH, &format!("{TEST}# {token}\n"));
     let secret = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
-    assert_eq!(codes(&secret), ["forge-scope-missing", "forge-build-copy-back"]);
+    assert_eq!(
+        codes(&secret),
+        ["forge-scope-missing", "forge-build-copy-back"]
+    );
     let why = secret["findings"][1]["subject"].as_str().unwrap();
-    assert!(why.contains("was left out of the copy, because it") && why.contains("secret"), "{why}");
+    assert!(
+        why.contains("was left out of the copy, because it") && why.contains("secret"),
+        "{why}"
+    );
 }
 
 #[test]
 fn an_answer_with_a_secret_is_refused_and_not_built_without_it() {
     let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
-    let skill = SKILL.replace("class CountLines", &format!("KEY = \"{token}\"\n\n\nclass CountLines"));
-    let server = FakeApi::start([Reply::Answer(answer(&[(SKILL_PATH, &skill), (TEST_PATH, TEST)]))]);
+    let skill = SKILL.replace(
+        "class CountLines",
+        &format!("KEY = \"{token}\"\n\n\nclass CountLines"),
+    );
+    let server = FakeApi::start([Reply::Answer(answer(&[
+        (SKILL_PATH, &skill),
+        (TEST_PATH, TEST),
+    ]))]);
     let scene = Scene::at(Desk::with(&server));
     let before = Snapshot::of([&scene.root()]);
     let document = scene.document(&scene.build("whole-file").arg("--json").run().exits(8));
     assert_eq!(codes(&document), ["forge-scope-secret"]);
-    assert!(!document.to_string().contains(&token) && !scene.kept(&document["log"]).contains(&token));
+    assert!(
+        !document.to_string().contains(&token) && !scene.kept(&document["log"]).contains(&token)
+    );
     before.is_still(&Snapshot::of([&scene.root()]));
 }
 
 #[test]
 fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     let table = [
-        (answer(&[(SKILL_PATH, SKILL)]), "forge-scope-missing", "GATE_VIOLATION"),
         (
-            answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST), ("conftest.py", "x = 1\n")]),
+            answer(&[(SKILL_PATH, SKILL)]),
+            "forge-scope-missing",
+            "GATE_VIOLATION",
+        ),
+        (
+            answer(&[
+                (SKILL_PATH, SKILL),
+                (TEST_PATH, TEST),
+                ("conftest.py", "x = 1\n"),
+            ]),
             "forge-scope-outside",
             "GATE_VIOLATION",
         ),
-        ("I cannot do that.".to_owned(), "forge-agent-answer", "BUILD_ERROR"),
-        (answer(&[("../evil.py", "x = 1\n"), (TEST_PATH, TEST)]), "forge-agent-answer", "BUILD_ERROR"),
+        (
+            "I cannot do that.".to_owned(),
+            "forge-agent-answer",
+            "BUILD_ERROR",
+        ),
+        (
+            answer(&[("../evil.py", "x = 1\n"), (TEST_PATH, TEST)]),
+            "forge-agent-answer",
+            "BUILD_ERROR",
+        ),
     ];
     for (text, code, kind) in table {
         let server = FakeApi::start([Reply::Answer(text.clone())]);
@@ -436,7 +607,10 @@ fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     let server = FakeApi::start([Reply::Status(500)]);
     let scene = Scene::at(Desk::with(&server));
     scene.build("whole-file").run().exits(70);
-    assert_eq!(scene.show()["builds"][0]["failure"]["findings"][0]["code"], "forge-build-not-asked");
+    assert_eq!(
+        scene.show()["builds"][0]["failure"]["findings"][0]["code"],
+        "forge-build-not-asked"
+    );
 }
 
 #[test]
@@ -447,30 +621,53 @@ fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
     let second = scene.document(&scene.build("command").arg("--json").run().exits(1));
     let (one, two) = (scene.kept(&first["packet"]), scene.kept(&second["packet"]));
     assert!(!one.contains("What went wrong before"), "{one}");
-    assert!(two.contains("This is attempt 2.") && two.contains("forge-scope-outside"), "{two}");
+    assert!(
+        two.contains("This is attempt 2.") && two.contains("forge-scope-outside"),
+        "{two}"
+    );
     assert!(!two.contains("held back"));
     scene.build("command").run().exits(1);
     let refused = scene.build("command").run().exits(1);
-    assert!(refused.stderr.contains("--reviewed-by WHO"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--reviewed-by WHO"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(scene.show()["counts"]["builds"], 3);
     scene.script(WRITE_BOTH, "");
     scene
         .build("command")
-        .args(["--reviewed-by", "Operator", "--reason", "The command was wrong."])
+        .args([
+            "--reviewed-by",
+            "Operator",
+            "--reason",
+            "The command was wrong.",
+        ])
         .run()
         .ok();
     let builds = scene.show();
     assert_eq!(builds["counts"]["builds"], 4);
-    assert_eq!(builds["builds"][3]["parent"], builds["builds"][2]["id"], "{builds:#}");
+    assert_eq!(
+        builds["builds"][3]["parent"], builds["builds"][2]["id"],
+        "{builds:#}"
+    );
 }
 
 /// Starts a build whose agent works for ever, and waits until it does.
 fn at_work(scene: &Scene) -> Child {
     scene.script("sleep 600", "");
     let mut command = scene.build("command").command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.map_while(Result::ok).any(|line| line.contains("works on the copy")));
+    assert!(
+        lines
+            .map_while(Result::ok)
+            .any(|line| line.contains("works on the copy"))
+    );
     child
 }
 
@@ -509,7 +706,11 @@ fn a_build_that_is_killed_while_it_brings_its_files_is_settled_by_the_next_step(
         let scene = Scene::new();
         scene.script(WRITE_BOTH, "");
         let mut command = scene.build("command").command();
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let place = scene.root().join(SKILL_PATH);
         while !place.exists() && child.try_wait().unwrap().is_none() {}
         std::thread::sleep(std::time::Duration::from_micros(400 * round));
@@ -519,18 +720,36 @@ fn a_build_that_is_killed_while_it_brings_its_files_is_settled_by_the_next_step(
         match round % 3 {
             0 => scene.run(["skill", "research", "count_lines"]).exits(2),
             1 => scene.run(["skill", "verify", "count_lines"]),
-            _ => scene.run(["skill", "promote", "count_lines", "--by", "Ada Example", "--reason", "Looked."]),
+            _ => scene.run([
+                "skill",
+                "promote",
+                "count_lines",
+                "--by",
+                "Ada Example",
+                "--reason",
+                "Looked.",
+            ]),
         };
         let story = scene.show();
         let status = story["builds"][0]["status"].as_str().unwrap().to_owned();
         let there = [SKILL_PATH, TEST_PATH].map(|path| scene.read(path));
         let expected = match status.as_str() {
-            "SUCCEEDED" => [Some("SKILL = 1\n".to_owned()), Some("TEST = 1\n".to_owned())],
+            "SUCCEEDED" => [
+                Some("SKILL = 1\n".to_owned()),
+                Some("TEST = 1\n".to_owned()),
+            ],
             "ABORTED" => [None, None],
             other => panic!("{other} after round {round}: {story:#}"),
         };
         assert_eq!(there, expected, "round {round}: {status}");
-        assert_eq!(story["status"], if status == "SUCCEEDED" { "BUILT" } else { "PROPOSED" });
+        assert_eq!(
+            story["status"],
+            if status == "SUCCEEDED" {
+                "BUILT"
+            } else {
+                "PROPOSED"
+            }
+        );
         scene.run(["ledger", "verify"]).ok();
         scene.build("command").run();
         told.push(status);
@@ -545,33 +764,81 @@ fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
     let scene = Scene::at(Desk::with(&server));
     let record = scene.desk.path("calls.jsonl");
     // Nobody is asked where the recording would be of no use, or lies in the way.
-    scene.build("command").arg("--record").arg(&record).run().exits(2);
-    scene.build("whole-file").arg("--cassette").arg(&record).run().exits(2);
-    scene.build("whole-file").arg("--record").arg(scene.desk.path("io.json")).run().exits(2);
+    scene
+        .build("command")
+        .arg("--record")
+        .arg(&record)
+        .run()
+        .exits(2);
+    scene
+        .build("whole-file")
+        .arg("--cassette")
+        .arg(&record)
+        .run()
+        .exits(2);
+    scene
+        .build("whole-file")
+        .arg("--record")
+        .arg(scene.desk.path("io.json"))
+        .run()
+        .exits(2);
     assert_eq!(server.completions().len(), 0);
     let price = "input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"made up\"\n";
-    scene.desk.user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
-    let built =
-        scene.document(&scene.build("whole-file").arg("--record").arg(&record).arg("--json").run().ok());
+    scene
+        .desk
+        .user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
+    let built = scene.document(
+        &scene
+            .build("whole-file")
+            .arg("--record")
+            .arg(&record)
+            .arg("--json")
+            .run()
+            .ok(),
+    );
     assert!(built["measured"]["tokens_output"].is_u64(), "{built:#}");
-    assert!(built["measured"]["cost_micro_dollars"].is_u64(), "{built:#}");
-    let (input, output) = (&built["measured"]["tokens_input"], &built["measured"]["tokens_output"]);
+    assert!(
+        built["measured"]["cost_micro_dollars"].is_u64(),
+        "{built:#}"
+    );
+    let (input, output) = (
+        &built["measured"]["tokens_input"],
+        &built["measured"]["tokens_output"],
+    );
 
     let other = Scene::new();
-    let replay = other.build("whole-file").args(["--provider", "replay"]).arg("--cassette").arg(&record);
+    let replay = other
+        .build("whole-file")
+        .args(["--provider", "replay"])
+        .arg("--cassette")
+        .arg(&record);
     let replayed = other.document(&replay.arg("--json").run().ok());
     assert_eq!(replayed["skill_digest"], built["skill_digest"]);
-    assert!(replayed["measured"].get("cost_micro_dollars").is_none(), "{replayed:#}");
+    assert!(
+        replayed["measured"].get("cost_micro_dollars").is_none(),
+        "{replayed:#}"
+    );
     assert_eq!(server.completions().len(), 1);
 
     // For people, too: on a project where the same answer was paid for again, and on one where nobody knows.
-    let server = FakeApi::start([Reply::Answer(answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]))]);
+    let server = FakeApi::start([Reply::Answer(answer(&[
+        (SKILL_PATH, SKILL),
+        (TEST_PATH, TEST),
+    ]))]);
     let paid = Scene::at(Desk::with(&server));
-    paid.desk.user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
+    paid.desk
+        .user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
     let told = paid.build("whole-file").run().ok().stdout;
-    assert!(told.contains(&format!("took tokens: {input} in, {output} out; $")), "{told}");
+    assert!(
+        told.contains(&format!("took tokens: {input} in, {output} out; $")),
+        "{told}"
+    );
     let again = Scene::new();
-    let replay = again.build("whole-file").args(["--provider", "replay"]).arg("--cassette").arg(&record);
+    let replay = again
+        .build("whole-file")
+        .args(["--provider", "replay"])
+        .arg("--cassette")
+        .arg(&record);
     let told = replay.run().ok().stdout;
     assert!(told.contains(" out; cost unknown\n"), "{told}");
 }
@@ -581,13 +848,21 @@ fn an_answer_that_was_cut_off_or_names_no_files_is_told_in_the_packets_own_form_
     let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
     let half = format!("{SKILL_PATH}\n```python\n# words of the half that came\n");
     let bare = "```python\nx = 1\n```\n\n```python\ny = 2\n```\n".to_owned();
-    let replies = [Reply::CutAnswer(half.clone()), Reply::Answer(bare), Reply::Answer(both)];
+    let replies = [
+        Reply::CutAnswer(half.clone()),
+        Reply::Answer(bare),
+        Reply::Answer(both),
+    ];
     let server = FakeApi::start(replies);
     let scene = Scene::at(Desk::with(&server));
 
     let cut = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
     assert_eq!(codes(&cut), ["forge-agent-cut"], "{cut:#}");
-    assert!(scene.kept(&cut["log"]).contains("words of the half that came"));
+    assert!(
+        scene
+            .kept(&cut["log"])
+            .contains("words of the half that came")
+    );
 
     let unnamed = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
     let packet = scene.kept(&unnamed["packet"]);
@@ -601,5 +876,8 @@ fn an_answer_that_was_cut_off_or_names_no_files_is_told_in_the_packets_own_form_
     let built = scene.document(&scene.build("whole-file").arg("--json").run().ok());
     let packet = scene.kept(&built["packet"]);
     let form = "its path alone on the line above the block";
-    assert!(packet.matches(form).count() == 2 && !packet.contains("FILE:"), "{packet}");
+    assert!(
+        packet.matches(form).count() == 2 && !packet.contains("FILE:"),
+        "{packet}"
+    );
 }

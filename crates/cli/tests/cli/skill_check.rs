@@ -18,7 +18,15 @@ class DemoSkill(BaseSkill):
 
 fn check(desk: &Desk, text: &[u8], effects: &str) -> Ran {
     std::fs::write(desk.path("demo.py"), text).unwrap();
-    let call = desk.call(["skill", "check", "--json", "--name", "demo", "--effects", effects]);
+    let call = desk.call([
+        "skill",
+        "check",
+        "--json",
+        "--name",
+        "demo",
+        "--effects",
+        effects,
+    ]);
     call.arg(desk.path("demo.py")).run()
 }
 
@@ -29,20 +37,30 @@ fn a_skill_is_judged_by_its_text_and_each_finding_says_where() {
     assert_eq!(passed["schema_version"], "crucible-skill-check-v1");
     assert_eq!(passed["verdict"], "pass");
 
-    let bad = GOOD.replace("return {}", "__import__('os').system('x')\n        return {}");
+    let bad = GOOD.replace(
+        "return {}",
+        "__import__('os').system('x')\n        return {}",
+    );
     let refused = check(&desk, bad.as_bytes(), "READ_ONLY").exits(1).json();
     assert_eq!(refused["verdict"], "fail");
     assert_eq!(refused["findings"][0]["code"], "forge-code");
-    assert_eq!(refused["findings"][0]["subject"], "line 12, column 9: builtins.__import__");
+    assert_eq!(
+        refused["findings"][0]["subject"],
+        "line 12, column 9: builtins.__import__"
+    );
 
     let other = check(&desk, GOOD.as_bytes(), "NETWORK").exits(1).json();
     assert_eq!(other["findings"][0]["code"], "forge-class-attribute");
     assert_eq!(
-        check(&desk, b"\xef\xbb\xbfx = 1\n", "MONEY").exits(1).json()["findings"][0]["code"],
+        check(&desk, b"\xef\xbb\xbfx = 1\n", "MONEY")
+            .exits(1)
+            .json()["findings"][0]["code"],
         "forge-source"
     );
     assert_eq!(
-        check(&desk, &vec![b'#'; 300 << 10], "MONEY").exits(1).json()["findings"][0]["code"],
+        check(&desk, &vec![b'#'; 300 << 10], "MONEY")
+            .exits(1)
+            .json()["findings"][0]["code"],
         "forge-source"
     );
     check(&desk, GOOD.as_bytes(), "ANYTHING").exits(2);
@@ -53,8 +71,19 @@ fn a_policy_that_is_none_is_no_policy() {
     let desk = Desk::new();
     check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
     std::fs::write(desk.path("policy.yaml"), "allow_imports: [yaml]\n").unwrap();
-    let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--policy"]);
-    call.arg(desk.path("policy.yaml")).arg(desk.path("demo.py")).run().exits(3);
+    let call = desk.call([
+        "skill",
+        "check",
+        "--name",
+        "demo",
+        "--effects",
+        "READ_ONLY",
+        "--policy",
+    ]);
+    call.arg(desk.path("policy.yaml"))
+        .arg(desk.path("demo.py"))
+        .run()
+        .exits(3);
 }
 
 #[test]
@@ -64,7 +93,10 @@ fn what_cannot_be_read_is_no_judgement_of_the_skill() {
     check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
     let directory = desk.path("");
     let huge = desk.path("huge.py");
-    std::fs::File::create(&huge).unwrap().set_len((16 << 20) + 1).unwrap();
+    std::fs::File::create(&huge)
+        .unwrap()
+        .set_len((16 << 20) + 1)
+        .unwrap();
     for (file, policy, code) in [
         (&gone, None, 2),
         (&directory, None, 2),
@@ -73,8 +105,12 @@ fn what_cannot_be_read_is_no_judgement_of_the_skill() {
         (&there, Some(&directory), 2),
         (&there, Some(&huge), 7),
     ] {
-        let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY"]).arg(file);
-        let call = policy.into_iter().fold(call, |call, policy| call.arg("--policy").arg(policy));
+        let call = desk
+            .call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY"])
+            .arg(file);
+        let call = policy
+            .into_iter()
+            .fold(call, |call, policy| call.arg("--policy").arg(policy));
         let ran = call.run().exits(code);
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
     }
@@ -96,12 +132,28 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
     std::fs::write(&own, "forbidden_imports: [json]\n").unwrap();
     let json = GOOD.replacen("from typing", "import json\nfrom typing", 1);
     let refused = check(&desk, json.as_bytes(), "READ_ONLY").exits(1);
-    assert!(refused.stderr.contains(own.to_str().unwrap()), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(own.to_str().unwrap()),
+        "{}",
+        refused.stderr
+    );
     let other = desk.path("policy.yaml");
     std::fs::write(&other, "allowed_imports: []\n").unwrap();
-    let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--policy"]);
+    let call = desk.call([
+        "skill",
+        "check",
+        "--name",
+        "demo",
+        "--effects",
+        "READ_ONLY",
+        "--policy",
+    ]);
     let named = call.arg(&other).arg(desk.path("demo.py")).run().ok();
-    assert!(named.stderr.contains(other.to_str().unwrap()), "{}", named.stderr);
+    assert!(
+        named.stderr.contains(other.to_str().unwrap()),
+        "{}",
+        named.stderr
+    );
     // One that is none, or lies behind a link, is not passed over.
     std::fs::write(&own, "allow_imports: []\n").unwrap();
     check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(3);
@@ -111,13 +163,25 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
     std::fs::remove_file(&own).unwrap();
 
     // So does its package.
-    std::fs::write(desk.home().join(".crucible/config.toml"), "[forge]\npackage = \"my_tools\"\n").unwrap();
+    std::fs::write(
+        desk.home().join(".crucible/config.toml"),
+        "[forge]\npackage = \"my_tools\"\n",
+    )
+    .unwrap();
     check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(1);
     let mine = GOOD.replace("skillset", "my_tools");
     check(&desk, mine.as_bytes(), "READ_ONLY").ok();
     std::fs::write(desk.path("demo.py"), GOOD).unwrap();
-    let call =
-        desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--package", "skillset"]);
+    let call = desk.call([
+        "skill",
+        "check",
+        "--name",
+        "demo",
+        "--effects",
+        "READ_ONLY",
+        "--package",
+        "skillset",
+    ]);
     call.arg(desk.path("demo.py")).run().ok();
 }
 
@@ -127,8 +191,21 @@ fn an_option_that_looks_like_a_secret_is_refused_and_not_quoted() {
     std::fs::write(desk.path("demo.py"), GOOD).unwrap();
     let token = "ghp_0123456789abcdefABCDEF0123456789abcd";
     for option in ["--allow-host", "--allow-write", "--allow-secret"] {
-        let call = desk.call(["skill", "check", "--name", "demo", "--effects", "NETWORK", option, token]);
+        let call = desk.call([
+            "skill",
+            "check",
+            "--name",
+            "demo",
+            "--effects",
+            "NETWORK",
+            option,
+            token,
+        ]);
         let ran = call.arg(desk.path("demo.py")).run().exits(8);
-        assert!(!ran.stdout.contains(token) && !ran.stderr.contains(token), "{option}: {}", ran.stderr);
+        assert!(
+            !ran.stdout.contains(token) && !ran.stderr.contains(token),
+            "{option}: {}",
+            ran.stderr
+        );
     }
 }

@@ -50,28 +50,53 @@ fn put(path: &Path) -> PathBuf {
 /// What is to be hidden from every skill.
 fn hidden(skills: &Skills) -> Vec<PathBuf> {
     let (root, home, data) = (skills.root(), skills.desk.home(), skills.desk.data());
-    let mut paths: Vec<PathBuf> =
-        [".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/crucible/keys", "private.txt"]
-            .map(|name| put(&home.join(name)))
-            .to_vec();
+    let mut paths: Vec<PathBuf> = [
+        ".ssh/id_ed25519",
+        ".aws/credentials",
+        ".netrc",
+        ".config/crucible/keys",
+        "private.txt",
+    ]
+    .map(|name| put(&home.join(name)))
+    .to_vec();
     paths.extend(["io.json", "runs/x/run.json", "tmp/left.txt"].map(|name| put(&data.join(name))));
     paths.extend(
-        [".env", ".git/config", "secret.txt", "src/skillset/more.py", ".crucible/own"]
-            .map(|name| put(&root.join(name))),
+        [
+            ".env",
+            ".git/config",
+            "secret.txt",
+            "src/skillset/more.py",
+            ".crucible/own",
+        ]
+        .map(|name| put(&root.join(name))),
     );
     paths.extend(
-        ["notes/.env", "notes/deep/.env.local", "notes/id_rsa", "notes/.git/config", "notes/.crucible/x"]
-            .map(|name| put(&root.join(name))),
+        [
+            "notes/.env",
+            "notes/deep/.env.local",
+            "notes/id_rsa",
+            "notes/.git/config",
+            "notes/.crucible/x",
+        ]
+        .map(|name| put(&root.join(name))),
     );
     // By links that lie where a skill may look: beside the project, and in what it was granted.
-    for (number, place) in [home.join(".ssh"), data, root.join("src")].iter().enumerate() {
+    for (number, place) in [home.join(".ssh"), data, root.join("src")]
+        .iter()
+        .enumerate()
+    {
         symlink(place, skills.desk.path(&format!("link{number}"))).unwrap();
         symlink(place, root.join(format!("notes/link{number}"))).unwrap();
     }
     for way in [skills.desk.path(""), root.join("notes")] {
         paths.extend(
-            ["link0/id_ed25519", "link1/io.json", "link1/ledger.db", "link2/skillset/more.py"]
-                .map(|name| way.join(name)),
+            [
+                "link0/id_ed25519",
+                "link1/io.json",
+                "link1/ledger.db",
+                "link2/skillset/more.py",
+            ]
+            .map(|name| way.join(name)),
         );
     }
     paths
@@ -81,8 +106,17 @@ fn sees_nothing(skills: &Skills, who: &Who, paths: &[PathBuf]) {
     let plain = skills.desk.path("plain.txt");
     std::fs::write(&plain, PLAIN).unwrap();
     let ledger = skills.desk.data().join("ledger.db");
-    let machine = ["/etc/shadow", "/root/.bashrc", "/root/.profile", "/proc/kcore", "/dev/mem"];
-    let mut asked: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let machine = [
+        "/etc/shadow",
+        "/root/.bashrc",
+        "/root/.profile",
+        "/proc/kcore",
+        "/dev/mem",
+    ];
+    let mut asked: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     asked.extend([plain.display().to_string(), ledger.display().to_string()]);
     asked.extend(machine.map(str::to_owned));
     for name in ["reads", "writes", "connects", "has_a_secret"] {
@@ -91,13 +125,24 @@ fn sees_nothing(skills: &Skills, who: &Who, paths: &[PathBuf]) {
         let ran = outcome_of(who.calls(call.env("WEATHER_KEY", "correct-horse-battery")));
         let ran = ran.is(0, "SUCCEEDED", "");
         let seen = ran.document["result"].as_object().unwrap();
-        assert_eq!(seen[plain.to_str().unwrap()], PLAIN, "what is hidden from nobody is read");
+        assert_eq!(
+            seen[plain.to_str().unwrap()],
+            PLAIN,
+            "what is hidden from nobody is read"
+        );
         for (path, text) in seen {
             let text = text.as_str().unwrap();
             assert!(!text.contains(MARK), "{name}, {}: {path}", who.name());
-            assert!(!text.starts_with("SQLite format"), "{name}, {}: {path}", who.name());
+            assert!(
+                !text.starts_with("SQLite format"),
+                "{name}, {}: {path}",
+                who.name()
+            );
             // A file that is hidden may be there, and empty.
-            assert!(text.is_empty() || !machine.iter().any(|place| path.ends_with(place)), "{name}: {path}");
+            assert!(
+                text.is_empty() || !machine.iter().any(|place| path.ends_with(place)),
+                "{name}: {path}"
+            );
         }
     }
 }
@@ -108,8 +153,18 @@ fn what_is_hidden_is_hidden_by_every_name_and_from_every_class() {
     std::fs::create_dir(skills.root().join("notes")).unwrap();
     skills.trusted("reads", "READ_ONLY", [], BODY);
     skills.trusted("writes", "FILE_WRITE", ["--allow-write", "notes/"], BODY);
-    skills.trusted("connects", "NETWORK", ["--allow-host", "api.example.invalid"], BODY);
-    skills.trusted("has_a_secret", "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], BODY);
+    skills.trusted(
+        "connects",
+        "NETWORK",
+        ["--allow-host", "api.example.invalid"],
+        BODY,
+    );
+    skills.trusted(
+        "has_a_secret",
+        "SECRET_READ",
+        ["--allow-secret", "WEATHER_KEY"],
+        BODY,
+    );
     let paths = hidden(&skills);
     sees_nothing(&skills, &Who::Tester, &paths);
     let who = hand_over(&skills);

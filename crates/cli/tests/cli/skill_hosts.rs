@@ -76,15 +76,24 @@ fn granted_hosts_are_reached() {
     let beside = Web::at(granted.address, 0);
     let skills = Skills::new();
     let host = granted.address.to_string();
-    for (number, (name, class)) in
-        [("connects", "NETWORK"), ("pays", "MONEY"), ("tells", "MESSAGING")].into_iter().enumerate()
+    for (number, (name, class)) in [
+        ("connects", "NETWORK"),
+        ("pays", "MONEY"),
+        ("tells", "MESSAGING"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         skills.trusted(name, class, ["--allow-host", &host], BODY);
         let ran = asks(&skills, name, &granted.url()).is(0, "SUCCEEDED", "");
         assert_eq!(ran.document["result"], json!({ "said": host }), "{class}");
         assert_eq!(granted.met(), number + 1, "{class}");
         let hosts = &ran.document["isolation"]["network"]["hosts"];
-        assert_eq!(*hosts, json!([{ "host": host, "ports": [443, 80] }]), "{class}");
+        assert_eq!(
+            *hosts,
+            json!([{ "host": host, "ports": [443, 80] }]),
+            "{class}"
+        );
         // Another host at the same port, and the same host at another port.
         for elsewhere in [&other, &beside] {
             asks(&skills, name, &elsewhere.url()).is(1, "DENIED", "forge-run-denied");
@@ -107,7 +116,10 @@ fn a_skill_reaches_its_granted_host_no_other_and_no_other_port() {
         println!("{DONE}");
         return;
     }
-    assert!(std::env::var_os(PART).is_none(), "the superuser of a network of its own has no port {PORT}");
+    assert!(
+        std::env::var_os(PART).is_none(),
+        "the superuser of a network of its own has no port {PORT}"
+    );
     // The ports of the web are the superuser's. Everybody is that in a namespace of their own.
     let mut command = Command::new("unshare");
     command.args([
@@ -118,9 +130,14 @@ fn a_skill_reaches_its_granted_host_no_other_and_no_other_port() {
         "-c",
         "ip link set lo up && exec \"$0\" \"$@\"",
     ]);
-    command.arg(std::env::current_exe().unwrap()).args(["--nocapture", "--exact"]);
-    command.arg("skill_hosts::a_skill_reaches_its_granted_host_no_other_and_no_other_port").env(PART, "1");
+    command
+        .arg(std::env::current_exe().unwrap())
+        .args(["--nocapture", "--exact"]);
+    command
+        .arg("skill_hosts::a_skill_reaches_its_granted_host_no_other_and_no_other_port")
+        .env(PART, "1");
     let said = command.output().unwrap();
-    let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+    let text =
+        String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success() && text.contains(DONE), "{text}");
 }

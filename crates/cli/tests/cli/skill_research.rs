@@ -19,12 +19,19 @@ impl Scene {
     }
 
     fn at(desk: Desk) -> Self {
-        desk.with_skill("count_it", r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#, None);
+        desk.with_skill(
+            "count_it",
+            r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#,
+            None,
+        );
         Self { desk }
     }
 
     fn call(&self, words: &[&str]) -> Call {
-        let call = self.desk.call(["skill"]).current_dir(self.desk.path("project"));
+        let call = self
+            .desk
+            .call(["skill"])
+            .current_dir(self.desk.path("project"));
         words.iter().fold(call, |call, word| call.arg(word))
     }
 
@@ -39,13 +46,25 @@ impl Scene {
     fn fail_with(&self, kind: FailureKind, packet: &str) {
         let mut ledger = self.ledger();
         let id = self.id(&ledger);
-        let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
-        let new = NewSkillBuild { moment, proposal: id, agent: "claude".to_owned() };
-        let row =
-            ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(packet.as_bytes().to_vec())).unwrap();
+        let moment = Moment {
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            clock: ClockSource::System,
+        };
+        let new = NewSkillBuild {
+            moment,
+            proposal: id,
+            agent: "claude".to_owned(),
+        };
+        let row = ledger
+            .begin_skill_build(&new, |_| Ok::<_, LedgerError>(packet.as_bytes().to_vec()))
+            .unwrap();
         let failure = SkillFailure {
             kind,
-            findings: vec![Finding::error(Code::new("forge-source"), "src/a.py:3:1 \u{1b}[2J", "Mend it.")],
+            findings: vec![Finding::error(
+                Code::new("forge-source"),
+                "src/a.py:3:1 \u{1b}[2J",
+                "Mend it.",
+            )],
             facts: Map::from_iter([("exit_code".to_owned(), json!(3))]),
             log: None,
         };
@@ -54,7 +73,11 @@ impl Scene {
     }
 
     fn id(&self, ledger: &Ledger) -> u64 {
-        ledger.skill(&self.project(), "count_it").unwrap().unwrap().id
+        ledger
+            .skill(&self.project(), "count_it")
+            .unwrap()
+            .unwrap()
+            .id
     }
 
     fn project(&self) -> Digest {
@@ -63,10 +86,17 @@ impl Scene {
     }
 
     fn json(&self, words: &[&str]) -> Value {
-        let document = self.call(&[&["research", "count_it", "--json"], words].concat()).run().ok().json();
+        let document = self
+            .call(&[&["research", "count_it", "--json"], words].concat())
+            .run()
+            .ok()
+            .json();
         let schema = include_str!("../../../../docs/schemas/skill-research.v1.schema.json");
         let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-        let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+        let problems: Vec<String> = judge
+            .iter_errors(&document)
+            .map(|error| error.to_string())
+            .collect();
         assert!(problems.is_empty(), "{problems:?} in {document:#}");
         document
     }
@@ -76,21 +106,41 @@ impl Scene {
 fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
     let scene = Scene::new();
     let early = scene.call(&["research", "count_it"]).run().exits(2);
-    assert!(early.stderr.contains("nothing of the skill count_it failed"), "{}", early.stderr);
+    assert!(
+        early
+            .stderr
+            .contains("nothing of the skill count_it failed"),
+        "{}",
+        early.stderr
+    );
     scene.call(&["research", "unknown"]).run().exits(2);
     scene.call(&["research", "TIMEOUT_x"]).run().exits(2);
-    scene.call(&["research", "count_it", "--provider", "gateway"]).run().exits(2);
+    scene
+        .call(&["research", "count_it", "--provider", "gateway"])
+        .run()
+        .exits(2);
 
     scene.fail(FailureKind::BuildError);
     let text = scene.call(&["research", "count_it"]).run().ok().stdout;
-    for said in ["BUILD_ERROR", "exit_code: 3", "src/a.py:3:1", "next: crucible skill build count_it\n"] {
+    for said in [
+        "BUILD_ERROR",
+        "exit_code: 3",
+        "src/a.py:3:1",
+        "next: crucible skill build count_it\n",
+    ] {
         assert!(text.contains(said), "{said} in {text}");
     }
-    assert!(!text.contains('\u{1b}') && !text.contains("a person has to look"), "{text}");
+    assert!(
+        !text.contains('\u{1b}') && !text.contains("a person has to look"),
+        "{text}"
+    );
     scene.fail(FailureKind::Timeout);
     scene.fail(FailureKind::Timeout);
     let document = scene.json(&[]);
-    assert_eq!((&document["kind"], &document["failures_in_a_row"]), (&json!("TIMEOUT"), &json!(3)));
+    assert_eq!(
+        (&document["kind"], &document["failures_in_a_row"]),
+        (&json!("TIMEOUT"), &json!(3))
+    );
     assert_eq!(document["facts"][0]["line"], 3);
     assert_eq!(document["needs_review"], json!(["REPEATED_FAILURE"]));
     let text = scene.call(&["research", "count_it"]).run().ok().stdout;
@@ -99,28 +149,57 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
         "{text}"
     );
     let note = document["note"].as_str().unwrap();
-    let kept = scene.desk.call(["ledger", "show", note]).current_dir(scene.desk.path("project")).run().ok();
-    assert!(kept.stdout.contains("skill-research-note.v1"), "{}", kept.stdout);
-    scene.desk.call(["ledger", "verify"]).current_dir(scene.desk.path("project")).run().ok();
+    let kept = scene
+        .desk
+        .call(["ledger", "show", note])
+        .current_dir(scene.desk.path("project"))
+        .run()
+        .ok();
+    assert!(
+        kept.stdout.contains("skill-research-note.v1"),
+        "{}",
+        kept.stdout
+    );
+    scene
+        .desk
+        .call(["ledger", "verify"])
+        .current_dir(scene.desk.path("project"))
+        .run()
+        .ok();
 }
 
 #[test]
 fn advice_is_asked_within_its_limits_kept_and_judged() {
-    let server =
-        FakeApi::start([Reply::Answer("the packet\nof three\nlines\nUse the network.\n".to_owned())]);
+    let server = FakeApi::start([Reply::Answer(
+        "the packet\nof three\nlines\nUse the network.\n".to_owned(),
+    )]);
     let scene = Scene::at(Desk::with(&server));
     scene.fail(FailureKind::BuildError);
-    scene.desk.user_config("[forge]\nadvice_prompt_chars = 2000\n");
+    scene
+        .desk
+        .user_config("[forge]\nadvice_prompt_chars = 2000\n");
     let document = scene.json(&["--advice", "--provider", "gateway"]);
     assert_eq!(document["advice"]["outcome"], "kept");
-    assert_eq!(document["advice"]["proposed"], "the packet\nof three\nlines\nUse the network.\n");
+    assert_eq!(
+        document["advice"]["proposed"],
+        "the packet\nof three\nlines\nUse the network.\n"
+    );
     assert_eq!(document["triggers"], json!(["PERMISSION_WIDENING"]));
-    let asked = server.requests()[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
-    assert!(asked.contains("the packet") && asked.chars().count() <= 2_000, "{asked}");
+    let asked = server.requests()[0].body["messages"][0]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        asked.contains("the packet") && asked.chars().count() <= 2_000,
+        "{asked}"
+    );
 
     let ledger = scene.ledger();
     let skill = ledger.skill(&scene.project(), "count_it").unwrap().unwrap();
-    assert_eq!(needs_review(&ledger, &skill).unwrap(), [EscalationTrigger::PermissionWidening]);
+    assert_eq!(
+        needs_review(&ledger, &skill).unwrap(),
+        [EscalationTrigger::PermissionWidening]
+    );
 }
 
 #[test]
@@ -142,15 +221,38 @@ fn the_gateway_and_what_it_is_shown_are_as_the_seed_has_them_where_nobody_says_o
     // Whatever the packet holds, the whole prompt has 8,000 characters, and what was left out is told.
     let server = FakeApi::start([Reply::Answer("Mend it.".to_owned())]);
     let scene = Scene::at(Desk::with(&server));
-    scene.fail_with(FailureKind::BuildError, &"ä line of the packet\n".repeat(1_000));
+    scene.fail_with(
+        FailureKind::BuildError,
+        &"ä line of the packet\n".repeat(1_000),
+    );
     let record = scene.desk.path("calls.jsonl");
-    let document = scene.json(&["--advice", "--provider", "gateway", "--record", record.to_str().unwrap()]);
-    let asked = server.completions()[0].body["messages"][0]["content"].as_str().unwrap().chars().count();
+    let document = scene.json(&[
+        "--advice",
+        "--provider",
+        "gateway",
+        "--record",
+        record.to_str().unwrap(),
+    ]);
+    let asked = server.completions()[0].body["messages"][0]["content"]
+        .as_str()
+        .unwrap()
+        .chars()
+        .count();
     // A line break that is there already takes the place of one of our own.
     assert!((7_990..=8_000).contains(&asked), "{asked}");
-    assert!(document["advice"]["left_out_chars"].as_u64().unwrap() > 10_000, "{document:#}");
-    assert!(std::fs::read_to_string(&record).unwrap().contains("Mend it."));
-    scene.call(&["research", "count_it", "--record", "x.jsonl"]).run().exits(2);
+    assert!(
+        document["advice"]["left_out_chars"].as_u64().unwrap() > 10_000,
+        "{document:#}"
+    );
+    assert!(
+        std::fs::read_to_string(&record)
+            .unwrap()
+            .contains("Mend it.")
+    );
+    scene
+        .call(&["research", "count_it", "--record", "x.jsonl"])
+        .run()
+        .exits(2);
 }
 
 #[test]
@@ -166,12 +268,18 @@ fn who_cannot_be_reached_gives_no_advice_and_the_rest_is_told() {
     // One that cannot even be made ready is the same.
     let document = scene.json(&["--advice", "--provider", "openai"]);
     assert_eq!(document["advice"]["outcome"], "missing");
-    let nobody = scene.call(&["research", "count_it", "--advice"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let nobody = scene
+        .call(&["research", "count_it", "--advice"])
+        .without_env("CRUCIBLE_LLM_PROVIDER");
     let nobody = nobody.run().exits(2);
     assert!(nobody.stderr.contains("--provider"), "{}", nobody.stderr);
     // A project's file does not send anything to a model by itself.
     std::fs::create_dir_all(scene.desk.path("project/.crucible")).unwrap();
-    std::fs::write(scene.desk.path("project/.crucible/config.toml"), "[forge]\nadvise = \"on\"\n").unwrap();
+    std::fs::write(
+        scene.desk.path("project/.crucible/config.toml"),
+        "[forge]\nadvise = \"on\"\n",
+    )
+    .unwrap();
     let refused = scene.call(&["research", "count_it"]).run();
     assert_ne!(refused.code, Some(0), "{}", refused.stdout);
 }

@@ -29,8 +29,16 @@ return seen";
     let classes = [
         ("reads", "READ_ONLY", vec![]),
         ("writes", "FILE_WRITE", vec!["--allow-write", "notes/"]),
-        ("connects", "NETWORK", vec!["--allow-host", "api.example.invalid"]),
-        ("knows", "SECRET_READ", vec!["--allow-secret", "WEATHER_KEY"]),
+        (
+            "connects",
+            "NETWORK",
+            vec!["--allow-host", "api.example.invalid"],
+        ),
+        (
+            "knows",
+            "SECRET_READ",
+            vec!["--allow-secret", "WEATHER_KEY"],
+        ),
     ];
     for (name, class, grants) in classes {
         let trust = |name: &str, body: &str| match grants.as_slice() {
@@ -68,22 +76,46 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
             "os.makedirs('notes/sub/.git/hooks')\nwith open('notes/sub/.git/hooks/pre-commit', 'w') as f: f.write('x')",
             "notes/sub/.git",
         ),
-        ("conftest", "with open('notes/sub/conftest.py', 'w') as f: f.write('x')", "notes/sub/conftest.py"),
-        ("env", "with open('notes/.env', 'w') as f: f.write('A=1')", "notes/.env"),
-        ("path_file", "with open('notes/x.pth', 'w') as f: f.write('x')", "notes/x.pth"),
+        (
+            "conftest",
+            "with open('notes/sub/conftest.py', 'w') as f: f.write('x')",
+            "notes/sub/conftest.py",
+        ),
+        (
+            "env",
+            "with open('notes/.env', 'w') as f: f.write('A=1')",
+            "notes/.env",
+        ),
+        (
+            "path_file",
+            "with open('notes/x.pth', 'w') as f: f.write('x')",
+            "notes/x.pth",
+        ),
         (
             "program",
             "with open('notes/run', 'w') as f: f.write('x')\nos.chmod('notes/run', 0o755)",
             "notes/run",
         ),
-        ("own", "os.makedirs('notes/.crucible/skills')", "notes/.crucible"),
+        (
+            "own",
+            "os.makedirs('notes/.crucible/skills')",
+            "notes/.crucible",
+        ),
         (
             "fails",
             "with open('notes/setup.py', 'w') as f: f.write('x')\nraise ValueError('x')",
             "notes/setup.py",
         ),
-        ("a_test", "with open('notes/test_x.py', 'w') as f: f.write('x')", "notes/test_x.py"),
-        ("aws", "os.makedirs('notes/.aws')\nopen('notes/.aws/credentials', 'w').close()", "notes/.aws"),
+        (
+            "a_test",
+            "with open('notes/test_x.py', 'w') as f: f.write('x')",
+            "notes/test_x.py",
+        ),
+        (
+            "aws",
+            "os.makedirs('notes/.aws')\nopen('notes/.aws/credentials', 'w').close()",
+            "notes/.aws",
+        ),
         ("open_doors", "os.chmod('notes', 0o777)", "changed notes: "),
         (
             "a_loose_one",
@@ -98,10 +130,20 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
     ];
     for (name, body, path) in leaves {
         let name = format!("leaves_{name}");
-        skills.trusted(&name, "FILE_WRITE", granted, &format!("import os\n{body}\nreturn {{'left': True}}"));
+        skills.trusted(
+            &name,
+            "FILE_WRITE",
+            granted,
+            &format!("import os\n{body}\nreturn {{'left': True}}"),
+        );
         let said = skills.outcome(&name);
-        let said = said.is(1, "DENIED", "forge-run-left-behind").is(1, "DENIED", "forge-run-denied");
-        assert_eq!(said.codes().contains(&"forge-run-raised"), name.ends_with("fails"));
+        let said =
+            said.is(1, "DENIED", "forge-run-left-behind")
+                .is(1, "DENIED", "forge-run-denied");
+        assert_eq!(
+            said.codes().contains(&"forge-run-raised"),
+            name.ends_with("fails")
+        );
         assert_eq!(said.document["result"], Value::Null);
         let hints = said.document["findings"].to_string();
         assert!(hints.contains(path), "{hints}");
@@ -116,12 +158,18 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
         there.sort();
         assert_eq!(there, ["notes/kept.sh", "notes/sub"], "{name}");
     }
-    assert_eq!(root.join("notes").metadata().unwrap().permissions().mode() & 0o7777, mode);
+    assert_eq!(
+        root.join("notes").metadata().unwrap().permissions().mode() & 0o7777,
+        mode
+    );
     // What was there before is told no more, and ordinary files are nobody's business.
     let body = "with open('notes/sub/a.md', 'w') as f: f.write('x')\nwith open('notes/kept.txt', 'w') as f: f.write('x')\nreturn {}";
     skills.trusted("plain", "FILE_WRITE", granted, body);
     skills.outcome("plain").is(0, "SUCCEEDED", "");
-    assert_eq!(std::fs::read_to_string(root.join("notes/sub/a.md")).unwrap(), "x");
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/sub/a.md")).unwrap(),
+        "x"
+    );
     skills.run(["ledger", "verify"]).ok();
 }
 
@@ -132,7 +180,15 @@ fn walk(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     while let Some(at) = open.pop() {
         for entry in std::fs::read_dir(at).unwrap().flatten() {
-            found.push(entry.path().strip_prefix(above).unwrap().to_str().unwrap().to_owned());
+            found.push(
+                entry
+                    .path()
+                    .strip_prefix(above)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned(),
+            );
             if entry.file_type().unwrap().is_dir() {
                 open.push(entry.path());
             }
@@ -151,7 +207,11 @@ fn a_run_that_failed_leaves_nothing_it_wrote() {
     let writes = "import os, time\nwith open('notes/old.txt', 'w') as f: f.write('bad')\nopen('notes/new.txt', 'w').close()\n";
     let fails = [
         ("raises", "raise ValueError('x')", "FAILED"),
-        ("deletes", "os.remove('notes/old.txt')\nos._exit(1)", "FAILED"),
+        (
+            "deletes",
+            "os.remove('notes/old.txt')\nos._exit(1)",
+            "FAILED",
+        ),
         ("gives_no_object", "return 1", "FAILED"),
         ("is_denied", "os.fork()\nreturn {}", "DENIED"),
         ("is_refused", "open('README.md', 'w')\nreturn {}", "DENIED"),
@@ -165,10 +225,21 @@ fn a_run_that_failed_leaves_nothing_it_wrote() {
         skills.trusted(name, "FILE_WRITE", granted, &format!("{writes}{body}"));
         skills.outcome(name).is(1, outcome, "");
         assert_eq!(walk(&root.join("notes")), ["notes/old.txt"], "{name}");
-        assert_eq!(std::fs::read_to_string(root.join("notes/old.txt")).unwrap(), "old", "{name}");
+        assert_eq!(
+            std::fs::read_to_string(root.join("notes/old.txt")).unwrap(),
+            "old",
+            "{name}"
+        );
     }
-    skills.trusted("waits", "FILE_WRITE", granted, &format!("{writes}time.sleep(60)\nreturn {{}}"));
-    skills.run(["skill", "run", "waits", "--input", "{}", "--timeout", "2"]).exits(10);
+    skills.trusted(
+        "waits",
+        "FILE_WRITE",
+        granted,
+        &format!("{writes}time.sleep(60)\nreturn {{}}"),
+    );
+    skills
+        .run(["skill", "run", "waits", "--input", "{}", "--timeout", "2"])
+        .exits(10);
     assert_eq!(walk(&root.join("notes")), ["notes/old.txt"]);
     skills.trusted(
         "works",
@@ -177,7 +248,10 @@ fn a_run_that_failed_leaves_nothing_it_wrote() {
         &format!("{writes}os.rename('notes/new.txt', 'notes/b.txt')\nreturn {{}}"),
     );
     skills.outcome("works").is(0, "SUCCEEDED", "");
-    assert_eq!(std::fs::read_to_string(root.join("notes/old.txt")).unwrap(), "bad");
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/old.txt")).unwrap(),
+        "bad"
+    );
     assert!(root.join("notes/b.txt").exists() && !root.join("notes/new.txt").exists());
 }
 
@@ -195,10 +269,18 @@ fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
     );
     skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], &body);
     let is_under_way = || {
-        let files = std::fs::read_dir(skills.desk.data().join("skills")).into_iter().flatten().flatten();
-        files.filter(|file| file.file_name().to_string_lossy().ends_with("-run.json")).count() > 0
+        let files = std::fs::read_dir(skills.desk.data().join("skills"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        files
+            .filter(|file| file.file_name().to_string_lossy().ends_with("-run.json"))
+            .count()
+            > 0
     };
-    let mut command = skills.call(["skill", "run", "one", "--input", "{}"]).command();
+    let mut command = skills
+        .call(["skill", "run", "one", "--input", "{}"])
+        .command();
     let quiet = std::process::Stdio::null;
     let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
     while !is_under_way() && child.try_wait().unwrap().is_none() {
@@ -208,9 +290,12 @@ fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
     child.wait().unwrap();
     std::fs::write(root.join("notes/stop"), "").unwrap();
     skills.outcome("one").is(1, "FAILED", "forge-run-raised");
-    let text = |number: usize| std::fs::read_to_string(root.join(format!("notes/{number}.txt"))).unwrap();
+    let text =
+        |number: usize| std::fs::read_to_string(root.join(format!("notes/{number}.txt"))).unwrap();
     let first = text(0);
-    assert!(["old", "new"].contains(&first.as_str()) && (0..FILES).all(|number| text(number) == first));
+    assert!(
+        ["old", "new"].contains(&first.as_str()) && (0..FILES).all(|number| text(number) == first)
+    );
     assert_eq!(walk(&root.join("notes")).len(), FILES + 1);
     assert!(!is_under_way());
 }
@@ -223,16 +308,27 @@ fn what_a_skill_wrote_is_kept_only_where_nobody_else_changed_it() {
     std::fs::write(root.join("notes/a.txt"), "a").unwrap();
     let body = "import time\nwith open('notes/a.txt', 'w') as f: f.write('by the skill')\nopen('notes/b.txt', 'w').close()\ntime.sleep(3)\nreturn {}";
     skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], body);
-    let mut command = skills.call(["skill", "run", "one", "--input", "{}", "--json"]).command();
-    let child =
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut command = skills
+        .call(["skill", "run", "one", "--input", "{}", "--json"])
+        .command();
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     std::fs::write(root.join("notes/a.txt"), "by somebody else").unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
     let said = String::from_utf8(ended.stdout).unwrap();
-    assert!(said.contains("forge-run-not-kept") && said.contains("notes/a.txt"), "{said}");
-    assert_eq!(std::fs::read_to_string(root.join("notes/a.txt")).unwrap(), "by somebody else");
+    assert!(
+        said.contains("forge-run-not-kept") && said.contains("notes/a.txt"),
+        "{said}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/a.txt")).unwrap(),
+        "by somebody else"
+    );
     assert!(!root.join("notes/b.txt").exists());
 }
 
@@ -240,8 +336,21 @@ fn what_a_skill_wrote_is_kept_only_where_nobody_else_changed_it() {
 fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not_handed_out() {
     let skills = Skills::new();
     let propose = |path: &str| {
-        let words = ["skill", "propose", "one", "--describe", "Does it.", "--effects", "FILE_WRITE", "--io"];
-        skills.call(words).arg(skills.desk.path("io.json")).args(["--allow-write", path]).run()
+        let words = [
+            "skill",
+            "propose",
+            "one",
+            "--describe",
+            "Does it.",
+            "--effects",
+            "FILE_WRITE",
+            "--io",
+        ];
+        skills
+            .call(words)
+            .arg(skills.desk.path("io.json"))
+            .args(["--allow-write", path])
+            .run()
     };
     for (path, name) in [
         (".crucible/skills", "(.crucible)"),
@@ -255,13 +364,20 @@ fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not
         ("~/x", "(~)"),
     ] {
         let said = propose(path).exits(2);
-        assert!(said.stderr.contains(path) && said.stderr.contains(name), "{}", said.stderr);
+        assert!(
+            said.stderr.contains(path) && said.stderr.contains(name),
+            "{}",
+            said.stderr
+        );
         assert!(said.stderr.contains("grant a directory"), "{}", said.stderr);
     }
     for (name, path) in [("two", "a/.github"), ("three", "a/.crucible")] {
         let (mut ledger, project) = skills.ledger();
         let older = NewSkill {
-            moment: Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System },
+            moment: Moment {
+                at: "2026-01-02T03:04:05Z".parse().unwrap(),
+                clock: ClockSource::System,
+            },
             project,
             name: name.to_owned(),
             description: "Does it.".to_owned(),
@@ -274,10 +390,18 @@ fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not
         ledger.propose_skill(&older).unwrap();
         drop(ledger);
         skills.write(name, "return {}");
-        std::fs::write(skills.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
+        std::fs::write(
+            skills.root().join(format!("tests/test_skill_{name}.py")),
+            "# a test\n",
+        )
+        .unwrap();
         skills.verified(name, &five());
         let refused = skills.promote(name).run().exits(1);
-        assert!(refused.stdout.contains("forge-promote-grants"), "{}", refused.stdout);
+        assert!(
+            refused.stdout.contains("forge-promote-grants"),
+            "{}",
+            refused.stdout
+        );
         // An older version promoted it.
         let (mut ledger, project) = skills.ledger();
         let proposal = ledger.skill(&project, name).unwrap().unwrap().id;
@@ -296,7 +420,11 @@ fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not
         ledger.promote_skill(&promotion).unwrap();
         drop(ledger);
         let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
-        assert!(said.stderr.contains("granted path") && said.stderr.contains(path), "{}", said.stderr);
+        assert!(
+            said.stderr.contains("granted path") && said.stderr.contains(path),
+            "{}",
+            said.stderr
+        );
     }
     assert!(!skills.root().join("a").exists());
 }
@@ -309,8 +437,16 @@ fn no_part_of_a_handed_secret_is_given_out_or_kept() {
         ("a_key", "return {key: object()}", 8),
         ("a_type", "return {'a': type('A' * 50 + key, (), {})()}", 8),
         ("no_dict", "return type('A' * 60 + key, (), {})()", 8),
-        ("deep_key", "return {'a' * 20 + key: {'b': float('nan')}}", 8),
-        ("an_exception", "raise type('A' * 80 + key, (Exception,), {})()", 1),
+        (
+            "deep_key",
+            "return {'a' * 20 + key: {'b': float('nan')}}",
+            8,
+        ),
+        (
+            "an_exception",
+            "raise type('A' * 80 + key, (Exception,), {})()",
+            1,
+        ),
         ("a_message", "raise ValueError('q' * 1980 + key)", 1),
         ("a_traceback", "raise ValueError('q' * 7780 + key)", 1),
         ("a_long_message", "raise ValueError('q' * 65510 + key)", 1),
@@ -319,14 +455,27 @@ fn no_part_of_a_handed_secret_is_given_out_or_kept() {
     for (name, body, code) in bodies {
         let name = format!("tells_{name}");
         let body = format!("import os\nkey = os.environ['WEATHER_KEY']\n{body}");
-        skills.trusted(&name, "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], &body);
+        skills.trusted(
+            &name,
+            "SECRET_READ",
+            ["--allow-secret", "WEATHER_KEY"],
+            &body,
+        );
         let call = skills.call(["skill", "run", &name, "--input", "{}", "--json"]);
-        let finding = if code == 8 { "forge-run-secret" } else { "forge-run-raised" };
+        let finding = if code == 8 {
+            "forge-run-secret"
+        } else {
+            "forge-run-raised"
+        };
         let said = outcome_of(call.env("WEATHER_KEY", VALUE)).is(code, "FAILED", finding);
         let shown = skills.run(["skill", "show", &name, "--json"]).ok().stdout;
         for text in [said.document.to_string(), shown] {
             let mut part = (0..VALUE.len() - 8).map(|start| &VALUE[start..start + 8]);
-            assert_eq!(part.find(|part| text.contains(part)), None, "{name}: {text}");
+            assert_eq!(
+                part.find(|part| text.contains(part)),
+                None,
+                "{name}: {text}"
+            );
         }
     }
 }
@@ -347,34 +496,56 @@ fn a_registry_that_says_anything_else_than_the_ledger_refuses() {
         let changed = written.replace(from, to);
         assert_ne!(changed, written, "{from}");
         std::fs::write(&registry, changed).unwrap();
-        skills.outcome("one").is(1, "REFUSED", "forge-registry-differs");
+        skills
+            .outcome("one")
+            .is(1, "REFUSED", "forge-registry-differs");
     }
     for key in ["    may_do: everything\n", "trusts: everything\n"] {
         std::fs::write(&registry, format!("{written}{key}")).unwrap();
-        skills.outcome("one").is(1, "REFUSED", "forge-registry-unreadable");
+        skills
+            .outcome("one")
+            .is(1, "REFUSED", "forge-registry-unreadable");
     }
     // Taken away, the ledger alone decides.
     std::fs::remove_file(&registry).unwrap();
-    skills.outcome("one").is(0, "SUCCEEDED", "forge-registry-missing");
+    skills
+        .outcome("one")
+        .is(0, "SUCCEEDED", "forge-registry-missing");
 }
 
 #[test]
 fn show_says_why_a_run_failed_and_by_which_promotion() {
     let skills = Skills::new();
     let leak = "import os\nreturn {'given': os.environ['WEATHER_KEY']}";
-    skills.trusted("leaks", "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], leak);
+    skills.trusted(
+        "leaks",
+        "SECRET_READ",
+        ["--allow-secret", "WEATHER_KEY"],
+        leak,
+    );
     let run = skills.call(["skill", "run", "leaks", "--input", "{}"]);
-    run.env("WEATHER_KEY", "correct-horse-battery").run().exits(8);
+    run.env("WEATHER_KEY", "correct-horse-battery")
+        .run()
+        .exits(8);
     let shown = skills.run(["skill", "show", "leaks", "--json"]).ok().json();
     let schema = include_str!("../../../../docs/schemas/skill-show.v1.schema.json");
     let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problems: Vec<String> = judge.iter_errors(&shown).map(|error| error.to_string()).collect();
+    let problems: Vec<String> = judge
+        .iter_errors(&shown)
+        .map(|error| error.to_string())
+        .collect();
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!(shown["runs"][0]["findings"][0]["code"], "forge-run-secret");
     assert_eq!(shown["runs"][0]["promotion"], shown["trust"]["event"]);
     let text = skills.run(["skill", "show", "leaks"]).ok().stdout;
-    assert!(text.contains("forge-run-secret leaks: Its result holds"), "{text}");
-    assert!(text.contains(&format!("by event {}", shown["trust"]["event"])), "{text}");
+    assert!(
+        text.contains("forge-run-secret leaks: Its result holds"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("by event {}", shown["trust"]["event"])),
+        "{text}"
+    );
 }
 
 #[test]
@@ -382,7 +553,9 @@ fn a_run_of_nothing_has_no_digest() {
     let skills = Skills::new();
     skills.proposed("one", "READ_ONLY", [], "return {}");
     std::fs::remove_file(skills.file("one")).unwrap();
-    let said = skills.outcome("one").is(1, "REFUSED", "forge-run-untrusted");
+    let said = skills
+        .outcome("one")
+        .is(1, "REFUSED", "forge-run-untrusted");
     assert_eq!(said.document["skill_digest"], Value::Null);
     let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
     assert_eq!(shown["runs"][0]["skill_digest"], Value::Null);
@@ -402,22 +575,48 @@ fn a_trusted_file_or_test_that_changed_is_told_and_what_to_do_about_it() {
     assert_eq!(listed(), "promoted");
     let test = skills.root().join("tests/test_skill_one.py");
     std::fs::write(&test, "# another test\n").unwrap();
-    skills.outcome("one").is(0, "SUCCEEDED", "forge-run-test-changed");
+    skills
+        .outcome("one")
+        .is(0, "SUCCEEDED", "forge-run-test-changed");
     std::fs::remove_file(&test).unwrap();
-    skills.outcome("one").is(0, "SUCCEEDED", "forge-run-test-changed");
+    skills
+        .outcome("one")
+        .is(0, "SUCCEEDED", "forge-run-test-changed");
     std::fs::write(&test, "# a test\n").unwrap();
-    assert!(!skills.outcome("one").codes().contains(&"forge-run-test-changed"));
+    assert!(
+        !skills
+            .outcome("one")
+            .codes()
+            .contains(&"forge-run-test-changed")
+    );
     skills.write("one", "return {'another': 1}");
     assert_eq!(listed(), "changed");
     let text = skills.run(["skill", "list"]).ok().stdout;
     assert!(text.contains("TRUSTED, file changed"), "{text}");
     let said = skills.promote("one").run().exits(1);
-    assert!(said.stderr.contains("`crucible skill demote one` comes first"), "{}", said.stderr);
-    let said = skills.run(["skill", "demote", "one", "--by", "Bo", "--reason", "Changed."]).ok();
-    assert!(said.stdout.contains("next: crucible skill verify one"), "{}", said.stdout);
+    assert!(
+        said.stderr
+            .contains("`crucible skill demote one` comes first"),
+        "{}",
+        said.stderr
+    );
+    let said = skills
+        .run([
+            "skill", "demote", "one", "--by", "Bo", "--reason", "Changed.",
+        ])
+        .ok();
+    assert!(
+        said.stdout.contains("next: crucible skill verify one"),
+        "{}",
+        said.stdout
+    );
     skills.verified("one", &five());
     let said = skills.promote("one").run().ok();
-    assert!(said.stdout.contains("next: crucible skill run one --input"), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("next: crucible skill run one --input"),
+        "{}",
+        said.stdout
+    );
     assert_eq!(listed(), "promoted");
     std::fs::remove_file(skills.file("one")).unwrap();
     assert_eq!(listed(), "unreadable");
@@ -426,8 +625,11 @@ fn a_trusted_file_or_test_that_changed_is_told_and_what_to_do_about_it() {
 #[test]
 fn a_grant_of_the_machine_or_its_neighbours_is_told_when_it_is_asked_for_and_answered_for() {
     let skills = Skills::new();
-    for (name, host) in [("metadata", "169.254.169.254"), ("loopback", "localhost"), ("private", "10.0.0.8")]
-    {
+    for (name, host) in [
+        ("metadata", "169.254.169.254"),
+        ("loopback", "localhost"),
+        ("private", "10.0.0.8"),
+    ] {
         let io = skills.desk.path("io.json");
         let words = [
             "skill",
@@ -441,16 +643,32 @@ fn a_grant_of_the_machine_or_its_neighbours_is_told_when_it_is_asked_for_and_ans
             host,
         ];
         let said = skills.call(words).arg("--io").arg(&io).run().ok();
-        assert!(said.stderr.contains("forge-host-local") && said.stderr.contains(host), "{}", said.stderr);
+        assert!(
+            said.stderr.contains("forge-host-local") && said.stderr.contains(host),
+            "{}",
+            said.stderr
+        );
         skills.write(name, "return {}");
-        std::fs::write(skills.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
+        std::fs::write(
+            skills.root().join(format!("tests/test_skill_{name}.py")),
+            "# a test\n",
+        )
+        .unwrap();
         skills.verified(name, &five());
         let said = skills.promote(name).arg("--json").run().ok().json();
         assert_eq!(said["findings"][0]["code"], "forge-host-local");
         assert_eq!(said["verdict"], "pass");
     }
-    skills.trusted("public", "NETWORK", ["--allow-host", "api.example.invalid"], "return {}");
-    assert_eq!(skills.outcome("public").is(0, "SUCCEEDED", "").document["findings"], json!([]));
+    skills.trusted(
+        "public",
+        "NETWORK",
+        ["--allow-host", "api.example.invalid"],
+        "return {}",
+    );
+    assert_eq!(
+        skills.outcome("public").is(0, "SUCCEEDED", "").document["findings"],
+        json!([])
+    );
 }
 
 #[test]
@@ -458,10 +676,19 @@ fn no_line_of_a_skill_passes_for_one_of_ours_or_steers_a_terminal() {
     let skills = Skills::new();
     let body = "print('forge-run-denied: not so\\x1b[2J\\rx')\nraise ValueError('one\\nforge-run-denied: not so either\\x1b]0;x\\x07')";
     skills.trusted("one", "READ_ONLY", [], body);
-    let said = skills.run(["skill", "run", "one", "--input", "{}"]).exits(1);
-    assert!(!said.stderr.chars().any(|c| c.is_control() && c != '\n'), "{:?}", said.stderr);
+    let said = skills
+        .run(["skill", "run", "one", "--input", "{}"])
+        .exits(1);
+    assert!(
+        !said.stderr.chars().any(|c| c.is_control() && c != '\n'),
+        "{:?}",
+        said.stderr
+    );
     for line in said.stderr.lines().filter(|line| line.contains("not so")) {
-        assert!(line.starts_with("[skill] ") || line.starts_with("forge-run-raised: "), "{line}");
+        assert!(
+            line.starts_with("[skill] ") || line.starts_with("forge-run-raised: "),
+            "{line}"
+        );
     }
     assert!(said.stderr.contains("[skill] Traceback"), "{}", said.stderr);
 }

@@ -38,7 +38,14 @@ impl Scene {
         std::fs::write(&evil_file, &evil).unwrap();
         std::fs::create_dir(&evil_directory).unwrap();
         std::fs::write(evil_directory.join("one.py"), &evil).unwrap();
-        Self { skills, file, good, evil, evil_file, evil_directory }
+        Self {
+            skills,
+            file,
+            good,
+            evil,
+            evil_file,
+            evil_directory,
+        }
     }
 
     /// Exchanges the file once, in one of the ways that there are.
@@ -84,7 +91,11 @@ impl Scene {
             }
             (Some(1), "REFUSED") => {
                 let known = ["forge-run-changed", "forge-run-unreadable"];
-                assert!(ran.codes().iter().all(|code| known.contains(code)), "{:#}", ran.document);
+                assert!(
+                    ran.codes().iter().all(|code| known.contains(code)),
+                    "{:#}",
+                    ran.document
+                );
                 assert_eq!(ran.document["result"], json!(null));
                 false
             }
@@ -133,7 +144,8 @@ fn what_is_exchanged_while_it_is_run_runs_as_it_was_promoted_or_not_at_all() {
 
 mod slow {
     #[test]
-    fn what_is_exchanged_ten_thousand_times_while_it_is_run_runs_as_it_was_promoted_or_not_at_all() {
+    fn what_is_exchanged_ten_thousand_times_while_it_is_run_runs_as_it_was_promoted_or_not_at_all()
+    {
         super::exchanged(10_000, 150);
     }
 }

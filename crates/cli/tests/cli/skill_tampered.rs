@@ -27,12 +27,24 @@ impl Scene {
         skills.proposed("verified", "READ_ONLY", [], GOOD);
         skills.verified("verified", &five());
         skills.trusted("demoted", "READ_ONLY", [], GOOD);
-        skills.run(["skill", "demote", "demoted", "--by", "Bo", "--reason", "Wrong."]).ok();
+        skills
+            .run([
+                "skill", "demote", "demoted", "--by", "Bo", "--reason", "Wrong.",
+            ])
+            .ok();
         skills.proposed("last", "READ_ONLY", [], GOOD);
-        let scene = Self { skills, kept: Vec::new() };
-        let emptied = scene.open().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        let scene = Self {
+            skills,
+            kept: Vec::new(),
+        };
+        let emptied = scene
+            .open()
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         emptied.unwrap();
-        Self { kept: std::fs::read(scene.path("")).unwrap(), ..scene }
+        Self {
+            kept: std::fs::read(scene.path("")).unwrap(),
+            ..scene
+        }
     }
 
     fn path(&self, rest: &str) -> PathBuf {
@@ -52,22 +64,46 @@ impl Scene {
         let connection = self.open();
         let triggers: Vec<(String, String)> = connection
             .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-            .and_then(|mut select| select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            .and_then(|mut select| {
+                select
+                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect()
+            })
             .unwrap();
-        let off: String = triggers.iter().map(|(name, _)| format!("DROP TRIGGER {name};")).collect();
+        let off: String = triggers
+            .iter()
+            .map(|(name, _)| format!("DROP TRIGGER {name};"))
+            .collect();
         let on: String = triggers.iter().map(|(_, sql)| format!("{sql};")).collect();
         let free = "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;";
-        connection.execute_batch(&format!("{free} {off} {sql}; {on}")).unwrap();
+        connection
+            .execute_batch(&format!("{free} {off} {sql}; {on}"))
+            .unwrap();
     }
 
     /// The skill is not run, the user is sent to the verification of the ledger, and that finds it, too.
     #[track_caller]
     fn is_refused(&self, name: &str, edit: &str) {
         let said = self.skills.run(["skill", "run", name, "--input", "{}"]);
-        assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{name}: {edit}\n{}", said.stderr);
-        assert!(said.stderr.contains("crucible ledger verify"), "{name}: {edit}\n{}", said.stderr);
+        assert_eq!(
+            (said.code, said.stdout.as_str()),
+            (Some(1), ""),
+            "{name}: {edit}\n{}",
+            said.stderr
+        );
+        assert!(
+            said.stderr.contains("crucible ledger verify"),
+            "{name}: {edit}\n{}",
+            said.stderr
+        );
         let checked = self.skills.run(["ledger", "verify"]);
-        assert_ne!(checked.code, Some(0), "{name}: {edit}\n{}{}", checked.stdout, checked.stderr);
+        assert_ne!(
+            checked.code,
+            Some(0),
+            "{name}: {edit}\n{}{}",
+            checked.stdout,
+            checked.stderr
+        );
     }
 }
 
@@ -84,7 +120,9 @@ fn forged(skill: &str, event: &str, digest: &str) -> String {
 fn a_ledger_that_was_edited_by_hand_lets_nothing_run() {
     let scene = Scene::new();
     let told = |skill: &str, event: &str| {
-        format!("(SELECT max(seq) FROM events WHERE run_id LIKE 'skill-{skill}-%' AND event = '{event}')")
+        format!(
+            "(SELECT max(seq) FROM events WHERE run_id LIKE 'skill-{skill}-%' AND event = '{event}')"
+        )
     };
     let edits = [
         // A promotion that nobody decided: without an event, with another event of the skill, with one of another skill.
@@ -162,7 +200,11 @@ fn other_bytes_are_not_made_trusted_by_their_digest_in_the_ledger() {
              UPDATE promotions SET skill_digest = '{evil}' WHERE skill_digest = {good};
              UPDATE builds SET skill_digest = '{evil}' WHERE skill_digest = {good}"
         ),
-        forged("trusted", "(SELECT max(seq) FROM events)", &format!("'{evil}'")),
+        forged(
+            "trusted",
+            "(SELECT max(seq) FROM events)",
+            &format!("'{evil}'"),
+        ),
     ] {
         scene.edit(&edit);
         let _ = std::fs::remove_file(scene.skills.root().join(".crucible/skills/registry.yaml"));
@@ -170,5 +212,8 @@ fn other_bytes_are_not_made_trusted_by_their_digest_in_the_ledger() {
     }
     // Where only the status says it, the bytes are asked for all the same.
     scene.edit("SELECT 1");
-    scene.skills.outcome("trusted").is(1, "REFUSED", "forge-run-changed");
+    scene
+        .skills
+        .outcome("trusted")
+        .is(1, "REFUSED", "forge-run-changed");
 }

@@ -56,22 +56,54 @@ impl Skills {
 
     pub(crate) fn ledger(&self) -> (Ledger, Digest) {
         let ledger = Ledger::open(&self.desk.data().join("ledger.db")).unwrap();
-        (ledger, Digest::of(self.root().as_os_str().as_encoded_bytes()))
+        (
+            ledger,
+            Digest::of(self.root().as_os_str().as_encoded_bytes()),
+        )
     }
 
     /// Proposes a skill whose `execute` has this body, and puts its files there.
-    pub(crate) fn proposed<const N: usize>(&self, name: &str, class: &str, grants: [&str; N], body: &str) {
-        let words = ["skill", "propose", name, "--describe", "Does it.", "--effects", class, "--io"];
-        let call = self.desk.call(words).arg(self.desk.path("io.json")).args(grants);
+    pub(crate) fn proposed<const N: usize>(
+        &self,
+        name: &str,
+        class: &str,
+        grants: [&str; N],
+        body: &str,
+    ) {
+        let words = [
+            "skill",
+            "propose",
+            name,
+            "--describe",
+            "Does it.",
+            "--effects",
+            class,
+            "--io",
+        ];
+        let call = self
+            .desk
+            .call(words)
+            .arg(self.desk.path("io.json"))
+            .args(grants);
         call.current_dir(self.root()).run().ok();
         self.write(name, body);
-        std::fs::write(self.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
+        std::fs::write(
+            self.root().join(format!("tests/test_skill_{name}.py")),
+            "# a test\n",
+        )
+        .unwrap();
     }
 
     /// Puts a skill's file there, with this body of `execute`.
     pub(crate) fn write(&self, name: &str, body: &str) {
-        let class: String = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-        let lines: String = body.lines().map(|line| format!("        {line}\n")).collect();
+        let class: String = name
+            .split('_')
+            .map(|word| word[..1].to_uppercase() + &word[1..])
+            .collect();
+        let lines: String = body
+            .lines()
+            .map(|line| format!("        {line}\n"))
+            .collect();
         let text = format!(
             "from skillset.skills.base import BaseSkill\n\n\nclass {class}Skill(BaseSkill):\n    def execute(self, inputs):\n{lines}"
         );
@@ -82,24 +114,45 @@ impl Skills {
     pub(crate) fn verified(&self, name: &str, gates: &[(SkillGate, bool)]) {
         let (mut ledger, project) = self.ledger();
         let id = ledger.skill(&project, name).unwrap().unwrap().id;
-        let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
+        let moment = Moment {
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            clock: ClockSource::System,
+        };
         let digest = |path: PathBuf| Digest::of(&std::fs::read(path).unwrap());
-        let (skill, test) =
-            (digest(self.file(name)), digest(self.root().join(format!("tests/test_skill_{name}.py"))));
+        let (skill, test) = (
+            digest(self.file(name)),
+            digest(self.root().join(format!("tests/test_skill_{name}.py"))),
+        );
         // What was verified is verified again, and not built over.
         let build = match ledger.skill_builds(id).unwrap().last() {
             Some(built) => built.id,
             None => {
-                let new = NewSkillBuild { moment, proposal: id, agent: "a test".to_owned() };
+                let new = NewSkillBuild {
+                    moment,
+                    proposal: id,
+                    agent: "a test".to_owned(),
+                };
                 let packet = |_: &_| Ok::<_, LedgerError>(b"packet".to_vec());
                 let row = ledger.begin_skill_build(&new, packet).unwrap();
-                ledger.end_skill_build(&row, moment, &SkillBuildEnd::Succeeded { skill, test }).unwrap();
+                ledger
+                    .end_skill_build(&row, moment, &SkillBuildEnd::Succeeded { skill, test })
+                    .unwrap();
                 row.id
             }
         };
         let level = VerificationLevel::Skill;
-        let required = SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec();
-        let new = NewVerification { moment, proposal: id, build, level, required, skill, test };
+        let required = SkillGate::REQUIRED
+            .map(|gate| gate.as_str().to_owned())
+            .to_vec();
+        let new = NewVerification {
+            moment,
+            proposal: id,
+            build,
+            level,
+            required,
+            skill,
+            test,
+        };
         let row = ledger.begin_verification(&new).unwrap();
         for (gate, passed) in gates {
             let result = SkillGateRow {
@@ -112,12 +165,22 @@ impl Skills {
             ledger.record_skill_gate(&row, moment, &result).unwrap();
         }
         let passed = gates.iter().all(|(_, passed)| *passed);
-        let end = if passed { VerificationEnd::Passed } else { VerificationEnd::Failed };
+        let end = if passed {
+            VerificationEnd::Passed
+        } else {
+            VerificationEnd::Failed
+        };
         ledger.end_verification(&row, moment, end).unwrap();
     }
 
     /// A skill that somebody answers for, whatever it holds.
-    pub(crate) fn trusted<const N: usize>(&self, name: &str, class: &str, grants: [&str; N], body: &str) {
+    pub(crate) fn trusted<const N: usize>(
+        &self,
+        name: &str,
+        class: &str,
+        grants: [&str; N],
+        body: &str,
+    ) {
         self.proposed(name, class, grants, body);
         self.verified(name, &five());
         self.promote(name).run().ok();
@@ -151,7 +214,10 @@ impl Outcome {
 
     pub(crate) fn codes(&self) -> Vec<&str> {
         let findings = self.document["findings"].as_array().unwrap();
-        findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+        findings
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap())
+            .collect()
     }
 
     #[track_caller]
@@ -166,15 +232,28 @@ impl Outcome {
 #[track_caller]
 pub(crate) fn outcome_of(call: Call) -> Outcome {
     let ran = call.run();
-    fits(&ran.json(), include_str!("../../../../docs/schemas/skill-run.v1.schema.json"));
-    assert!(!ran.stdout.chars().any(|c| c.is_control() && c != '\n'), "{:?}", ran.stdout);
-    Outcome { code: ran.code, document: ran.json() }
+    fits(
+        &ran.json(),
+        include_str!("../../../../docs/schemas/skill-run.v1.schema.json"),
+    );
+    assert!(
+        !ran.stdout.chars().any(|c| c.is_control() && c != '\n'),
+        "{:?}",
+        ran.stdout
+    );
+    Outcome {
+        code: ran.code,
+        document: ran.json(),
+    }
 }
 
 #[track_caller]
 fn fits(document: &Value, schema: &str) {
     let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problems: Vec<String> = judge.iter_errors(document).map(|error| error.to_string()).collect();
+    let problems: Vec<String> = judge
+        .iter_errors(document)
+        .map(|error| error.to_string())
+        .collect();
     assert!(problems.is_empty(), "{problems:?} in {document:#}");
 }
 
@@ -192,34 +271,80 @@ fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
         [],
         "print('counting')\nreturn {'count': len(inputs['text'].split())}",
     );
-    skills.run(["skill", "run", "count", "--input", "{}"]).exits(1);
+    skills
+        .run(["skill", "run", "count", "--input", "{}"])
+        .exits(1);
     skills.promote("count").run().exits(1);
     skills.verified("count", &five());
-    let refused = skills.outcome("count").is(1, "REFUSED", "forge-run-untrusted");
-    assert!(refused.document["findings"][0]["hint"].as_str().unwrap().contains("skill promote count"));
-    let promoted = skills.promote("count").args(["--reason", "Read it."]).arg("--json").run().ok().json();
-    fits(&promoted, include_str!("../../../../docs/schemas/skill-promote.v1.schema.json"));
+    let refused = skills
+        .outcome("count")
+        .is(1, "REFUSED", "forge-run-untrusted");
+    assert!(
+        refused.document["findings"][0]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("skill promote count")
+    );
+    let promoted = skills
+        .promote("count")
+        .args(["--reason", "Read it."])
+        .arg("--json")
+        .run()
+        .ok()
+        .json();
+    fits(
+        &promoted,
+        include_str!("../../../../docs/schemas/skill-promote.v1.schema.json"),
+    );
     assert_eq!(promoted["change"]["approved_by"], "Ada Example");
     assert_eq!(skills.status("count"), "TRUSTED");
     let registry = std::fs::read_to_string(skills.registry()).unwrap();
     let digest = Digest::of(&std::fs::read(skills.file("count")).unwrap());
-    assert!(registry.starts_with('#') && registry.contains(&format!("sha256: \"{digest}\"")), "{registry}");
+    assert!(
+        registry.starts_with('#') && registry.contains(&format!("sha256: \"{digest}\"")),
+        "{registry}"
+    );
     // Twice is once.
     let twice = skills.promote("count").run().exits(1);
-    assert!(twice.stderr.contains("somebody answers for it already"), "{}", twice.stderr);
-    let ran = skills.run(["skill", "run", "count", "--input", r#"{"text": "one two"}"#]).ok();
+    assert!(
+        twice.stderr.contains("somebody answers for it already"),
+        "{}",
+        twice.stderr
+    );
+    let ran = skills
+        .run(["skill", "run", "count", "--input", r#"{"text": "one two"}"#])
+        .ok();
     assert_eq!(ran.json(), json!({"count": 2}));
     assert!(ran.stderr.contains("counting"), "{}", ran.stderr);
     std::fs::write(skills.desk.path("in.json"), r#"{"text": "a b c"}"#).unwrap();
-    let call = skills.call(["skill", "run", "count", "--input-file"]).arg(skills.desk.path("in.json"));
+    let call = skills
+        .call(["skill", "run", "count", "--input-file"])
+        .arg(skills.desk.path("in.json"));
     assert_eq!(call.run().ok().json(), json!({"count": 3}));
-    let demoted =
-        skills.run(["skill", "demote", "count", "--by", "Bo", "--reason", "Wrong.", "--json"]).ok().json();
-    fits(&demoted, include_str!("../../../../docs/schemas/skill-promote.v1.schema.json"));
+    let demoted = skills
+        .run([
+            "skill", "demote", "count", "--by", "Bo", "--reason", "Wrong.", "--json",
+        ])
+        .ok()
+        .json();
+    fits(
+        &demoted,
+        include_str!("../../../../docs/schemas/skill-promote.v1.schema.json"),
+    );
     assert_eq!(skills.status("count"), "BUILT");
-    assert!(std::fs::read_to_string(skills.registry()).unwrap().ends_with("skills: {}\n"));
-    skills.outcome("count").is(1, "REFUSED", "forge-run-untrusted");
-    skills.run(["skill", "demote", "count", "--by", "Bo", "--reason", "Again."]).exits(1);
+    assert!(
+        std::fs::read_to_string(skills.registry())
+            .unwrap()
+            .ends_with("skills: {}\n")
+    );
+    skills
+        .outcome("count")
+        .is(1, "REFUSED", "forge-run-untrusted");
+    skills
+        .run([
+            "skill", "demote", "count", "--by", "Bo", "--reason", "Again.",
+        ])
+        .exits(1);
     skills.run(["ledger", "verify"]).ok();
 }
 
@@ -236,8 +361,15 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
         skills.run(["skill", "promote", "one", "--by", by]).exits(2);
     }
     skills.run(["skill", "promote", "one"]).exits(2);
-    for words in [["--by", KEY, "--reason", "x"], ["--by", "Ada", "--reason", KEY]] {
-        let said = skills.call(["skill", "promote", "one"]).args(words).run().exits(8);
+    for words in [
+        ["--by", KEY, "--reason", "x"],
+        ["--by", "Ada", "--reason", KEY],
+    ] {
+        let said = skills
+            .call(["skill", "promote", "one"])
+            .args(words)
+            .run()
+            .exits(8);
         assert!(!said.stderr.contains(KEY), "{}", said.stderr);
     }
     let test = skills.root().join("tests/test_skill_one.py");
@@ -253,7 +385,9 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
     std::os::unix::fs::symlink(&held_back, skills.file("one")).unwrap();
     skills.promote("one").run().exits(1);
     std::fs::rename(&held_back, skills.file("one")).unwrap();
-    skills.desk.user_config("[forge]\nexamples = \"required\"\n");
+    skills
+        .desk
+        .user_config("[forge]\nexamples = \"required\"\n");
     let said = skills.promote("one").arg("--json").run().exits(1).json();
     assert_eq!(said["findings"][0]["code"], "forge-promote-examples");
     assert_eq!(skills.status("one"), "VERIFIED");
@@ -261,10 +395,15 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
     six.push((SkillGate::Examples, true));
     skills.verified("one", &six);
     skills.promote("one").run().ok();
-    skills.run(["skill", "promote", "unknown", "--by", "Ada"]).exits(2);
+    skills
+        .run(["skill", "promote", "unknown", "--by", "Ada"])
+        .exits(2);
     // What a project's file says of it counts for nothing.
-    std::fs::write(skills.root().join(".crucible/config.toml"), "[forge]\nexamples = \"optional\"\n")
-        .unwrap();
+    std::fs::write(
+        skills.root().join(".crucible/config.toml"),
+        "[forge]\nexamples = \"optional\"\n",
+    )
+    .unwrap();
     skills.run(["skill", "list"]).exits(2);
 }
 
@@ -276,22 +415,48 @@ fn other_bytes_than_the_promoted_ones_are_refused_and_recorded() {
     let good = std::fs::read(skills.file("one")).unwrap();
     skills.write("one", "return {'is': 'evil'}");
     let said = skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
-    assert!(said.document["findings"][0]["hint"].as_str().unwrap().contains("Ada Example"));
+    assert!(
+        said.document["findings"][0]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("Ada Example")
+    );
     std::fs::write(skills.file("one"), "").unwrap();
     skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
     std::fs::remove_file(skills.file("one")).unwrap();
-    skills.outcome("one").is(1, "REFUSED", "forge-run-unreadable");
+    skills
+        .outcome("one")
+        .is(1, "REFUSED", "forge-run-unreadable");
     std::fs::write(skills.file("one"), good).unwrap();
     // Neither the base class nor a module beside it is the project's own.
-    std::fs::write(skills.root().join("src/skillset/skills/base.py"), "raise SystemExit('evil')\n").unwrap();
-    std::fs::write(skills.root().join("src/skillset/skills/json.py"), "raise SystemExit('evil')\n").unwrap();
+    std::fs::write(
+        skills.root().join("src/skillset/skills/base.py"),
+        "raise SystemExit('evil')\n",
+    )
+    .unwrap();
+    std::fs::write(
+        skills.root().join("src/skillset/skills/json.py"),
+        "raise SystemExit('evil')\n",
+    )
+    .unwrap();
     std::fs::write(skills.root().join("json.py"), "raise SystemExit('evil')\n").unwrap();
     let said = skills.outcome("one");
-    assert_eq!((said.code, &said.document["result"]), (Some(0), &json!({"is": "good"})), "{said:?}");
+    assert_eq!(
+        (said.code, &said.document["result"]),
+        (Some(0), &json!({"is": "good"})),
+        "{said:?}"
+    );
     let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
-    let outcomes: Vec<&str> =
-        shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap()).collect();
-    assert_eq!(outcomes, ["SUCCEEDED", "REFUSED", "REFUSED", "REFUSED", "SUCCEEDED"]);
+    let outcomes: Vec<&str> = shown["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        outcomes,
+        ["SUCCEEDED", "REFUSED", "REFUSED", "REFUSED", "SUCCEEDED"]
+    );
     skills.run(["ledger", "verify"]).ok();
 }
 
@@ -303,36 +468,74 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     let digest = Digest::of(&std::fs::read(skills.file("one")).unwrap()).to_string();
     let put = |text: &str| std::fs::write(skills.registry(), text).unwrap();
     put(&written.replace(&digest, &Digest::of(b"other").to_string()));
-    skills.outcome("one").is(1, "REFUSED", "forge-registry-differs");
+    skills
+        .outcome("one")
+        .is(1, "REFUSED", "forge-registry-differs");
     let listed = skills.run(["skill", "list"]).ok();
-    assert!(listed.stderr.contains("forge-registry-differs"), "{}", listed.stderr);
+    assert!(
+        listed.stderr.contains("forge-registry-differs"),
+        "{}",
+        listed.stderr
+    );
     // Without a digest it vouches for nothing; the flag leaves the decision to the ledger.
-    let unhashed: String =
-        written.lines().filter(|line| !line.contains("sha256")).map(|line| format!("{line}\n")).collect();
+    let unhashed: String = written
+        .lines()
+        .filter(|line| !line.contains("sha256"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     put(&unhashed);
-    skills.outcome("one").is(1, "REFUSED", "forge-registry-unhashed");
-    let allowed =
-        || outcome_of(skills.call(["skill", "run", "one", "--input", "{}", "--allow-unhashed", "--json"]));
+    skills
+        .outcome("one")
+        .is(1, "REFUSED", "forge-registry-unhashed");
+    let allowed = || {
+        outcome_of(skills.call([
+            "skill",
+            "run",
+            "one",
+            "--input",
+            "{}",
+            "--allow-unhashed",
+            "--json",
+        ]))
+    };
     allowed().is(0, "SUCCEEDED", "forge-registry-unhashed");
     skills.write("one", "return {'is': 'evil'}");
     allowed().is(1, "REFUSED", "forge-run-changed");
     skills.write("one", "return {}");
-    for bad in ["", "skills: [", "\0", "schema_version: skill-registry.v1\nskills: &a {one: *a}\n"] {
+    for bad in [
+        "",
+        "skills: [",
+        "\0",
+        "schema_version: skill-registry.v1\nskills: &a {one: *a}\n",
+    ] {
         put(bad);
-        skills.outcome("one").is(1, "REFUSED", "forge-registry-unreadable");
+        skills
+            .outcome("one")
+            .is(1, "REFUSED", "forge-registry-unreadable");
     }
     std::fs::remove_file(skills.registry()).unwrap();
     std::os::unix::fs::symlink(skills.desk.path("io.json"), skills.registry()).unwrap();
-    skills.outcome("one").is(1, "REFUSED", "forge-registry-unreadable");
+    skills
+        .outcome("one")
+        .is(1, "REFUSED", "forge-registry-unreadable");
     std::fs::remove_file(skills.registry()).unwrap();
-    skills.outcome("one").is(0, "SUCCEEDED", "forge-registry-missing");
+    skills
+        .outcome("one")
+        .is(0, "SUCCEEDED", "forge-registry-missing");
     // A cloned project: the registry and the file agree, and nobody here answers for either.
     put(&written);
-    let clone =
-        skills.call(["skill", "run", "one", "--input", "{}"]).env("CRUCIBLE_HOME", skills.desk.path("other"));
+    let clone = skills
+        .call(["skill", "run", "one", "--input", "{}"])
+        .env("CRUCIBLE_HOME", skills.desk.path("other"));
     let said = clone.run().exits(1);
-    assert!(said.stderr.contains("alone makes none trusted"), "{}", said.stderr);
-    skills.run(["skill", "run", "nobody_knows_it", "--input", "{}"]).exits(2);
+    assert!(
+        said.stderr.contains("alone makes none trusted"),
+        "{}",
+        said.stderr
+    );
+    skills
+        .run(["skill", "run", "nobody_knows_it", "--input", "{}"])
+        .exits(2);
 }
 
 #[test]
@@ -354,7 +557,12 @@ fn the_registry_is_written_through_no_link() {
 #[test]
 fn what_keeps_failing_is_trusted_no_more() {
     let skills = Skills::new();
-    skills.trusted("one", "READ_ONLY", [], "return {'worked': 1 / inputs['by']}");
+    skills.trusted(
+        "one",
+        "READ_ONLY",
+        [],
+        "return {'worked': 1 / inputs['by']}",
+    );
     let run = |by: &str| {
         let input = format!("{{\"by\": {by}}}");
         outcome_of(skills.call(["skill", "run", "one", "--input", &input, "--json"]))
@@ -363,10 +571,14 @@ fn what_keeps_failing_is_trusted_no_more() {
     run("0").is(1, "FAILED", "forge-run-raised");
     assert_eq!(run("2").document["result"], json!({"worked": 0.5}));
     // What does not fit the schema is not run, and counts for nothing.
-    skills.run(["skill", "run", "one", "--input", r#"{"text": 1}"#]).exits(3);
+    skills
+        .run(["skill", "run", "one", "--input", r#"{"text": 1}"#])
+        .exits(3);
     // A number that would reach the skill as another one does not reach it.
     let large = r#"{"text": "a", "more": 123456789012345678901234567890}"#;
-    let said = skills.run(["skill", "run", "one", "--input", large]).exits(3);
+    let said = skills
+        .run(["skill", "run", "one", "--input", large])
+        .exits(3);
     assert!(
         said.stderr.contains("more than 64 bits") && said.stderr.contains("column 23"),
         "{}",
@@ -397,16 +609,31 @@ fn what_goes_in_is_judged_before_anything_runs() {
         (r#"{"a": 1, "a": 2}"#, 3),
         ("NaN", 3),
     ] {
-        skills.run(["skill", "run", "one", "--input", input]).exits(code);
+        skills
+            .run(["skill", "run", "one", "--input", input])
+            .exits(code);
     }
     let deep = format!("{{\"a\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     std::fs::write(skills.desk.path("deep.json"), deep).unwrap();
-    skills.call(["skill", "run", "one", "--input-file"]).arg(skills.desk.path("deep.json")).run().exits(3);
-    std::fs::write(skills.desk.path("large.json"), format!("{{\"a\": \"{}\"}}", "x".repeat(5 << 20)))
-        .unwrap();
-    skills.call(["skill", "run", "one", "--input-file"]).arg(skills.desk.path("large.json")).run().exits(7);
+    skills
+        .call(["skill", "run", "one", "--input-file"])
+        .arg(skills.desk.path("deep.json"))
+        .run()
+        .exits(3);
+    std::fs::write(
+        skills.desk.path("large.json"),
+        format!("{{\"a\": \"{}\"}}", "x".repeat(5 << 20)),
+    )
+    .unwrap();
+    skills
+        .call(["skill", "run", "one", "--input-file"])
+        .arg(skills.desk.path("large.json"))
+        .run()
+        .exits(7);
     skills.run(["skill", "run", "one"]).exits(2);
-    skills.run(["skill", "run", "one", "--input", "{}", "--input-file", "x"]).exits(2);
+    skills
+        .run(["skill", "run", "one", "--input", "{}", "--input-file", "x"])
+        .exits(2);
     let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
     assert_eq!(shown["runs"], json!([]));
 }
@@ -421,7 +648,12 @@ fn a_promotion_that_was_tampered_with_lets_nothing_run() {
     let text = std::fs::read(&database).unwrap();
     let good = {
         let (ledger, project) = skills.ledger();
-        ledger.skill_trust(&project, "one").unwrap().unwrap().skill.to_string()
+        ledger
+            .skill_trust(&project, "one")
+            .unwrap()
+            .unwrap()
+            .skill
+            .to_string()
     };
     // Byte by byte in the file, as no trigger can see: the row, its event and the registry, all of one length.
     let edited = replaced(&text, good.as_bytes(), evil.to_string().as_bytes());
@@ -433,8 +665,14 @@ fn a_promotion_that_was_tampered_with_lets_nothing_run() {
     }
     std::fs::write(&database, edited).unwrap();
     std::fs::remove_file(skills.registry()).unwrap();
-    let said = skills.run(["skill", "run", "one", "--input", "{}"]).exits(1);
-    assert!(said.stderr.contains("damaged") && !said.stdout.contains("evil"), "{}", said.stderr);
+    let said = skills
+        .run(["skill", "run", "one", "--input", "{}"])
+        .exits(1);
+    assert!(
+        said.stderr.contains("damaged") && !said.stdout.contains("evil"),
+        "{}",
+        said.stderr
+    );
 }
 
 fn rusqlite_at(skills: &Skills) -> PathBuf {
@@ -445,7 +683,10 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut at = 0;
     let mut count = 0;
-    while let Some(found) = bytes[at..].windows(from.len()).position(|window| window == from) {
+    while let Some(found) = bytes[at..]
+        .windows(from.len())
+        .position(|window| window == from)
+    {
         bytes[at + found..at + found + to.len()].copy_from_slice(to);
         at += found + to.len();
         count += 1;

@@ -47,7 +47,11 @@ impl Scene {
             "READ_ONLY",
             "--io",
         ];
-        let mut call = scene.desk.call(words).arg(scene.desk.path("io.json")).current_dir(scene.root());
+        let mut call = scene
+            .desk
+            .call(words)
+            .arg(scene.desk.path("io.json"))
+            .current_dir(scene.root());
         if let Some(examples) = examples {
             std::fs::write(scene.desk.path("examples.json"), examples).unwrap();
             call = call.arg("--examples").arg(scene.desk.path("examples.json"));
@@ -65,7 +69,8 @@ impl Scene {
         let scene = Self::proposed(examples);
         let own = |path: &str| {
             let text = std::fs::read_to_string(scene.root().join(path)).unwrap();
-            text.replace("word_count", "count_words").replace("WordCount", "CountWords")
+            text.replace("word_count", "count_words")
+                .replace("WordCount", "CountWords")
         };
         scene.write(SKILL, &own("src/skillset/skills/word_count.py"));
         scene.write(TEST, &own("tests/test_skill_word_count.py"));
@@ -94,16 +99,35 @@ impl Scene {
     }
 
     fn project(&self) -> Digest {
-        Digest::of(self.root().canonicalize().unwrap().as_os_str().as_encoded_bytes())
+        Digest::of(
+            self.root()
+                .canonicalize()
+                .unwrap()
+                .as_os_str()
+                .as_encoded_bytes(),
+        )
     }
 
     /// Records that an attempt made the two files as they are.
     fn record_build(&self) {
         let mut ledger = self.ledger();
-        let proposal = ledger.skill(&self.project(), "count_words").unwrap().unwrap().id;
-        let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
-        let new = NewSkillBuild { moment, proposal, agent: "a test".to_owned() };
-        let row = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec())).unwrap();
+        let proposal = ledger
+            .skill(&self.project(), "count_words")
+            .unwrap()
+            .unwrap()
+            .id;
+        let moment = Moment {
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            clock: ClockSource::System,
+        };
+        let new = NewSkillBuild {
+            moment,
+            proposal,
+            agent: "a test".to_owned(),
+        };
+        let row = ledger
+            .begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec()))
+            .unwrap();
         let end = SkillBuildEnd::Succeeded {
             skill: Digest::of(&self.read(SKILL)),
             test: Digest::of(&self.read(TEST)),
@@ -122,28 +146,49 @@ impl Scene {
     /// A verification that goes on, and what it says on standard error.
     fn begun(&self) -> (Child, BufReader<std::process::ChildStderr>) {
         let mut command = self.verify().command();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         (child, said)
     }
 
     fn status(&self) -> SkillStatus {
-        self.ledger().skill(&self.project(), "count_words").unwrap().unwrap().status
+        self.ledger()
+            .skill(&self.project(), "count_words")
+            .unwrap()
+            .unwrap()
+            .status
     }
 
     fn verifications(&self) -> Vec<VerificationStatus> {
         let ledger = self.ledger();
-        let id = ledger.skill(&self.project(), "count_words").unwrap().unwrap().id;
-        ledger.verifications(id).unwrap().iter().map(|row| row.status).collect()
+        let id = ledger
+            .skill(&self.project(), "count_words")
+            .unwrap()
+            .unwrap()
+            .id;
+        ledger
+            .verifications(id)
+            .unwrap()
+            .iter()
+            .map(|row| row.status)
+            .collect()
     }
 }
 
 fn tools() -> PathBuf {
-    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.tools/python/bin")
+        .canonicalize();
     match tools {
         Ok(tools) => tools,
         Err(error) => {
-            panic!("the Python tools are missing ({error}): run `cargo xtask test`, which installs them")
+            panic!(
+                "the Python tools are missing ({error}): run `cargo xtask test`, which installs them"
+            )
         }
     }
 }
@@ -152,7 +197,9 @@ fn tools() -> PathBuf {
 fn path() -> OsString {
     let python = tools().join("python3").canonicalize().unwrap();
     let usual = std::env::var_os("PATH").unwrap();
-    let places = [python.parent().unwrap().to_owned()].into_iter().chain(std::env::split_paths(&usual));
+    let places = [python.parent().unwrap().to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&usual));
     std::env::join_paths(places).unwrap()
 }
 
@@ -161,7 +208,10 @@ fn wait_for(said: &mut BufReader<std::process::ChildStderr>, text: &str) {
     let mut all = String::new();
     loop {
         let from = all.len();
-        assert!(said.read_line(&mut all).unwrap() > 0, "{text:?} is missing in {all}");
+        assert!(
+            said.read_line(&mut all).unwrap() > 0,
+            "{text:?} is missing in {all}"
+        );
         if all[from..].contains(text) {
             return;
         }
@@ -172,7 +222,10 @@ fn checked(ran: &Ran) -> Value {
     let document = ran.json();
     let schema = include_str!("../../../../docs/schemas/skill-verify.v1.schema.json");
     let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+    let problems: Vec<String> = judge
+        .iter_errors(&document)
+        .map(|error| error.to_string())
+        .collect();
     assert!(problems.is_empty(), "{problems:?} in {document:#}");
     document
 }
@@ -180,11 +233,19 @@ fn checked(ran: &Ran) -> Value {
 fn verdicts(document: &Value) -> Vec<(String, String)> {
     let gates = document["gates"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    gates.iter().map(|gate| (text(&gate["gate"]), text(&gate["verdict"]))).collect()
+    gates
+        .iter()
+        .map(|gate| (text(&gate["gate"]), text(&gate["verdict"])))
+        .collect()
 }
 
 fn codes(document: &Value) -> Vec<&str> {
-    document["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+    document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -195,37 +256,86 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
     before.is_still(&Snapshot::of([scene.root().as_path()]));
     let document = checked(&ran);
     assert_eq!(document["findings"], json!([]));
-    assert_eq!(document["skill_digest"], json!(Digest::of(&scene.read(SKILL))));
-    assert_eq!(document["test_digest"], json!(Digest::of(&scene.read(TEST))));
-    assert_eq!((&document["level"], &document["status"]), (&json!("full"), &json!("VERIFIED")));
-    let names: Vec<String> = verdicts(&document).into_iter().map(|(gate, _)| gate).collect();
-    assert_eq!(names, ["ruff", "mypy", "pytest", "policy", "invariants", "examples"]);
+    assert_eq!(
+        document["skill_digest"],
+        json!(Digest::of(&scene.read(SKILL)))
+    );
+    assert_eq!(
+        document["test_digest"],
+        json!(Digest::of(&scene.read(TEST)))
+    );
+    assert_eq!(
+        (&document["level"], &document["status"]),
+        (&json!("full"), &json!("VERIFIED"))
+    );
+    let names: Vec<String> = verdicts(&document)
+        .into_iter()
+        .map(|(gate, _)| gate)
+        .collect();
+    assert_eq!(
+        names,
+        ["ruff", "mypy", "pytest", "policy", "invariants", "examples"]
+    );
     for name in &names {
-        assert!(ran.stderr.contains(&format!("{name} passed")), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("{name} passed")),
+            "{}",
+            ran.stderr
+        );
     }
     let facts = &document["gates"][2]["facts"];
-    assert_eq!((&facts["tests"]["passed"], &facts["suite"]["passed"]), (&json!(6), &json!(12)));
+    assert_eq!(
+        (&facts["tests"]["passed"], &facts["suite"]["passed"]),
+        (&json!(6), &json!(12))
+    );
     assert_eq!(facts["isolation"], "full");
-    assert_eq!(document["gates"][5]["facts"], json!({ "examples": 2, "passed": 2 }));
+    assert_eq!(
+        document["gates"][5]["facts"],
+        json!({ "examples": 2, "passed": 2 })
+    );
     // The story tells it, and what nobody who builds was shown stands in none of it.
     assert_eq!(scene.status(), SkillStatus::Verified);
     let report = document["report"].as_str().unwrap();
     let kept = scene.run(["ledger", "show", report]).ok().stdout;
-    assert!(kept.contains("skill-verification-report.v1") && kept.contains("pytest"), "{kept}");
-    let log = scene.run(["ledger", "show", document["gates"][2]["log"].as_str().unwrap()]).ok().stdout;
-    assert!(log.contains("6 passed") && log.contains("12 passed"), "{log}");
+    assert!(
+        kept.contains("skill-verification-report.v1") && kept.contains("pytest"),
+        "{kept}"
+    );
+    let log = scene
+        .run([
+            "ledger",
+            "show",
+            document["gates"][2]["log"].as_str().unwrap(),
+        ])
+        .ok()
+        .stdout;
+    assert!(
+        log.contains("6 passed") && log.contains("12 passed"),
+        "{log}"
+    );
     for text in [&ran.stdout, &ran.stderr, &kept, &log] {
         assert!(!text.contains("heldback"), "{text}");
     }
     let ledger = scene.ledger();
-    let id = ledger.skill(&scene.project(), "count_words").unwrap().unwrap().id;
+    let id = ledger
+        .skill(&scene.project(), "count_words")
+        .unwrap()
+        .unwrap()
+        .id;
     let kept = ledger.skill_artifacts(id).unwrap();
-    assert!(kept.iter().any(|kept| kept.kind == SkillArtifactKind::VerificationReport));
+    assert!(
+        kept.iter()
+            .any(|kept| kept.kind == SkillArtifactKind::VerificationReport)
+    );
     drop(ledger);
     scene.run(["ledger", "verify"]).ok();
     // For people: each gate a line, and what was verified.
     let ran = scene.verify().run().ok();
-    assert!(ran.stdout.contains("count_words is VERIFIED"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("count_words is VERIFIED"),
+        "{}",
+        ran.stdout
+    );
     assert!(ran.stdout.contains("invariants  passed"), "{}", ran.stdout);
 }
 
@@ -258,13 +368,27 @@ fn every_gate_is_asked_also_after_one_did_not_pass_and_the_skill_is_built_and_no
     assert_eq!(document["status"], "BUILT");
     assert_eq!(scene.status(), SkillStatus::Built);
     assert_eq!(scene.verifications(), [VerificationStatus::Failed]);
-    let log = scene.run(["ledger", "show", document["gates"][2]["log"].as_str().unwrap()]).ok().stdout;
+    let log = scene
+        .run([
+            "ledger",
+            "show",
+            document["gates"][2]["log"].as_str().unwrap(),
+        ])
+        .ok()
+        .stdout;
     // What is kept is what was printed, but for the secret and the word of the witness; what is shown cannot steer a terminal.
-    assert!(log.contains("[secret:") && !log.contains("crucible-witness"), "{log}");
+    assert!(
+        log.contains("[secret:") && !log.contains("crucible-witness"),
+        "{log}"
+    );
     for text in [&ran.stdout, &ran.stderr, &log] {
         assert!(!text.contains("ghp_0123"), "{text}");
     }
-    assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    assert!(
+        !ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'),
+        "{}",
+        ran.stderr
+    );
     scene.run(["ledger", "verify"]).ok();
 }
 
@@ -274,7 +398,10 @@ fn tests_count_only_where_the_skill_itself_was_run() {
     let scene = Scene::built();
     let run = "CountWordsSkill().execute({\"text\": \"a b\"})";
     for (body, is_empty) in [
-        (format!("def unused():\n    {run}\n\n\ndef test_it():\n    assert len(\"ab\") == 2\n"), true),
+        (
+            format!("def unused():\n    {run}\n\n\ndef test_it():\n    assert len(\"ab\") == 2\n"),
+            true,
+        ),
         (
             format!(
                 "class Fake(CountWordsSkill):\n    execute = lambda self, inputs: {{\"count\": 2}}\n\n\n\
@@ -297,7 +424,10 @@ fn tests_count_only_where_the_skill_itself_was_run() {
             false,
         ),
     ] {
-        scene.write(TEST, &format!("import threading\n\nimport pytest\n\n{IMPORT}\n\n{body}"));
+        scene.write(
+            TEST,
+            &format!("import threading\n\nimport pytest\n\n{IMPORT}\n\n{body}"),
+        );
         let document = checked(&scene.verify().arg("--json").run());
         let pytest = &document["gates"][2];
         let expected = if is_empty { "fail" } else { "pass" };
@@ -306,7 +436,11 @@ fn tests_count_only_where_the_skill_itself_was_run() {
             (Some("pytest"), Some(expected)),
             "{body}\n{pytest:#}"
         );
-        assert_eq!(pytest.to_string().contains("\"forge-test-empty\""), is_empty, "{body}\n{pytest:#}");
+        assert_eq!(
+            pytest.to_string().contains("\"forge-test-empty\""),
+            is_empty,
+            "{body}\n{pytest:#}"
+        );
     }
 }
 
@@ -333,7 +467,10 @@ fn what_a_test_tries_ends_at_the_walls() {
     );
     let before = Snapshot::of([scene.root().as_path(), scene.desk.home().as_path()]);
     let document = checked(&scene.verify().arg("--json").run());
-    before.is_still(&Snapshot::of([scene.root().as_path(), scene.desk.home().as_path()]));
+    before.is_still(&Snapshot::of([
+        scene.root().as_path(),
+        scene.desk.home().as_path(),
+    ]));
     let pytest = &document["gates"][2];
     assert_eq!(pytest["verdict"], "pass", "{pytest:#}");
     assert_eq!(pytest["facts"]["tests"]["passed"], 9);
@@ -348,11 +485,18 @@ fn without_walls_a_change_of_what_is_verified_shows_all_the_same() {
             TEST,
             &format!("{good}\n\ndef test_write() -> None:\n    from pathlib import Path\n\n    (Path(__file__).resolve().parent.parent / {place:?}).write_text(\"\")\n"),
         );
-        let ran = scene.verify().env("CRUCIBLE_SANDBOX", "off").arg("--json").run().exits(1);
+        let ran = scene
+            .verify()
+            .env("CRUCIBLE_SANDBOX", "off")
+            .arg("--json")
+            .run()
+            .exits(1);
         let document = checked(&ran);
         let findings = document["gates"][2]["findings"].as_array().unwrap();
         assert!(
-            findings.iter().any(|found| found["code"] == "forge-copy-changed" && found["subject"] == what),
+            findings
+                .iter()
+                .any(|found| found["code"] == "forge-copy-changed" && found["subject"] == what),
             "{findings:#?}"
         );
     }
@@ -371,10 +515,22 @@ fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
     let output = output.join().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains(&Digest::of(&skill).to_string()) && said.contains(&Digest::of(&test).to_string()));
+    assert!(
+        said.contains(&Digest::of(&skill).to_string())
+            && said.contains(&Digest::of(&test).to_string())
+    );
     // Nobody can answer for the file that is there now.
-    let refused =
-        scene.run(["skill", "promote", "count_words", "--by", "Somebody", "--reason", "it works"]).exits(1);
+    let refused = scene
+        .run([
+            "skill",
+            "promote",
+            "count_words",
+            "--by",
+            "Somebody",
+            "--reason",
+            "it works",
+        ])
+        .exits(1);
     assert!(!refused.stdout.contains("promoted"), "{}", refused.stdout);
     assert_eq!(scene.status(), SkillStatus::Verified);
 }
@@ -392,11 +548,18 @@ fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
         assert_eq!(child.wait().unwrap().code(), code);
         assert_eq!(scene.status(), SkillStatus::Built);
     }
-    assert_eq!(scene.verifications(), [VerificationStatus::Aborted, VerificationStatus::Running]);
+    assert_eq!(
+        scene.verifications(),
+        [VerificationStatus::Aborted, VerificationStatus::Running]
+    );
     scene.write(TEST, &good);
     let ran = scene.verify().run().ok();
     assert!(!ran.stdout.contains("forge-not-as-built"), "{}", ran.stdout);
-    let ended = [VerificationStatus::Aborted, VerificationStatus::Aborted, VerificationStatus::Passed];
+    let ended = [
+        VerificationStatus::Aborted,
+        VerificationStatus::Aborted,
+        VerificationStatus::Passed,
+    ];
     assert_eq!(scene.verifications(), ended);
     scene.run(["ledger", "verify"]).ok();
 }
@@ -405,13 +568,35 @@ fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
 fn what_is_missing_is_told_before_anything_is_recorded() {
     let scene = Scene::proposed(None);
     let said = scene.verify().run().exits(1);
-    assert!(said.stderr.contains("crucible skill build count_words"), "{}", said.stderr);
-    scene.desk.call(["skill", "verify", "unknown"]).current_dir(scene.root()).run().exits(2);
+    assert!(
+        said.stderr.contains("crucible skill build count_words"),
+        "{}",
+        said.stderr
+    );
+    scene
+        .desk
+        .call(["skill", "verify", "unknown"])
+        .current_dir(scene.root())
+        .run()
+        .exits(2);
 
     let scene = Scene::built();
-    let none = scene.verify().env("CRUCIBLE_FORGE_TOOLS", "").env("PATH", scene.desk.home()).run().exits(2);
-    assert!(none.stderr.contains("pip install ruff mypy pytest"), "{}", none.stderr);
-    let bad = scene.verify().env("CRUCIBLE_FORGE_TOOLS", ".venv/bin").run().exits(2);
+    let none = scene
+        .verify()
+        .env("CRUCIBLE_FORGE_TOOLS", "")
+        .env("PATH", scene.desk.home())
+        .run()
+        .exits(2);
+    assert!(
+        none.stderr.contains("pip install ruff mypy pytest"),
+        "{}",
+        none.stderr
+    );
+    let bad = scene
+        .verify()
+        .env("CRUCIBLE_FORGE_TOOLS", ".venv/bin")
+        .run()
+        .exits(2);
     assert!(bad.stderr.contains("absolute"), "{}", bad.stderr);
     scene.write(".crucible/skills/policy.yaml", "no_such_list: []\n");
     scene.verify().run().exits(3);
@@ -444,17 +629,33 @@ fn what_is_missing_is_told_before_anything_is_recorded() {
 #[test]
 fn a_gate_whose_time_is_over_ends_with_10() {
     let scene = Scene::built();
-    let ran = scene.verify().env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "1").arg("--json").run().exits(10);
+    let ran = scene
+        .verify()
+        .env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "1")
+        .arg("--json")
+        .run()
+        .exits(10);
     let document = checked(&ran);
-    assert!(codes(&document).contains(&"forge-gate-timed-out"), "{document:#}");
+    assert!(
+        codes(&document).contains(&"forge-gate-timed-out"),
+        "{document:#}"
+    );
     assert_eq!(scene.status(), SkillStatus::Built);
-    scene.verify().env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "0").run().exits(2);
+    scene
+        .verify()
+        .env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "0")
+        .run()
+        .exits(2);
 }
 
 #[test]
 fn a_projects_own_file_names_no_tools() {
     let scene = Scene::built();
     scene.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
-    let said = scene.verify().without_env("CRUCIBLE_FORGE_TOOLS").run().exits(2);
+    let said = scene
+        .verify()
+        .without_env("CRUCIBLE_FORGE_TOOLS")
+        .run()
+        .exits(2);
     assert!(said.stderr.contains("forge.tools"), "{}", said.stderr);
 }

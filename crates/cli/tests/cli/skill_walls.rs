@@ -19,9 +19,12 @@ fn a_skill_writes_below_what_it_was_granted_and_nowhere_else() {
     std::fs::write(root.join("secret.txt"), "hidden from it").unwrap();
     std::fs::write(root.join("notes/.env"), "KEY=hidden from it").unwrap();
     std::fs::write(root.join("notes/old.txt"), "old").unwrap();
-    for path in
-        ["notes/.aws/credentials", "notes/.ssh/config", "notes/a/.config/gh/x.yml", "notes/.Crucible/x"]
-    {
+    for path in [
+        "notes/.aws/credentials",
+        "notes/.ssh/config",
+        "notes/a/.config/gh/x.yml",
+        "notes/.Crucible/x",
+    ] {
         std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
         std::fs::write(root.join(path), "hidden from it").unwrap();
     }
@@ -50,22 +53,43 @@ for path in ['x.txt', 'src/x.py', '.crucible/x', 'notes/sub/.git/config', '/etc/
 return seen";
     skills.trusted("one", "FILE_WRITE", granted, body);
     let ran = skills.outcome("one");
-    let seen = ran.document["result"].as_object().unwrap_or_else(|| panic!("{:#}", ran.document));
+    let seen = ran.document["result"]
+        .as_object()
+        .unwrap_or_else(|| panic!("{:#}", ran.document));
     for (key, value) in seen {
         let value = value.as_str().unwrap();
-        assert!(!value.contains("hidden from it") && value != "written", "{key}: {value}");
+        assert!(
+            !value.contains("hidden from it") && value != "written",
+            "{key}: {value}"
+        );
     }
     assert_eq!(seen["old"], "old");
-    assert_eq!(std::fs::read_to_string(root.join("notes/new.txt")).unwrap(), "new");
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/new.txt")).unwrap(),
+        "new"
+    );
     assert!(root.join("notes/deep/er").is_dir());
     assert!(!root.join("x.txt").exists() && !root.join("notes/sub/.git/config").exists());
-    assert_eq!(std::fs::read_to_string(root.join("notes/.env")).unwrap(), "KEY=hidden from it");
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/.env")).unwrap(),
+        "KEY=hidden from it"
+    );
     // Where nothing hides it, it is a denial.
-    skills.trusted("two", "FILE_WRITE", granted, "open('README.md', 'w')\nreturn {}");
+    skills.trusted(
+        "two",
+        "FILE_WRITE",
+        granted,
+        "open('README.md', 'w')\nreturn {}",
+    );
     skills.outcome("two").is(1, "DENIED", "forge-run-denied");
     // A link that lies where it may write leads it nowhere.
     std::os::unix::fs::symlink(root.join("src"), root.join("notes/link")).unwrap();
-    skills.trusted("three", "FILE_WRITE", granted, "open('notes/link/x.py', 'w')\nreturn {}");
+    skills.trusted(
+        "three",
+        "FILE_WRITE",
+        granted,
+        "open('notes/link/x.py', 'w')\nreturn {}",
+    );
     let end = skills.outcome("three");
     assert_eq!(end.code, Some(1), "{:#}", end.document);
     assert!(!root.join("src/x.py").exists());
@@ -75,12 +99,21 @@ return seen";
 fn read_only_skill_reads_what_it_was_granted_and_nothing_else() {
     let skills = Skills::new();
     let root = skills.root();
-    for path in
-        ["logs/deep/a.log", "logs/.env", "logs/.ssh/config", "data/all.csv", "data/other.csv", "secret.txt"]
-    {
+    for path in [
+        "logs/deep/a.log",
+        "logs/.env",
+        "logs/.ssh/config",
+        "data/all.csv",
+        "data/other.csv",
+        "secret.txt",
+    ] {
         std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
         let seen = path.starts_with("logs/deep") || path == "data/all.csv";
-        std::fs::write(root.join(path), if seen { "n\n3\n" } else { "hidden from it" }).unwrap();
+        std::fs::write(
+            root.join(path),
+            if seen { "n\n3\n" } else { "hidden from it" },
+        )
+        .unwrap();
     }
     std::os::unix::fs::symlink(root.join("secret.txt"), root.join("logs/link")).unwrap();
     let made = std::process::Command::new("python3")
@@ -109,26 +142,44 @@ for path in ['secret.txt', 'data/other.csv', 'logs/.env', 'logs/.ssh/config', 'l
 return seen";
     skills.trusted("one", "READ_ONLY", granted, body);
     let ran = skills.outcome("one");
-    let seen = ran.document["result"].as_object().unwrap_or_else(|| panic!("{:#}", ran.document));
-    assert_eq!((&seen["csv"], &seen["walked"], &seen["base"]), (&json!(["3"]), &json!(["a.log"]), &json!(7)));
+    let seen = ran.document["result"]
+        .as_object()
+        .unwrap_or_else(|| panic!("{:#}", ran.document));
+    assert_eq!(
+        (&seen["csv"], &seen["walked"], &seen["base"]),
+        (&json!(["3"]), &json!(["a.log"]), &json!(7))
+    );
     for (key, value) in seen.iter().filter(|(_, value)| value.is_string()) {
         assert!(value.as_str().unwrap().ends_with("Error"), "{key}: {value}");
     }
     // What it reads it does not change.
     for (name, body) in [
         ("two", "open('logs/new.txt', 'w')\nreturn {}"),
-        ("three", "import sqlite3\nsqlite3.connect('logs/base.db').execute('DELETE FROM t')\nreturn {}"),
+        (
+            "three",
+            "import sqlite3\nsqlite3.connect('logs/base.db').execute('DELETE FROM t')\nreturn {}",
+        ),
     ] {
         skills.trusted(name, "READ_ONLY", granted, body);
         skills.outcome(name).is(1, "DENIED", "forge-run-denied");
     }
     assert!(!root.join("logs/new.txt").exists());
     // Without the grant nothing of the project is there, and a link is granted to nobody.
-    skills.trusted("four", "READ_ONLY", [], "import os\nreturn {'logs': os.path.exists('logs')}");
-    assert_eq!(skills.outcome("four").is(0, "SUCCEEDED", "").document["result"]["logs"], false);
+    skills.trusted(
+        "four",
+        "READ_ONLY",
+        [],
+        "import os\nreturn {'logs': os.path.exists('logs')}",
+    );
+    assert_eq!(
+        skills.outcome("four").is(0, "SUCCEEDED", "").document["result"]["logs"],
+        false
+    );
     std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
     skills.trusted("five", "READ_ONLY", ["--allow-read", "linked"], "return {}");
-    let said = skills.run(["skill", "run", "five", "--input", "{}"]).exits(2);
+    let said = skills
+        .run(["skill", "run", "five", "--input", "{}"])
+        .exits(2);
     assert!(said.stderr.contains("granted path"), "{}", said.stderr);
 }
 
@@ -140,7 +191,8 @@ fn read_only_skill_groups_and_sorts_a_large_database() {
     std::fs::create_dir_all(base.parent().unwrap()).unwrap();
     let mut database = rusqlite::Connection::open(&base).unwrap();
     let rows = database.transaction().unwrap();
-    rows.execute_batch("CREATE TABLE t (a INTEGER, b TEXT)").unwrap();
+    rows.execute_batch("CREATE TABLE t (a INTEGER, b TEXT)")
+        .unwrap();
     rows.execute_batch(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120000)
          INSERT INTO t SELECT i, hex(randomblob(40)) FROM n",
@@ -156,9 +208,14 @@ distinct = base.execute('SELECT count(*) FROM (SELECT DISTINCT b, a % 7 FROM t)'
 return {'groups': len(groups), 'distinct': distinct}";
     skills.trusted("one", "READ_ONLY", ["--allow-read", "logs/"], body);
     let ran = skills.outcome("one").is(0, "SUCCEEDED", "");
-    assert_eq!(ran.document["result"], json!({ "groups": 120_000, "distinct": 120_000 }));
-    let left: Vec<_> =
-        std::fs::read_dir(base.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(
+        ran.document["result"],
+        json!({ "groups": 120_000, "distinct": 120_000 })
+    );
+    let left: Vec<_> = std::fs::read_dir(base.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["base.db"]);
 }
 
@@ -166,13 +223,24 @@ return {'groups': len(groups), 'distinct': distinct}";
 fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
     let skills = Skills::new();
     let root = skills.root();
-    let write = |path: &str| format!("with open('{path}/x', 'w') as file:\n    file.write('x')\nreturn {{}}");
-    skills.trusted("one", "FILE_WRITE", ["--allow-write", "a/b/c"], &write("a/b/c"));
+    let write = |path: &str| {
+        format!("with open('{path}/x', 'w') as file:\n    file.write('x')\nreturn {{}}")
+    };
+    skills.trusted(
+        "one",
+        "FILE_WRITE",
+        ["--allow-write", "a/b/c"],
+        &write("a/b/c"),
+    );
     skills.outcome("one").is(0, "SUCCEEDED", "");
     assert!(root.join("a/b/c/x").is_file());
     std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
     std::fs::write(root.join("plain"), "x").unwrap();
-    for (name, path) in [("two", "linked"), ("three", "linked/deep"), ("four", "plain")] {
+    for (name, path) in [
+        ("two", "linked"),
+        ("three", "linked/deep"),
+        ("four", "plain"),
+    ] {
         skills.trusted(name, "FILE_WRITE", ["--allow-write", path], &write(path));
         let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
         assert!(said.stderr.contains("granted path"), "{}", said.stderr);
@@ -186,9 +254,14 @@ fn a_skill_that_connects_reaches_no_host_that_it_was_not_granted() {
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = service.local_addr().unwrap().port();
     let granted = ["--allow-host", "api.example.invalid"];
-    for (name, host) in [("by_loopback", "127.0.0.1"), ("by_name", "localhost"), ("another", "example.com")] {
-        let body =
-            format!("import socket\nsocket.create_connection(('{host}', {port}), timeout=5)\nreturn {{}}");
+    for (name, host) in [
+        ("by_loopback", "127.0.0.1"),
+        ("by_name", "localhost"),
+        ("another", "example.com"),
+    ] {
+        let body = format!(
+            "import socket\nsocket.create_connection(('{host}', {port}), timeout=5)\nreturn {{}}"
+        );
         skills.trusted(name, "NETWORK", granted, &body);
         skills.outcome(name).is(1, "DENIED", "forge-run-denied");
     }
@@ -202,10 +275,14 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
     let skills = Skills::new();
     let run = |name: &str| {
         let call = skills.call(["skill", "run", name, "--input", "{}", "--json"]);
-        outcome_of(call.env("WEATHER_KEY", VALUE).env("OTHER_KEY", "another-secret-value"))
+        outcome_of(
+            call.env("WEATHER_KEY", VALUE)
+                .env("OTHER_KEY", "another-secret-value"),
+        )
     };
     let granted = ["--allow-secret", "WEATHER_KEY"];
-    let body = "import os\nreturn {'length': len(os.environ['WEATHER_KEY']), 'names': sorted(os.environ)}";
+    let body =
+        "import os\nreturn {'length': len(os.environ['WEATHER_KEY']), 'names': sorted(os.environ)}";
     skills.trusted("one", "SECRET_READ", granted, body);
     let seen = run("one").is(0, "SUCCEEDED", "");
     assert_eq!(
@@ -214,10 +291,18 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
     );
     for (name, gives) in [
         ("two", "os.environ['WEATHER_KEY']"),
-        ("three", "['x', {'y': 'z' + os.environ['WEATHER_KEY'] + 'z'}]"),
+        (
+            "three",
+            "['x', {'y': 'z' + os.environ['WEATHER_KEY'] + 'z'}]",
+        ),
         ("four", "{os.environ['WEATHER_KEY']: 1}"),
     ] {
-        skills.trusted(name, "SECRET_READ", granted, &format!("import os\nreturn {{'given': {gives}}}"));
+        skills.trusted(
+            name,
+            "SECRET_READ",
+            granted,
+            &format!("import os\nreturn {{'given': {gives}}}"),
+        );
         let said = run(name).is(8, "FAILED", "forge-run-secret");
         assert!(!said.document.to_string().contains(VALUE));
     }
@@ -228,18 +313,41 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
         "import os\nprint(os.environ['WEATHER_KEY'])\nraise ValueError(os.environ['WEATHER_KEY'])",
     );
     let said = run("five").is(1, "FAILED", "forge-run-raised");
-    assert!(!said.document.to_string().contains(VALUE), "{:#}", said.document);
-    assert!(said.document["printed"]["text"].as_str().unwrap().contains("[secret:handed-over]"));
+    assert!(
+        !said.document.to_string().contains(VALUE),
+        "{:#}",
+        said.document
+    );
+    assert!(
+        said.document["printed"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("[secret:handed-over]")
+    );
     let kept = skills.run(["ledger", "log"]).ok();
     assert!(!kept.stdout.contains(VALUE));
     // Without a value, or with one that could not be found again, nothing runs.
-    skills.run(["skill", "run", "one", "--input", "{}"]).exits(2);
+    skills
+        .run(["skill", "run", "one", "--input", "{}"])
+        .exits(2);
     for short in ["", "abc", "two\nlines-of-it"] {
-        skills.call(["skill", "run", "one", "--input", "{}"]).env("WEATHER_KEY", short).run().exits(2);
+        skills
+            .call(["skill", "run", "one", "--input", "{}"])
+            .env("WEATHER_KEY", short)
+            .run()
+            .exits(2);
     }
     // A class without grants sees none.
-    skills.trusted("six", "READ_ONLY", [], "import os\nreturn {'names': sorted(os.environ)}");
-    assert_eq!(run("six").document["result"]["names"], json!(["HOME", "LANG", "PATH"]));
+    skills.trusted(
+        "six",
+        "READ_ONLY",
+        [],
+        "import os\nreturn {'names': sorted(os.environ)}",
+    );
+    assert_eq!(
+        run("six").document["result"]["names"],
+        json!(["HOME", "LANG", "PATH"])
+    );
 }
 
 #[test]
@@ -247,18 +355,36 @@ fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
     let skills = Skills::new();
     std::fs::write(skills.desk.home().join("private.txt"), "mine").unwrap();
     let look = |path: &Path| format!("'{}'", path.display());
-    let places = [skills.root(), skills.desk.home(), skills.desk.data(), "/home".into()];
-    let places = places.iter().map(|place| look(place)).collect::<Vec<_>>().join(", ");
+    let places = [
+        skills.root(),
+        skills.desk.home(),
+        skills.desk.data(),
+        "/home".into(),
+    ];
+    let places = places
+        .iter()
+        .map(|place| look(place))
+        .collect::<Vec<_>>()
+        .join(", ");
     let body = format!(
         "import os\nseen = []\nfor place in [{places}, '.']:\n    for top, below, files in os.walk(place):\n        seen += [os.path.join(top, file) for file in files]\nreturn {{'seen': seen}}"
     );
     skills.trusted("one", "READ_ONLY", [], &body);
     let ran = skills.outcome("one").is(0, "SUCCEEDED", "");
-    let own = ["private.txt", ".gitconfig", "ledger.db", "policy.yaml", "base.py"];
+    let own = [
+        "private.txt",
+        ".gitconfig",
+        "ledger.db",
+        "policy.yaml",
+        "base.py",
+    ];
     for path in ran.document["result"]["seen"].as_array().unwrap() {
         let path = path.as_str().unwrap();
         // Python itself may lie in a home.
-        assert!(!own.iter().any(|name| path.ends_with(name)) || path.contains("/lib/python"), "{path}");
+        assert!(
+            !own.iter().any(|name| path.ends_with(name)) || path.contains("/lib/python"),
+            "{path}"
+        );
     }
     let listed = format!(
         "import os\nreturn {{'listed': os.listdir({}), 'here': os.listdir('.')}}",
@@ -309,7 +435,10 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
     let raised = [
         ("leaves", "import sys\nsys.exit(0)"),
         ("recursion", "def again():\n    again()\nagain()"),
-        ("memory", "kept = ['x' * (1 << 30) for _ in range(64)]\nreturn {}"),
+        (
+            "memory",
+            "kept = ['x' * (1 << 30) for _ in range(64)]\nreturn {}",
+        ),
         ("interrupts", "raise KeyboardInterrupt"),
         ("escapes", "raise ValueError('\\x1b[2J\\u202e')"),
         ("unseen", "import nosuch_module"),
@@ -328,7 +457,11 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
     );
     let ran = skills.run(["skill", "run", "prints", "--input", "{}"]).ok();
     assert_eq!(ran.json(), json!({"text": "\u{1b}[2J\u{202e}"}));
-    assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\u{202e}'), "{:?}", ran.stdout);
+    assert!(
+        !ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\u{202e}'),
+        "{:?}",
+        ran.stdout
+    );
     skills.trusted(
         "threads",
         "READ_ONLY",
@@ -356,7 +489,16 @@ fn a_result_of_another_form_than_declared_is_not_given_out() {
 fn a_skill_that_does_not_end_is_ended() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "while True:\n    pass");
-    let call = skills.call(["skill", "run", "one", "--input", "{}", "--timeout", "1", "--json"]);
+    let call = skills.call([
+        "skill",
+        "run",
+        "one",
+        "--input",
+        "{}",
+        "--timeout",
+        "1",
+        "--json",
+    ]);
     outcome_of(call).is(10, "FAILED", "forge-run-timeout");
 }
 
@@ -371,8 +513,14 @@ while not os.path.exists('notes/go'):
     time.sleep(0.05)
 return {}";
     skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], body);
-    let mut command = skills.call(["skill", "run", "one", "--input", "{}"]).command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = skills
+        .call(["skill", "run", "one", "--input", "{}"])
+        .command();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     // It writes into a copy, which lies below Crucible's own directory.
     eventually(|| !found_below(&skills.desk.data(), "started").is_empty());
     let below = descendants(child.id());
@@ -384,7 +532,11 @@ return {}";
     std::fs::write(skills.root().join("notes/go"), "x").unwrap();
     skills.outcome("one").is(0, "SUCCEEDED", "");
     assert!(skills.root().join("notes/started").exists());
-    assert_eq!(found_below(&skills.desk.data(), "started"), Vec::<PathBuf>::new(), "a copy was left");
+    assert_eq!(
+        found_below(&skills.desk.data(), "started"),
+        Vec::<PathBuf>::new(),
+        "a copy was left"
+    );
     skills.run(["ledger", "verify"]).ok();
 }
 
@@ -423,11 +575,20 @@ fn found_below(directory: &Path, name: &str) -> Vec<PathBuf> {
 fn descendants(of: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
             continue;
         };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        let parent = stat
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().nth(1));
         if parent.and_then(|parent| parent.parse().ok()) == Some(of) {
             found.push(pid);
             found.extend(descendants(pid));
@@ -438,6 +599,9 @@ fn descendants(of: u32) -> Vec<u32> {
 
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next());
     state.is_some_and(|state| state != "Z" && state != "X")
 }

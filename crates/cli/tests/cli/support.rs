@@ -100,8 +100,17 @@ pub(crate) fn with_gate(script: &str, timeout_s: u64) -> RepoBuilder {
 
 /// Moves a file or directory, also to another file system: temporary files of the tests may lie on several.
 pub(crate) fn move_to(from: &Path, to: &Path) {
-    let moved = Command::new("mv").args(["-T", "--"]).args([from, to]).status().unwrap();
-    assert!(moved.success(), "{} is not moved to {}", from.display(), to.display());
+    let moved = Command::new("mv")
+        .args(["-T", "--"])
+        .args([from, to])
+        .status()
+        .unwrap();
+    assert!(
+        moved.success(),
+        "{} is not moved to {}",
+        from.display(),
+        to.display()
+    );
 }
 
 /// A private home, and the program with it.
@@ -118,8 +127,14 @@ impl Desk {
 
     /// The same, in this directory.
     pub(crate) fn below(place: &Path) -> Self {
-        let directory = tempfile::Builder::new().prefix("desk").tempdir_in(place).unwrap();
-        let desk = Self { directory, base_url: "http://127.0.0.1:9/v1".to_owned() };
+        let directory = tempfile::Builder::new()
+            .prefix("desk")
+            .tempdir_in(place)
+            .unwrap();
+        let desk = Self {
+            directory,
+            base_url: "http://127.0.0.1:9/v1".to_owned(),
+        };
         std::fs::create_dir(desk.home()).unwrap();
         let identity = "[user]\n\tname = Operator\n\temail = operator@example.invalid\n";
         std::fs::write(desk.home().join(".gitconfig"), identity).unwrap();
@@ -128,7 +143,10 @@ impl Desk {
 
     /// A desk with this server as the gateway.
     pub(crate) fn with(server: &FakeOpenAi) -> Self {
-        Self { base_url: server.base_url(), ..Self::new() }
+        Self {
+            base_url: server.base_url(),
+            ..Self::new()
+        }
     }
 
     /// Makes a project below `project` with the package for skills, in which this skill is proposed; it only reads.
@@ -136,8 +154,19 @@ impl Desk {
         let project = self.path("project");
         std::fs::create_dir_all(project.join(".git")).unwrap();
         std::fs::write(self.path("io.json"), schema).unwrap();
-        self.call(["skill", "init"]).current_dir(&project).run().ok();
-        let words = ["skill", "propose", name, "--describe", "Counts lines.", "--effects", "read_only"];
+        self.call(["skill", "init"])
+            .current_dir(&project)
+            .run()
+            .ok();
+        let words = [
+            "skill",
+            "propose",
+            name,
+            "--describe",
+            "Counts lines.",
+            "--effects",
+            "read_only",
+        ];
         let mut call = self.call(words).arg("--io").arg(self.path("io.json"));
         if let Some(examples) = examples {
             std::fs::write(self.path("examples.json"), examples).unwrap();
@@ -277,7 +306,13 @@ impl Ran {
     /// The same, having ended with this code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout,
+            self.stderr
+        );
         self
     }
 
@@ -291,7 +326,10 @@ impl Ran {
     pub(crate) fn json(&self) -> Value {
         match serde_json::from_str(&self.stdout) {
             Ok(value) => value,
-            Err(error) => panic!("no JSON document ({error}):\n{}\n{}", self.stdout, self.stderr),
+            Err(error) => panic!(
+                "no JSON document ({error}):\n{}\n{}",
+                self.stdout, self.stderr
+            ),
         }
     }
 
@@ -305,7 +343,10 @@ impl Ran {
         };
         let schema = include_str!("../../../../docs/contracts/error.schema.json");
         let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-        let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+        let problem = schema
+            .iter_errors(&document)
+            .next()
+            .map(|error| error.to_string());
         assert_eq!(problem, None, "{document:#}");
         document
     }
@@ -324,8 +365,13 @@ pub(crate) fn id_of(status: &Value) -> String {
 
 /// The codes of an attempt's findings, counted from 1.
 pub(crate) fn codes(status: &Value, attempt: usize) -> Vec<String> {
-    let findings = status["attempts"][attempt - 1]["findings"].as_array().unwrap();
-    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+    let findings = status["attempts"][attempt - 1]["findings"]
+        .as_array()
+        .unwrap();
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// A repository together with its server, or just the repository: everything below a directory, `.git`
@@ -349,7 +395,11 @@ impl Snapshot {
         let differ = |(path, was): (&Vec<u8>, &String), other: &Self| {
             (other.0.get(path) != Some(was)).then(|| String::from_utf8_lossy(path).into_owned())
         };
-        let mut touched: Vec<String> = self.0.iter().filter_map(|entry| differ(entry, after)).collect();
+        let mut touched: Vec<String> = self
+            .0
+            .iter()
+            .filter_map(|entry| differ(entry, after))
+            .collect();
         touched.extend(after.0.iter().filter_map(|entry| differ(entry, self)));
         assert!(touched.is_empty(), "touched: {touched:?}");
     }
@@ -365,8 +415,12 @@ fn look_at(path: &Path, entries: &mut BTreeMap<Vec<u8>, String>) {
     } else {
         String::new()
     };
-    let entry =
-        format!("{:o} {}.{:09} {content}", meta.permissions().mode(), meta.mtime(), meta.mtime_nsec());
+    let entry = format!(
+        "{:o} {}.{:09} {content}",
+        meta.permissions().mode(),
+        meta.mtime(),
+        meta.mtime_nsec()
+    );
     entries.insert(path.as_os_str().as_bytes().to_vec(), entry);
     if kind.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {

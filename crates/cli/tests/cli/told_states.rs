@@ -5,9 +5,10 @@ use crate::verify_record::Landed;
 
 #[test]
 fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed() {
-    for taken_back in
-        [&["reset", "--quiet", "--hard", "HEAD~1"][..], &["commit", "--quiet", "--amend", "-m", "Mine"]]
-    {
+    for taken_back in [
+        &["reset", "--quiet", "--hard", "HEAD~1"][..],
+        &["commit", "--quiet", "--amend", "-m", "Mine"],
+    ] {
         let run = Landed::verified();
         let landed = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
         let commit = landed["commit"].as_str().unwrap();
@@ -16,7 +17,11 @@ fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed
         run.desk.run(["run", "land", &run.id]).ok();
         run.repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
         run.repo.git(taken_back.iter().copied());
-        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        let message = run
+            .desk
+            .run(["run", "land", &run.id, "--json"])
+            .exits(1)
+            .message();
         for part in [commit, "main", "git cherry-pick"] {
             assert!(message.contains(part), "{part}: {message}");
         }
@@ -31,7 +36,11 @@ fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told
             run.desk.run(["run", "land", &run.id]).ok();
         }
         let state = run.desk.status()["state"].clone();
-        for name in ["artifacts/diff.patch", "artifacts/verify_report.json", "artifacts/PLAN.md"] {
+        for name in [
+            "artifacts/diff.patch",
+            "artifacts/verify_report.json",
+            "artifacts/PLAN.md",
+        ] {
             let whole = std::fs::read(run.file(name)).unwrap();
             // One that is empty is what a crash leaves: it would be put back.
             std::fs::write(run.file(name), "Mine.\n").unwrap();
@@ -39,8 +48,18 @@ fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told
             assert_eq!(status["state"], state, "{name}");
             assert_eq!(status["edited"], serde_json::json!([name]));
             let next = status["next"].as_str().unwrap();
-            let digest = next.split("ledger show ").nth(1).unwrap().split(' ').next().unwrap();
-            let refused = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+            let digest = next
+                .split("ledger show ")
+                .nth(1)
+                .unwrap()
+                .split(' ')
+                .next()
+                .unwrap();
+            let refused = run
+                .desk
+                .run(["run", "land", &run.id, "--json"])
+                .exits(1)
+                .message();
             assert!(refused.contains(digest), "{name}: {refused}");
             let shown = run.desk.run(["ledger", "show", digest]).ok().stdout;
             assert_eq!(shown.as_bytes(), whole, "{name}");
@@ -56,11 +75,19 @@ fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told
 fn what_is_dirty_is_no_moved_head_and_is_named_before_anything_begins() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     let was = std::fs::read(repo.path().join("src/area.py")).unwrap();
     repo.write("src/area.py", "mine\n");
     let message = desk.run(["run", "advance", "--json"]).exits(1).message();
-    assert!(message.contains("src/area.py") && !message.contains("no longer at"), "{message}");
+    assert!(
+        message.contains("src/area.py") && !message.contains("no longer at"),
+        "{message}"
+    );
     std::fs::write(repo.path().join("src/area.py"), was).unwrap();
     desk.run(["run", "advance"]).ok();
     repo.write("src/area.py", "mine\n");
@@ -88,14 +115,32 @@ fn the_gates_of_an_ended_run_are_not_run_where_its_base_is_not_checked_out_and_t
 fn what_is_dirty_is_told_with_the_command_to_call_again() {
     let run = Landed::verified();
     run.repo.write("src/area.py", "mine\n");
-    let verify = run.desk.run(["verify", "--run", &run.id, "--json"]).exits(1).message();
-    assert!(verify.contains("then run `crucible verify`") && verify.contains("src/area.py"), "{verify}");
+    let verify = run
+        .desk
+        .run(["verify", "--run", &run.id, "--json"])
+        .exits(1)
+        .message();
+    assert!(
+        verify.contains("then run `crucible verify`") && verify.contains("src/area.py"),
+        "{verify}"
+    );
     run.repo.git(["checkout", "--quiet", "src/area.py"]);
     let desk = &run.desk;
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(run.repo.path())
+        .run()
+        .ok()
+        .json();
     run.repo.write("src/area.py", "mine\n");
-    let advance = desk.run(["run", "advance", &id_of(&new), "--json"]).exits(1).message();
-    assert!(advance.contains("then run `crucible run advance`"), "{advance}");
+    let advance = desk
+        .run(["run", "advance", &id_of(&new), "--json"])
+        .exits(1)
+        .message();
+    assert!(
+        advance.contains("then run `crucible run advance`"),
+        "{advance}"
+    );
 }
 
 #[test]
@@ -106,7 +151,10 @@ fn a_run_whose_repository_is_elsewhere_now_says_so_while_something_is_left_to_do
     let moved = run.desk.path("moved");
     move_to(run.repo.path(), &moved);
     let told = next();
-    assert!(told.contains("no longer at") && told.contains(run.repo.path().to_str().unwrap()), "{told}");
+    assert!(
+        told.contains("no longer at") && told.contains(run.repo.path().to_str().unwrap()),
+        "{told}"
+    );
     move_to(&moved, run.repo.path());
     run.desk.run(["run", "land", &run.id]).ok();
     move_to(run.repo.path(), &moved);

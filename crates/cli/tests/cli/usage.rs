@@ -9,7 +9,9 @@ use crate::support::{Desk, GOAL, Ran, answering, good_answer, id_of, small};
 /// How a call ends whose standard output is this file.
 fn writing_to(target: &str, call: crate::support::Call) -> Ran {
     let mut command = call.command();
-    command.stdout(std::fs::File::options().write(true).open(target).unwrap()).stderr(Stdio::piped());
+    command
+        .stdout(std::fs::File::options().write(true).open(target).unwrap())
+        .stderr(Stdio::piped());
     let output = command.spawn().unwrap().wait_with_output().unwrap();
     Ran {
         code: output.status.code(),
@@ -29,14 +31,34 @@ fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
     ] {
         let told = desk.call(args).run().exits(2).stderr;
         let (before, usage) = told.split_once("Usage:").unwrap();
-        assert!(before.ends_with(&format!("\n\n  {quoted}\n\n")) && !usage.contains("tip:"), "{told}");
+        assert!(
+            before.ends_with(&format!("\n\n  {quoted}\n\n")) && !usage.contains("tip:"),
+            "{told}"
+        );
         let error = desk.call(args).arg("--json").run().exits(2).error();
-        assert!(error["hints"].as_array().unwrap().iter().any(|hint| hint == quoted), "{error:#}");
+        assert!(
+            error["hints"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|hint| hint == quoted),
+            "{error:#}"
+        );
     }
     // What a shell would read in it is kept from the shell.
-    let told = desk.run(["ask", "what", "is", "$HOME's", "use?"]).exits(2).stderr;
-    assert!(told.contains(r"crucible ask 'what is $HOME'\''s use?'"), "{told}");
-    for args in [&["aks", "Why?"][..], &["run", "list", "all of them"], &["ask", "Why?", "--nonsense"]] {
+    let told = desk
+        .run(["ask", "what", "is", "$HOME's", "use?"])
+        .exits(2)
+        .stderr;
+    assert!(
+        told.contains(r"crucible ask 'what is $HOME'\''s use?'"),
+        "{told}"
+    );
+    for args in [
+        &["aks", "Why?"][..],
+        &["run", "list", "all of them"],
+        &["ask", "Why?", "--nonsense"],
+    ] {
         let told = desk.call(args).run().exits(2).stderr;
         assert!(!told.contains("in quotes"), "{told}");
     }
@@ -46,24 +68,52 @@ fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
 fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
     let desk = Desk::new();
     for (args, says, hints) in [
-        (&["nonsense", "--json"][..], "unrecognized subcommand 'nonsense'", "--help"),
-        (&["--json", "run", "lsit"], "unrecognized subcommand 'lsit'", "'list'"),
-        (&["run", "start", "--json"], "required arguments were not provided: <GOAL>", "<GOAL>"),
+        (
+            &["nonsense", "--json"][..],
+            "unrecognized subcommand 'nonsense'",
+            "--help",
+        ),
+        (
+            &["--json", "run", "lsit"],
+            "unrecognized subcommand 'lsit'",
+            "'list'",
+        ),
+        (
+            &["run", "start", "--json"],
+            "required arguments were not provided: <GOAL>",
+            "<GOAL>",
+        ),
         (
             &["run", "start", "x", "--provdier", "y", "--json"],
             "unexpected argument '--provdier'",
             "'--provider'",
         ),
-        (&["run", "start", "x", "--provider", "gatway", "--json"], "[possible values: ", "'gateway'"),
+        (
+            &["run", "start", "x", "--provider", "gatway", "--json"],
+            "[possible values: ",
+            "'gateway'",
+        ),
         (
             &["run", "start", "x", "--sandbox", "of", "--json"],
             "[possible values: required, best-effort, off]",
             "'off'",
         ),
-        (&["run", "--json"], "requires a subcommand", "Usage: crucible run"),
+        (
+            &["run", "--json"],
+            "requires a subcommand",
+            "Usage: crucible run",
+        ),
         (&["--json"], "requires a subcommand", "Usage: crucible"),
-        (&["completions", "--json", "nosh"], "invalid value 'nosh'", "'zsh'"),
-        (&["run", "list", "--json=yes"], "unexpected value 'yes'", "Usage"),
+        (
+            &["completions", "--json", "nosh"],
+            "invalid value 'nosh'",
+            "'zsh'",
+        ),
+        (
+            &["run", "list", "--json=yes"],
+            "unexpected value 'yes'",
+            "Usage",
+        ),
     ] {
         let ran = desk.call(args).run().exits(2);
         if args.contains(&"--json") {
@@ -74,15 +124,31 @@ fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
             assert!(error["error"].as_str().unwrap().contains(says), "{error}");
             assert!(error["hints"].to_string().contains(hints), "{error}");
         } else {
-            assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{}", ran.stderr);
+            assert!(
+                ran.stderr.starts_with("error: ") && ran.stderr.contains(says),
+                "{}",
+                ran.stderr
+            );
         }
     }
     // What follows `--` is the other program's.
-    let ran = desk.call(["sandbox", "exec", "--timout", "1", "--", "ls", "--json"]).run().exits(2);
-    assert!(ran.stderr.starts_with("error: unexpected argument '--timout'"), "{}", ran.stderr);
+    let ran = desk
+        .call(["sandbox", "exec", "--timout", "1", "--", "ls", "--json"])
+        .run()
+        .exits(2);
+    assert!(
+        ran.stderr
+            .starts_with("error: unexpected argument '--timout'"),
+        "{}",
+        ran.stderr
+    );
     for args in [["--help", "--json"], ["--json", "--version"]] {
         let ran = desk.run(args).ok();
-        assert!(ran.stdout.contains("rucible") && ran.stderr.is_empty(), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("rucible") && ran.stderr.is_empty(),
+            "{}",
+            ran.stdout
+        );
     }
 }
 
@@ -92,14 +158,31 @@ fn a_wrong_command_line_is_shown_escaped() {
     let typed = "\u{1b}[2J\u{9b}31m\u{202e}";
     for args in [&[typed, "--json"][..], &[typed]] {
         let ran = desk.call(args).run().exits(2);
-        assert!(!ran.stderr.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{:?}", ran.stderr);
+        assert!(
+            !ran.stderr.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+            "{:?}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains("31m"), "{}", ran.stderr);
     }
     let error = desk.run([typed, "--json"]).exits(2).message();
-    assert!(error.contains("\u{9b}31m\u{202e}"), "the value is the very text: {error:?}");
-    let bytes =
-        desk.call([OsStr::from_bytes(b"run"), OsStr::from_bytes(b"status"), OsStr::from_bytes(b"\xff\xfe")]);
-    assert!(bytes.arg("--json").run().exits(2).message().contains("UTF-8"));
+    assert!(
+        error.contains("\u{9b}31m\u{202e}"),
+        "the value is the very text: {error:?}"
+    );
+    let bytes = desk.call([
+        OsStr::from_bytes(b"run"),
+        OsStr::from_bytes(b"status"),
+        OsStr::from_bytes(b"\xff\xfe"),
+    ]);
+    assert!(
+        bytes
+            .arg("--json")
+            .run()
+            .exits(2)
+            .message()
+            .contains("UTF-8")
+    );
 }
 
 #[test]
@@ -108,7 +191,12 @@ fn a_result_that_cannot_be_written_is_an_error() {
     let desk = Desk::with(&server);
     let start = desk.start_call(repo.path());
     let ran = writing_to("/dev/full", start).exits(1);
-    assert!(ran.stderr.contains("could not be written to standard output"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("could not be written to standard output"),
+        "{}",
+        ran.stderr
+    );
     let status = desk.status();
     assert_eq!(status["state"], "verified", "what was done is done");
     let id = id_of(&status);
@@ -134,7 +222,11 @@ fn a_result_that_cannot_be_written_is_an_error() {
         &["--version"],
     ] {
         let ran = writing_to("/dev/full", desk.call(args).current_dir(repo.path())).exits(1);
-        let last = ran.stderr.lines().rfind(|line| line.contains("could not be written")).unwrap_or_default();
+        let last = ran
+            .stderr
+            .lines()
+            .rfind(|line| line.contains("could not be written"))
+            .unwrap_or_default();
         if args.contains(&"--json") {
             let error: serde_json::Value = serde_json::from_str(last).unwrap();
             assert_eq!(
@@ -142,34 +234,57 @@ fn a_result_that_cannot_be_written_is_an_error() {
                 (&"crucible-error-v1".into(), &1.into())
             );
         } else {
-            assert!(last.starts_with("error: the result could not be written"), "{args:?}: {}", ran.stderr);
+            assert!(
+                last.starts_with("error: the result could not be written"),
+                "{args:?}: {}",
+                ran.stderr
+            );
         }
     }
     // A command that failed anyway keeps its own code, and /dev/null is no failure.
     writing_to("/dev/full", desk.call(["run", "status", "none"])).exits(2);
-    assert_eq!(writing_to("/dev/null", desk.call(["run", "status"])).ok().stderr, "");
+    assert_eq!(
+        writing_to("/dev/null", desk.call(["run", "status"]))
+            .ok()
+            .stderr,
+        ""
+    );
     desk.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn a_reader_that_has_read_enough_changes_nothing() {
     let desk = Desk::new();
-    std::fs::write(desk.path("key.txt"), format!("key = \"AKIA{}\"\n", "Z7QWERTYUIOPASDF")).unwrap();
+    std::fs::write(
+        desk.path("key.txt"),
+        format!("key = \"AKIA{}\"\n", "Z7QWERTYUIOPASDF"),
+    )
+    .unwrap();
     let scan = ["secrets", "scan"]
         .map(str::to_owned)
         .into_iter()
         .chain([desk.path("key.txt").display().to_string()]);
     let scan: Vec<String> = scan.collect();
     let own = desk.call(&scan).run().code.unwrap();
-    let calls =
-        [(desk.call(["run", "list"]), 0), (desk.call(["completions", "bash"]), 0), (desk.call(&scan), own)];
+    let calls = [
+        (desk.call(["run", "list"]), 0),
+        (desk.call(["completions", "bash"]), 0),
+        (desk.call(&scan), own),
+    ];
     for (call, code) in calls {
         let mut command = call.command();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(
-            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (
+                output.status.code(),
+                String::from_utf8_lossy(&output.stderr).as_ref()
+            ),
             (Some(code), "")
         );
     }
@@ -180,38 +295,94 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     let repo = small().build();
     let desk = Desk::new();
     let new = |goal: &str| {
-        let ran = desk.call(["run", "new", goal, "--json", "--repo"]).arg(repo.path()).run().ok();
+        let ran = desk
+            .call(["run", "new", goal, "--json", "--repo"])
+            .arg(repo.path())
+            .run()
+            .ok();
         id_of(&ran.json())
     };
     let id = new(GOAL);
-    assert!(desk.run(["ledger", "log", "--run", &id[..4]]).ok().stdout.contains("RUN_CREATED"));
-    let unknown = desk.run(["ledger", "log", "--run", "zzz", "--json"]).exits(2);
-    assert!(unknown.message().contains("no run zzz"), "{}", unknown.stderr);
-    assert_eq!(id_of(&desk.run(["run", "status", &id[..4], "--json"]).ok().json()), id);
+    assert!(
+        desk.run(["ledger", "log", "--run", &id[..4]])
+            .ok()
+            .stdout
+            .contains("RUN_CREATED")
+    );
+    let unknown = desk
+        .run(["ledger", "log", "--run", "zzz", "--json"])
+        .exits(2);
+    assert!(
+        unknown.message().contains("no run zzz"),
+        "{}",
+        unknown.stderr
+    );
+    assert_eq!(
+        id_of(&desk.run(["run", "status", &id[..4], "--json"]).ok().json()),
+        id
+    );
     desk.run(["run", "bundle", &id[..20]]).ok();
     assert!(desk.home().join(format!("{id}.zip")).is_file());
     let other = new("something else");
-    let message = desk.run(["run", "status", "2", "--json"]).exits(2).message();
-    assert!(message.starts_with("2 runs begin with \"2\"") && message.contains(&id), "{message}");
+    let message = desk
+        .run(["run", "status", "2", "--json"])
+        .exits(2)
+        .message();
+    assert!(
+        message.starts_with("2 runs begin with \"2\"") && message.contains(&id),
+        "{message}"
+    );
     assert!(message.contains(&other), "{message}");
-    assert_eq!(id_of(&desk.run(["run", "status", &id, "--json"]).ok().json()), id);
+    assert_eq!(
+        id_of(&desk.run(["run", "status", &id, "--json"]).ok().json()),
+        id
+    );
     for unknown in ["", "zzz", "../..", &format!("{id}0"), "\u{202e}"] {
         let ran = desk.run(["run", "status", unknown, "--json"]).exits(2);
-        assert!(ran.message().contains("`crucible run list`"), "{}", ran.stderr);
+        assert!(
+            ran.message().contains("`crucible run list`"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
 #[test]
 fn limits_are_numbers_from_one() {
     let (repo, desk) = (small().build(), Desk::new());
-    for number in ["0", "-1", "4294967296", "99999999999999999999999", "1.5", "many", ""] {
-        let call = desk.start_call(repo.path()).arg("--max-iterations").arg(number);
+    for number in [
+        "0",
+        "-1",
+        "4294967296",
+        "99999999999999999999999",
+        "1.5",
+        "many",
+        "",
+    ] {
+        let call = desk
+            .start_call(repo.path())
+            .arg("--max-iterations")
+            .arg(number);
         let message = call.run().exits(2).message();
         assert!(message.contains("--max-iterations <N>"), "{message}");
     }
     for seconds in ["0", "-1", "18446744073709551615"] {
-        let ran = desk.run(["sandbox", "exec", "--timeout", seconds, "--json", "--", "true"]).exits(2);
-        assert!(ran.message().contains("--timeout <SECONDS>"), "{}", ran.stderr);
+        let ran = desk
+            .run([
+                "sandbox",
+                "exec",
+                "--timeout",
+                seconds,
+                "--json",
+                "--",
+                "true",
+            ])
+            .exits(2);
+        assert!(
+            ran.message().contains("--timeout <SECONDS>"),
+            "{}",
+            ran.stderr
+        );
     }
     assert!(desk.runs().is_empty());
 }
@@ -220,57 +391,131 @@ fn limits_are_numbers_from_one() {
 fn an_odd_goal_is_refused_or_carried_whole() {
     let (repo, desk) = (small().build(), Desk::new());
     let long = "x".repeat(16 * 1024 + 1);
-    let call = desk.call(["run", "new", &long, "--json", "--repo"]).arg(repo.path());
+    let call = desk
+        .call(["run", "new", &long, "--json", "--repo"])
+        .arg(repo.path());
     assert!(call.run().exits(7).message().contains("the limit is 16384"));
-    desk.call(["run", "new", &long[1..], "--repo"]).arg(repo.path()).run().ok();
+    desk.call(["run", "new", &long[1..], "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
     for empty in ["", " \n\t", "\u{a0}"] {
-        let call = desk.call(["run", "new", empty, "--json", "--repo"]).arg(repo.path());
+        let call = desk
+            .call(["run", "new", empty, "--json", "--repo"])
+            .arg(repo.path());
         assert!(call.run().exits(2).message().contains("goal"));
     }
     let bytes = OsStr::from_bytes(b"make \xff");
-    assert!(desk.call(["run", "new", "--json"]).arg(bytes).run().exits(2).message().contains("UTF-8"));
+    assert!(
+        desk.call(["run", "new", "--json"])
+            .arg(bytes)
+            .run()
+            .exits(2)
+            .message()
+            .contains("UTF-8")
+    );
     let goal = "make area\nstate     landed\u{202e}";
-    let new = desk.call(["run", "new", goal, "--repo"]).arg(repo.path()).run().ok();
-    assert!(!new.stdout.contains("\nstate     landed"), "a goal forges no line: {}", new.stdout);
+    let new = desk
+        .call(["run", "new", goal, "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
+    assert!(
+        !new.stdout.contains("\nstate     landed"),
+        "a goal forges no line: {}",
+        new.stdout
+    );
     assert_eq!(desk.status()["run"]["goal"], goal);
     let listed = desk.run(["run", "list"]).ok().stdout;
-    assert_eq!(listed.lines().count(), 3, "a head and one line for each run: {listed}");
+    assert_eq!(
+        listed.lines().count(),
+        3,
+        "a head and one line for each run: {listed}"
+    );
 }
 
 #[test]
 fn files_that_are_named_must_be_there_and_count_once() {
     let (repo, desk) = (small().build(), Desk::new());
     let new = |file: &str| {
-        desk.call(["run", "new", GOAL, "--json", "--file", "src/area.py", "--file", file, "--repo"])
-            .arg(repo.path())
-            .run()
+        desk.call([
+            "run",
+            "new",
+            GOAL,
+            "--json",
+            "--file",
+            "src/area.py",
+            "--file",
+            file,
+            "--repo",
+        ])
+        .arg(repo.path())
+        .run()
     };
-    for outside in ["../x", "/etc/passwd", "", ".", "src/../../x", ".git/config", "src//area.py", ".//x"] {
+    for outside in [
+        "../x",
+        "/etc/passwd",
+        "",
+        ".",
+        "src/../../x",
+        ".git/config",
+        "src//area.py",
+        ".//x",
+    ] {
         let ran = new(outside).exits(2);
         assert!(ran.message().contains("--file"), "{}", ran.stderr);
     }
     new("src").ok();
     let missing = new("src/volume.py").ok();
-    assert!(missing.stderr.contains("file src/volume.py does not exist yet"), "{}", missing.stderr);
+    assert!(
+        missing
+            .stderr
+            .contains("file src/volume.py does not exist yet"),
+        "{}",
+        missing.stderr
+    );
     let twice = new("./src/area.py").ok();
-    assert!(!twice.stderr.contains("does not exist yet"), "{}", twice.stderr);
+    assert!(
+        !twice.stderr.contains("does not exist yet"),
+        "{}",
+        twice.stderr
+    );
     let twice = twice.json();
-    assert_eq!(twice["run"]["settings"]["named"], serde_json::json!(["src/area.py"]));
+    assert_eq!(
+        twice["run"]["settings"]["named"],
+        serde_json::json!(["src/area.py"])
+    );
 }
 
 #[test]
 fn definitions_that_may_go_are_named_plainly_and_kept() {
     let (repo, desk) = (small().build(), Desk::new());
     let new = |name: &str| {
-        desk.call(["run", "new", GOAL, "--json", "--may-drop", "older", "--may-drop", name, "--repo"])
-            .arg(repo.path())
-            .run()
+        desk.call([
+            "run",
+            "new",
+            GOAL,
+            "--json",
+            "--may-drop",
+            "older",
+            "--may-drop",
+            name,
+            "--repo",
+        ])
+        .arg(repo.path())
+        .run()
     };
     for bad in ["", "a b", "area::old", "old()", "x,y", "a\nNames: x"] {
-        assert!(new(bad).exits(2).message().contains("--may-drop"), "{bad:?}");
+        assert!(
+            new(bad).exits(2).message().contains("--may-drop"),
+            "{bad:?}"
+        );
     }
     let kept = new("Helper").ok().json();
-    assert_eq!(kept["run"]["settings"]["may_drop"], serde_json::json!(["older", "Helper"]));
+    assert_eq!(
+        kept["run"]["settings"]["may_drop"],
+        serde_json::json!(["older", "Helper"])
+    );
 }
 
 #[test]
@@ -283,16 +528,28 @@ fn a_home_that_is_of_no_use_says_what_to_do() {
         start().env("CRUCIBLE_HOME", desk.path("file")),
         start().env("CRUCIBLE_HOME", desk.path("file").join("below")),
         start().env("CRUCIBLE_HOME", "relative"),
-        start().env("CRUCIBLE_HOME", desk.path("x").join(OsStr::from_bytes(b"\xff"))),
+        start().env(
+            "CRUCIBLE_HOME",
+            desk.path("x").join(OsStr::from_bytes(b"\xff")),
+        ),
         start().without_env("CRUCIBLE_HOME").without_env("HOME"),
-        start().without_env("CRUCIBLE_HOME").without_env("HOME").env("XDG_DATA_HOME", "relative"),
+        start()
+            .without_env("CRUCIBLE_HOME")
+            .without_env("HOME")
+            .env("XDG_DATA_HOME", "relative"),
     ] {
         let error = call.run().exits(2).error();
         assert!(error.to_string().contains("Set "), "{error}");
     }
     let data = desk.path("xdg");
-    let listed = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path());
-    listed.without_env("CRUCIBLE_HOME").env("XDG_DATA_HOME", &data).run().ok();
+    let listed = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path());
+    listed
+        .without_env("CRUCIBLE_HOME")
+        .env("XDG_DATA_HOME", &data)
+        .run()
+        .ok();
     assert!(data.join("crucible/ledger.db").is_file());
 }
 
@@ -303,9 +560,19 @@ fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
     let parent = tempfile::tempdir().unwrap();
     let odd = parent.path().join(OsStr::from_bytes(b"odd\xff"));
     std::fs::rename(repo.path(), &odd).unwrap();
-    let message = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(&odd).run().exits(2).message();
+    let message = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(&odd)
+        .run()
+        .exits(2)
+        .message();
     assert!(message.contains("not UTF-8"), "{message}");
-    let message = desk.call(["run", "new", GOAL, "--json"]).current_dir(&odd).run().exits(2).message();
+    let message = desk
+        .call(["run", "new", GOAL, "--json"])
+        .current_dir(&odd)
+        .run()
+        .exits(2)
+        .message();
     assert!(message.contains("not UTF-8"), "{message}");
     assert!(desk.runs().is_empty());
 }
@@ -313,8 +580,18 @@ fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
 #[test]
 fn a_recording_is_for_the_provider_that_plays_it() {
     let (repo, desk) = (small().build(), Desk::new());
-    let ran = desk.start_call(repo.path()).args(["--cassette", "c.jsonl"]).run().exits(2);
-    assert!(ran.error()["hints"].to_string().contains("--provider replay"), "{}", ran.stderr);
+    let ran = desk
+        .start_call(repo.path())
+        .args(["--cassette", "c.jsonl"])
+        .run()
+        .exits(2);
+    assert!(
+        ran.error()["hints"]
+            .to_string()
+            .contains("--provider replay"),
+        "{}",
+        ran.stderr
+    );
     assert!(desk.runs().is_empty());
 }
 
@@ -324,31 +601,65 @@ fn init_says_where_it_holds() {
     let inside = desk.call(["init"]).arg(repo.path().join("src")).run().ok();
     let top = repo.path().to_str().unwrap();
     assert!(
-        inside.stderr.contains(&format!("for the whole repository: crucible init {top}")),
+        inside
+            .stderr
+            .contains(&format!("for the whole repository: crucible init {top}")),
         "{}",
         inside.stderr
     );
     let nowhere = tempfile::tempdir().unwrap();
     let outside = desk.call(["init"]).arg(nowhere.path()).run().ok();
-    assert!(outside.stdout.contains("not a git repository yet"), "{}", outside.stdout);
+    assert!(
+        outside.stdout.contains("not a git repository yet"),
+        "{}",
+        outside.stdout
+    );
     let bare = desk.path("bare.git");
     repo.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
     let refused = desk.call(["init", "--json"]).arg(&bare).run().exits(2);
-    assert!(refused.message().contains("bare repository"), "{}", refused.stderr);
+    assert!(
+        refused.message().contains("bare repository"),
+        "{}",
+        refused.stderr
+    );
     assert!(!bare.join(".crucible").exists());
 }
 
 #[test]
 fn the_strength_of_the_sandbox_is_one_option_everywhere() {
     let desk = Desk::new();
-    let ran = desk.run(["sandbox", "exec", "--sandbox", "off", "--json", "--", "true"]).ok();
+    let ran = desk
+        .run([
+            "sandbox",
+            "exec",
+            "--sandbox",
+            "off",
+            "--json",
+            "--",
+            "true",
+        ])
+        .ok();
     assert_eq!(ran.json()["isolation"]["requested"], "off");
-    desk.run(["sandbox", "exec", "--strength", "off", "--", "true"]).exits(2);
-    let ran = desk.call(["sandbox", "status"]).env("CRUCIBLE_SANDBOX", "off").run().ok();
-    assert!(ran.stdout.contains("sandbox-off sandbox: "), "{}", ran.stdout);
-    let ran = desk.call(["sandbox", "status", "--json"]).env("CRUCIBLE_SANDBOX", "of").run().exits(2);
+    desk.run(["sandbox", "exec", "--strength", "off", "--", "true"])
+        .exits(2);
+    let ran = desk
+        .call(["sandbox", "status"])
+        .env("CRUCIBLE_SANDBOX", "off")
+        .run()
+        .ok();
     assert!(
-        ran.message().contains("\"of\" is no strength of the sandbox; it takes required, best-effort, off")
+        ran.stdout.contains("sandbox-off sandbox: "),
+        "{}",
+        ran.stdout
+    );
+    let ran = desk
+        .call(["sandbox", "status", "--json"])
+        .env("CRUCIBLE_SANDBOX", "of")
+        .run()
+        .exits(2);
+    assert!(
+        ran.message()
+            .contains("\"of\" is no strength of the sandbox; it takes required, best-effort, off")
     );
 }
 
@@ -356,9 +667,14 @@ fn the_strength_of_the_sandbox_is_one_option_everywhere() {
 fn a_command_in_the_home_is_told_where_to_go() {
     let desk = Desk::new();
     std::fs::write(desk.home().join("kept"), "seen").unwrap();
-    let error = desk.run(["sandbox", "exec", "--json", "--", "cat", "kept"]).exits(2).error();
+    let error = desk
+        .run(["sandbox", "exec", "--json", "--", "cat", "kept"])
+        .exits(2)
+        .error();
     assert!(error["hints"].to_string().contains("--write ."), "{error}");
-    let ran = desk.run(["sandbox", "exec", "--write", ".", "--", "cat", "kept"]).ok();
+    let ran = desk
+        .run(["sandbox", "exec", "--write", ".", "--", "cat", "kept"])
+        .ok();
     assert_eq!(ran.stdout, "seen");
 }
 
@@ -370,9 +686,15 @@ fn a_command_sees_no_run_wherever_the_runs_lie() {
     std::fs::write(runs.join("PLAN.md"), "hidden").unwrap();
     let place = desk.home().join(".config/crucible");
     std::fs::create_dir_all(&place).unwrap();
-    std::fs::write(place.join("config.toml"), format!("[paths]\nruns_root = {runs:?}\n")).unwrap();
+    std::fs::write(
+        place.join("config.toml"),
+        format!("[paths]\nruns_root = {runs:?}\n"),
+    )
+    .unwrap();
     std::fs::create_dir(desk.path("work")).unwrap();
-    let call = desk.call(["sandbox", "exec", "--json", "--", "cat"]).arg(runs.join("PLAN.md"));
+    let call = desk
+        .call(["sandbox", "exec", "--json", "--", "cat"])
+        .arg(runs.join("PLAN.md"));
     let ran = call.current_dir(desk.path("work")).run().exits(1);
     assert_eq!(ran.json()["stdout"], "");
 }

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::support::{Desk, answering, codes, id_of, whole_file};
 
 const SOURCE: &str = "shop/price.py";
-const WRONG: &str = "def total(items):\n    return 0\n\n\ndef count(items):\n    return len(items)\n";
+const WRONG: &str =
+    "def total(items):\n    return 0\n\n\ndef count(items):\n    return len(items)\n";
 const UNITTEST: &str =
     "[\"python3\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\", \"-t\", \".\"]";
 
@@ -42,13 +43,25 @@ fn shop(gates: &str, head: &str) -> RepoBuilder {
 /// A file with another sum and another count.
 fn changed(total: &str, count: &str) -> String {
     let text = WRONG.replacen("return 0", &format!("return {total}"), 1);
-    whole_file(SOURCE, &text.replacen("return len(items)", &format!("return {count}"), 1))
+    whole_file(
+        SOURCE,
+        &text.replacen("return len(items)", &format!("return {count}"), 1),
+    )
 }
 
 /// Starts a run that gets this answer.
 fn start(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
-    let call = desk.call(["run", "start", "total must add up the prices", "--json", "--max-iterations", "1"]);
-    call.args(["--file", SOURCE, "--repo"]).arg(repo.path()).run()
+    let call = desk.call([
+        "run",
+        "start",
+        "total must add up the prices",
+        "--json",
+        "--max-iterations",
+        "1",
+    ]);
+    call.args(["--file", SOURCE, "--repo"])
+        .arg(repo.path())
+        .run()
 }
 
 fn document(desk: &Desk, path: &str) -> Value {
@@ -76,7 +89,12 @@ fn gate_of_an_installed_copy_stops_the_run() {
         .file("vendor/shop/price.py", installed)
         .build();
     let error = refused(&repo);
-    for part in ["gate tests", "deliberately broken sources", "installed copy", "pip install -e ."] {
+    for part in [
+        "gate tests",
+        "deliberately broken sources",
+        "installed copy",
+        "pip install -e .",
+    ] {
         assert!(error.contains(part), "{part} in {error}");
     }
 }
@@ -95,28 +113,53 @@ fn installed(source: &str, installed: &str) -> RepoBuilder {
     ])
 }
 
-const AREA: &str = "def area(width, height):\n    return width + height\n\n\ndef edge():\n    return 1\n";
+const AREA: &str =
+    "def area(width, height):\n    return width + height\n\n\ndef edge():\n    return 1\n";
 
 /// Starts a run that gets `answer` as the package.
 fn start_area(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
-    let call = desk.call(["run", "start", "area must multiply", "--json", "--max-iterations", "1"]);
-    call.args(["--file", "src/area/__init__.py", "--repo"]).arg(repo.path()).run()
+    let call = desk.call([
+        "run",
+        "start",
+        "area must multiply",
+        "--json",
+        "--max-iterations",
+        "1",
+    ]);
+    call.args(["--file", "src/area/__init__.py", "--repo"])
+        .arg(repo.path())
+        .run()
 }
 
 #[test]
 fn plainly_installed_package_is_tested_in_the_copy() {
     let right = AREA.replace("width + height", "width * height");
-    for (answer, state) in [(right.as_str(), "verified"), (&AREA.replace("width + height", "width"), "")] {
-        let (repo, server) =
-            (installed(AREA, AREA).build(), answering(whole_file("src/area/__init__.py", answer)));
+    for (answer, state) in [
+        (right.as_str(), "verified"),
+        (&AREA.replace("width + height", "width"), ""),
+    ] {
+        let (repo, server) = (
+            installed(AREA, AREA).build(),
+            answering(whole_file("src/area/__init__.py", answer)),
+        );
         let desk = Desk::with(&server);
         let ran = start_area(&desk, &repo);
-        assert!(ran.stderr.contains("gate tests tested an installed copy"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("gate tests tested an installed copy"),
+            "{}",
+            ran.stderr
+        );
         let analysis = document(&desk, "artifacts/analysis.json");
         assert_eq!(analysis["python_paths"], json!({ "tests": ["src", "."] }));
-        assert_eq!(analysis["canary"]["gates"], json!([{ "id": "tests", "outcome": "noticed" }]));
+        assert_eq!(
+            analysis["canary"]["gates"],
+            json!([{ "id": "tests", "outcome": "noticed" }])
+        );
         if state.is_empty() {
-            assert_eq!(codes(&ran.exits(1).json(), 1), ["verify-test-still-fails", "verify-nothing-fixed"]);
+            assert_eq!(
+                codes(&ran.exits(1).json(), 1),
+                ["verify-test-still-fails", "verify-nothing-fixed"]
+            );
             continue;
         }
         let id = id_of(&ran.ok().json());
@@ -129,29 +172,54 @@ fn plainly_installed_package_is_tested_in_the_copy() {
 fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
     // In the copy `edge` is missing, so the gate would be worse there than it is now.
     let source = "def area(width, height):\n    return width + height\n";
-    let (repo, server) =
-        (installed(source, AREA).build(), answering(whole_file("src/area/__init__.py", AREA)));
+    let (repo, server) = (
+        installed(source, AREA).build(),
+        answering(whole_file("src/area/__init__.py", AREA)),
+    );
     let desk = Desk::with(&server);
     let error = start_area(&desk, &repo).exits(2).error().to_string();
     assert!(server.requests().is_empty(), "a model was asked");
-    assert!(error.contains("installed copy") && error.contains("pip install -e ."), "{error}");
+    assert!(
+        error.contains("installed copy") && error.contains("pip install -e ."),
+        "{error}"
+    );
 }
 
 #[test]
 fn program_that_is_gate_and_source_counts_for_its_own_change() {
     let program = "def total(items):\n    return 0\n\n\nassert total([]) == 0\n";
     let own = gate("own", "[\"python3\", \"src/a.py\"]");
-    let files = [(".crucible/config.toml", own.as_str()), ("src/a.py", program)];
-    let repo = RepoBuilder::new().files(files).file("README.md", "shop\n").build();
+    let files = [
+        (".crucible/config.toml", own.as_str()),
+        ("src/a.py", program),
+    ];
+    let repo = RepoBuilder::new()
+        .files(files)
+        .file("README.md", "shop\n")
+        .build();
     for (file, text, state) in [
-        ("src/a.py", program.replace("return 0", "return sum(items)"), "verified"),
+        (
+            "src/a.py",
+            program.replace("return 0", "return sum(items)"),
+            "verified",
+        ),
         ("README.md", "shopping\n".to_owned(), "failed"),
     ] {
         let server = answering(whole_file(file, &text));
         let desk = Desk::with(&server);
-        let call = desk.call(["run", "start", &format!("mend {file}"), "--json", "--max-iterations", "1"]);
+        let call = desk.call([
+            "run",
+            "start",
+            &format!("mend {file}"),
+            "--json",
+            "--max-iterations",
+            "1",
+        ]);
         let ran = call.args(["--file", file, "--repo"]).arg(repo.path()).run();
-        assert_eq!(document(&desk, "artifacts/analysis.json")["canary"]["broken"], "gates");
+        assert_eq!(
+            document(&desk, "artifacts/analysis.json")["canary"]["broken"],
+            "gates"
+        );
         match state {
             "verified" => assert_eq!(ran.ok().json()["state"], state),
             _ => assert!(codes(&ran.exits(1).json(), 1).contains(&"verify-no-gate-counts".into())),
@@ -175,10 +243,23 @@ fn canary_is_switched_off_by_the_user_alone() {
     assert_eq!(shown["gates"][0]["canary"], "off", "{shown}");
     let ran = with(
         &desk,
-        &["run", "start", "total must add up", "--file", SOURCE, "--json", "--max-iterations", "1"],
+        &[
+            "run",
+            "start",
+            "total must add up",
+            "--file",
+            SOURCE,
+            "--json",
+            "--max-iterations",
+            "1",
+        ],
     )
     .ok();
-    assert!(ran.stderr.contains("gate noop counts without a canary run"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("gate noop counts without a canary run"),
+        "{}",
+        ran.stderr
+    );
     let canary = &document(&desk, "artifacts/analysis.json")["canary"]["gates"];
     assert_eq!(*canary, json!([{ "id": "noop", "outcome": "off" }]));
     let report = document(&desk, "artifacts/verify_report.json").to_string();
@@ -194,18 +275,25 @@ fn canary_is_switched_off_by_the_user_alone() {
 #[test]
 fn gate_that_runs_nothing_stops_the_run() {
     let error = refused(&shop(&gate("tests", "[\"true\"]"), "").build());
-    assert!(error.contains("`true` had the same result on deliberately broken sources"), "{error}");
+    assert!(
+        error.contains("`true` had the same result on deliberately broken sources"),
+        "{error}"
+    );
     assert!(error.contains("[gates.tests] command"), "{error}");
 }
 
 #[test]
 fn gate_that_does_not_count_is_listed_beside_one_that_does() {
     let gates = gate("noop", "[\"true\"]") + &gate("tests", UNITTEST);
-    let (repo, server) = (shop(&gates, "").build(), answering(changed("sum(items)", "len(items)")));
+    let (repo, server) = (
+        shop(&gates, "").build(),
+        answering(changed("sum(items)", "len(items)")),
+    );
     let desk = Desk::with(&server);
     let ran = start(&desk, &repo).ok();
     assert!(
-        ran.stderr.contains("gate noop has the same result on deliberately broken sources"),
+        ran.stderr
+            .contains("gate noop has the same result on deliberately broken sources"),
         "{}",
         ran.stderr
     );
@@ -217,18 +305,25 @@ fn gate_that_does_not_count_is_listed_beside_one_that_does() {
     );
     let report = document(&desk, "artifacts/verify_report.json");
     let warned = report["warnings"].as_array().unwrap().iter();
-    let uncounted: Vec<&Value> =
-        warned.filter(|warning| warning["code"] == "verify-gate-not-counted").collect();
+    let uncounted: Vec<&Value> = warned
+        .filter(|warning| warning["code"] == "verify-gate-not-counted")
+        .collect();
     assert_eq!(uncounted.len(), 1);
     assert_eq!(uncounted[0]["subject"], "noop");
-    let again = desk.run(["verify", "--json", "--run", &id_of(&ran.json())]).ok().json().to_string();
+    let again = desk
+        .run(["verify", "--json", "--run", &id_of(&ran.json())])
+        .ok()
+        .json()
+        .to_string();
     assert!(again.contains("verify-gate-not-counted"), "{again}");
 }
 
 #[test]
 fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
-    let (repo, server) =
-        (shop(&gate("tests", UNITTEST), "").build(), answering(changed("sum(items)", "len(items)")));
+    let (repo, server) = (
+        shop(&gate("tests", UNITTEST), "").build(),
+        answering(changed("sum(items)", "len(items)")),
+    );
     let desk = Desk::with(&server);
     let ran = start(&desk, &repo).ok();
     assert_eq!(ran.json()["state"], "verified");
@@ -238,11 +333,21 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
     let tests = &document(&desk, "artifacts/verify_report.json")["tests"][0];
     for (list, name) in [("fixed", "test_total"), ("still_failing", "test_network")] {
         assert_eq!(tests[list]["count"], 1, "{tests}");
-        assert!(tests[list]["names"][0].as_str().unwrap().ends_with(name), "{tests}");
+        assert!(
+            tests[list]["names"][0].as_str().unwrap().ends_with(name),
+            "{tests}"
+        );
     }
     assert_eq!(tests.get("broken"), None);
-    let replayed = desk.run(["run", "replay", &id_of(&ran.json()), "--json"]).ok().json();
-    assert_eq!(replayed["different"], json!([]), "test results and the run on broken sources repeat");
+    let replayed = desk
+        .run(["run", "replay", &id_of(&ran.json()), "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        replayed["different"],
+        json!([]),
+        "test results and the run on broken sources repeat"
+    );
 }
 
 /// A test that needs a network, with no word of the shop in it.
@@ -251,7 +356,11 @@ const NET: &str = "import unittest\nimport urllib.request\n\n\nclass Net(unittes
 
 /// The tests of `shop` that are green before any change, beside one that no change turns green.
 fn shop_with_red(red: &str) -> TestRepo {
-    let green = tests("").split("\x20   def test_total").next().unwrap().to_owned()
+    let green = tests("")
+        .split("\x20   def test_total")
+        .next()
+        .unwrap()
+        .to_owned()
         + "    def test_count(self):\n        self.assertEqual(price.count([1, 2]), 2)\n";
     shop(&gate("tests", UNITTEST), "")
         .file("tests/test_price.py", green)
@@ -261,21 +370,37 @@ fn shop_with_red(red: &str) -> TestRepo {
 
 #[test]
 fn red_test_of_the_sandbox_does_not_refuse_a_goal_without_a_test() {
-    let (repo, server) = (shop_with_red(NET), answering(changed("sum(items)", "len(items)")));
+    let (repo, server) = (
+        shop_with_red(NET),
+        answering(changed("sum(items)", "len(items)")),
+    );
     let desk = Desk::with(&server);
     let status = start(&desk, &repo).ok().json();
     assert_eq!(status["state"], "verified", "{status}");
     let report = document(&desk, "artifacts/verify_report.json");
     let warned = report["warnings"].as_array().unwrap();
-    assert!(warned.iter().any(|warning| warning["code"] == "verify-nothing-fixed"), "{report}");
+    assert!(
+        warned
+            .iter()
+            .any(|warning| warning["code"] == "verify-nothing-fixed"),
+        "{report}"
+    );
 }
 
 #[test]
 fn red_test_that_may_be_the_goals_refuses() {
-    let assertion = NET.replace("urllib.request.urlopen('http://127.0.0.1:9/')", "self.assertEqual(1, 2)");
+    let assertion = NET.replace(
+        "urllib.request.urlopen('http://127.0.0.1:9/')",
+        "self.assertEqual(1, 2)",
+    );
     let named = NET.replace("test_remote", "test_remote_prices");
     for (red, total, count, code) in [
-        (&assertion, "sum(items)", "len(items)", "verify-nothing-fixed"),
+        (
+            &assertion,
+            "sum(items)",
+            "len(items)",
+            "verify-nothing-fixed",
+        ),
         (&named, "sum(items)", "len(items)", "verify-nothing-fixed"),
         // What breaks a green test is refused whatever is red besides.
         (&NET.to_owned(), "sum(items)", "0", "verify-test-broken"),
@@ -295,13 +420,26 @@ fn broken_changes_are_refused_test_by_test() {
         ("1", "len(items)", "verify-nothing-fixed"),
         ("sum(items", "len(items)", "verify-gate-failed"),
     ] {
-        let (repo, server) = (shop(&gate("tests", UNITTEST), "").build(), answering(changed(total, count)));
+        let (repo, server) = (
+            shop(&gate("tests", UNITTEST), "").build(),
+            answering(changed(total, count)),
+        );
         let desk = Desk::with(&server);
         let status = start(&desk, &repo).exits(1).json();
         let found = codes(&status, 1);
-        assert!(found.iter().any(|found| found == code), "{total} {count}: {found:?}");
-        let commands = document(&desk, "artifacts/verify_report.json")["commands"].as_array().unwrap().len();
-        assert_eq!(commands, if code == "verify-test-broken" { 2 } else { 1 }, "a red test is run once more");
+        assert!(
+            found.iter().any(|found| found == code),
+            "{total} {count}: {found:?}"
+        );
+        let commands = document(&desk, "artifacts/verify_report.json")["commands"]
+            .as_array()
+            .unwrap()
+            .len();
+        assert_eq!(
+            commands,
+            if code == "verify-test-broken" { 2 } else { 1 },
+            "a red test is run once more"
+        );
     }
 }
 
@@ -331,8 +469,10 @@ fn red_test_that_passes_again_is_listed_as_flaky() {
          \x20       time.sleep(0.1)\n    changed.count = lambda items: -1\n",
         flag = flag.to_str().unwrap()
     );
-    let (repo, server) =
-        (shop(&gate("tests", UNITTEST), &head).build(), answering(changed("sum(items)", "len(items)")));
+    let (repo, server) = (
+        shop(&gate("tests", UNITTEST), &head).build(),
+        answering(changed("sum(items)", "len(items)")),
+    );
     let desk = Desk::with(&server);
     let is_over = Arc::new(AtomicBool::new(false));
     let (home, over) = (desk.data(), Arc::clone(&is_over));
@@ -343,7 +483,13 @@ fn red_test_that_passes_again_is_listed_as_flaky() {
     assert_eq!(ran.ok().json()["state"], "verified");
     let report = document(&desk, "artifacts/verify_report.json");
     assert_eq!(report["commands"].as_array().unwrap().len(), 2);
-    assert!(report["tests"][0]["flaky"]["names"][0].as_str().unwrap().ends_with("test_count"), "{report:#}");
+    assert!(
+        report["tests"][0]["flaky"]["names"][0]
+            .as_str()
+            .unwrap()
+            .ends_with("test_count"),
+        "{report:#}"
+    );
     assert!(report["warnings"].to_string().contains("verify-test-flaky"));
 }
 
@@ -352,7 +498,11 @@ fn package_that_cannot_be_imported_stops_the_run() {
     let error = {
         // One module alone that lacks a package may be the test of a feature that brings it.
         let head = "import no_such_package_here\n";
-        refused(&shop(&gate("tests", UNITTEST), head).files([("tests/test_more.py", head)]).build())
+        refused(
+            &shop(&gate("tests", UNITTEST), head)
+                .files([("tests/test_more.py", head)])
+                .build(),
+        )
     };
     for part in [
         "gate tests could not run",

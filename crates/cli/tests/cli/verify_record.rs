@@ -29,7 +29,12 @@ impl Landed {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         let id = id_of(&desk.start(repo.path()).ok().json());
-        Self { repo, _server: server, desk, id }
+        Self {
+            repo,
+            _server: server,
+            desk,
+            id,
+        }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -41,7 +46,10 @@ impl Landed {
     }
 
     fn report(&self, code: i32) -> Value {
-        self.desk.run(["run", "verify-record", &self.id, "--json"]).exits(code).json()
+        self.desk
+            .run(["run", "verify-record", &self.id, "--json"])
+            .exits(code)
+            .json()
     }
 
     /// The codes and subjects of what is found.
@@ -52,12 +60,20 @@ impl Landed {
         assert_eq!(report["verdict"], if code == 0 { "pass" } else { "fail" });
         let findings = report["findings"].as_array().unwrap().iter();
         let word = |value: &Value| value.as_str().unwrap().to_owned();
-        findings.map(|finding| (word(&finding["code"]), word(&finding["subject"]))).collect()
+        findings
+            .map(|finding| (word(&finding["code"]), word(&finding["subject"])))
+            .collect()
     }
 
     /// With a file changed so, this is found; and with the file as it was, nothing is.
     #[track_caller]
-    fn with(&self, name: &str, change: impl FnOnce(String) -> Option<String>, code: &str, subject: &str) {
+    fn with(
+        &self,
+        name: &str,
+        change: impl FnOnce(String) -> Option<String>,
+        code: &str,
+        subject: &str,
+    ) {
         let before = self.text(name);
         match change(before.clone()) {
             Some(changed) => {
@@ -67,7 +83,10 @@ impl Landed {
             None => std::fs::remove_file(self.file(name)).unwrap(),
         }
         let found = self.found(1);
-        assert!(found.contains(&(code.to_owned(), subject.to_owned())), "{name}: {found:#?}");
+        assert!(
+            found.contains(&(code.to_owned(), subject.to_owned())),
+            "{name}: {found:#?}"
+        );
         std::fs::write(self.file(name), before).unwrap();
     }
 }
@@ -79,7 +98,10 @@ fn an_untouched_landed_run_passes_and_nothing_is_touched() {
     let before = places();
     assert_eq!(run.found(0), BTreeSet::new());
     let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
-    assert!(said.contains("landed") && said.contains(run.repo.git(["rev-parse", "HEAD"]).trim()), "{said}");
+    assert!(
+        said.contains("landed") && said.contains(run.repo.git(["rev-parse", "HEAD"]).trim()),
+        "{said}"
+    );
     before.is_still(&places());
     // Later commits, and a repository that lies elsewhere, are no objection.
     run.repo.write("src/area.py", "later = 1\n");
@@ -88,8 +110,18 @@ fn an_untouched_landed_run_passes_and_nothing_is_touched() {
     let moved = run.desk.path("moved");
     move_to(run.repo.path(), &moved);
     let commit = run.found(1);
-    assert_eq!(commit.iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>(), ["record-commit-missing"]);
-    run.desk.call(["run", "verify-record", &run.id, "--repo"]).arg(&moved).run().ok();
+    assert_eq!(
+        commit
+            .iter()
+            .map(|(code, _)| code.as_str())
+            .collect::<Vec<_>>(),
+        ["record-commit-missing"]
+    );
+    run.desk
+        .call(["run", "verify-record", &run.id, "--repo"])
+        .arg(&moved)
+        .run()
+        .ok();
 }
 
 #[test]
@@ -97,10 +129,25 @@ fn each_way_of_changing_the_events_is_told() {
     let run = Landed::new();
     let events = "events.jsonl";
     run.with(events, |_| None, "record-file-missing", events);
-    run.with(events, |text| Some(text[..text.len() - 5].to_owned()), "record-events-cut", events);
+    run.with(
+        events,
+        |text| Some(text[..text.len() - 5].to_owned()),
+        "record-events-cut",
+        events,
+    );
     run.with(events, |_| Some(String::new()), "record-events-cut", events);
-    run.with(events, |text| Some(format!("{text}{{}}\n")), "record-events-added", events);
-    run.with(events, |text| Some(format!("{text}\n")), "record-events-added", events);
+    run.with(
+        events,
+        |text| Some(format!("{text}{{}}\n")),
+        "record-events-added",
+        events,
+    );
+    run.with(
+        events,
+        |text| Some(format!("{text}\n")),
+        "record-events-added",
+        events,
+    );
     run.with(
         events,
         |text| Some(text.replacen("GOAL_STATED", "GOAL_ALTERED", 1)),
@@ -132,9 +179,15 @@ fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
             .map(|event| event["path"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert!(recorded.len() > 15 && recorded.contains("artifacts/PLAN.md") && recorded.contains("run.json"));
-    for name in
-        recorded.iter().map(String::as_str).chain(["attempts/001/stdout.log", "attempts/001/stderr.log"])
+    assert!(
+        recorded.len() > 15
+            && recorded.contains("artifacts/PLAN.md")
+            && recorded.contains("run.json")
+    );
+    for name in recorded
+        .iter()
+        .map(String::as_str)
+        .chain(["attempts/001/stdout.log", "attempts/001/stderr.log"])
     {
         run.with(name, |text| Some(text + "\n"), "record-file-edited", name);
         run.with(name, |_| None, "record-file-missing", name);
@@ -149,8 +202,18 @@ fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
         "record-receipt-edited",
         "receipt.json",
     );
-    run.with("receipt.json", |text| Some(text + "\n"), "record-receipt-edited", "receipt.json");
-    run.with("receipt.json", |_| None, "record-file-missing", "receipt.json");
+    run.with(
+        "receipt.json",
+        |text| Some(text + "\n"),
+        "record-receipt-edited",
+        "receipt.json",
+    );
+    run.with(
+        "receipt.json",
+        |_| None,
+        "record-file-missing",
+        "receipt.json",
+    );
     run.with(
         "TRACE.md",
         |text| Some(text.replacen("LANDED", "FAILED", 1)),
@@ -179,9 +242,19 @@ fn what_the_signature_and_the_report_speak_of_is_compared_with_what_is_there() {
         "reviews/review_cost.md",
     );
     let blocks = |text: String| Some(text.replacen("APPROVE", "BLOCK", 1));
-    run.with("reviews/review_contract.md", blocks, "record-review-blocks", "reviews/review_contract.md");
+    run.with(
+        "reviews/review_contract.md",
+        blocks,
+        "record-review-blocks",
+        "reviews/review_contract.md",
+    );
     let draft = |text: String| Some(text + "\n");
-    run.with("artifacts/PLAN_draft.md", draft, "record-review-blocks", "reviews/review_contract.md");
+    run.with(
+        "artifacts/PLAN_draft.md",
+        draft,
+        "record-review-blocks",
+        "reviews/review_contract.md",
+    );
     let path = "artifacts/verify_report.json";
     for field in ["plan_digest", "patch_digest"] {
         let other = |text: String| {
@@ -198,7 +271,12 @@ fn what_the_signature_and_the_report_speak_of_is_compared_with_what_is_there() {
         Some(report.to_string())
     };
     run.with(path, tree, "record-commit-differs", &commit);
-    run.with(path, |text| Some(text.replacen("PASS", "FAIL", 1)), "record-report-differs", path);
+    run.with(
+        path,
+        |text| Some(text.replacen("PASS", "FAIL", 1)),
+        "record-report-differs",
+        path,
+    );
     run.with(
         "artifacts/signature.json",
         |_| Some("{}".to_owned()),
@@ -213,8 +291,9 @@ fn edit(run: &Landed, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let path = run.desk.data().join("ledger.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    let places: Vec<usize> =
-        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from.as_bytes()))
+        .collect();
     assert!(!places.is_empty(), "{from} is not in the database");
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
@@ -233,7 +312,10 @@ fn an_edited_ledger_is_told_by_event_and_by_artifact() {
     edit(&run, "Status: SIGNED", "Status: sIGNED");
     let found = run.found(1);
     assert!(
-        found.contains(&("record-artifact-edited".to_owned(), "artifacts/PLAN.md".to_owned())),
+        found.contains(&(
+            "record-artifact-edited".to_owned(),
+            "artifacts/PLAN.md".to_owned()
+        )),
         "{found:?}"
     );
     edit(&run, "Status: sIGNED", "Status: SIGNED");
@@ -245,33 +327,72 @@ fn an_edited_ledger_is_told_by_event_and_by_artifact() {
 fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
     let run = Landed::new();
     let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
-    let object = run.repo.path().join(".git/objects").join(&commit[..2]).join(&commit[2..]);
+    let object = run
+        .repo
+        .path()
+        .join(".git/objects")
+        .join(&commit[..2])
+        .join(&commit[2..]);
     let kept = std::fs::read(&object).unwrap();
     std::fs::remove_file(&object).unwrap();
     let base = run.base();
-    std::fs::write(run.repo.path().join(".git/refs/heads/main"), format!("{base}\n")).unwrap();
+    std::fs::write(
+        run.repo.path().join(".git/refs/heads/main"),
+        format!("{base}\n"),
+    )
+    .unwrap();
     let gone = run.found(1);
-    assert_eq!(gone, BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())]));
+    assert_eq!(
+        gone,
+        BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())])
+    );
     // The base, under the name of the landed commit.
-    let other = run.repo.path().join(".git/objects").join(&base[..2]).join(&base[2..]);
+    let other = run
+        .repo
+        .path()
+        .join(".git/objects")
+        .join(&base[..2])
+        .join(&base[2..]);
     std::fs::copy(other, &object).unwrap();
     let forged = run.found(1);
-    assert_eq!(forged, BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())]));
+    assert_eq!(
+        forged,
+        BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())])
+    );
     std::fs::remove_file(&object).unwrap();
     std::fs::write(&object, kept).unwrap();
     // It is there again; the branch still stands at the base.
-    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit.clone())]));
+    assert_eq!(
+        run.found(0),
+        BTreeSet::from([("record-commit-unreached".to_owned(), commit.clone())])
+    );
     // So is a branch that is gone, and one of which git cannot tell.
-    let hint = || run.report(0)["findings"][0]["hint"].as_str().unwrap().to_owned();
+    let hint = || {
+        run.report(0)["findings"][0]["hint"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     run.repo.git(["switch", "--quiet", "--create", "other"]);
     run.repo.git(["branch", "--quiet", "-D", "main"]);
     assert!(hint().contains("no longer exists"), "{}", hint());
-    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+    let message = run
+        .desk
+        .run(["run", "land", &run.id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("main no longer exists"), "{message}");
     let broken = "1".repeat(40);
-    std::fs::write(run.repo.path().join(".git/refs/heads/main"), format!("{broken}\n")).unwrap();
+    std::fs::write(
+        run.repo.path().join(".git/refs/heads/main"),
+        format!("{broken}\n"),
+    )
+    .unwrap();
     assert!(hint().contains("cannot determine"), "{}", hint());
-    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
+    assert_eq!(
+        run.found(0),
+        BTreeSet::from([("record-commit-unreached".to_owned(), commit)])
+    );
 }
 
 impl Landed {
@@ -290,11 +411,26 @@ fn a_run_is_judged_as_far_as_it_has_come() {
         report["tree"] = "0".repeat(40).into();
         Some(report.to_string())
     };
-    run.with("artifacts/verify_report.json", tree, "record-tree-differs", "artifacts/verify_report.json");
+    run.with(
+        "artifacts/verify_report.json",
+        tree,
+        "record-tree-differs",
+        "artifacts/verify_report.json",
+    );
     let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
     assert!(said.contains("the run is verified"), "{said}");
-    let new = run.desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
-    let said = run.desk.run(["run", "verify-record", &id_of(&new)]).ok().stdout;
+    let new = run
+        .desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(run.repo.path())
+        .run()
+        .ok()
+        .json();
+    let said = run
+        .desk
+        .run(["run", "verify-record", &id_of(&new)])
+        .ok()
+        .stdout;
     assert!(said.contains("(new)"), "{said}");
 }
 
@@ -302,10 +438,16 @@ fn a_run_is_judged_as_far_as_it_has_come() {
 fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
     let run = Landed::new();
     let (plan, events) = (run.file("artifacts/PLAN.md"), run.file("events.jsonl"));
-    let kept = [std::fs::read(&plan).unwrap(), std::fs::read(&events).unwrap()];
+    let kept = [
+        std::fs::read(&plan).unwrap(),
+        std::fs::read(&events).unwrap(),
+    ];
     let is_told = |code: &str, subject: &str| {
         let found = run.found(1);
-        assert!(found.contains(&(code.to_owned(), subject.to_owned())), "{found:#?}");
+        assert!(
+            found.contains(&(code.to_owned(), subject.to_owned())),
+            "{found:#?}"
+        );
     };
     // A link to the very bytes that were recorded is none of the run's files.
     let aside = run.desk.path("aside.md");
@@ -323,7 +465,12 @@ fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
     for (path, bytes) in [&plan, &events].into_iter().zip(&kept) {
         std::fs::remove_file(path).unwrap();
         std::fs::write(path, bytes).unwrap();
-        std::fs::File::options().write(true).open(path).unwrap().set_len(1 << 30).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_len(1 << 30)
+            .unwrap();
     }
     is_told("record-file-edited", "artifacts/PLAN.md");
     is_told("record-events-added", "events.jsonl");
@@ -342,20 +489,43 @@ fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
 fn another_runs_directory_in_the_place_of_one_is_told() {
     let run = Landed::new();
     let desk = &run.desk;
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(run.repo.path())
+        .run()
+        .ok()
+        .json();
     let other = desk.data().join("runs").join(id_of(&new));
     std::fs::remove_dir_all(&other).unwrap();
-    let copied = Command::new("cp").arg("-a").arg(run.file("")).arg(&other).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(run.file(""))
+        .arg(&other)
+        .status()
+        .unwrap();
     assert!(copied.success());
-    let report = desk.run(["run", "verify-record", &id_of(&new), "--json"]).exits(1).json();
+    let report = desk
+        .run(["run", "verify-record", &id_of(&new), "--json"])
+        .exits(1)
+        .json();
     let text = report.to_string();
-    assert!(text.contains("record-file-edited") && text.contains("run.json"), "{text}");
+    assert!(
+        text.contains("record-file-edited") && text.contains("run.json"),
+        "{text}"
+    );
     assert!(text.contains("record-events-edited"), "{text}");
     // A copy under a name that the ledger does not know.
     let last = run.id.chars().last().unwrap();
-    let unknown = format!("{}{}", &run.id[..run.id.len() - 1], if last == '0' { '1' } else { '0' });
+    let unknown = format!(
+        "{}{}",
+        &run.id[..run.id.len() - 1],
+        if last == '0' { '1' } else { '0' }
+    );
     std::fs::rename(&other, desk.data().join("runs").join(&unknown)).unwrap();
-    let report = desk.run(["run", "verify-record", &unknown, "--json"]).exits(1).json();
+    let report = desk
+        .run(["run", "verify-record", &unknown, "--json"])
+        .exits(1)
+        .json();
     assert_eq!(report["findings"][0]["code"], "record-unknown-run");
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
 }
@@ -369,8 +539,17 @@ fn in_ledger(run: &Landed, sql: &str) {
 #[test]
 fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
     let run = Landed::new();
-    for copy in ["reviews/review_patch.md", "logs/verify.stdout.log", "logs/verify.stderr.log"] {
-        run.with(copy, |text| Some(text + "\nforged\n"), "record-copy-edited", copy);
+    for copy in [
+        "reviews/review_patch.md",
+        "logs/verify.stdout.log",
+        "logs/verify.stderr.log",
+    ] {
+        run.with(
+            copy,
+            |text| Some(text + "\nforged\n"),
+            "record-copy-edited",
+            copy,
+        );
         run.with(copy, |_| None, "record-file-missing", copy);
     }
     assert_eq!(run.found(0), BTreeSet::new());
@@ -380,15 +559,27 @@ fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
 fn a_file_that_no_event_tells_of_is_told_and_stays_out_of_the_bundle() {
     let run = Landed::new();
     let out = run.desk.path("evidence.zip");
-    for planted in ["artifacts/find_web.json", "reviews/review_security.md", "attempts/002/diff.patch"] {
+    for planted in [
+        "artifacts/find_web.json",
+        "reviews/review_security.md",
+        "attempts/002/diff.patch",
+    ] {
         std::fs::create_dir_all(run.file(planted).parent().unwrap()).unwrap();
         std::fs::write(run.file(planted), "planted").unwrap();
         let told = ("record-file-unrecorded".to_owned(), planted.to_owned());
         assert_eq!(run.found(1), BTreeSet::from([told]));
-        let bundled = run.desk.call(["run", "bundle", &run.id, "--force", "--out"]).arg(&out).run().ok();
+        let bundled = run
+            .desk
+            .call(["run", "bundle", &run.id, "--force", "--out"])
+            .arg(&out)
+            .run()
+            .ok();
         assert!(bundled.stderr.contains(planted), "{}", bundled.stderr);
         let archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
-        assert!(!archive.file_names().any(|name| name.unwrap() == planted), "{planted}");
+        assert!(
+            !archive.file_names().any(|name| name.unwrap() == planted),
+            "{planted}"
+        );
         std::fs::remove_file(run.file(planted)).unwrap();
     }
     // Where nobody looks for an artifact it is harmless.
@@ -401,21 +592,42 @@ fn a_file_that_no_event_tells_of_is_told_and_stays_out_of_the_bundle() {
 fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let new = desk
+        .call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok()
+        .json();
     let id = id_of(&new);
-    let pinned = |args: [&str; 3]| desk.call(args).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z").run();
+    let pinned = |args: [&str; 3]| {
+        desk.call(args)
+            .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z")
+            .run()
+    };
     pinned(["run", "advance", &id]).ok();
     let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
     assert!(message.contains("pinned clock"), "{message}");
     let next = desk.status()["next"].as_str().unwrap().to_owned();
     assert!(next.contains("pinned clock"), "{next}");
-    let run = Landed { repo, _server: server, desk, id };
+    let run = Landed {
+        repo,
+        _server: server,
+        desk,
+        id,
+    };
     let codes: BTreeSet<String> = run.found(0).into_iter().map(|(code, _)| code).collect();
-    assert_eq!(codes, ["record-clock-pinned", "record-time-backwards"].map(str::to_owned).into());
+    assert_eq!(
+        codes,
+        ["record-clock-pinned", "record-time-backwards"]
+            .map(str::to_owned)
+            .into()
+    );
     // A landing under one is refused as well, and nothing of it is recorded.
     let run = Landed::verified();
-    let land =
-        run.desk.call(["run", "land", &run.id, "--json"]).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
+    let land = run
+        .desk
+        .call(["run", "land", &run.id, "--json"])
+        .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
     let message = land.run().exits(1).message();
     assert!(message.contains("pinned clock"), "{message}");
     assert_eq!(run.found(0), BTreeSet::new());
@@ -433,7 +645,11 @@ fn a_refused_landing_leaves_a_record_that_holds() {
     let attributes = run.repo.path().join(".git/info/attributes");
     std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
     std::fs::write(&attributes, "*.py filter=lfs\n").unwrap();
-    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+    let message = run
+        .desk
+        .run(["run", "land", &run.id, "--json"])
+        .exits(1)
+        .message();
     for says in ["filter=lfs", "src/area.py", "patch-attribute"] {
         assert!(message.contains(says), "{message}");
     }
@@ -448,15 +664,25 @@ fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
     let run = Landed::verified();
     // First numbers that are left out, then the one that an answer tells of.
     for (altered, lost) in [
-        ("UPDATE model_calls SET seq = seq + 2", "lacks 2 booked model calls that"),
+        (
+            "UPDATE model_calls SET seq = seq + 2",
+            "lacks 2 booked model calls that",
+        ),
         ("DELETE FROM model_calls", "lacks 1 booked model call that"),
     ] {
         in_ledger(&run, altered);
         let (lost_code, edited) = ("record-bookings-lost".to_owned(), "record-row-edited");
         let found = run.found(1);
         assert!(found.contains(&(lost_code, run.id.clone())), "{found:?}");
-        assert!(found.iter().skip(1).all(|(code, _)| code == edited), "{found:?}");
-        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        assert!(
+            found.iter().skip(1).all(|(code, _)| code == edited),
+            "{found:?}"
+        );
+        let message = run
+            .desk
+            .run(["run", "land", &run.id, "--json"])
+            .exits(1)
+            .message();
         assert!(message.contains(lost), "{message}");
         let next = run.desk.status()["next"].as_str().unwrap().to_owned();
         assert!(next.contains(lost), "{next}");
@@ -466,9 +692,14 @@ fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
 /// The ledger's file, edited by SQL with the guards out of the way, as somebody would who knows them.
 fn in_ledger_unguarded(run: &Landed, sql: &str) {
     let raw = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
-    let mut select = raw.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
-    let triggers: Vec<(String, String)> =
-        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+    let mut select = raw
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap();
+    let triggers: Vec<(String, String)> = select
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     drop(select);
     raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
     for (name, _) in &triggers {
@@ -483,13 +714,41 @@ fn in_ledger_unguarded(run: &Landed, sql: &str) {
 #[test]
 fn artifacts_and_rows_of_a_run_that_were_edited_are_found_and_keep_it_from_landing() {
     for (sql, in_chain, in_record) in [
-        ("DELETE FROM artifacts", "ledger-artifact-missing", "record-artifact-missing"),
-        ("UPDATE artifacts SET kind = 'x'", "ledger-artifact-edited", "ledger-artifact-edited"),
-        ("UPDATE model_calls SET tokens_in = 1", "ledger-call-edited", "record-row-edited"),
-        ("UPDATE model_calls SET cost = 0, outcome = 'timeout'", "ledger-call-edited", "record-row-edited"),
-        ("UPDATE model_calls SET provider = 'x', model = 'y'", "ledger-call-edited", "record-row-edited"),
-        ("UPDATE runs SET goal = 'another'", "ledger-run-edited", "record-row-edited"),
-        ("UPDATE runs SET state = 'landed'", "ledger-run-edited", "record-row-edited"),
+        (
+            "DELETE FROM artifacts",
+            "ledger-artifact-missing",
+            "record-artifact-missing",
+        ),
+        (
+            "UPDATE artifacts SET kind = 'x'",
+            "ledger-artifact-edited",
+            "ledger-artifact-edited",
+        ),
+        (
+            "UPDATE model_calls SET tokens_in = 1",
+            "ledger-call-edited",
+            "record-row-edited",
+        ),
+        (
+            "UPDATE model_calls SET cost = 0, outcome = 'timeout'",
+            "ledger-call-edited",
+            "record-row-edited",
+        ),
+        (
+            "UPDATE model_calls SET provider = 'x', model = 'y'",
+            "ledger-call-edited",
+            "record-row-edited",
+        ),
+        (
+            "UPDATE runs SET goal = 'another'",
+            "ledger-run-edited",
+            "record-row-edited",
+        ),
+        (
+            "UPDATE runs SET state = 'landed'",
+            "ledger-run-edited",
+            "record-row-edited",
+        ),
     ] {
         let run = Landed::verified();
         run.desk.run(["ledger", "verify"]).ok();
@@ -503,10 +762,17 @@ fn artifacts_and_rows_of_a_run_that_were_edited_are_found_and_keep_it_from_landi
             .collect();
         assert!(codes.contains(&in_chain), "{sql}: {codes:?}");
         let found = run.found(1);
-        assert!(found.iter().any(|(code, _)| code == in_record), "{sql}: {found:?}");
+        assert!(
+            found.iter().any(|(code, _)| code == in_record),
+            "{sql}: {found:?}"
+        );
         let commits = run.repo.git(["rev-list", "--count", "--all"]);
         run.desk.run(["run", "land", &run.id]).exits(1);
-        assert_eq!(run.repo.git(["rev-list", "--count", "--all"]), commits, "{sql}");
+        assert_eq!(
+            run.repo.git(["rev-list", "--count", "--all"]),
+            commits,
+            "{sql}"
+        );
     }
 }
 
@@ -520,15 +786,31 @@ fn whatever_verify_record_finds_keeps_a_run_from_landing() {
         ("reviews/review_security.md", "planted"),
     ] {
         let before = std::fs::read(run.file(name)).ok();
-        std::fs::write(run.file(name), [before.clone().unwrap_or_default(), change.into()].concat()).unwrap();
+        std::fs::write(
+            run.file(name),
+            [before.clone().unwrap_or_default(), change.into()].concat(),
+        )
+        .unwrap();
         let (code, subject) = run.found(1).pop_first().unwrap();
         let commits = run.repo.git(["rev-list", "--count", "--all"]);
-        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
-        for says in [&*code, &*subject, "landing refused", &*format!("crucible run verify-record {}", run.id)]
-        {
+        let message = run
+            .desk
+            .run(["run", "land", &run.id, "--json"])
+            .exits(1)
+            .message();
+        for says in [
+            &*code,
+            &*subject,
+            "landing refused",
+            &*format!("crucible run verify-record {}", run.id),
+        ] {
             assert!(message.contains(says), "{message}");
         }
-        assert_eq!(run.repo.git(["rev-list", "--count", "--all"]), commits, "{name}");
+        assert_eq!(
+            run.repo.git(["rev-list", "--count", "--all"]),
+            commits,
+            "{name}"
+        );
         match before {
             Some(before) => std::fs::write(run.file(name), before).unwrap(),
             None => std::fs::remove_file(run.file(name)).unwrap(),
@@ -543,9 +825,17 @@ fn whatever_verify_record_finds_keeps_a_run_from_landing() {
 fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     let run = Landed::new();
     let ledger_verify = |args: &[&str]| {
-        let report = run.desk.call([&["ledger", "verify", "--json"], args].concat()).run().ok().json();
+        let report = run
+            .desk
+            .call([&["ledger", "verify", "--json"], args].concat())
+            .run()
+            .ok()
+            .json();
         let findings = report["findings"].as_array().unwrap().clone();
-        findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        findings
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let repo = ["--repo", run.repo.path().to_str().unwrap()];
     assert_eq!(ledger_verify(&["--repo", repo[1]]), [""; 0]);
@@ -557,7 +847,11 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     let (other, server) = (small().build(), answering(good_answer()));
     let fresh = Desk::with(&server);
     fresh.start(other.path()).ok();
-    std::fs::copy(fresh.data().join("ledger.db"), run.desk.data().join("ledger.db")).unwrap();
+    std::fs::copy(
+        fresh.data().join("ledger.db"),
+        run.desk.data().join("ledger.db"),
+    )
+    .unwrap();
     in_ledger_unguarded(
         &run,
         &format!(
@@ -569,7 +863,12 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     let mut codes = ledger_verify(&[]);
     codes.sort();
     assert_eq!(codes, ["ledger-run-unknown", "ledger-unanchored"]);
-    let cut = run.desk.call(["ledger", "verify", "--json", "--repo", repo[1]]).run().exits(1).json();
+    let cut = run
+        .desk
+        .call(["ledger", "verify", "--json", "--repo", repo[1]])
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut");
 }
 
@@ -578,5 +877,8 @@ fn a_commit_that_its_branch_no_longer_reaches_is_told() {
     let run = Landed::new();
     let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
     run.repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
-    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
+    assert_eq!(
+        run.found(0),
+        BTreeSet::from([("record-commit-unreached".to_owned(), commit)])
+    );
 }

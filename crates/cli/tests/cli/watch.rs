@@ -12,7 +12,11 @@ use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
 /// A run whose model takes this long, in a process of its own.
 fn slow(desk: &Desk, repo: &crucible_testkit::TestRepo) -> Child {
     let mut command: Command = desk.start_call(repo.path()).command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let deadline = 600;
     for _ in 0..deadline {
         if desk.runs().iter().any(|run| asked(run)) {
@@ -30,7 +34,12 @@ fn asked(run: &std::path::Path) -> bool {
 
 fn watching(desk: &Desk, json: &[&str]) -> Child {
     let mut command = desk.call(["run", "status", "--watch"]).command();
-    command.args(json).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .args(json)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn late() -> FakeOpenAi {
@@ -44,16 +53,43 @@ fn each_event_is_a_json_line_until_the_run_is_verified() {
     let mut running = slow(&desk, &repo);
     let watched = watching(&desk, &["--json"]).wait_with_output().unwrap();
     assert!(running.wait().unwrap().success());
-    assert_eq!(watched.status.code(), Some(0), "{}", String::from_utf8_lossy(&watched.stderr));
+    assert_eq!(
+        watched.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&watched.stderr)
+    );
     let lines = String::from_utf8(watched.stdout).unwrap();
-    let seen: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(seen.iter().all(|event| event["schema_version"] == "crucible-run-event-v1"));
-    let numbers: Vec<u64> = seen.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
-    assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
-    let names: Vec<&str> = seen.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let seen: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(
+        seen.iter()
+            .all(|event| event["schema_version"] == "crucible-run-event-v1")
+    );
+    let numbers: Vec<u64> = seen
+        .iter()
+        .map(|event| event["seq"].as_u64().unwrap())
+        .collect();
+    assert!(
+        numbers.is_sorted_by(|one, other| one < other),
+        "{numbers:?}"
+    );
+    let names: Vec<&str> = seen
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
     assert_eq!(names.last(), Some(&"VERIFY_PASSED"), "{names:?}");
-    assert!(names.contains(&"MODEL_ANSWERED") && !names.contains(&"RUN_CREATED"), "{names:?}");
-    assert!(String::from_utf8(watched.stderr).unwrap().contains("is verified"));
+    assert!(
+        names.contains(&"MODEL_ANSWERED") && !names.contains(&"RUN_CREATED"),
+        "{names:?}"
+    );
+    assert!(
+        String::from_utf8(watched.stderr)
+            .unwrap()
+            .contains("is verified")
+    );
 }
 
 #[test]
@@ -86,7 +122,10 @@ fn a_watcher_says_when_nobody_goes_on_with_the_run() {
     running.wait().unwrap();
     out.read_to_string(&mut text).unwrap();
     assert_eq!(watcher.wait().unwrap().code(), Some(1), "{text}");
-    assert!(text.contains("no process continues it") && text.contains("crucible run advance"), "{text}");
+    assert!(
+        text.contains("no process continues it") && text.contains("crucible run advance"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -98,11 +137,20 @@ fn a_run_that_has_ended_is_told_at_once_and_its_status_holds_its_accounts() {
     assert_eq!(told.lines().count(), 2, "{told}");
     assert!(told.contains("crucible run land"), "{told}");
     let text = desk.run(["run", "status"]).ok().stdout;
-    assert!(text.contains("calls     1 of ") && text.contains("tries     1 of "), "{text}");
+    assert!(
+        text.contains("calls     1 of ") && text.contains("tries     1 of "),
+        "{text}"
+    );
     assert!(!text.contains("missing"), "{text}");
-    desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok();
+    desk.call(["run", "new", GOAL, "--json", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
     let text = desk.run(["run", "status"]).ok().stdout;
-    assert!(text.contains("missing   artifacts/analysis.json, "), "{text}");
+    assert!(
+        text.contains("missing   artifacts/analysis.json, "),
+        "{text}"
+    );
 }
 
 const TWO_GATES: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
@@ -110,12 +158,17 @@ const TWO_GATES: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
 
 #[test]
 fn the_gates_of_a_run_are_run_once_more_and_full_means_all_of_them() {
-    let repo =
-        small().file(".crucible/config.toml", TWO_GATES).file("slow.sh", "echo slow\nexit 3\n").build();
+    let repo = small()
+        .file(".crucible/config.toml", TWO_GATES)
+        .file("slow.sh", "echo slow\nexit 3\n")
+        .build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let status = desk.start(repo.path()).ok().json();
-    assert_eq!(status["state"], "verified", "the full gate fails, and no attempt is tried with it");
+    assert_eq!(
+        status["state"], "verified",
+        "the full gate fails, and no attempt is tried with it"
+    );
     let id = id_of(&status);
     let dir = desk.data().join("runs").join(&id);
     let before = crate::support::Snapshot::of([repo.path(), &dir]);
@@ -123,17 +176,28 @@ fn the_gates_of_a_run_are_run_once_more_and_full_means_all_of_them() {
     assert_eq!(lite["schema_version"], "crucible-verify-v1");
     assert_eq!(lite["verdict"], "pass");
     let recorded: Value =
-        serde_json::from_slice(&std::fs::read(dir.join("artifacts/verify_report.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(dir.join("artifacts/verify_report.json")).unwrap())
+            .unwrap();
     assert_eq!(lite["report"], recorded);
-    let full = desk.call(["verify", "--gate", "full", "--json", "--run"]).arg(&dir).run().exits(1).json();
+    let full = desk
+        .call(["verify", "--gate", "full", "--json", "--run"])
+        .arg(&dir)
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(full["verdict"], "fail");
     assert_eq!(full["report"]["gate"], "full");
     assert_eq!(full["report"]["commands"].as_array().unwrap().len(), 2);
     assert!(full["findings"].to_string().contains("slow"), "{full}");
     before.is_still(&crate::support::Snapshot::of([repo.path(), &dir]));
-    assert_eq!(std::fs::read_dir(desk.data().join("tmp")).unwrap().count(), 0);
-    let only_full =
-        small().file(".crucible/config.toml", &TWO_GATES[TWO_GATES.find("[gates.slow]").unwrap()..]);
+    assert_eq!(
+        std::fs::read_dir(desk.data().join("tmp")).unwrap().count(),
+        0
+    );
+    let only_full = small().file(
+        ".crucible/config.toml",
+        &TWO_GATES[TWO_GATES.find("[gates.slow]").unwrap()..],
+    );
     let message = desk.start(only_full.build().path()).exits(2).message();
     assert!(message.contains("no gate has level lite"), "{message}");
 }
@@ -146,13 +210,24 @@ fn a_bundle_opens_with_another_tool_and_is_the_same_each_time() {
     let id = id_of(&desk.start(repo.path()).exits(1).json());
     let (one, other) = (desk.path("one.zip"), desk.path("other.zip"));
     for out in [&one, &other] {
-        desk.call(["run", "bundle", &id, "--out"]).arg(out).run().ok();
+        desk.call(["run", "bundle", &id, "--out"])
+            .arg(out)
+            .run()
+            .ok();
     }
     assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
     let script = "import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\nassert z.testzip() is None\n\
         print('\\n'.join(z.namelist()))\nprint(z.read('artifacts/diff.patch').decode())\n";
-    let read = Command::new("python3").args(["-c", script]).arg(&one).output().unwrap();
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let read = Command::new("python3")
+        .args(["-c", script])
+        .arg(&one)
+        .output()
+        .unwrap();
+    assert!(
+        read.status.success(),
+        "{}",
+        String::from_utf8_lossy(&read.stderr)
+    );
     let names = String::from_utf8(read.stdout).unwrap();
     for name in [
         "MANIFEST.json",
@@ -165,7 +240,10 @@ fn a_bundle_opens_with_another_tool_and_is_the_same_each_time() {
         "reviews/review_patch.md",
         "outbox/",
     ] {
-        assert!(names.lines().any(|line| line == name), "{name} is missing in {names}");
+        assert!(
+            names.lines().any(|line| line == name),
+            "{name} is missing in {names}"
+        );
     }
     assert!(names.contains("placeholder:"), "{names}");
 }

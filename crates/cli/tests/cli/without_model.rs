@@ -19,7 +19,8 @@ const ANSWER: &str = "artifacts/diff.patch";
 
 /// The call of somebody who configured nothing at all.
 fn unconfigured(call: Call) -> Call {
-    call.without_env("CRUCIBLE_LLM_PROVIDER").without_env("CRUCIBLE_GATEWAY_BASE_URL")
+    call.without_env("CRUCIBLE_LLM_PROVIDER")
+        .without_env("CRUCIBLE_GATEWAY_BASE_URL")
 }
 
 /// The only run's directory.
@@ -29,7 +30,13 @@ fn run_of(desk: &Desk) -> PathBuf {
 
 fn read(desk: &Desk, path: &str) -> Value {
     let text = fs::read_to_string(run_of(desk).join(path)).unwrap();
-    serde_json::from_str(text.lines().next().filter(|_| path.ends_with(".jsonl")).unwrap_or(&text)).unwrap()
+    serde_json::from_str(
+        text.lines()
+            .next()
+            .filter(|_| path.ends_with(".jsonl"))
+            .unwrap_or(&text),
+    )
+    .unwrap()
 }
 
 fn give(desk: &Desk, words: &str) {
@@ -39,7 +46,11 @@ fn give(desk: &Desk, words: &str) {
 /// A program at the desk that prints the patch which mends the repository.
 fn command(desk: &Desk) -> PathBuf {
     let path = desk.path("agent");
-    fs::write(&path, format!("#!/bin/sh\ncat <<'PATCH'\n{GOOD_DIFF}PATCH\n")).unwrap();
+    fs::write(
+        &path,
+        format!("#!/bin/sh\ncat <<'PATCH'\n{GOOD_DIFF}PATCH\n"),
+    )
+    .unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -52,48 +63,93 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
         "the README tells another one"
     );
     let (repo, desk) = (small().build(), Desk::new());
-    let start =
-        desk.call(["run", "start", GOAL, "--mode", "manual_outbox", "--json"]).current_dir(repo.path());
+    let start = desk
+        .call(["run", "start", GOAL, "--mode", "manual_outbox", "--json"])
+        .current_dir(repo.path());
     let started = unconfigured(start).run().exits(1).json();
     assert_eq!(started["state"], "blocked");
     let id = id_of(&started);
     let settings = &started["run"]["settings"];
-    let told = [&settings["provider"], &settings["model"], &settings["edit_format"], &settings["parameters"]];
-    assert_eq!(told, [&json!("manual_outbox"), &json!("person"), &json!("unified-diff"), &json!({})]);
-    assert!(run_of(&desk).join("outbox/001_patchmaker_patch.md").is_file());
+    let told = [
+        &settings["provider"],
+        &settings["model"],
+        &settings["edit_format"],
+        &settings["parameters"],
+    ];
+    assert_eq!(
+        told,
+        [
+            &json!("manual_outbox"),
+            &json!("person"),
+            &json!("unified-diff"),
+            &json!({})
+        ]
+    );
+    assert!(
+        run_of(&desk)
+            .join("outbox/001_patchmaker_patch.md")
+            .is_file()
+    );
 
     give(&desk, GOOD_DIFF);
     let advance = |id: &str| unconfigured(desk.call(["run", "advance", id, "--json"])).run();
     assert_eq!(advance(&id).ok().json()["state"], "verified");
     let header = read(&desk, "cassette.jsonl");
-    assert_eq!((&header["provider"], &header["model"]), (&json!("manual_outbox"), &json!("person")));
+    assert_eq!(
+        (&header["provider"], &header["model"]),
+        (&json!("manual_outbox"), &json!("person"))
+    );
     assert_eq!(header["capabilities"]["edit_format"], "unified-diff");
     let llm = &read(&desk, "receipt.json")["phases"][0]["llm"];
-    assert_eq!((&llm["provider"], &llm["model_used"]), (&json!("manual_outbox"), &json!("person")));
+    assert_eq!(
+        (&llm["provider"], &llm["model_used"]),
+        (&json!("manual_outbox"), &json!("person"))
+    );
     assert_eq!(llm["cost"], Value::Null);
 
     // Whatever looks at the run later needs no provider either.
-    for args in [["run", "replay", &id], ["run", "verify-record", &id], ["run", "bundle", &id]] {
+    for args in [
+        ["run", "replay", &id],
+        ["run", "verify-record", &id],
+        ["run", "bundle", &id],
+    ] {
         unconfigured(desk.call(args)).run().ok();
     }
-    let status = unconfigured(desk.call(["run", "status", &id])).run().ok().stdout;
+    let status = unconfigured(desk.call(["run", "status", &id]))
+        .run()
+        .ok()
+        .stdout;
     assert!(status.contains("asked     a person"), "{status}");
     unconfigured(desk.call(["run", "land", &id])).run().ok();
-    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+    assert_eq!(
+        repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
 }
 
 #[test]
 fn a_command_of_the_users_needs_no_provider_and_no_price() {
     let (repo, desk) = (small().build(), Desk::new());
-    let start =
-        desk.start_call(repo.path()).args(["--mode", "api_agent"]).env("SDDAI_PATCH_CMD", command(&desk));
-    let limited = start.env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.01").env("CRUCIBLE_LLM_BUDGET_TOKENS", "1");
+    let start = desk
+        .start_call(repo.path())
+        .args(["--mode", "api_agent"])
+        .env("SDDAI_PATCH_CMD", command(&desk));
+    let limited = start
+        .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.01")
+        .env("CRUCIBLE_LLM_BUDGET_TOKENS", "1");
     let ended = unconfigured(limited).run().ok().json();
     assert_eq!(ended["state"], "verified");
     let settings = &ended["run"]["settings"];
-    assert_eq!((&settings["provider"], &settings["model"]), (&json!("api_agent"), &json!("command")));
+    assert_eq!(
+        (&settings["provider"], &settings["model"]),
+        (&json!("api_agent"), &json!("command"))
+    );
     let budgets = &ended["budgets"];
-    let used = [&budgets["calls"], &budgets["tokens"], &budgets["micro_dollars"]];
+    let used = [
+        &budgets["calls"],
+        &budgets["tokens"],
+        &budgets["micro_dollars"],
+    ];
     assert_eq!(used, [&json!(1), &json!(0), &json!(0)]);
 }
 
@@ -105,19 +161,38 @@ fn what_a_person_answers_costs_its_call_and_no_money() {
             .env("CRUCIBLE_LLM_BUDGET_TOKENS", "1")
             .env("CRUCIBLE_LLM_BUDGET_CALLS", "1")
     };
-    limits(desk.start_call(repo.path()).args(["--mode", "manual_outbox"])).run().exits(1);
+    limits(
+        desk.start_call(repo.path())
+            .args(["--mode", "manual_outbox"]),
+    )
+    .run()
+    .exits(1);
     give(&desk, "I would multiply.\n");
-    let refused = limits(desk.call(["run", "advance", "--json"])).run().exits(1).json();
+    let refused = limits(desk.call(["run", "advance", "--json"]))
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
     let budgets = &refused["budgets"];
-    let used = [&budgets["calls"], &budgets["tokens"], &budgets["micro_dollars"]];
+    let used = [
+        &budgets["calls"],
+        &budgets["tokens"],
+        &budgets["micro_dollars"],
+    ];
     assert_eq!(used, [&json!(1), &json!(0), &json!(0)]);
     // The one call is made.
     give(&desk, GOOD_DIFF);
-    let error = limits(desk.call(["run", "advance", "--json"])).run().exits(70).error();
+    let error = limits(desk.call(["run", "advance", "--json"]))
+        .run()
+        .exits(70)
+        .error();
     assert_eq!(error["budget_exhausted"], true);
-    let ended =
-        desk.call(["run", "advance", "--json"]).env("CRUCIBLE_LLM_BUDGET_CALLS", "2").run().ok().json();
+    let ended = desk
+        .call(["run", "advance", "--json"])
+        .env("CRUCIBLE_LLM_BUDGET_CALLS", "2")
+        .run()
+        .ok()
+        .json();
     assert_eq!(ended["state"], "verified");
 }
 
@@ -125,8 +200,12 @@ fn what_a_person_answers_costs_its_call_and_no_money() {
 fn a_model_beside_a_person_still_needs_its_price() {
     let (repo, desk) = (small().build(), Desk::new());
     desk.user_config("[dispatch]\nmode = \"manual_outbox\"\nchair = \"gateway\"\n");
-    let message =
-        desk.start_call(repo.path()).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1").run().exits(2).message();
+    let message = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1")
+        .run()
+        .exits(2)
+        .message();
     assert!(message.contains("no price is configured"), "{message}");
 }
 
@@ -140,21 +219,49 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
     let server = FakeOpenAi::start([request.to_string(), plan.to_owned()].map(Reply::Answer));
     let (repo, desk) = (small().build(), Desk::with(&server));
     // A provider without its key is no obstacle to a run that does not ask it.
-    let by_hand = || desk.start_call(repo.path()).args(["--mode", "manual_outbox"]);
-    let started = by_hand().args(["--provider", "anthropic", "--model", "great"]).run().exits(1);
-    assert!(started.stderr.contains("the model great is not used"), "{}", started.stderr);
-    assert_eq!(started.json()["run"]["settings"]["provider"], "manual_outbox");
+    let by_hand = || {
+        desk.start_call(repo.path())
+            .args(["--mode", "manual_outbox"])
+    };
+    let started = by_hand()
+        .args(["--provider", "anthropic", "--model", "great"])
+        .run()
+        .exits(1);
+    assert!(
+        started.stderr.contains("the model great is not used"),
+        "{}",
+        started.stderr
+    );
+    assert_eq!(
+        started.json()["run"]["settings"]["provider"],
+        "manual_outbox"
+    );
 
     desk.user_config("[dispatch]\nchair = \"anthropic\"\n");
-    let message = by_hand().args(["--provider", "gateway"]).run().exits(2).message();
+    let message = by_hand()
+        .args(["--provider", "gateway"])
+        .run()
+        .exits(2)
+        .message();
     assert!(message.contains("anthropic"), "{message}");
 
     desk.user_config("[dispatch]\nchair = \"gateway\"\n");
-    let started = by_hand().args(["--provider", "gateway", "--model", "great"]).run().exits(1).json();
+    let started = by_hand()
+        .args(["--provider", "gateway", "--model", "great"])
+        .run()
+        .exits(1)
+        .json();
     let settings = &started["run"]["settings"];
-    assert_eq!((&settings["provider"], &settings["model"]), (&json!("manual_outbox"), &json!("person")));
+    assert_eq!(
+        (&settings["provider"], &settings["model"]),
+        (&json!("manual_outbox"), &json!("person"))
+    );
     assert_eq!(settings["role_models"], json!({ "chair": "great" }));
-    let asked: Vec<Value> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
+    let asked: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|request| request.body["model"].clone())
+        .collect();
     assert_eq!(asked, ["great", "great"]);
 }
 
@@ -167,27 +274,58 @@ fn a_model_that_only_fixes_is_asked_in_its_own_form() {
     );
     let started = desk.start(repo.path()).exits(1).json();
     let settings = &started["run"]["settings"];
-    assert_eq!((&settings["provider"], &settings["edit_format"]), (&json!("gateway"), &json!("whole-file")));
+    assert_eq!(
+        (&settings["provider"], &settings["edit_format"]),
+        (&json!("gateway"), &json!("whole-file"))
+    );
     give(&desk, "I would multiply.\n");
-    assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        "verified"
+    );
     assert_eq!(server.requests()[0].body["max_tokens"], 700);
-    assert!(desk.run(["run", "status"]).ok().stdout.contains("asked     a person"));
+    assert!(
+        desk.run(["run", "status"])
+            .ok()
+            .stdout
+            .contains("asked     a person")
+    );
 }
 
 #[test]
 fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
     let (repo, desk) = (small().build(), Desk::new());
-    for config in ["", "[dispatch]\npatchmaker = \"manual_outbox\"\n", "[dispatch]\nmode = \"local_exec\"\n"]
-    {
+    for config in [
+        "",
+        "[dispatch]\npatchmaker = \"manual_outbox\"\n",
+        "[dispatch]\nmode = \"local_exec\"\n",
+    ] {
         desk.user_config(config);
         let ran = unconfigured(desk.start_call(repo.path())).run().exits(2);
-        assert!(ran.message().contains("LLM provider must be specified"), "{config}: {}", ran.stderr);
-        assert!(ran.stderr.contains("--mode manual_outbox"), "{config}: {}", ran.stderr);
+        assert!(
+            ran.message().contains("LLM provider must be specified"),
+            "{config}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("--mode manual_outbox"),
+            "{config}: {}",
+            ran.stderr
+        );
     }
     desk.user_config("");
-    let no_use = desk.start_call(repo.path()).args(["--mode", "manual_outbox", "--provider", "replay"]);
-    let message = no_use.args(["--cassette", "none.jsonl"]).run().exits(2).message();
-    assert!(message.contains("no role uses the provider `replay`"), "{message}");
+    let no_use =
+        desk.start_call(repo.path())
+            .args(["--mode", "manual_outbox", "--provider", "replay"]);
+    let message = no_use
+        .args(["--cassette", "none.jsonl"])
+        .run()
+        .exits(2)
+        .message();
+    assert!(
+        message.contains("no role uses the provider `replay`"),
+        "{message}"
+    );
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
 }
 
@@ -202,8 +340,17 @@ impl RunObserver for Silent {
 /// The settings of a run by hand as programs before this one wrote them: with a provider that nobody asks.
 fn settings_of_an_older_program(desk: &Desk) -> RunSettings {
     let repo = small().build();
-    let begun =
-        desk.call(["run", "new", GOAL, "--mode", "manual_outbox", "--json", "--repo"]).arg(repo.path());
+    let begun = desk
+        .call([
+            "run",
+            "new",
+            GOAL,
+            "--mode",
+            "manual_outbox",
+            "--json",
+            "--repo",
+        ])
+        .arg(repo.path());
     let mut settings = begun.run().ok().json()["run"]["settings"].clone();
     fs::remove_dir_all(run_of(desk)).unwrap();
     settings["provider"] = json!("anthropic");
@@ -219,7 +366,13 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
     let settings = settings_of_an_older_program(&desk);
     let env = Environment::capture();
     let (sandbox, runs_root) = (Arc::new(Sandbox::new(None, &env)), desk.data().join("runs"));
-    let world = World { env: &env, clock: &SystemClock, sandbox, runs_root, tmp: desk.data().join("tmp") };
+    let world = World {
+        env: &env,
+        clock: &SystemClock,
+        sandbox,
+        runs_root,
+        tmp: desk.data().join("tmp"),
+    };
     let options = RunOptions {
         goal: GOAL.to_owned(),
         found_gate_timeout: std::time::Duration::from_secs(60),
@@ -229,9 +382,15 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
         warnings: Vec::new(),
     };
     let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let git = runtime.block_on(world.repository(repo.path())).unwrap();
-    let id = runtime.block_on(create(&world, &git, options, &mut ledger, &mut Silent)).unwrap().to_string();
+    let id = runtime
+        .block_on(create(&world, &git, options, &mut ledger, &mut Silent))
+        .unwrap()
+        .to_string();
     drop(ledger);
 
     let advance = || unconfigured(desk.call(["run", "advance", &id, "--json"])).run();
@@ -239,7 +398,11 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
     assert_eq!(read(&desk, "cassette.jsonl")["provider"], "anthropic");
     give(&desk, GOOD_DIFF);
     assert_eq!(advance().ok().json()["state"], "verified");
-    for args in [["run", "replay", &id], ["run", "verify-record", &id], ["run", "land", &id]] {
+    for args in [
+        ["run", "replay", &id],
+        ["run", "verify-record", &id],
+        ["run", "land", &id],
+    ] {
         unconfigured(desk.call(args)).run().ok();
     }
 }
@@ -247,25 +410,45 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
 #[test]
 fn an_answer_that_was_judged_before_is_passed_over_and_that_is_said_where_it_helps() {
     let (repo, desk) = (small().build(), Desk::new());
-    desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
+    desk.start_call(repo.path())
+        .args(["--mode", "manual_outbox"])
+        .run()
+        .exits(1);
     let prompt = |name: &str| fs::read_to_string(run_of(&desk).join("outbox").join(name)).unwrap();
-    let (passed_over, replace) = ("is not a valid answer", "What lies there now was judged as attempt");
+    let (passed_over, replace) = (
+        "is not a valid answer",
+        "What lies there now was judged as attempt",
+    );
     assert!(!prompt("001_patchmaker_patch.md").contains(replace));
-    for (number, words, asks) in
-        [(1, "I would multiply.\n", "002_fixer_fix.md"), (2, "I would not add.\n", "003_fixer_fix.md")]
-    {
+    for (number, words, asks) in [
+        (1, "I would multiply.\n", "002_fixer_fix.md"),
+        (2, "I would not add.\n", "003_fixer_fix.md"),
+    ] {
         give(&desk, words);
         let refused = desk.run(["run", "advance", "--json"]).exits(1);
         assert_eq!(codes(&refused.json(), number), ["answer-no-edit"]);
         // Nobody was asked for another answer before, so nobody is blamed for the old one.
         assert!(!refused.stderr.contains(passed_over), "{}", refused.stderr);
-        assert!(prompt(asks).contains(&format!("{replace} {number}: replace it.")), "{}", prompt(asks));
+        assert!(
+            prompt(asks).contains(&format!("{replace} {number}: replace it.")),
+            "{}",
+            prompt(asks)
+        );
     }
     // The first answer once more, after the second.
     give(&desk, "I would multiply.\n");
     let again = desk.run(["run", "advance", "--json"]).exits(1);
-    assert!(again.stderr.contains("judged as attempt 1; write a new answer there"), "{}", again.stderr);
+    assert!(
+        again
+            .stderr
+            .contains("judged as attempt 1; write a new answer there"),
+        "{}",
+        again.stderr
+    );
     assert_eq!(again.json()["owed"]["prompt"], "outbox/003_fixer_fix.md");
     give(&desk, GOOD_DIFF);
-    assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
+    assert_eq!(
+        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        "verified"
+    );
 }

@@ -3,8 +3,14 @@
 //! A skill is asked for, built by the model in the way of `whole-file`, and judged by the real gates. Whether so small a model gets a
 //! skill right is not what is tested: whatever it answers, the attempt is on record with what it was asked, and nothing
 //! of it is run or trusted unless every gate passed. Started without the server every test fails and says so; none skips.
-#![expect(clippy::disallowed_methods, reason = "tests start the program and write its input")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the program and write its input"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +27,9 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self { dir: tempfile::tempdir().unwrap() };
+        let scene = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir_all(scene.project().join(".git")).unwrap();
         std::fs::write(scene.dir.path().join("io.json"), SCHEMA).unwrap();
         scene.ok(&["skill", "init"]);
@@ -52,17 +60,31 @@ impl Scene {
             .args(words)
             .current_dir(self.project())
             .env_clear()
-            .env("PATH", format!("{}:{}:{path}", tools.display(), python.parent().unwrap().display()))
+            .env(
+                "PATH",
+                format!(
+                    "{}:{}:{path}",
+                    tools.display(),
+                    python.parent().unwrap().display()
+                ),
+            )
             .env("HOME", self.dir.path())
             .env("CRUCIBLE_HOME", self.dir.path().join("data"))
-            .env("CRUCIBLE_GATEWAY_BASE_URL", format!("{}/v1", live_address()))
+            .env(
+                "CRUCIBLE_GATEWAY_BASE_URL",
+                format!("{}/v1", live_address()),
+            )
             .output()
             .unwrap()
     }
 
     fn ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -72,39 +94,95 @@ impl Scene {
 }
 
 fn kinds(story: &Value) -> Vec<&str> {
-    story["artifacts"].as_array().unwrap().iter().filter_map(|kept| kept["kind"].as_str()).collect()
+    story["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|kept| kept["kind"].as_str())
+        .collect()
 }
 
 #[test]
 fn a_skill_is_built_by_the_model_and_goes_as_far_as_its_gates_let_it() {
-    let mut line =
-        LiveLine::of("a skill in whole files", "a skill that returns a text in capitals, and its test");
-    line.by = ("gateway".to_owned(), "qwen2.5-coder-0.5b-instruct".to_owned());
+    let mut line = LiveLine::of(
+        "a skill in whole files",
+        "a skill that returns a text in capitals, and its test",
+    );
+    line.by = (
+        "gateway".to_owned(),
+        "qwen2.5-coder-0.5b-instruct".to_owned(),
+    );
     let scene = Scene::new();
-    let built = scene.run(&["skill", "build", "shout", "--agent", "whole-file", "--provider", "gateway"]);
+    let built = scene.run(&[
+        "skill",
+        "build",
+        "shout",
+        "--agent",
+        "whole-file",
+        "--provider",
+        "gateway",
+    ]);
     let code = built.status.code().unwrap();
-    assert!(matches!(code, 0 | 1), "{code}: {}", String::from_utf8_lossy(&built.stderr));
+    assert!(
+        matches!(code, 0 | 1),
+        "{code}: {}",
+        String::from_utf8_lossy(&built.stderr)
+    );
     let story = scene.story();
     assert_eq!(story["builds"].as_array().unwrap().len(), 1, "{story:#}");
-    assert!(kinds(&story).contains(&"BUILD_PACKET") && kinds(&story).contains(&"BUILD_LOG"), "{story:#}");
+    assert!(
+        kinds(&story).contains(&"BUILD_PACKET") && kinds(&story).contains(&"BUILD_LOG"),
+        "{story:#}"
+    );
     if code == 1 {
-        assert_eq!((&story["status"], &story["builds"][0]["status"]), (&"PROPOSED".into(), &"FAILED".into()));
+        assert_eq!(
+            (&story["status"], &story["builds"][0]["status"]),
+            (&"PROPOSED".into(), &"FAILED".into())
+        );
         scene.ok(&["skill", "research", "shout"]);
         return line.passed("no two files came of it; the attempt and the note are kept");
     }
-    assert_eq!((&story["status"], &story["builds"][0]["status"]), (&"BUILT".into(), &"SUCCEEDED".into()));
+    assert_eq!(
+        (&story["status"], &story["builds"][0]["status"]),
+        (&"BUILT".into(), &"SUCCEEDED".into())
+    );
 
-    let verified = scene.run(&["skill", "verify", "shout"]).status.code().unwrap();
+    let verified = scene
+        .run(&["skill", "verify", "shout"])
+        .status
+        .code()
+        .unwrap();
     let story = scene.story();
-    assert!(story["verifications"][0]["gates"].as_array().unwrap().len() >= 5, "{story:#}");
+    assert!(
+        story["verifications"][0]["gates"].as_array().unwrap().len() >= 5,
+        "{story:#}"
+    );
     if verified != 0 {
-        assert_eq!((verified, &story["status"]), (1, &"BUILT".into()), "{story:#}");
-        assert_eq!(scene.run(&["skill", "promote", "shout", "--by", "live"]).status.code(), Some(1));
+        assert_eq!(
+            (verified, &story["status"]),
+            (1, &"BUILT".into()),
+            "{story:#}"
+        );
+        assert_eq!(
+            scene
+                .run(&["skill", "promote", "shout", "--by", "live"])
+                .status
+                .code(),
+            Some(1)
+        );
         scene.ok(&["skill", "research", "shout"]);
         assert!(kinds(&scene.story()).contains(&"RESEARCH_NOTE"));
         return line.passed("built, refused by a gate; promotion refused, the note is kept");
     }
-    scene.ok(&["skill", "promote", "shout", "--by", "live", "--reason", "the live suite"]);
+    scene.ok(&[
+        "skill",
+        "promote",
+        "shout",
+        "--by",
+        "live",
+        "--reason",
+        "the live suite",
+    ]);
     let ran = scene.run(&["skill", "run", "shout", "--input", r#"{"text": "quiet"}"#]);
     assert!(ran.status.code() == Some(0) || ran.status.code() == Some(1));
     assert_eq!(scene.story()["runs"].as_array().unwrap().len(), 1);
@@ -113,7 +191,10 @@ fn a_skill_is_built_by_the_model_and_goes_as_far_as_its_gates_let_it() {
 
 #[test]
 fn advice_of_the_model_is_kept_beside_a_note_and_decides_nothing() {
-    let line = LiveLine::of("advice", "what to change after an attempt that changed nothing");
+    let line = LiveLine::of(
+        "advice",
+        "what to change after an attempt that changed nothing",
+    );
     let scene = Scene::new();
     std::fs::create_dir_all(scene.dir.path().join(".config/crucible")).unwrap();
     std::fs::write(
@@ -121,8 +202,21 @@ fn advice_of_the_model_is_kept_beside_a_note_and_decides_nothing() {
         "[forge]\nagent_command = [\"true\"]\n",
     )
     .unwrap();
-    assert_eq!(scene.run(&["skill", "build", "shout", "--agent", "command"]).status.code(), Some(1));
-    scene.ok(&["skill", "research", "shout", "--advice", "--provider", "gateway"]);
+    assert_eq!(
+        scene
+            .run(&["skill", "build", "shout", "--agent", "command"])
+            .status
+            .code(),
+        Some(1)
+    );
+    scene.ok(&[
+        "skill",
+        "research",
+        "shout",
+        "--advice",
+        "--provider",
+        "gateway",
+    ]);
     let story = scene.story();
     assert_eq!(story["status"], "PROPOSED");
     assert!(kinds(&story).contains(&"RESEARCH_NOTE"), "{story:#}");

@@ -68,14 +68,24 @@ pub(crate) async fn detect(
 ) -> Result<DeltaVerdict, CouncilError> {
     let verdict = match choice {
         DeltaChoice::Judge => ask_judge(caller, loop_number, prior, current).await?,
-        DeltaChoice::TextSimilarity { threshold } => similarity::verdict(prior, current, *threshold),
+        DeltaChoice::TextSimilarity { threshold } => {
+            similarity::verdict(prior, current, *threshold)
+        }
         // This choice needs no call.
         DeltaChoice::Never => DeltaVerdict::Changed,
         DeltaChoice::Custom(strategy) => {
-            ask_strategy(strategy.as_ref(), caller.limits().call_timeout, prior, current).await
+            ask_strategy(
+                strategy.as_ref(),
+                caller.limits().call_timeout,
+                prior,
+                current,
+            )
+            .await
         }
     };
-    let DeltaVerdict::Unclear(reason) = verdict else { return Ok(verdict) };
+    let DeltaVerdict::Unclear(reason) = verdict else {
+        return Ok(verdict);
+    };
     let reason = short_line(&reason, MOST_TOLD);
     caller.note(Degradation {
         loop_number: Some(loop_number),
@@ -99,9 +109,10 @@ async fn ask_strategy(
         Ok(Err(_panic)) => DeltaVerdict::Unclear("the strategy panicked".to_owned()),
         // A strategy that blocks its thread can still be late.
         Ok(Ok(verdict)) if begun.elapsed() <= patience => verdict,
-        Ok(Ok(_)) | Err(_) => {
-            DeltaVerdict::Unclear(format!("the strategy did not answer within {} ms", patience.as_millis()))
-        }
+        Ok(Ok(_)) | Err(_) => DeltaVerdict::Unclear(format!(
+            "the strategy did not answer within {} ms",
+            patience.as_millis()
+        )),
     }
 }
 
@@ -130,7 +141,9 @@ async fn ask_judge(
     match caller.ask(ask).await {
         Ok(said) => Ok(judge::verdict(said.text.as_str())),
         Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
-        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge gave no answer: {none}"))),
+        Err(none) => Ok(DeltaVerdict::Unclear(format!(
+            "the judge gave no answer: {none}"
+        ))),
     }
 }
 
@@ -152,10 +165,14 @@ mod tests {
             max_tokens: Some(10),
             ..ProviderSettings::default()
         };
-        EngineConfig::with_backend(construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap())
+        EngineConfig::with_backend(
+            construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap(),
+        )
     }
 
-    async fn detected(config: &EngineConfig) -> (Result<DeltaVerdict, CouncilError>, Vec<Degradation>) {
+    async fn detected(
+        config: &EngineConfig,
+    ) -> (Result<DeltaVerdict, CouncilError>, Vec<Degradation>) {
         let caller = Caller::new(config);
         let (prior, current) = (Positions::new(), Positions::new());
         let verdict = detect(&caller, &config.delta_strategy, 2, &prior, &current).await;
@@ -167,7 +184,16 @@ mod tests {
         let mut config = unreachable();
         config.limits.budget = BudgetLimits::calls(0);
         let (verdict, noted) = detected(&config).await;
-        assert!(matches!(verdict, Err(CouncilError::Call { part: Part::Judge, .. })), "{verdict:?}");
+        assert!(
+            matches!(
+                verdict,
+                Err(CouncilError::Call {
+                    part: Part::Judge,
+                    ..
+                })
+            ),
+            "{verdict:?}"
+        );
         assert!(noted.is_empty());
     }
 
@@ -187,7 +213,9 @@ mod tests {
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
         let begun = Instant::now();
         let (verdict, noted) = detected(&config).await;
-        let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
+        let Ok(DeltaVerdict::Unclear(reason)) = verdict else {
+            panic!("{verdict:?}")
+        };
         assert_eq!(begun.elapsed().as_secs(), 7);
         assert_eq!(reason, "the strategy did not answer within 7000 ms");
         assert_eq!(noted.len(), 1);
@@ -238,8 +266,13 @@ mod tests {
         let mut config = unreachable();
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Doubtful));
         let (verdict, noted) = detected(&config).await;
-        let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
-        assert!(reason.chars().count() <= MOST_TOLD && !reason.contains('\u{1b}'), "{reason}");
+        let Ok(DeltaVerdict::Unclear(reason)) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert!(
+            reason.chars().count() <= MOST_TOLD && !reason.contains('\u{1b}'),
+            "{reason}"
+        );
         assert!(matches!(&noted[..], [one] if one.detail == reason && one.loop_number == Some(2)));
     }
 }

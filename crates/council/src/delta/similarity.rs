@@ -12,10 +12,15 @@ pub(super) fn verdict(prior: &Positions, current: &Positions, threshold: f64) ->
         && prior.iter().all(|(seat, before)| {
             current.get(seat).is_some_and(|now| {
                 before == now
-                    || Shingles::of(before.as_str()).resemblance(&Shingles::of(now.as_str())) >= threshold
+                    || Shingles::of(before.as_str()).resemblance(&Shingles::of(now.as_str()))
+                        >= threshold
             })
         });
-    if unchanged { DeltaVerdict::Unchanged } else { DeltaVerdict::Changed }
+    if unchanged {
+        DeltaVerdict::Unchanged
+    } else {
+        DeltaVerdict::Changed
+    }
 }
 
 #[cfg(test)]
@@ -26,8 +31,15 @@ mod tests {
     use crate::seat::{CouncilRole, SeatId};
 
     fn positions(texts: &[&str]) -> Positions {
-        let roles = [CouncilRole::DomainExpert, CouncilRole::Pragmatist, CouncilRole::Creative];
-        SeatId::of_roles(roles).into_iter().zip(texts.iter().map(|text| Untrusted::new(*text))).collect()
+        let roles = [
+            CouncilRole::DomainExpert,
+            CouncilRole::Pragmatist,
+            CouncilRole::Creative,
+        ];
+        SeatId::of_roles(roles)
+            .into_iter()
+            .zip(texts.iter().map(|text| Untrusted::new(*text)))
+            .collect()
     }
 
     #[test]
@@ -35,10 +47,30 @@ mod tests {
         use DeltaVerdict::{Changed, Unchanged};
         // "a b c d e" and "a b c d x" have three of five pairs in common.
         let cases = [
-            (&["a b c d e", "one two"][..], &["A, b, c, d, e.", "One; two!"][..], 1.0, Unchanged),
-            (&["a b c d e", "one two"], &["a b c d x", "one two"], 0.6, Unchanged),
-            (&["a b c d e", "one two"], &["a b c d x", "one two"], 0.61, Changed),
-            (&["a b c d e", "one two"], &["a b c d e", "two one"], 0.6, Changed),
+            (
+                &["a b c d e", "one two"][..],
+                &["A, b, c, d, e.", "One; two!"][..],
+                1.0,
+                Unchanged,
+            ),
+            (
+                &["a b c d e", "one two"],
+                &["a b c d x", "one two"],
+                0.6,
+                Unchanged,
+            ),
+            (
+                &["a b c d e", "one two"],
+                &["a b c d x", "one two"],
+                0.61,
+                Changed,
+            ),
+            (
+                &["a b c d e", "one two"],
+                &["a b c d e", "two one"],
+                0.6,
+                Changed,
+            ),
             (&["a b", "c d"], &["x", "y"], 0.0, Unchanged),
             (&["a b", "c d"], &["a b", "c d", "e f"], 0.0, Changed),
             (&["a b", "c d", "e f"], &["a b", "c d"], 0.0, Changed),

@@ -29,25 +29,49 @@ impl Grammar for Debate {
     ) -> Result<LoopState, CouncilError> {
         let council = active.council;
         let opening = |seat| (seat, prompt::opening(&council.question, seat));
-        let replies =
-            active.ask_seats(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
+        let replies = active
+            .ask_seats(
+                council.seats.iter().map(opening).collect(),
+                TurnKind::Position,
+            )
+            .await?;
         active.quorum(&replies)?;
         let mut positions = answered(replies);
 
         let attacked = with_position(council, &positions);
-        let output = active.caller.config().backend.capabilities().structured_output;
-        let asked = red_team::attack_messages(council, &attacked, &labelled(council, &positions), output);
+        let output = active
+            .caller
+            .config()
+            .backend
+            .capabilities()
+            .structured_output;
+        let asked =
+            red_team::attack_messages(council, &attacked, &labelled(council, &positions), output);
         let schema = red_team::attack_schema(&attacked);
         let attack = active.ask_attack(asked, Some(schema), &attacked).await?;
 
-        let targets = attacked.iter().filter(|seat| attack.targets.contains(&seat.id));
+        let targets = attacked
+            .iter()
+            .filter(|seat| attack.targets.contains(&seat.id));
         let asked = targets.filter_map(|seat| {
-            Some((seat, defense(&council.question, seat, positions.get(&seat.id)?, &attack.critique)))
+            Some((
+                seat,
+                defense(
+                    &council.question,
+                    seat,
+                    positions.get(&seat.id)?,
+                    &attack.critique,
+                ),
+            ))
         });
         let replies = active.ask_seats(asked.collect(), TurnKind::Defense).await?;
         let mut before_attack = Positions::new();
         for (seat, defense) in answered(replies) {
-            before_attack.extend(positions.insert(seat, defense).map(|position| (seat, position)));
+            before_attack.extend(
+                positions
+                    .insert(seat, defense)
+                    .map(|position| (seat, position)),
+            );
         }
         Ok(LoopState {
             number: active.number,
@@ -69,18 +93,31 @@ impl Grammar for Debate {
 
 /// The seats that can be attacked.
 fn with_position(council: &Council, positions: &Positions) -> Vec<Seat> {
-    council.seats.iter().filter(|seat| positions.contains_key(&seat.id)).cloned().collect()
+    council
+        .seats
+        .iter()
+        .filter(|seat| positions.contains_key(&seat.id))
+        .cloned()
+        .collect()
 }
 
 /// The prompt for an attacked seat.
-fn defense(question: &Untrusted, seat: &Seat, position: &Untrusted, critique: &Untrusted) -> Vec<Message> {
+fn defense(
+    question: &Untrusted,
+    seat: &Seat,
+    position: &Untrusted,
+    critique: &Untrusted,
+) -> Vec<Message> {
     let asked = prompt::asking(question)
         .ours(POSITION)
         .untrusted(prompt::OWN, position)
         .ours(ATTACK)
         .untrusted("critique", critique)
         .ours(DEFEND);
-    vec![Message::system(prompt::system(seat)), Message::user(asked.build())]
+    vec![
+        Message::system(prompt::system(seat)),
+        Message::user(asked.build()),
+    ]
 }
 
 const POSITION: &str = "
@@ -113,10 +150,16 @@ mod tests {
     #[test]
     fn attacked_seat_reads_own_position_and_attack() {
         let council = council(&[Pragmatist, Creative]);
-        let (position, critique) = (Untrusted::new("Split it."), Untrusted::new("Nobody will run it."));
+        let (position, critique) = (
+            Untrusted::new("Split it."),
+            Untrusted::new("Nobody will run it."),
+        );
         let asked = defense(&council.question, &council.seats[1], &position, &critique);
         assert_snapshot!("defense", whole(&asked[1..]));
-        assert_eq!(whole(&asked[..1]), whole(&prompt::opening(&council.question, &council.seats[1])[..1]));
+        assert_eq!(
+            whole(&asked[..1]),
+            whole(&prompt::opening(&council.question, &council.seats[1])[..1])
+        );
     }
 
     /// All prompts of a loop in which every seat answers and is attacked.
@@ -130,11 +173,17 @@ mod tests {
         }
         let attacked = with_position(&council, &said.positions);
         let texts = labelled(&council, &said.positions);
-        let asked = red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::JsonSchema);
+        let asked =
+            red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::JsonSchema);
         shown.push_str(&blocks(&asked));
         for seat in &attacked {
             let position = &said.positions[&seat.id];
-            shown.push_str(&blocks(&defense(&council.question, seat, position, &said.critique)));
+            shown.push_str(&blocks(&defense(
+                &council.question,
+                seat,
+                position,
+                &said.critique,
+            )));
         }
         shown
     }
@@ -143,7 +192,10 @@ mod tests {
     fn debate_prompts_for_every_council_size() {
         assert_snapshot!("two_seats", loop_of(&[Pragmatist, Creative]));
         assert_snapshot!("three_seats", loop_of(&[Pragmatist, Creative, Creative]));
-        assert_snapshot!("four_seats", loop_of(&[Synthesizer, DomainExpert, Pragmatist, Creative]));
+        assert_snapshot!(
+            "four_seats",
+            loop_of(&[Synthesizer, DomainExpert, Pragmatist, Creative])
+        );
     }
 
     #[test]
@@ -158,7 +210,10 @@ mod tests {
         let texts = labelled(&council, &said.positions);
         let asked = red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::None);
         assert!(!whole(&asked).contains("domain_expert"));
-        let attack = red_team::read_attack(&Untrusted::new("TARGETS: domain_expert\nIt fails."), &attacked);
+        let attack = red_team::read_attack(
+            &Untrusted::new("TARGETS: domain_expert\nIt fails."),
+            &attacked,
+        );
         assert_eq!(attack.targets, [council.seats[0].id, council.seats[2].id]);
     }
 

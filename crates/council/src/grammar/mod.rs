@@ -67,9 +67,14 @@ impl LoopState {
     /// attack.
     pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {
         match (self.drafts.last(), council.seats.last()) {
-            (Some(draft), Some(last)) => Cow::Owned(Positions::from([(last.id, draft.text.clone())])),
+            (Some(draft), Some(last)) => {
+                Cow::Owned(Positions::from([(last.id, draft.text.clone())]))
+            }
             _ if self.before_attack.is_empty() => Cow::Borrowed(&self.positions),
-            _ => Cow::Owned(Self::stated(self.positions.clone(), self.before_attack.clone())),
+            _ => Cow::Owned(Self::stated(
+                self.positions.clone(),
+                self.before_attack.clone(),
+            )),
         }
     }
 
@@ -89,8 +94,11 @@ impl LoopState {
 #[async_trait]
 pub(crate) trait Grammar: Send + Sync {
     /// Runs one loop. `prior` is the loop before it.
-    async fn run(&self, active: ActiveLoop<'_>, prior: Option<&LoopState>)
-    -> Result<LoopState, CouncilError>;
+    async fn run(
+        &self,
+        active: ActiveLoop<'_>,
+        prior: Option<&LoopState>,
+    ) -> Result<LoopState, CouncilError>;
 
     /// The most calls of one loop with this many deliberating seats.
     fn calls(&self, seats: u64) -> u64;
@@ -119,7 +127,12 @@ pub(crate) struct ActiveLoop<'f> {
 
 impl<'f> ActiveLoop<'f> {
     pub(crate) fn new(caller: &'f Caller<'f>, council: &'f Council, number: u32) -> Self {
-        Self { caller, council, number, turns: Mutex::default() }
+        Self {
+            caller,
+            council,
+            number,
+            turns: Mutex::default(),
+        }
     }
 
     /// Asks seats concurrently, each with its own messages, and returns the results in the given order. A
@@ -130,7 +143,10 @@ impl<'f> ActiveLoop<'f> {
         asked: Vec<(&Seat, Vec<Message>)>,
         kind: TurnKind,
     ) -> Result<Vec<SeatReply>, CouncilError> {
-        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.ask_seat(seat, messages)).collect();
+        let calls: Vec<_> = asked
+            .into_iter()
+            .map(|(seat, messages)| self.ask_seat(seat, messages))
+            .collect();
         let replies = try_join_all(calls).await?;
         for (seat, said) in &replies {
             match said {
@@ -146,7 +162,11 @@ impl<'f> ActiveLoop<'f> {
         Ok(replies)
     }
 
-    async fn ask_seat(&self, seat: &Seat, messages: Vec<Message>) -> Result<SeatReply, CouncilError> {
+    async fn ask_seat(
+        &self,
+        seat: &Seat,
+        messages: Vec<Message>,
+    ) -> Result<SeatReply, CouncilError> {
         match self.ask(seat, messages, None).await {
             Ok(said) => Ok((seat.id, Ok(said))),
             Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
@@ -194,7 +214,10 @@ impl<'f> ActiveLoop<'f> {
                 loop_number: Some(self.number),
                 part: Part::Seat(red_team),
                 kind: DegradationKind::RedTeamYielded,
-                detail: format!("it says: {}", short_line(&single_spaced(critique.as_str()), REASON_CHARS)),
+                detail: format!(
+                    "it says: {}",
+                    short_line(&single_spaced(critique.as_str()), REASON_CHARS)
+                ),
             });
         }
         self.keep(red_team, TurnKind::Critique, critique, said);
@@ -220,7 +243,10 @@ impl<'f> ActiveLoop<'f> {
     fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
             let turn = Turn::of(seat, kind, text, said);
-            self.turns.lock().unwrap_or_else(PoisonError::into_inner).push(turn);
+            self.turns
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(turn);
         }
     }
 
@@ -242,19 +268,26 @@ impl<'f> ActiveLoop<'f> {
 
     /// All turns; empty if observability is off.
     fn into_turns(self) -> Vec<Turn> {
-        self.turns.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.turns
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The positions of the seats that answered.
 fn answered(replies: Vec<SeatReply>) -> Positions {
-    replies.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
+    replies
+        .into_iter()
+        .filter_map(|(seat, said)| Some((seat, said.ok()?.text)))
+        .collect()
 }
 
 /// The positions with their prompt labels, in the order of the seats.
 fn labelled<'p>(council: &Council, positions: &'p Positions) -> Vec<(String, &'p Untrusted)> {
     let seats = council.seats.iter();
-    seats.filter_map(|seat| Some((prompt::position_of(seat.id), positions.get(&seat.id)?))).collect()
+    seats
+        .filter_map(|seat| Some((prompt::position_of(seat.id), positions.get(&seat.id)?)))
+        .collect()
 }
 
 /// The fewest deliberating seats that must answer in a loop, so that there can be disagreement.

@@ -25,12 +25,17 @@ impl Grammar for Parallel {
         prior: Option<&LoopState>,
     ) -> Result<LoopState, CouncilError> {
         let council = active.council;
-        let asked = council.seats.iter().map(|seat| (seat, messages(council, seat, prior))).collect();
+        let asked = council
+            .seats
+            .iter()
+            .map(|seat| (seat, messages(council, seat, prior)))
+            .collect();
         let replies = active.ask_seats(asked, TurnKind::Position).await?;
         active.quorum(&replies)?;
         let positions = answered(replies);
-        let critique =
-            active.request_critique(red_team::messages(council, &labelled(council, &positions))).await?;
+        let critique = active
+            .request_critique(red_team::messages(council, &labelled(council, &positions)))
+            .await?;
         Ok(LoopState {
             number: active.number,
             grammar: LoopGrammar::Parallel,
@@ -53,8 +58,11 @@ fn messages(council: &Council, seat: &Seat, prior: Option<&LoopState>) -> Vec<Me
     let mut messages = prompt::opening(&council.question, seat);
     if let Some(prior) = prior {
         messages.push(prompt::positions(&prior.positions, &council.seats, seat.id));
-        let stand =
-            if prior.positions.contains_key(&seat.id) { prompt::Stand::Taken } else { prompt::Stand::None };
+        let stand = if prior.positions.contains_key(&seat.id) {
+            prompt::Stand::Taken
+        } else {
+            prompt::Stand::None
+        };
         messages.push(Message::user(prompt::revision(&prior.critique, stand)));
     }
     messages

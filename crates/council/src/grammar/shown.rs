@@ -12,9 +12,16 @@ use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 
 /// A council with these roles. Each seat's instructions are `as SEAT`.
 pub(super) fn council(roles: &[CouncilRole]) -> Council {
-    let seat = |id: SeatId| Seat { id, persona: Untrusted::new(format!("as {id}")), model: String::new() };
+    let seat = |id: SeatId| Seat {
+        id,
+        persona: Untrusted::new(format!("as {id}")),
+        model: String::new(),
+    };
     let mut seats: Vec<Seat> =
-        SeatId::of_roles(roles.iter().copied().chain([CouncilRole::RedTeam])).into_iter().map(seat).collect();
+        SeatId::of_roles(roles.iter().copied().chain([CouncilRole::RedTeam]))
+            .into_iter()
+            .map(seat)
+            .collect();
     let red_team = seats.pop().expect("the red team");
     Council {
         question: Untrusted::new("Split it?"),
@@ -28,7 +35,9 @@ pub(super) fn council(roles: &[CouncilRole]) -> Council {
 /// The first loop of a council in which the seats at these indexes answered.
 pub(super) fn first_loop(council: &Council, answered: &[usize]) -> LoopState {
     let seats = answered.iter().map(|place| council.seats[*place].id);
-    let positions = seats.map(|seat| (seat, Untrusted::new(format!("What {seat} holds.")))).collect();
+    let positions = seats
+        .map(|seat| (seat, Untrusted::new(format!("What {seat} holds."))))
+        .collect();
     ended(council.grammar, 1, positions)
 }
 
@@ -40,8 +49,16 @@ pub(crate) fn seats() -> Vec<SeatId> {
 
 /// A loop with these positions; an empty text means no position.
 pub(crate) fn said_in(grammar: LoopGrammar, number: u32, texts: &[&str]) -> LoopState {
-    let said = seats().into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
-    ended(grammar, number, said.map(|(seat, text)| (seat, Untrusted::new(*text))).collect())
+    let said = seats()
+        .into_iter()
+        .zip(texts)
+        .filter(|(_, text)| !text.is_empty());
+    ended(
+        grammar,
+        number,
+        said.map(|(seat, text)| (seat, Untrusted::new(*text)))
+            .collect(),
+    )
 }
 
 fn ended(grammar: LoopGrammar, number: u32, positions: Positions) -> LoopState {
@@ -68,14 +85,19 @@ fn pieces(message: &Message) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lines = message.content.as_str().lines();
     while let Some(line) = lines.next() {
-        let opened = line.strip_prefix("<<<DATA ").and_then(|line| line.rsplit_once(' '));
+        let opened = line
+            .strip_prefix("<<<DATA ")
+            .and_then(|line| line.rsplit_once(' '));
         let Some((name, marker)) = opened else {
             pieces.push(Piece::Ours(line.to_owned()));
             continue;
         };
         let end = format!(">>>END {marker}");
         let content: Vec<_> = lines.by_ref().take_while(|line| *line != end).collect();
-        pieces.push(Piece::Block { name: name.to_owned(), content: content.join("\n") });
+        pieces.push(Piece::Block {
+            name: name.to_owned(),
+            content: content.join("\n"),
+        });
     }
     pieces
 }
@@ -91,7 +113,9 @@ pub(super) fn whole(messages: &[Message]) -> String {
                     writeln!(shown, "(banner)")
                 }
                 Piece::Ours(line) => writeln!(shown, "{line}"),
-                Piece::Block { name, content } => writeln!(shown, "<<<DATA {name} #\n{content}\n>>>END #"),
+                Piece::Block { name, content } => {
+                    writeln!(shown, "<<<DATA {name} #\n{content}\n>>>END #")
+                }
             };
         }
     }

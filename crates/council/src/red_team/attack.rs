@@ -18,8 +18,16 @@ const NAME: &str = "attack";
 const MOST_OF_A_ROLE: usize = 4;
 
 /// Words that name no particular seat.
-const NOBODY_IN_PARTICULAR: [&str; 8] =
-    ["", "all", "all_seats", "everybody", "everyone", "n/a", "nobody", "none"];
+const NOBODY_IN_PARTICULAR: [&str; 8] = [
+    "",
+    "all",
+    "all_seats",
+    "everybody",
+    "everyone",
+    "n/a",
+    "nobody",
+    "none",
+];
 
 /// Prefixes that a name may have.
 const LEADS: [&str; 3] = ["position_of_", "seat_", "the_"];
@@ -31,7 +39,10 @@ const TARGETS: [&str; 2] = ["targets", "target"];
 pub(crate) fn attack_schema(seats: &[Seat]) -> (&'static str, Value) {
     let names: Vec<String> = seats.iter().map(|seat| seat.id.to_string()).collect();
     let schema = closed([
-        ("targets", json!({"type": "array", "items": {"type": "string", "enum": names}})),
+        (
+            "targets",
+            json!({"type": "array", "items": {"type": "string", "enum": names}}),
+        ),
         ("critique", json!({"type": "string"})),
     ]);
     (NAME, schema)
@@ -52,10 +63,20 @@ pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
     let whole = answer.as_str();
     let seats: Vec<SeatId> = seats.iter().map(|seat| seat.id).collect();
     let read = of_object(whole).or_else(|| of_first_line(whole, &seats));
-    let read = read.unwrap_or_else(|| Read { names: Vec::new(), said: whole.to_owned() });
-    let said = if says_nothing(&read.said) { whole.to_owned() } else { read.said };
+    let read = read.unwrap_or_else(|| Read {
+        names: Vec::new(),
+        said: whole.to_owned(),
+    });
+    let said = if says_nothing(&read.said) {
+        whole.to_owned()
+    } else {
+        read.said
+    };
     let targets = aimed(&read.names, &seats).filter(|targets| !targets.is_empty());
-    Attack { critique: Untrusted::new(said), targets: targets.unwrap_or(seats) }
+    Attack {
+        critique: Untrusted::new(said),
+        targets: targets.unwrap_or(seats),
+    }
 }
 
 /// A parsed answer.
@@ -73,51 +94,90 @@ fn of_object(whole: &str) -> Option<Read> {
     let critique = object.get("critique")?.as_str()?;
     let targets = object.get("targets").unwrap_or(&Value::Null);
     let names = match targets {
-        Value::Array(items) => items.iter().map(|item| name(item.as_str().unwrap_or("?"))).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| name(item.as_str().unwrap_or("?")))
+            .collect(),
         Value::String(listed) => names(listed),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
-    let says_more = targets.is_object() || object.keys().any(|key| key != "critique" && key != "targets");
-    Some(Read { names, said: if says_more { whole } else { critique }.to_owned() })
+    let says_more = targets.is_object()
+        || object
+            .keys()
+            .any(|key| key != "critique" && key != "targets");
+    Some(Read {
+        names,
+        said: if says_more { whole } else { critique }.to_owned(),
+    })
 }
 
 /// The content of a code block, if the whole text is one.
 fn unfenced(text: &str) -> &str {
-    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, body)| body)
+    let inside = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"));
+    inside
+        .and_then(|inside| inside.split_once('\n'))
+        .map_or(text, |(_, body)| body)
 }
 
 /// Parses an answer whose first line names targets. A line that names anything else belongs to the
 /// critique.
 fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
-    let (line, rest) = whole.trim_start().split_once('\n').unwrap_or((whole.trim_start(), ""));
+    let (line, rest) = whole
+        .trim_start()
+        .split_once('\n')
+        .unwrap_or((whole.trim_start(), ""));
     let line = line.trim_start_matches(is_decoration);
     let after = TARGETS.iter().find_map(|word| {
         let beginning = line.get(..word.len())?;
-        beginning.eq_ignore_ascii_case(word).then(|| line.get(word.len()..)).flatten()
+        beginning
+            .eq_ignore_ascii_case(word)
+            .then(|| line.get(word.len()..))
+            .flatten()
     })?;
-    let listed = after.trim_start_matches(is_decoration).strip_prefix([':', '-', '–', '—', '='])?;
+    let listed = after
+        .trim_start_matches(is_decoration)
+        .strip_prefix([':', '-', '–', '—', '='])?;
     let names = names(listed);
-    let said = if aimed(&names, seats).is_some() { rest } else { whole };
-    Some(Read { names, said: said.to_owned() })
+    let said = if aimed(&names, seats).is_some() {
+        rest
+    } else {
+        whole
+    };
+    Some(Read {
+        names,
+        said: said.to_owned(),
+    })
 }
 
 /// The critique without the target names, for any seats: the critique of an object, or the text after a
 /// line of names.
 pub(super) fn said_beside_names(text: &str) -> String {
-    let roles: Vec<SeatId> =
-        SeatId::of_roles(CouncilRole::ALL.iter().flat_map(|role| [*role; MOST_OF_A_ROLE]));
+    let roles: Vec<SeatId> = SeatId::of_roles(
+        CouncilRole::ALL
+            .iter()
+            .flat_map(|role| [*role; MOST_OF_A_ROLE]),
+    );
     let read = of_object(text).or_else(|| of_first_line(text, &roles));
     read.map_or_else(|| text.to_owned(), |read| read.said)
 }
 
 /// Whether a character around a word is not part of it.
 fn is_decoration(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '*' | '`' | '#' | '_' | '>' | '"' | '\'' | '[' | ']' | '(' | ')')
+    c.is_whitespace()
+        || matches!(
+            c,
+            '*' | '`' | '#' | '_' | '>' | '"' | '\'' | '[' | ']' | '(' | ')'
+        )
 }
 
 fn names(listed: &str) -> Vec<String> {
-    listed.split([',', ';', '&']).flat_map(|part| part.split(" and ")).map(name).collect()
+    listed
+        .split([',', ';', '&'])
+        .flat_map(|part| part.split(" and "))
+        .map(name)
+        .collect()
 }
 
 /// Normalises a name: `**Domain Expert**` becomes `domain_expert`.
@@ -125,7 +185,11 @@ fn name(written: &str) -> String {
     let bare = written.trim_matches(|c| is_decoration(c) || c == '.' || c == ':');
     let words: Vec<String> = bare
         .split(|c: char| c.is_whitespace() || c == '_' || c == '-')
-        .map(|word| word.chars().filter(|c| !matches!(c, '*' | '`' | '\\')).collect::<String>())
+        .map(|word| {
+            word.chars()
+                .filter(|c| !matches!(c, '*' | '`' | '\\'))
+                .collect::<String>()
+        })
         .filter(|word| !word.is_empty())
         .map(|word| word.to_lowercase())
         .collect();
@@ -139,13 +203,19 @@ fn name(written: &str) -> String {
 fn aimed(names: &[String], seats: &[SeatId]) -> Option<Vec<SeatId>> {
     let spelled: Vec<String> = seats.iter().map(ToString::to_string).collect();
     let is_vague = |name: &String| NOBODY_IN_PARTICULAR.contains(&name.as_str());
-    if !names.iter().all(|name| spelled.contains(name) || is_vague(name)) {
+    if !names
+        .iter()
+        .all(|name| spelled.contains(name) || is_vague(name))
+    {
         return None;
     }
     if names.iter().any(is_vague) {
         return Some(Vec::new());
     }
-    let named = seats.iter().zip(&spelled).filter(|(_, spelled)| names.contains(spelled));
+    let named = seats
+        .iter()
+        .zip(&spelled)
+        .filter(|(_, spelled)| names.contains(spelled));
     Some(named.map(|(seat, _)| *seat).collect())
 }
 
@@ -158,7 +228,11 @@ mod tests {
     fn seats() -> Vec<Seat> {
         use CouncilRole::{Creative, DomainExpert, Pragmatist};
         let named = SeatId::of_roles([DomainExpert, Creative, Pragmatist, Creative]);
-        let seat = |id| Seat { id, persona: Untrusted::new("It speaks."), model: String::new() };
+        let seat = |id| Seat {
+            id,
+            persona: Untrusted::new("It speaks."),
+            model: String::new(),
+        };
         named.into_iter().map(seat).collect()
     }
 
@@ -174,14 +248,32 @@ mod tests {
     fn first_line_targets_are_parsed_leniently() {
         for (line, targets) in [
             ("TARGETS: pragmatist", "pragmatist"),
-            ("TARGETS: creative#2, domain_expert", "domain_expert creative#2"),
+            (
+                "TARGETS: creative#2, domain_expert",
+                "domain_expert creative#2",
+            ),
             ("TARGETS: pragmatist, pragmatist", "pragmatist"),
-            ("targets : Pragmatist ;  CREATIVE #2", "pragmatist creative#2"),
-            ("**TARGETS:** `pragmatist`, **creative**.", "creative pragmatist"),
-            ("## Targets - pragmatist and creative", "creative pragmatist"),
+            (
+                "targets : Pragmatist ;  CREATIVE #2",
+                "pragmatist creative#2",
+            ),
+            (
+                "**TARGETS:** `pragmatist`, **creative**.",
+                "creative pragmatist",
+            ),
+            (
+                "## Targets - pragmatist and creative",
+                "creative pragmatist",
+            ),
             ("Target – \"Domain Expert\"", "domain_expert"),
-            ("> *Targets*: [domain\\_expert], (creative#2)", "domain_expert creative#2"),
-            ("TARGETS: the pragmatist & position of creative", "creative pragmatist"),
+            (
+                "> *Targets*: [domain\\_expert], (creative#2)",
+                "domain_expert creative#2",
+            ),
+            (
+                "TARGETS: the pragmatist & position of creative",
+                "creative pragmatist",
+            ),
             ("TARGETS = domain-expert", "domain_expert"),
             ("\r\n \n TARGETS: pragmatist\r", "pragmatist"),
             ("TARGETS: all", EVERYBODY),
@@ -189,7 +281,8 @@ mod tests {
             ("TARGETS:", EVERYBODY),
             ("TARGETS: pragmatist, everyone", EVERYBODY),
         ] {
-            let (read_targets, critique) = read(&format!("{line}\nThe plan fails.\nIt costs too much."));
+            let (read_targets, critique) =
+                read(&format!("{line}\nThe plan fails.\nIt costs too much."));
             assert_eq!(read_targets, targets, "{line:?}");
             assert_eq!(critique, "The plan fails.\nIt costs too much.", "{line:?}");
         }
@@ -221,31 +314,65 @@ mod tests {
                 r#"{"critique":"It fails.","targets":["creative#2","domain_expert"]}"#,
                 "domain_expert creative#2",
             ),
-            (r#" {"targets": ["Domain Expert"], "critique": "It fails."} "#, "domain_expert"),
-            (r#"{"targets":"pragmatist, creative","critique":"It fails."}"#, "creative pragmatist"),
-            ("```json\n{\"targets\":[\"pragmatist\"],\"critique\":\"It fails.\"}\n```", "pragmatist"),
+            (
+                r#" {"targets": ["Domain Expert"], "critique": "It fails."} "#,
+                "domain_expert",
+            ),
+            (
+                r#"{"targets":"pragmatist, creative","critique":"It fails."}"#,
+                "creative pragmatist",
+            ),
+            (
+                "```json\n{\"targets\":[\"pragmatist\"],\"critique\":\"It fails.\"}\n```",
+                "pragmatist",
+            ),
             (r#"{"targets":[],"critique":"It fails."}"#, EVERYBODY),
             (r#"{"critique":"It fails."}"#, EVERYBODY),
             (r#"{"targets":null,"critique":"It fails."}"#, EVERYBODY),
-            (r#"{"targets":["pragmatist",7],"critique":"It fails."}"#, EVERYBODY),
-            (r#"{"targets":["pragmatist","economist"],"critique":"It fails."}"#, EVERYBODY),
+            (
+                r#"{"targets":["pragmatist",7],"critique":"It fails."}"#,
+                EVERYBODY,
+            ),
+            (
+                r#"{"targets":["pragmatist","economist"],"critique":"It fails."}"#,
+                EVERYBODY,
+            ),
         ] {
-            assert_eq!(read(answer), (targets.to_owned(), "It fails.".to_owned()), "{answer}");
+            assert_eq!(
+                read(answer),
+                (targets.to_owned(), "It fails.".to_owned()),
+                "{answer}"
+            );
         }
     }
 
     #[test]
     fn object_with_extra_keys_is_kept_whole() {
         for (answer, targets) in [
-            (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
-            (r#"{"critique":"It fails.","second_objection":"It costs too much."}"#, EVERYBODY),
+            (
+                r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#,
+                "pragmatist",
+            ),
+            (
+                r#"{"critique":"It fails.","second_objection":"It costs too much."}"#,
+                EVERYBODY,
+            ),
             (
                 "```json\n{\"targets\":[\"creative\"],\"critique\":\"It fails.\",\"evidence\":[\"a\"]}\n```",
                 "creative",
             ),
-            (r#"{"targets":{"pragmatist":"It costs too much."},"critique":"It fails."}"#, EVERYBODY),
-            (r#"{"critique":"It costs too much.","critique":"It fails."}"#, EVERYBODY),
-            (r#"{"targets":["pragmatist"],"targets":["creative"],"critique":"It fails."}"#, EVERYBODY),
+            (
+                r#"{"targets":{"pragmatist":"It costs too much."},"critique":"It fails."}"#,
+                EVERYBODY,
+            ),
+            (
+                r#"{"critique":"It costs too much.","critique":"It fails."}"#,
+                EVERYBODY,
+            ),
+            (
+                r#"{"targets":["pragmatist"],"targets":["creative"],"critique":"It fails."}"#,
+                EVERYBODY,
+            ),
         ] {
             assert_eq!(read(answer), (targets.to_owned(), answer.to_owned()));
         }

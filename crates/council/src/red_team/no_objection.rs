@@ -133,11 +133,14 @@ const OBJECTIONS: &[&str] = &[
 ];
 
 /// Words that may precede a negation.
-const BEFORE_NO: &[&str] =
-    &["can", "do", "find", "have", "i", "is", "are", "now", "raise", "really", "see", "there", "we"];
+const BEFORE_NO: &[&str] = &[
+    "can", "do", "find", "have", "i", "is", "are", "now", "raise", "really", "see", "there", "we",
+];
 
 /// Words that deny.
-const NO: &[&str] = &["cannot", "cant", "didnt", "dont", "havent", "no", "not", "without"];
+const NO: &[&str] = &[
+    "cannot", "cant", "didnt", "dont", "havent", "no", "not", "without",
+];
 
 /// Words that may stand between a negation and its noun.
 const AFTER_NO: &[&str] = &[
@@ -265,7 +268,11 @@ pub(crate) fn has_yielded(critique: &Untrusted) -> bool {
     if said.contains('?') {
         return false;
     }
-    let words: Vec<String> = said.split(is_between_words).filter_map(word).take(MOST_WORDS + 1).collect();
+    let words: Vec<String> = said
+        .split(is_between_words)
+        .filter_map(word)
+        .take(MOST_WORDS + 1)
+        .collect();
     words.len() <= MOST_WORDS && only_phrases(&words)
 }
 
@@ -286,7 +293,8 @@ fn only_phrases(words: &[String]) -> bool {
     }
     (1..=words.len()).rev().any(|length| {
         let (beginning, rest) = words.split_at(length);
-        (PHRASES.contains(&beginning.join(" ").as_str()) || is_pattern(beginning)) && only_phrases(rest)
+        (PHRASES.contains(&beginning.join(" ").as_str()) || is_pattern(beginning))
+            && only_phrases(rest)
     })
 }
 
@@ -294,17 +302,24 @@ fn only_phrases(words: &[String]) -> bool {
 fn is_pattern(words: &[String]) -> bool {
     // Only the first of the keywords can be the subject; none of the words before may be one.
     let around = |keys: &[&str], before: &[&str]| {
-        let place = words.iter().position(|word| keys.contains(&word.as_str()))?;
+        let place = words
+            .iter()
+            .position(|word| keys.contains(&word.as_str()))?;
         let (beginning, rest) = words.split_at(place);
         all_of(beginning, before).then(|| rest.get(1..).unwrap_or_default())
     };
     let agrees = around(&["agree", "agreed", "concur"], BEFORE_AGREE);
     let is_convinced = around(&["convinced"], BEFORE_CONVINCED);
-    if agrees.or(is_convinced).is_some_and(|about| all_of(about, ABOUT)) {
+    if agrees
+        .or(is_convinced)
+        .is_some_and(|about| all_of(about, ABOUT))
+    {
         return true;
     }
     let denied = around(NO, BEFORE_NO).and_then(|rest| {
-        let noun = rest.iter().position(|word| OBJECTIONS.contains(&word.as_str()))?;
+        let noun = rest
+            .iter()
+            .position(|word| OBJECTIONS.contains(&word.as_str()))?;
         let (between, about) = rest.split_at(noun);
         all_of(between, AFTER_NO).then(|| about.get(1..).unwrap_or_default())
     });
@@ -410,7 +425,10 @@ mod tests {
             assert!(has_yielded(&Untrusted::new(*phrase)), "{phrase:?}");
             assert!(phrase.split(' ').count() <= MOST_WORDS);
         }
-        assert!(PHRASES.is_sorted(), "so that whoever adds one sees whether it is there");
+        assert!(
+            PHRASES.is_sorted(),
+            "so that whoever adds one sees whether it is there"
+        );
     }
 
     #[test]

@@ -36,30 +36,57 @@ fn violations(draft: &Draft) -> Vec<Violation> {
     if !(3..=5).contains(&seats) {
         violations.push(Violation::Seats { found: seats });
     }
-    let red_teams = draft.council.iter().filter(|seat| seat.role == CouncilRole::RedTeam).count();
+    let red_teams = draft
+        .council
+        .iter()
+        .filter(|seat| seat.role == CouncilRole::RedTeam)
+        .count();
     if red_teams != 1 {
         violations.push(Violation::RedTeams { found: red_teams });
     }
     if !(2..=5).contains(&draft.loop_count) {
-        violations.push(Violation::LoopCount { found: draft.loop_count.to_string() });
+        violations.push(Violation::LoopCount {
+            found: draft.loop_count.to_string(),
+        });
     }
     if draft.short_circuit_allowed && draft.complexity != ComplexityDomain::Simple {
-        violations.push(Violation::ShortCircuit { found: draft.complexity.as_str() });
+        violations.push(Violation::ShortCircuit {
+            found: draft.complexity.as_str(),
+        });
     }
     let texts = [
-        ("`reconstructed_query`".to_owned(), &draft.reconstructed_query),
-        ("`synthesis_instruction`".to_owned(), &draft.synthesis_instruction),
+        (
+            "`reconstructed_query`".to_owned(),
+            &draft.reconstructed_query,
+        ),
+        (
+            "`synthesis_instruction`".to_owned(),
+            &draft.synthesis_instruction,
+        ),
     ];
     let prompts = draft.council.iter().enumerate().map(|(index, seat)| {
-        (format!("`system_prompt` of item {} of `council` ({})", index + 1, seat.role), &seat.system_prompt)
+        (
+            format!(
+                "`system_prompt` of item {} of `council` ({})",
+                index + 1,
+                seat.role
+            ),
+            &seat.system_prompt,
+        )
     });
-    let empty = texts.into_iter().chain(prompts).filter(|(_, text)| says_nothing(text.as_str()));
+    let empty = texts
+        .into_iter()
+        .chain(prompts)
+        .filter(|(_, text)| says_nothing(text.as_str()));
     violations.extend(empty.map(|(field, _)| Violation::EmptyText { field }));
     violations
 }
 
 fn with_stored_hint(seat: CouncilSeat) -> CouncilSeat {
-    CouncilSeat { model_hint: seat.model_hint.as_deref().and_then(stored_hint), ..seat }
+    CouncilSeat {
+        model_hint: seat.model_hint.as_deref().and_then(stored_hint),
+        ..seat
+    }
 }
 
 #[cfg(test)]
@@ -79,18 +106,28 @@ mod tests {
     fn broken(change: impl FnOnce(&mut Value)) -> Vec<String> {
         let mut value = triage("parallel", &["domain_expert", "pragmatist", "creative"]);
         change(&mut value);
-        judged(&value).unwrap_err().iter().map(ToString::to_string).collect()
+        judged(&value)
+            .unwrap_err()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     fn seats(roles: &[&str]) -> Value {
-        roles.iter().map(|role| json!({"role": role, "system_prompt": "Look."})).collect()
+        roles
+            .iter()
+            .map(|role| json!({"role": role, "system_prompt": "Look."}))
+            .collect()
     }
 
     #[test]
     fn broken_rule_is_reported_with_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 15] = [
-            (|v| v["council"] = seats(&["red_team", "creative"]), "the council has 2 seats"),
+            (
+                |v| v["council"] = seats(&["red_team", "creative"]),
+                "the council has 2 seats",
+            ),
             (
                 |v| {
                     v["council"] = seats(&[
@@ -118,14 +155,26 @@ mod tests {
             (|v| v["loop_count"] = 1.into(), "loop_count is 1"),
             (|v| v["loop_count"] = 0.into(), "loop_count is 0"),
             (|v| v["loop_count"] = (-3).into(), "loop_count is -3"),
-            (|v| v["loop_count"] = u64::MAX.into(), "loop_count is 18446744073709551615"),
+            (
+                |v| v["loop_count"] = u64::MAX.into(),
+                "loop_count is 18446744073709551615",
+            ),
             (
                 |v| v["short_circuit_allowed"] = true.into(),
                 "short_circuit_allowed is true but complexity is complex",
             ),
-            (|v| v["reconstructed_query"] = " \n".into(), "`reconstructed_query` is empty"),
-            (|v| v["synthesis_instruction"] = "\u{200b}\u{feff} ".into(), "`synthesis_instruction` is empty"),
-            (|v| v["synthesis_instruction"] = "\u{200d}\u{200c}".into(), "`synthesis_instruction` is empty"),
+            (
+                |v| v["reconstructed_query"] = " \n".into(),
+                "`reconstructed_query` is empty",
+            ),
+            (
+                |v| v["synthesis_instruction"] = "\u{200b}\u{feff} ".into(),
+                "`synthesis_instruction` is empty",
+            ),
+            (
+                |v| v["synthesis_instruction"] = "\u{200d}\u{200c}".into(),
+                "`synthesis_instruction` is empty",
+            ),
             (
                 |v| v["council"][3]["system_prompt"] = "".into(),
                 "`system_prompt` of item 4 of `council` (red_team) is empty",
@@ -157,7 +206,10 @@ mod tests {
         for complexity in ["complicated", "complex", "chaotic"] {
             let mut value = simple_triage();
             value["complexity"] = complexity.into();
-            assert_eq!(judged(&value).unwrap_err(), [Violation::ShortCircuit { found: complexity }]);
+            assert_eq!(
+                judged(&value).unwrap_err(),
+                [Violation::ShortCircuit { found: complexity }]
+            );
         }
     }
 
@@ -170,9 +222,15 @@ mod tests {
         };
         assert_eq!(stored(" maker/model\n").as_deref(), Some("maker/model"));
         assert_eq!(stored(" \n"), None);
-        assert_eq!(stored("a\u{202e}\u{1b}[2Jb").as_deref(), Some("a\\u{202e}\\u{1b}[2Jb"));
+        assert_eq!(
+            stored("a\u{202e}\u{1b}[2Jb").as_deref(),
+            Some("a\\u{202e}\\u{1b}[2Jb")
+        );
         assert_eq!(stored(&"m".repeat(200)), Some("m".repeat(200)));
-        assert_eq!(stored(&"m".repeat(15_000)), Some(format!("{}…", "m".repeat(199))));
+        assert_eq!(
+            stored(&"m".repeat(15_000)),
+            Some(format!("{}…", "m".repeat(199)))
+        );
     }
 
     #[test]
@@ -182,7 +240,10 @@ mod tests {
                 let mut value = triage("sequential", roles);
                 value["loop_count"] = loops.into();
                 let accepted = judged(&value).unwrap();
-                assert_eq!((accepted.council.len(), accepted.loop_count), (roles.len() + 1, loops));
+                assert_eq!(
+                    (accepted.council.len(), accepted.loop_count),
+                    (roles.len() + 1, loops)
+                );
             }
         }
     }
@@ -200,7 +261,8 @@ mod tests {
             2 => Just("red_team"),
             5 => word(CouncilRole::ALL.iter().map(|role| role.as_str()).collect()),
         ];
-        let seat = (role, text()).prop_map(|(role, text)| json!({"role": role, "system_prompt": text}));
+        let seat =
+            (role, text()).prop_map(|(role, text)| json!({"role": role, "system_prompt": text}));
         (
             prop::collection::vec(seat, 0..8),
             prop_oneof![4 => 2i64..=5, 1 => any::<i64>()],
@@ -222,9 +284,18 @@ mod tests {
     /// The rules again, on the JSON itself.
     fn keeps_every_rule(value: &Value) -> bool {
         let council = value["council"].as_array().unwrap();
-        let says = |text: &Value| text.as_str().unwrap().chars().any(|c| c.is_ascii_alphabetic());
+        let says = |text: &Value| {
+            text.as_str()
+                .unwrap()
+                .chars()
+                .any(|c| c.is_ascii_alphabetic())
+        };
         (3..=5).contains(&council.len())
-            && council.iter().filter(|seat| seat["role"] == "red_team").count() == 1
+            && council
+                .iter()
+                .filter(|seat| seat["role"] == "red_team")
+                .count()
+                == 1
             && (2..=5).contains(&value["loop_count"].as_i64().unwrap())
             && (value["short_circuit_allowed"] == false || value["complexity"] == "simple")
             && says(&value["reconstructed_query"])

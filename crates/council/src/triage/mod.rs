@@ -74,7 +74,10 @@ pub(crate) async fn triage(
         messages: prompt::messages(query, context, hinted, wording),
         schema: Some((reply::NAME, reply::schema(hinted))),
     };
-    let said = caller.ask(ask).await.map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
+    let said = caller
+        .ask(ask)
+        .await
+        .map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
     let model = short_line(&said.model, MOST_OF_A_NAME);
     if let Ending::CutShort(why) = said.ending {
         return Err(CouncilError::TriageCutShort { model, why });
@@ -84,13 +87,17 @@ pub(crate) async fn triage(
         Err(why) => return Err(CouncilError::TriageUnreadable { model, why }),
     };
     let accepted = check::accept(draft);
-    let triage = accepted.map_err(|violations| CouncilError::TriageViolations { model, violations })?;
+    let triage =
+        accepted.map_err(|violations| CouncilError::TriageViolations { model, violations })?;
     match wording {
         Wording::Rewritten => {
             note_shortened(caller, query, &triage);
             Ok(triage)
         }
-        Wording::AsAsked => Ok(TriageOutput { reconstructed_query: query.clone(), ..triage }),
+        Wording::AsAsked => Ok(TriageOutput {
+            reconstructed_query: query.clone(),
+            ..triage
+        }),
     }
 }
 

@@ -48,12 +48,24 @@ pub(super) fn schema(hinted: &HintedModels) -> Value {
     ]);
     closed([
         ("reconstructed_query", text.clone()),
-        ("complexity", words(ComplexityDomain::ALL, ComplexityDomain::as_str)),
+        (
+            "complexity",
+            words(ComplexityDomain::ALL, ComplexityDomain::as_str),
+        ),
         ("short_circuit_allowed", json!({"type": "boolean"})),
-        ("council", json!({"type": "array", "items": seat, "minItems": 3, "maxItems": 5})),
+        (
+            "council",
+            json!({"type": "array", "items": seat, "minItems": 3, "maxItems": 5}),
+        ),
         ("loop_grammar", words(LoopGrammar::ALL, LoopGrammar::as_str)),
-        ("loop_count", json!({"type": "integer", "enum": [2, 3, 4, 5]})),
-        ("red_team_flavor", words(RedTeamFlavor::ALL, RedTeamFlavor::as_str)),
+        (
+            "loop_count",
+            json!({"type": "integer", "enum": [2, 3, 4, 5]}),
+        ),
+        (
+            "red_team_flavor",
+            words(RedTeamFlavor::ALL, RedTeamFlavor::as_str),
+        ),
         ("allow_early_exit", json!({"type": "boolean"})),
         ("synthesis_instruction", text),
     ])
@@ -64,10 +76,22 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
     strict_json::read(text, MOST_BYTES, |mut fields| {
         let draft = Draft {
             reconstructed_query: Untrusted::new(fields.text("reconstructed_query", MOST_QUESTION)?),
-            complexity: one_of(&mut fields, "complexity", ComplexityDomain::ALL, ComplexityDomain::as_str)?,
-            short_circuit_allowed: fields.optional_truth("short_circuit_allowed")?.unwrap_or(false),
+            complexity: one_of(
+                &mut fields,
+                "complexity",
+                ComplexityDomain::ALL,
+                ComplexityDomain::as_str,
+            )?,
+            short_circuit_allowed: fields
+                .optional_truth("short_circuit_allowed")?
+                .unwrap_or(false),
             council: fields.list("council", MOST_SEATS, seat)?,
-            loop_grammar: one_of(&mut fields, "loop_grammar", LoopGrammar::ALL, LoopGrammar::as_str)?,
+            loop_grammar: one_of(
+                &mut fields,
+                "loop_grammar",
+                LoopGrammar::ALL,
+                LoopGrammar::as_str,
+            )?,
             loop_count: fields.whole("loop_count")?,
             red_team_flavor: one_of(
                 &mut fields,
@@ -150,19 +174,40 @@ mod tests {
         assert_eq!(draft.loop_grammar, LoopGrammar::Debate);
         assert_eq!(draft.red_team_flavor, RedTeamFlavor::Feasibility);
         assert_eq!(
-            (draft.loop_count, draft.short_circuit_allowed, draft.allow_early_exit),
+            (
+                draft.loop_count,
+                draft.short_circuit_allowed,
+                draft.allow_early_exit
+            ),
             (3, false, false)
         );
-        assert_eq!(draft.reconstructed_query.as_str(), value["reconstructed_query"]);
-        assert_eq!(draft.synthesis_instruction.as_str(), value["synthesis_instruction"]);
-        let seats: Vec<_> =
-            draft.council.iter().map(|seat| (seat.role, seat.model_hint.as_deref())).collect();
+        assert_eq!(
+            draft.reconstructed_query.as_str(),
+            value["reconstructed_query"]
+        );
+        assert_eq!(
+            draft.synthesis_instruction.as_str(),
+            value["synthesis_instruction"]
+        );
+        let seats: Vec<_> = draft
+            .council
+            .iter()
+            .map(|seat| (seat.role, seat.model_hint.as_deref()))
+            .collect();
         use CouncilRole::{Creative, Pragmatist, RedTeam};
         assert_eq!(
             seats,
-            [(Pragmatist, Some(" a/b ")), (Pragmatist, None), (Creative, None), (RedTeam, None)]
+            [
+                (Pragmatist, Some(" a/b ")),
+                (Pragmatist, None),
+                (Creative, None),
+                (RedTeam, None)
+            ]
         );
-        assert_eq!(draft.council[3].system_prompt.as_str(), "Look at the costs.");
+        assert_eq!(
+            draft.council[3].system_prompt.as_str(),
+            "Look at the costs."
+        );
     }
 
     #[test]
@@ -180,23 +225,43 @@ mod tests {
             }
         }
         for key in ["role", "system_prompt"] {
-            let without = with(|value| drop(value["council"][1].as_object_mut().unwrap().remove(key)));
-            assert_eq!(fault(&without), format!("item 2 of `council` of the reply lacks `{key}`"));
+            let without =
+                with(|value| drop(value["council"][1].as_object_mut().unwrap().remove(key)));
+            assert_eq!(
+                fault(&without),
+                format!("item 2 of `council` of the reply lacks `{key}`")
+            );
         }
-        let without = with(|value| drop(value["council"][1].as_object_mut().unwrap().remove("model_hint")));
-        assert_eq!(read(&without.to_string()).unwrap().council[1].model_hint, None);
+        let without = with(|value| {
+            drop(
+                value["council"][1]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("model_hint"),
+            )
+        });
+        assert_eq!(
+            read(&without.to_string()).unwrap().council[1].model_hint,
+            None
+        );
     }
 
     #[test]
     fn wrong_shape_error_names_place_and_value() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 14] = [
-            (|v| v["complexity"] = "hard".into(), "`complexity` of the reply is \"hard\", none of simple, "),
+            (
+                |v| v["complexity"] = "hard".into(),
+                "`complexity` of the reply is \"hard\", none of simple, ",
+            ),
             (
                 |v| v["complexity"] = "COMPLEX".into(),
                 "is \"COMPLEX\", none of simple, complicated, complex, chaotic",
             ),
-            (|v| v["loop_grammar"] = "vote".into(), "is \"vote\", none of parallel, sequential, debate"),
+            (
+                |v| v["loop_grammar"] = "vote".into(),
+                "is \"vote\", none of parallel, sequential, debate",
+            ),
             (
                 |v| v["red_team_flavor"] = "kind".into(),
                 "is \"kind\", none of logical, feasibility, ethical, steelman",
@@ -205,14 +270,38 @@ mod tests {
                 |v| v["council"][2]["role"] = "judge".into(),
                 "`role` of item 3 of `council` of the reply is \"judge\", none of",
             ),
-            (|v| v["loop_count"] = "three".into(), "`loop_count` of the reply is a text, not a whole number"),
-            (|v| v["loop_count"] = 2.5.into(), "`loop_count` of the reply is 2.5, which is no whole number"),
-            (|v| v["loop_count"] = Value::Null, "`loop_count` of the reply is null, not a whole number"),
-            (|v| v["short_circuit_allowed"] = "no".into(), "is a text, not true or false"),
-            (|v| v["allow_early_exit"] = Value::Null, "is null, not true or false"),
-            (|v| v["council"] = json!({}), "`council` of the reply is an object, not a list"),
-            (|v| v["council"][0]["model_hint"] = 7.into(), "is a number, not a text"),
-            (|v| v["answer"] = "42".into(), "the reply has the unknown key `answer`"),
+            (
+                |v| v["loop_count"] = "three".into(),
+                "`loop_count` of the reply is a text, not a whole number",
+            ),
+            (
+                |v| v["loop_count"] = 2.5.into(),
+                "`loop_count` of the reply is 2.5, which is no whole number",
+            ),
+            (
+                |v| v["loop_count"] = Value::Null,
+                "`loop_count` of the reply is null, not a whole number",
+            ),
+            (
+                |v| v["short_circuit_allowed"] = "no".into(),
+                "is a text, not true or false",
+            ),
+            (
+                |v| v["allow_early_exit"] = Value::Null,
+                "is null, not true or false",
+            ),
+            (
+                |v| v["council"] = json!({}),
+                "`council` of the reply is an object, not a list",
+            ),
+            (
+                |v| v["council"][0]["model_hint"] = 7.into(),
+                "is a number, not a text",
+            ),
+            (
+                |v| v["answer"] = "42".into(),
+                "the reply has the unknown key `answer`",
+            ),
             (
                 |v| v["council"][0]["name"] = "Bob".into(),
                 "item 1 of `council` of the reply has the unknown key `name`",
@@ -222,8 +311,14 @@ mod tests {
             let detail = fault(&with(change));
             assert!(detail.contains(shown), "{detail}");
         }
-        assert_eq!(fault(&json!([good()])), "the reply is a list, not an object");
-        let twice = good().to_string().replacen("\"loop_count\":3", "\"loop_count\":3,\"loop_count\":2", 1);
+        assert_eq!(
+            fault(&json!([good()])),
+            "the reply is a list, not an object"
+        );
+        let twice =
+            good()
+                .to_string()
+                .replacen("\"loop_count\":3", "\"loop_count\":3,\"loop_count\":2", 1);
         let error = read(&twice).unwrap_err().to_string();
         assert!(error.contains("a key stands twice in an object"), "{error}");
     }
@@ -238,7 +333,10 @@ mod tests {
             &good[..good.len() - 1],
             "",
         ] {
-            assert!(matches!(read(text).unwrap_err(), StrictFault::NoJson { .. }), "{text}");
+            assert!(
+                matches!(read(text).unwrap_err(), StrictFault::NoJson { .. }),
+                "{text}"
+            );
         }
     }
 
@@ -246,19 +344,31 @@ mod tests {
     fn counts_are_unchecked_and_texts_bounded() {
         for count in [99, 1, 0, -3] {
             assert_eq!(
-                read(&with(|v| v["loop_count"] = count.into()).to_string()).unwrap().loop_count,
+                read(&with(|v| v["loop_count"] = count.into()).to_string())
+                    .unwrap()
+                    .loop_count,
                 count.into()
             );
         }
-        let seats = |count: usize| with(|v| v["council"] = vec![v["council"][0].clone(); count].into());
+        let seats =
+            |count: usize| with(|v| v["council"] = vec![v["council"][0].clone(); count].into());
         for count in [0, 7, MOST_SEATS] {
-            assert_eq!(read(&seats(count).to_string()).unwrap().council.len(), count);
+            assert_eq!(
+                read(&seats(count).to_string()).unwrap().council.len(),
+                count
+            );
         }
-        assert_eq!(fault(&seats(51)), "`council` of the reply has 51 items, more than 50");
+        assert_eq!(
+            fault(&seats(51)),
+            "`council` of the reply has 51 items, more than 50"
+        );
         let long = with(|v| v["synthesis_instruction"] = "x".repeat(MOST_TEXT + 1).into());
         assert!(fault(&long).ends_with("is longer than 20000 characters"));
         let huge = with(|v| v["reconstructed_query"] = "x".repeat(MOST_BYTES).into());
-        assert!(matches!(read(&huge.to_string()).unwrap_err(), StrictFault::TooLong { .. }));
+        assert!(matches!(
+            read(&huge.to_string()).unwrap_err(),
+            StrictFault::TooLong { .. }
+        ));
     }
 
     #[test]
@@ -272,6 +382,9 @@ mod tests {
             hint(&HintedModels::Only(vec!["a/b".to_owned(), "c".to_owned()])),
             json!({"anyOf": [{"type": "null"}, {"type": "string", "enum": ["a/b", "c"]}]})
         );
-        assert_eq!(hint(&HintedModels::Any), json!({"anyOf": [{"type": "null"}, {"type": "string"}]}));
+        assert_eq!(
+            hint(&HintedModels::Any),
+            json!({"anyOf": [{"type": "null"}, {"type": "string"}]})
+        );
     }
 }

@@ -33,7 +33,9 @@ fn deliberating() -> FakeApi {
 }
 
 fn ask(engine: &Crucible) -> ExecutorResult {
-    engine.run_blocking("What is the capital of France?", &TriageContext::none()).unwrap()
+    engine
+        .run_blocking("What is the capital of France?", &TriageContext::none())
+        .unwrap()
 }
 
 #[test]
@@ -45,7 +47,10 @@ fn run_is_send_and_engine_is_sync() {
     is_shared(&engine);
     let context = TriageContext::none();
     is_send(&engine.run("Which?", &context));
-    assert!(server.requests().is_empty(), "a future that is not awaited asks nobody");
+    assert!(
+        server.requests().is_empty(),
+        "a future that is not awaited asks nobody"
+    );
 }
 
 #[test]
@@ -63,9 +68,19 @@ async fn blocking_run_works_in_single_thread_loop() {
     let engine = engine(config(&server));
     assert_eq!(ask(&engine).loops_executed, 2);
     assert_eq!(ask(&engine).loops_executed, 2);
-    let result = engine.run("And without blocking?", &TriageContext::none()).await.unwrap();
-    assert_eq!(result.loops_executed, 2, "what an ended event loop leaves does not spoil the next run");
-    assert_eq!(ask(&engine).loops_executed, 2, "nor does one that stands still meanwhile");
+    let result = engine
+        .run("And without blocking?", &TriageContext::none())
+        .await
+        .unwrap();
+    assert_eq!(
+        result.loops_executed, 2,
+        "what an ended event loop leaves does not spoil the next run"
+    );
+    assert_eq!(
+        ask(&engine).loops_executed,
+        2,
+        "nor does one that stands still meanwhile"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +89,9 @@ async fn blocking_run_works_in_multi_thread_loop() {
     let shared = std::sync::Arc::new(engine(config(&server)));
     assert_eq!(ask(&shared).loops_executed, 2);
     let theirs = std::sync::Arc::clone(&shared);
-    let result = tokio::task::spawn_blocking(move || ask(&theirs)).await.unwrap();
+    let result = tokio::task::spawn_blocking(move || ask(&theirs))
+        .await
+        .unwrap();
     assert_eq!(result.loops_executed, 2);
     let result = tokio::task::block_in_place(|| ask(&shared));
     assert_eq!(result.loops_executed, 2);
@@ -83,7 +100,9 @@ async fn blocking_run_works_in_multi_thread_loop() {
 #[test]
 fn blocking_run_returns_same_errors() {
     let server = simple();
-    let ended = engine(config(&server)).run_blocking(" ", &TriageContext::none()).map_err(CouncilError::from);
+    let ended = engine(config(&server))
+        .run_blocking(" ", &TriageContext::none())
+        .map_err(CouncilError::from);
     assert!(matches!(ended, Err(CouncilError::EmptyQuery)), "{ended:?}");
 }
 
@@ -93,17 +112,29 @@ async fn concurrent_runs_are_independent() {
         CouncilCall::Triage => {
             let mut triage = simple_triage();
             let asked = request.conversation();
-            let city = if asked.contains("FRANCE") { "about FRANCE" } else { "about ITALY" };
+            let city = if asked.contains("FRANCE") {
+                "about FRANCE"
+            } else {
+                "about ITALY"
+            };
             triage["reconstructed_query"] = city.into();
             Reply::LateAnswer(triage.to_string(), Duration::from_millis(50))
         }
         _ => Reply::Answer(
-            if request.conversation().contains("about FRANCE") { "Paris" } else { "Rome" }.into(),
+            if request.conversation().contains("about FRANCE") {
+                "Paris"
+            } else {
+                "Rome"
+            }
+            .into(),
         ),
     });
     let engine = engine(config(&server));
     let context = TriageContext::none();
-    let (france, italy) = tokio::join!(engine.run("FRANCE?", &context), engine.run("ITALY?", &context));
+    let (france, italy) = tokio::join!(
+        engine.run("FRANCE?", &context),
+        engine.run("ITALY?", &context)
+    );
     assert_eq!(france.unwrap().final_response.as_str(), "Paris");
     assert_eq!(italy.unwrap().final_response.as_str(), "Rome");
 }
@@ -112,9 +143,21 @@ async fn concurrent_runs_are_independent() {
 async fn empty_question_is_refused_unsent() {
     let server = simple();
     let engine = engine(config(&server));
-    for query in ["", " ", "\n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e} \u{0}"] {
-        let ended = engine.run(query, &TriageContext::none()).await.map_err(CouncilError::from);
-        assert!(matches!(ended, Err(CouncilError::EmptyQuery)), "{query:?}: {ended:?}");
+    for query in [
+        "",
+        " ",
+        "\n\t\r",
+        "\u{a0}\u{3000}",
+        "\u{200b}\u{feff}\u{202e} \u{0}",
+    ] {
+        let ended = engine
+            .run(query, &TriageContext::none())
+            .await
+            .map_err(CouncilError::from);
+        assert!(
+            matches!(ended, Err(CouncilError::EmptyQuery)),
+            "{query:?}: {ended:?}"
+        );
     }
     assert!(server.requests().is_empty());
 }
@@ -127,14 +170,37 @@ async fn oversized_input_is_refused_unsent() {
     config.limits.context_bytes = 20;
     let engine = engine(config);
 
-    let ended = engine.run("eleven char", &TriageContext::none()).await.map_err(CouncilError::from);
-    let Err(CouncilError::QueryTooLong { bytes: 11, limit: 10 }) = ended else { panic!("{ended:?}") };
+    let ended = engine
+        .run("eleven char", &TriageContext::none())
+        .await
+        .map_err(CouncilError::from);
+    let Err(CouncilError::QueryTooLong {
+        bytes: 11,
+        limit: 10,
+    }) = ended
+    else {
+        panic!("{ended:?}")
+    };
     let context: TriageContext = [("key", json!("0123456789a"))].into_iter().collect();
-    let ended = engine.run("ten chars.", &context).await.map_err(CouncilError::from);
-    let Err(CouncilError::ContextTooLong { bytes: 21, limit: 20 }) = ended else { panic!("{ended:?}") };
+    let ended = engine
+        .run("ten chars.", &context)
+        .await
+        .map_err(CouncilError::from);
+    let Err(CouncilError::ContextTooLong {
+        bytes: 21,
+        limit: 20,
+    }) = ended
+    else {
+        panic!("{ended:?}")
+    };
     assert!(server.requests().is_empty());
 
-    assert!(engine.run("ten chars.", &TriageContext::none()).await.is_ok());
+    assert!(
+        engine
+            .run("ten chars.", &TriageContext::none())
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -145,8 +211,17 @@ async fn empty_context_fits_zero_limit() {
     let engine = engine(config);
     assert!(engine.run("Which?", &TriageContext::none()).await.is_ok());
     let context: TriageContext = [("a", 1)].into_iter().collect();
-    let ended = engine.run("Which?", &context).await.map_err(CouncilError::from);
-    assert!(matches!(ended, Err(CouncilError::ContextTooLong { bytes: 7, limit: 0 })), "{ended:?}");
+    let ended = engine
+        .run("Which?", &context)
+        .await
+        .map_err(CouncilError::from);
+    assert!(
+        matches!(
+            ended,
+            Err(CouncilError::ContextTooLong { bytes: 7, limit: 0 })
+        ),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +240,10 @@ async fn maximum_limits_work() {
         answer_bytes: usize::MAX,
         summary_chars: usize::MAX,
     };
-    let result = engine(config).run("Which?", &TriageContext::none()).await.unwrap();
+    let result = engine(config)
+        .run("Which?", &TriageContext::none())
+        .await
+        .unwrap();
     assert_eq!(result.loops_executed, 2);
 }
 
@@ -188,26 +266,47 @@ fn invalid_setting_error_has_name_value_hint() {
     };
     for unfit in [f64::NAN, -0.001, 1.001, f64::INFINITY, f64::NEG_INFINITY] {
         let text = threshold(unfit);
-        assert!(text.contains("threshold") && text.contains(&unfit.to_string()), "{text}");
+        assert!(
+            text.contains("threshold") && text.contains(&unfit.to_string()),
+            "{text}"
+        );
     }
     for fit in [0.0, 0.5, 1.0] {
         assert_eq!(threshold(fit), "fine");
     }
     type Change = fn(&mut EngineConfig);
     let unfit: [(&str, Change); 11] = [
-        ("limits.call_timeout", |config| config.limits.call_timeout = Duration::ZERO),
+        ("limits.call_timeout", |config| {
+            config.limits.call_timeout = Duration::ZERO
+        }),
         ("limits.query_bytes", |config| config.limits.query_bytes = 0),
-        ("limits.answer_bytes", |config| config.limits.answer_bytes = 0),
-        ("limits.summary_chars", |config| config.limits.summary_chars = 0),
-        ("limits.budget.calls", |config| config.limits.budget = BudgetLimits::calls(0)),
+        ("limits.answer_bytes", |config| {
+            config.limits.answer_bytes = 0
+        }),
+        ("limits.summary_chars", |config| {
+            config.limits.summary_chars = 0
+        }),
+        ("limits.budget.calls", |config| {
+            config.limits.budget = BudgetLimits::calls(0)
+        }),
         ("limits.budget.tokens", |config| {
             config.limits.budget.tokens = Limit::At(0);
         }),
-        ("triage_model", |config| config.triage_model = " ".to_owned()),
-        ("default_model", |config| config.default_model = "\t".to_owned()),
-        ("fallback_models", |config| config.fallback_models = vec!["a".to_owned(), String::new()]),
-        ("hinted_models", |config| config.hinted_models = HintedModels::Only(vec![String::new()])),
-        ("triage_model", |config| config.triage_model = "\n".repeat(1000)),
+        ("triage_model", |config| {
+            config.triage_model = " ".to_owned()
+        }),
+        ("default_model", |config| {
+            config.default_model = "\t".to_owned()
+        }),
+        ("fallback_models", |config| {
+            config.fallback_models = vec!["a".to_owned(), String::new()]
+        }),
+        ("hinted_models", |config| {
+            config.hinted_models = HintedModels::Only(vec![String::new()])
+        }),
+        ("triage_model", |config| {
+            config.triage_model = "\n".repeat(1000)
+        }),
     ];
     for (name, change) in unfit {
         let text = refused(&change);

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_council::{
-    AfterAttack, CouncilError, DegradationKind, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult,
-    Observability, TriageContext, TurnKind,
+    AfterAttack, CouncilError, DegradationKind, DeltaChoice, DeltaVerdict, EngineConfig,
+    ExecutorResult, Observability, TriageContext, TurnKind,
 };
 use crucible_llm::{
-    Backend, BackendParts, Capabilities, ClientExtra, LlmBackend, LlmError, LlmInvocation, LlmResult, Origin,
-    Speaker, StructuredOutput,
+    Backend, BackendParts, Capabilities, ClientExtra, LlmBackend, LlmError, LlmInvocation,
+    LlmResult, Origin, Speaker, StructuredOutput,
 };
 use crucible_model::EditFormat;
-use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, made_up_token, triage};
+use crucible_testkit::{
+    CouncilCall, FakeApi, Reply, SeenRequest, council_call, made_up_token, triage,
+};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -55,17 +57,26 @@ fn said(call: &CouncilCall, roles: &[&str], attack: &str) -> String {
 }
 
 fn watched(server: &FakeApi) -> EngineConfig {
-    EngineConfig { observability: Observability::On, ..support::config(server) }
+    EngineConfig {
+        observability: Observability::On,
+        ..support::config(server)
+    }
 }
 
 async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
-    let ended = support::engine(config).run("Should we split it?", &TriageContext::none()).await;
+    let ended = support::engine(config)
+        .run("Should we split it?", &TriageContext::none())
+        .await;
     ended.map_err(|failure| *failure.error)
 }
 
 /// The seats that got requests of this kind, sorted within each run of the same kind.
 fn of_kind(server: &FakeApi, kind: impl Fn(&CouncilCall) -> bool) -> Vec<SeenRequest> {
-    server.completions().into_iter().filter(|request| kind(&council_call(request))).collect()
+    server
+        .completions()
+        .into_iter()
+        .filter(|request| kind(&council_call(request)))
+        .collect()
 }
 
 fn defended(server: &FakeApi) -> Vec<String> {
@@ -85,14 +96,18 @@ fn attacks(server: &FakeApi) -> Vec<SeenRequest> {
 }
 
 fn text(request: &SeenRequest, message: usize) -> String {
-    request.body["messages"][message]["content"].as_str().unwrap().to_owned()
+    request.body["messages"][message]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Each seat's position at the end of a loop.
 fn positions(result: &ExecutorResult, loop_number: usize) -> Vec<(String, String)> {
     let record = &result.reasoning_trace.as_ref().unwrap()[loop_number - 1];
     let said = record.council_responses.iter();
-    said.map(|(seat, position)| (seat.to_string(), position.as_str().to_owned())).collect()
+    said.map(|(seat, position)| (seat.to_string(), position.as_str().to_owned()))
+        .collect()
 }
 
 fn pair(seat: &str, position: &str) -> (String, String) {
@@ -101,9 +116,16 @@ fn pair(seat: &str, position: &str) -> (String, String) {
 
 #[tokio::test]
 async fn attacked_seats_defend_and_replace_positions() {
-    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+    );
     let result = run(watched(&server)).await.unwrap();
-    assert_eq!(defended(&server), ["pragmatist", "pragmatist"], "once in each loop");
+    assert_eq!(
+        defended(&server),
+        ["pragmatist", "pragmatist"],
+        "once in each loop"
+    );
     for number in [1, 2] {
         let expected = [
             pair("domain_expert", "domain_expert holds this."),
@@ -117,9 +139,19 @@ async fn attacked_seats_defend_and_replace_positions() {
         assert_eq!(found, expected);
         let record = &result.reasoning_trace.as_ref().unwrap()[number - 1];
         assert_eq!(record.red_team_critique.as_str(), "It costs too much.");
-        assert_eq!(record.targets.iter().map(ToString::to_string).collect::<Vec<_>>(), ["pragmatist"]);
-        let turns: Vec<(String, TurnKind)> =
-            record.turns.iter().map(|turn| (turn.seat.to_string(), turn.kind)).collect();
+        assert_eq!(
+            record
+                .targets
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+            ["pragmatist"]
+        );
+        let turns: Vec<(String, TurnKind)> = record
+            .turns
+            .iter()
+            .map(|turn| (turn.seat.to_string(), turn.kind))
+            .collect();
         let turn = |seat: &str, kind| (seat.to_owned(), kind);
         assert_eq!(
             turns,
@@ -139,28 +171,46 @@ async fn attacked_seats_defend_and_replace_positions() {
 
 #[tokio::test]
 async fn unknown_target_makes_every_seat_defend() {
-    for attack in
-        [r#"{"critique":"No.","targets":["economist"]}"#, r#"{"critique":"No.","targets":[]}"#, "It fails."]
-    {
+    for attack in [
+        r#"{"critique":"No.","targets":["economist"]}"#,
+        r#"{"critique":"No.","targets":[]}"#,
+        "It fails.",
+    ] {
         let server = debating(&SEATS, attack);
         run(watched(&server)).await.unwrap();
-        let twice = ["creative", "creative", "domain_expert", "domain_expert", "pragmatist", "pragmatist"];
+        let twice = [
+            "creative",
+            "creative",
+            "domain_expert",
+            "domain_expert",
+            "pragmatist",
+            "pragmatist",
+        ];
         assert_eq!(defended(&server), twice, "{attack}");
     }
 }
 
 #[tokio::test]
 async fn seats_of_same_role_are_attacked_separately() {
-    let server = debating(&["creative", "creative"], r#"{"critique":"No.","targets":["creative#2"]}"#);
+    let server = debating(
+        &["creative", "creative"],
+        r#"{"critique":"No.","targets":["creative#2"]}"#,
+    );
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["creative#2", "creative#2"]);
-    let expected = [pair("creative", "creative holds this."), pair("creative#2", "creative#2 defends this.")];
+    let expected = [
+        pair("creative", "creative holds this."),
+        pair("creative#2", "creative#2 defends this."),
+    ];
     assert_eq!(positions(&result, 2), expected);
 }
 
 #[tokio::test]
 async fn defence_prompt_hides_other_seats() {
-    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+    );
     run(support::config(&server)).await.unwrap();
     for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
         assert_eq!(request.body["messages"].as_array().unwrap().len(), 2);
@@ -176,18 +226,26 @@ async fn defence_prompt_hides_other_seats() {
         ] {
             assert!(asked.contains(shown), "{shown}");
         }
-        assert!(!asked.contains("domain_expert") && !asked.contains("creative"), "{asked}");
+        assert!(
+            !asked.contains("domain_expert") && !asked.contains("creative"),
+            "{asked}"
+        );
     }
 }
 
 /// The position prompt equals that of the first loop, literally, in every loop.
 #[tokio::test]
 async fn later_debate_loop_starts_afresh() {
-    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+    );
     run(support::config(&server)).await.unwrap();
     for name in SEATS {
         let asked = of_kind(&server, |call| *call == CouncilCall::Seat(name.to_owned()));
-        let [first, second] = asked.as_slice() else { panic!("{name} is asked once in each loop") };
+        let [first, second] = asked.as_slice() else {
+            panic!("{name} is asked once in each loop")
+        };
         assert_eq!(first.body["messages"], second.body["messages"], "{name}");
         assert_eq!(first.body["messages"].as_array().unwrap().len(), 2);
     }
@@ -195,9 +253,13 @@ async fn later_debate_loop_starts_afresh() {
 
 #[tokio::test]
 async fn failed_defence_keeps_position() {
-    let server = failing(&SEATS, r#"{"critique":"No.","targets":["pragmatist","creative"]}"#, |call| {
-        (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
-    });
+    let server = failing(
+        &SEATS,
+        r#"{"critique":"No.","targets":["pragmatist","creative"]}"#,
+        |call| {
+            (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
+        },
+    );
     let result = run(watched(&server)).await.unwrap();
     let mut found = positions(&result, 1);
     found.sort();
@@ -210,9 +272,18 @@ async fn failed_defence_keeps_position() {
     let noted: Vec<_> = (result.degradations.iter())
         .map(|noted| (noted.kind, noted.loop_number, noted.part.to_string()))
         .collect();
-    let missing = |number| (DegradationKind::DefenseMissing, Some(number), "pragmatist".to_owned());
+    let missing = |number| {
+        (
+            DegradationKind::DefenseMissing,
+            Some(number),
+            "pragmatist".to_owned(),
+        )
+    };
     assert_eq!(noted, [missing(1), missing(2)]);
-    assert!(!result.degradations[0].detail.is_empty(), "the reason is told");
+    assert!(
+        !result.degradations[0].detail.is_empty(),
+        "the reason is told"
+    );
 }
 
 #[tokio::test]
@@ -223,19 +294,27 @@ async fn debate_without_defences_continues() {
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(result.loops_executed, 2);
     assert_eq!(result.degradations.len(), 6);
-    assert!(positions(&result, 2).iter().all(|(_, position)| position.ends_with("holds this.")));
+    assert!(
+        positions(&result, 2)
+            .iter()
+            .all(|(_, position)| position.ends_with("holds this."))
+    );
 }
 
 #[tokio::test]
 async fn seat_without_position_is_not_attacked() {
     let mut failures = 1;
-    let server = failing(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#, move |call| {
-        let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
-        fails.then(|| {
-            failures -= 1;
-            Reply::Status(400)
-        })
-    });
+    let server = failing(
+        &SEATS,
+        r#"{"critique":"No.","targets":["creative"]}"#,
+        move |call| {
+            let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
+            fails.then(|| {
+                failures -= 1;
+                Reply::Status(400)
+            })
+        },
+    );
     let result = run(watched(&server)).await.unwrap();
     let [first, second] = attacks(&server).try_into().unwrap();
     let names = |request: &SeenRequest| {
@@ -244,9 +323,15 @@ async fn seat_without_position_is_not_attacked() {
     };
     assert_eq!(names(&first), json!(["domain_expert", "pragmatist"]));
     assert_eq!(names(&second), json!(SEATS));
-    assert!(!text(&first, 1).contains("creative"), "it is not even named");
+    assert!(
+        !text(&first, 1).contains("creative"),
+        "it is not even named"
+    );
     // In the first loop its name was not shown, so all seats defend; in the second loop it defends.
-    assert_eq!(defended(&server), ["creative", "domain_expert", "pragmatist"]);
+    assert_eq!(
+        defended(&server),
+        ["creative", "domain_expert", "pragmatist"]
+    );
     assert_eq!(positions(&result, 1).len(), 2);
     assert_eq!(result.degradations.len(), 1);
     assert_eq!(result.degradations[0].kind, DegradationKind::SeatMissing);
@@ -259,7 +344,12 @@ async fn debate_with_one_position_fails() {
         _ => None,
     });
     match run(watched(&server)).await.unwrap_err() {
-        CouncilError::TooFewSeats { loop_number: 1, left: 1, seats: 3, missing } => {
+        CouncilError::TooFewSeats {
+            loop_number: 1,
+            left: 1,
+            seats: 3,
+            missing,
+        } => {
             assert_eq!(missing.len(), 2)
         }
         other => panic!("{other}"),
@@ -277,11 +367,16 @@ async fn schema_backend_gets_seat_names() {
         assert_eq!(format["json_schema"]["name"], "attack");
         assert_eq!(format["json_schema"]["strict"], true);
         let schema = &format["json_schema"]["schema"];
-        assert_eq!(schema["properties"]["targets"]["items"]["enum"], json!(SEATS));
+        assert_eq!(
+            schema["properties"]["targets"]["items"]["enum"],
+            json!(SEATS)
+        );
         assert!(text(&request, 1).contains("one JSON object"));
         assert!(!text(&request, 1).contains("TARGETS:"));
     }
-    for request in of_kind(&server, |call| matches!(call, CouncilCall::Seat(_) | CouncilCall::Defense(_))) {
+    for request in of_kind(&server, |call| {
+        matches!(call, CouncilCall::Seat(_) | CouncilCall::Defense(_))
+    }) {
         assert_eq!(request.body["response_format"], Value::Null);
     }
 }
@@ -316,8 +411,14 @@ pub(crate) fn through(
         default_model: inner.default_model().to_owned(),
         max_output_tokens: inner.max_output_tokens(),
         extra: ClientExtra::NONE,
-        capabilities: Capabilities { edit_format: EditFormat::WholeFile, structured_output },
-        speaker: Speaker { provider: inner.provider().to_owned(), model: inner.default_model().to_owned() },
+        capabilities: Capabilities {
+            edit_format: EditFormat::WholeFile,
+            structured_output,
+        },
+        speaker: Speaker {
+            provider: inner.provider().to_owned(),
+            model: inner.default_model().to_owned(),
+        },
         origin: Origin::Live,
         parameters: Default::default(),
         inner: Box::new(Through { inner, before }),
@@ -333,16 +434,25 @@ impl Before for AtOnce {
 
 #[tokio::test]
 async fn schemaless_backend_uses_first_line() {
-    let server = debating(&SEATS, "**Targets:** `Pragmatist` and creative\n\nIt costs too much.");
+    let server = debating(
+        &SEATS,
+        "**Targets:** `Pragmatist` and creative\n\nIt costs too much.",
+    );
     let backend = through(&server, StructuredOutput::None, AtOnce);
-    let config = EngineConfig { backend, ..watched(&server) };
+    let config = EngineConfig {
+        backend,
+        ..watched(&server)
+    };
     let result = run(config).await.unwrap();
     for request in attacks(&server) {
         assert_eq!(request.body["response_format"], Value::Null);
         assert!(text(&request, 1).contains("TARGETS: name, name"));
         assert!(!text(&request, 1).contains("JSON"));
     }
-    assert_eq!(defended(&server), ["creative", "creative", "pragmatist", "pragmatist"]);
+    assert_eq!(
+        defended(&server),
+        ["creative", "creative", "pragmatist", "pragmatist"]
+    );
     let critique = &result.reasoning_trace.as_ref().unwrap()[0].red_team_critique;
     assert_eq!(critique.as_str().trim(), "It costs too much.");
 }
@@ -351,9 +461,17 @@ async fn schemaless_backend_uses_first_line() {
 async fn json_mode_backend_gets_shape_in_prompt() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
     let backend = through(&server, StructuredOutput::JsonMode, AtOnce);
-    run(EngineConfig { backend, ..watched(&server) }).await.unwrap();
+    run(EngineConfig {
+        backend,
+        ..watched(&server)
+    })
+    .await
+    .unwrap();
     for request in attacks(&server) {
-        assert_eq!(request.body["response_format"], json!({"type": "json_object"}));
+        assert_eq!(
+            request.body["response_format"],
+            json!({"type": "json_object"})
+        );
         assert!(text(&request, 1).contains("\"targets\""));
     }
     assert_eq!(defended(&server), ["creative", "creative"]);
@@ -374,17 +492,29 @@ impl Before for Together {
 #[tokio::test]
 async fn positions_and_defences_run_concurrently() {
     let server = debating(&SEATS, "It all fails.");
-    let backend = through(&server, StructuredOutput::None, Together(Barrier::new(SEATS.len())));
-    let mut config = EngineConfig { backend, ..watched(&server) };
+    let backend = through(
+        &server,
+        StructuredOutput::None,
+        Together(Barrier::new(SEATS.len())),
+    );
+    let mut config = EngineConfig {
+        backend,
+        ..watched(&server)
+    };
     config.limits.call_timeout = Duration::from_secs(60);
-    let result = tokio::time::timeout(Duration::from_secs(60), run(config)).await.unwrap().unwrap();
+    let result = tokio::time::timeout(Duration::from_secs(60), run(config))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(result.degradations.is_empty(), "{:?}", result.degradations);
     assert_eq!(defended(&server).len(), 2 * SEATS.len());
 }
 
 #[tokio::test]
 async fn debate_without_attack_fails() {
-    let server = failing(&SEATS, "", |call| (*call == CouncilCall::RedTeam).then_some(Reply::Status(400)));
+    let server = failing(&SEATS, "", |call| {
+        (*call == CouncilCall::RedTeam).then_some(Reply::Status(400))
+    });
     match run(watched(&server)).await.unwrap_err() {
         CouncilError::Call { part, .. } => assert_eq!(part.to_string(), "red_team"),
         other => panic!("{other}"),
@@ -410,9 +540,15 @@ async fn cut_attack_targets_every_seat() {
 async fn synthesis_sees_position_before_defence() {
     let server = debating(&SEATS, r#"{"critique":"No.","targets":["pragmatist"]}"#);
     run(support::config(&server)).await.unwrap();
-    let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis).try_into().unwrap();
+    let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis)
+        .try_into()
+        .unwrap();
     let shown = synthesis.conversation();
-    assert_eq!(shown.matches("pragmatist holds this.").count(), 2, "once for each loop");
+    assert_eq!(
+        shown.matches("pragmatist holds this.").count(),
+        2,
+        "once for each loop"
+    );
     assert_eq!(shown.matches("pragmatist defends this.").count(), 2);
     assert_eq!(shown.matches("creative holds this.").count(), 2);
 }
@@ -431,16 +567,22 @@ fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> F
             }
             CouncilCall::RedTeam => {
                 attacks += 1;
-                format!("TARGETS: {}\nNobody counted the costs.", SEATS[attacks % SEATS.len()])
+                format!(
+                    "TARGETS: {}\nNobody counted the costs.",
+                    SEATS[attacks % SEATS.len()]
+                )
             }
             CouncilCall::Defense(seat) => {
-                format!("Under attack the {seat} now holds something entirely different, namely this.")
+                format!(
+                    "Under attack the {seat} now holds something entirely different, namely this."
+                )
             }
             CouncilCall::Seat(seat) => {
                 let times = asked.entry(seat.clone()).or_default();
                 *times += 1;
-                stated(&seat, *times)
-                    .unwrap_or_else(|| format!("{seat} holds on to one program with clear borders."))
+                stated(&seat, *times).unwrap_or_else(|| {
+                    format!("{seat} holds on to one program with clear borders.")
+                })
             }
             CouncilCall::Judge => "YES".to_owned(),
             _ => "Do not split it yet.".to_owned(),
@@ -452,14 +594,26 @@ fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> F
 async fn repeated_positions_are_unchanged_despite_attacks() {
     let similarity = || DeltaChoice::TextSimilarity { threshold: 0.9 };
     let server = settled(|_, _| None);
-    let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
+    let result = run(EngineConfig {
+        delta_strategy: similarity(),
+        ..watched(&server)
+    })
+    .await
+    .unwrap();
     assert_eq!((result.loops_executed, result.early_exit), (2, true));
     let records = result.reasoning_trace.unwrap();
     assert_eq!(records[1].delta, Some(DeltaVerdict::Unchanged));
-    assert_ne!(records[0].targets, records[1].targets, "the attack moved on");
+    assert_ne!(
+        records[0].targets, records[1].targets,
+        "the attack moved on"
+    );
     let resemblance: Vec<f64> = records[1].resemblance_to_prior.values().copied().collect();
     assert_eq!(resemblance, [1.0; 3]);
-    let changed = records[1].after_attack.values().filter(|became| **became == AfterAttack::Changed).count();
+    let changed = records[1]
+        .after_attack
+        .values()
+        .filter(|became| **became == AfterAttack::Changed)
+        .count();
     assert_eq!(changed, 1, "what the attack did is told there");
 
     // A different position is a change, attacked or not.
@@ -468,11 +622,23 @@ async fn repeated_positions_are_unchanged_despite_attacks() {
             (who == seat && times == 2)
                 .then(|| "Split it into services at once, whatever that costs.".to_owned())
         });
-        let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
+        let result = run(EngineConfig {
+            delta_strategy: similarity(),
+            ..watched(&server)
+        })
+        .await
+        .unwrap();
         let records = result.reasoning_trace.unwrap();
-        assert_eq!((records.len(), records[1].delta.clone()), (3, Some(DeltaVerdict::Changed)), "{seat}");
+        assert_eq!(
+            (records.len(), records[1].delta.clone()),
+            (3, Some(DeltaVerdict::Changed)),
+            "{seat}"
+        );
         assert!(
-            records[1].resemblance_to_prior.iter().any(|(who, same)| who.to_string() == seat && *same < 0.2)
+            records[1]
+                .resemblance_to_prior
+                .iter()
+                .any(|(who, same)| who.to_string() == seat && *same < 0.2)
         );
     }
 }
@@ -484,24 +650,50 @@ async fn judge_sees_positions_without_defences() {
     let judged = of_kind(&server, |call| *call == CouncilCall::Judge);
     assert_eq!(judged.len(), 1);
     let shown = text(&judged[0], 1);
-    assert_eq!(shown.matches("holds on to one program").count(), 2 * SEATS.len(), "{shown}");
+    assert_eq!(
+        shown.matches("holds on to one program").count(),
+        2 * SEATS.len(),
+        "{shown}"
+    );
     assert!(!shown.contains("Under attack"), "{shown}");
 }
 
 #[tokio::test]
 async fn escaped_secret_in_attack_is_redacted() {
     let key = made_up_token();
-    let hidden: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let hidden: String = key
+        .chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect();
     let attack = format!(r#"{{"targets": ["creative"], "critique": "The key {hidden} leaks."}}"#);
     for attack in [attack.clone(), format!("```json\n{attack}\n```")] {
         let attack: &'static str = attack.leak();
         let server = debating(&SEATS, attack);
         let result = run(watched(&server)).await.unwrap();
-        assert_eq!(defended(&server), ["creative", "creative"], "it is read all the same");
+        assert_eq!(
+            defended(&server),
+            ["creative", "creative"],
+            "it is read all the same"
+        );
         let shown = serde_json::to_string(&result).unwrap();
-        assert!(!shown.contains(&key) && shown.contains("The key [secret:"), "{shown}");
-        assert!(server.requests().iter().all(|request| !request.body.to_string().contains(&key)));
-        let worse: Vec<_> = result.degradations.iter().map(|worse| (worse.kind, worse.loop_number)).collect();
-        assert_eq!(worse, [1, 2].map(|number| (DegradationKind::AnswerRedacted, Some(number))));
+        assert!(
+            !shown.contains(&key) && shown.contains("The key [secret:"),
+            "{shown}"
+        );
+        assert!(
+            server
+                .requests()
+                .iter()
+                .all(|request| !request.body.to_string().contains(&key))
+        );
+        let worse: Vec<_> = result
+            .degradations
+            .iter()
+            .map(|worse| (worse.kind, worse.loop_number))
+            .collect();
+        assert_eq!(
+            worse,
+            [1, 2].map(|number| (DegradationKind::AnswerRedacted, Some(number)))
+        );
     }
 }

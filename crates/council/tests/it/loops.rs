@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use crucible_council::{
-    CallUsage, CouncilError, DegradationKind, DeltaChoice, DeltaStrategy, DeltaVerdict, ExecutorResult,
-    Observability, Part, Positions, TriageContext,
+    CallUsage, CouncilError, DegradationKind, DeltaChoice, DeltaStrategy, DeltaVerdict,
+    ExecutorResult, Observability, Part, Positions, TriageContext,
 };
 use crucible_llm::BudgetLimits;
 use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, simple_triage, triage};
@@ -42,12 +42,19 @@ fn judged(triage: Value, verdicts: Vec<Reply>) -> FakeApi {
 }
 
 fn answers(verdicts: &[&str]) -> Vec<Reply> {
-    verdicts.iter().map(|verdict| Reply::Answer((*verdict).to_owned())).collect()
+    verdicts
+        .iter()
+        .map(|verdict| Reply::Answer((*verdict).to_owned()))
+        .collect()
 }
 
 /// The number of calls of a kind.
 fn count(server: &FakeApi, is_meant: impl Fn(&CouncilCall) -> bool) -> usize {
-    server.completions().iter().filter(|request| is_meant(&council_call(request))).count()
+    server
+        .completions()
+        .iter()
+        .filter(|request| is_meant(&council_call(request)))
+        .count()
 }
 
 fn judge_calls(server: &FakeApi) -> usize {
@@ -64,7 +71,10 @@ fn planned(loop_count: u32, allow_early_exit: bool) -> Value {
 async fn run(server: &FakeApi, delta: DeltaChoice) -> ExecutorResult {
     let mut config = config(server);
     config.delta_strategy = delta;
-    engine(config).run(QUESTION, &TriageContext::none()).await.unwrap()
+    engine(config)
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -94,7 +104,11 @@ async fn loop_count_stays_within_plan() {
                 assert_eq!(result.loops_executed, executed, "{case}");
                 assert_eq!(result.early_exit, ends_early.is_some(), "{case}");
                 assert_eq!(judge_calls(&server), asked as usize, "{case}");
-                assert_eq!(count(&server, |call| *call == CouncilCall::RedTeam), executed as usize, "{case}");
+                assert_eq!(
+                    count(&server, |call| *call == CouncilCall::RedTeam),
+                    executed as usize,
+                    "{case}"
+                );
                 let all = 1 + 3 * executed + asked + 1;
                 assert_eq!(server.completions().len(), all as usize, "{case}");
                 assert_eq!(result.usage.calls, u64::from(all), "{case}");
@@ -118,19 +132,30 @@ async fn unclear_judge_does_not_end_loops() {
     for reply in strange {
         let server = judged(planned(4, true), vec![reply.clone()]);
         let result = run(&server, DeltaChoice::Judge).await;
-        assert_eq!((result.loops_executed, result.early_exit), (4, false), "{reply:?}");
+        assert_eq!(
+            (result.loops_executed, result.early_exit),
+            (4, false),
+            "{reply:?}"
+        );
         assert_eq!(judge_calls(&server), 2, "{reply:?}");
         let unclear: Vec<_> = (result.degradations.iter())
             .filter(|degradation| degradation.kind == DegradationKind::DeltaUnclear)
             .map(|degradation| (degradation.loop_number, degradation.part.to_string()))
             .collect();
-        assert_eq!(unclear, [(Some(2), "judge".to_owned()), (Some(3), "judge".to_owned())], "{reply:?}");
+        assert_eq!(
+            unclear,
+            [(Some(2), "judge".to_owned()), (Some(3), "judge".to_owned())],
+            "{reply:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn judge_answer_no_with_explanation_is_no() {
-    let server = judged(planned(5, true), answers(&["NO, yes would be wrong: YES needs a change."]));
+    let server = judged(
+        planned(5, true),
+        answers(&["NO, yes would be wrong: YES needs a change."]),
+    );
     let result = run(&server, DeltaChoice::Judge).await;
     assert_eq!((result.loops_executed, result.early_exit), (2, true));
     assert!(result.degradations.is_empty());
@@ -151,16 +176,41 @@ async fn judge_compares_consecutive_loops() {
     run(&server, DeltaChoice::Judge).await;
     let judged: Vec<String> = (server.completions().iter())
         .filter(|request| council_call(request) == CouncilCall::Judge)
-        .map(|request| request.body["messages"][1]["content"].as_str().unwrap().to_owned())
+        .map(|request| {
+            request.body["messages"][1]["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     assert_eq!(judged.len(), 2);
-    for (text, [before, now]) in judged.iter().zip([["loop 1.", "loop 2."], ["loop 2.", "loop 3."]]) {
+    for (text, [before, now]) in judged
+        .iter()
+        .zip([["loop 1.", "loop 2."], ["loop 2.", "loop 3."]])
+    {
         let (prior, current) = text.split_once("What each seat holds now:").unwrap();
-        assert_eq!((prior.matches(before).count(), prior.matches(now).count()), (2, 0), "{text}");
-        assert_eq!((current.matches(before).count(), current.matches(now).count()), (0, 2), "{text}");
+        assert_eq!(
+            (prior.matches(before).count(), prior.matches(now).count()),
+            (2, 0),
+            "{text}"
+        );
+        assert_eq!(
+            (
+                current.matches(before).count(),
+                current.matches(now).count()
+            ),
+            (0, 2),
+            "{text}"
+        );
         for seat in ["domain_expert", "pragmatist"] {
-            assert!(prior.contains(&format!("<<<DATA \"prior position of {seat}\" ")), "{text}");
-            assert!(current.contains(&format!("<<<DATA \"current position of {seat}\" ")), "{text}");
+            assert!(
+                prior.contains(&format!("<<<DATA \"prior position of {seat}\" ")),
+                "{text}"
+            );
+            assert!(
+                current.contains(&format!("<<<DATA \"current position of {seat}\" ")),
+                "{text}"
+            );
         }
     }
 }
@@ -181,16 +231,31 @@ impl DeltaStrategy for Scripted {
 
 #[tokio::test]
 async fn custom_strategy_decides_and_doubt_is_noted() {
-    let verdicts =
-        vec![DeltaVerdict::Unclear("no\nopinion".to_owned()), DeltaVerdict::Changed, DeltaVerdict::Unchanged];
-    let strategy = Arc::new(Scripted { verdicts: Mutex::new(verdicts), seen: Mutex::default() });
+    let verdicts = vec![
+        DeltaVerdict::Unclear("no\nopinion".to_owned()),
+        DeltaVerdict::Changed,
+        DeltaVerdict::Unchanged,
+    ];
+    let strategy = Arc::new(Scripted {
+        verdicts: Mutex::new(verdicts),
+        seen: Mutex::default(),
+    });
     let server = judged(planned(5, true), answers(&["NO"]));
-    let result = run(&server, DeltaChoice::Custom(Arc::<Scripted>::clone(&strategy))).await;
+    let result = run(
+        &server,
+        DeltaChoice::Custom(Arc::<Scripted>::clone(&strategy)),
+    )
+    .await;
     assert_eq!((result.loops_executed, result.early_exit), (4, true));
     assert_eq!(*strategy.seen.lock().unwrap(), [(2, 2); 3]);
     assert_eq!(judge_calls(&server), 0);
-    let [doubt] = &result.degradations[..] else { panic!("{:?}", result.degradations) };
-    assert_eq!((doubt.kind, doubt.loop_number), (DegradationKind::DeltaUnclear, Some(2)));
+    let [doubt] = &result.degradations[..] else {
+        panic!("{:?}", result.degradations)
+    };
+    assert_eq!(
+        (doubt.kind, doubt.loop_number),
+        (DegradationKind::DeltaUnclear, Some(2))
+    );
     assert!(doubt.detail.contains("no\\u{a}opinion"), "{}", doubt.detail);
 }
 
@@ -200,12 +265,19 @@ async fn never_strategy_runs_all_loops_without_calls() {
     let mut config = config(&server);
     config.delta_strategy = DeltaChoice::Never;
     config.observability = Observability::On;
-    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let result = engine(config)
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .unwrap();
     assert_eq!((result.loops_executed, result.early_exit), (4, false));
     assert_eq!(judge_calls(&server), 0);
     assert!(result.degradations.is_empty());
     for record in result.reasoning_trace.unwrap() {
-        assert_eq!((record.delta, record.delta_detected), (None, true), "nobody decided anything");
+        assert_eq!(
+            (record.delta, record.delta_detected),
+            (None, true),
+            "nobody decided anything"
+        );
     }
 }
 
@@ -241,7 +313,9 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
             } else if is_sequential {
                 Reply::Answer("Split the mail part off and keep the rest whole.".to_owned())
             } else {
-                Reply::Answer(format!("{seat} would split the mail part off and keep the rest whole."))
+                Reply::Answer(format!(
+                    "{seat} would split the mail part off and keep the rest whole."
+                ))
             }
         }
         call => Reply::Answer(said(&call)),
@@ -253,11 +327,19 @@ async fn unchanged_second_loop_ends_every_grammar() {
     for grammar in ["parallel", "sequential", "debate"] {
         let server = settling(grammar, "NO", None);
         let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
-        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{grammar}, texts compared");
+        assert_eq!(
+            (result.loops_executed, result.early_exit),
+            (2, true),
+            "{grammar}, texts compared"
+        );
         assert_eq!(judge_calls(&server), 0, "{grammar}");
         let server = settling(grammar, "NO", None);
         let result = run(&server, DeltaChoice::Judge).await;
-        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{grammar}, judged");
+        assert_eq!(
+            (result.loops_executed, result.early_exit),
+            (2, true),
+            "{grammar}, judged"
+        );
         assert_eq!(judge_calls(&server), 1, "{grammar}");
     }
 }
@@ -267,7 +349,11 @@ async fn missing_last_writer_keeps_draft() {
     for silent in [(1, 2), (2, 2)] {
         let server = settling("sequential", "NO", Some(silent));
         let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
-        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{silent:?}");
+        assert_eq!(
+            (result.loops_executed, result.early_exit),
+            (2, true),
+            "{silent:?}"
+        );
     }
 }
 
@@ -279,7 +365,10 @@ struct Shown(Mutex<Vec<Vec<String>>>);
 impl DeltaStrategy for Shown {
     async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict {
         for positions in [prior, current] {
-            let shown = positions.iter().map(|(seat, text)| format!("{seat}: {}", text.as_str())).collect();
+            let shown = positions
+                .iter()
+                .map(|(seat, text)| format!("{seat}: {}", text.as_str()))
+                .collect();
             self.0.lock().unwrap().push(shown);
         }
         DeltaVerdict::Unchanged
@@ -293,7 +382,11 @@ async fn sequential_strategy_sees_only_last_draft() {
         let strategy = Arc::new(Shown::default());
         let server = settling("sequential", "NO", silent);
         run(&server, DeltaChoice::Custom(Arc::<Shown>::clone(&strategy))).await;
-        assert_eq!(*strategy.0.lock().unwrap(), [draft.clone(), draft.clone()], "{silent:?}");
+        assert_eq!(
+            *strategy.0.lock().unwrap(),
+            [draft.clone(), draft.clone()],
+            "{silent:?}"
+        );
     }
 }
 
@@ -310,7 +403,9 @@ async fn repeated_texts_end_loops_by_similarity() {
         CouncilCall::Triage => Reply::Answer(planned(5, true).to_string()),
         CouncilCall::Seat(_) => {
             spoken += 1;
-            Reply::Answer(format!("Thought{spoken} about point{spoken} with cost{spoken}"))
+            Reply::Answer(format!(
+                "Thought{spoken} about point{spoken} with cost{spoken}"
+            ))
         }
         call => Reply::Answer(said(&call)),
     });
@@ -320,26 +415,50 @@ async fn repeated_texts_end_loops_by_similarity() {
 
 #[tokio::test]
 async fn council_bypass_needs_permission_and_simplicity() {
-    for (allowed, complexity, loops) in [(true, "simple", 0), (false, "simple", 2), (false, "complex", 2)] {
+    for (allowed, complexity, loops) in [
+        (true, "simple", 0),
+        (false, "simple", 2),
+        (false, "complex", 2),
+    ] {
         let mut triage = simple_triage();
         triage["short_circuit_allowed"] = allowed.into();
         triage["complexity"] = complexity.into();
         let server = judged(triage, answers(&["YES"]));
         let result = run(&server, DeltaChoice::Judge).await;
-        assert_eq!(result.loops_executed, loops, "{complexity}, allowed: {allowed}");
-        assert_eq!(result.early_exit, loops == 0, "{complexity}, allowed: {allowed}");
+        assert_eq!(
+            result.loops_executed, loops,
+            "{complexity}, allowed: {allowed}"
+        );
+        assert_eq!(
+            result.early_exit,
+            loops == 0,
+            "{complexity}, allowed: {allowed}"
+        );
         let direct = count(&server, |call| *call == CouncilCall::Direct);
-        assert_eq!(direct, usize::from(loops == 0), "{complexity}, allowed: {allowed}");
+        assert_eq!(
+            direct,
+            usize::from(loops == 0),
+            "{complexity}, allowed: {allowed}"
+        );
         let all = if loops == 0 { 2 } else { 1 + 2 * 3 + 1 };
-        assert_eq!(server.completions().len(), all, "{complexity}, allowed: {allowed}");
+        assert_eq!(
+            server.completions().len(),
+            all,
+            "{complexity}, allowed: {allowed}"
+        );
     }
     // Permission for a question that is not simple breaks a rule, and nothing runs.
     let mut triage = simple_triage();
     triage["complexity"] = "complex".into();
     let server = judged(triage, answers(&["YES"]));
-    let ended =
-        engine(config(&server)).run(QUESTION, &TriageContext::none()).await.map_err(CouncilError::from);
-    assert!(matches!(ended, Err(CouncilError::TriageViolations { .. })), "{ended:?}");
+    let ended = engine(config(&server))
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .map_err(CouncilError::from);
+    assert!(
+        matches!(ended, Err(CouncilError::TriageViolations { .. })),
+        "{ended:?}"
+    );
     assert_eq!(server.completions().len(), 1);
 }
 
@@ -350,11 +469,19 @@ async fn insufficient_budget_ends_run_after_triage() {
         let server = judged(planned(4, true), answers(&["YES"]));
         let mut config = config(&server);
         config.limits.budget = BudgetLimits::calls(limit);
-        let ended = engine(config).run(QUESTION, &TriageContext::none()).await.map_err(CouncilError::from);
+        let ended = engine(config)
+            .run(QUESTION, &TriageContext::none())
+            .await
+            .map_err(CouncilError::from);
         if fits {
             assert_eq!(ended.unwrap().usage.calls, 16);
         } else {
-            let Err(CouncilError::BudgetTooSmall { needed, left, limit }) = ended else {
+            let Err(CouncilError::BudgetTooSmall {
+                needed,
+                left,
+                limit,
+            }) = ended
+            else {
                 panic!("{ended:?}")
             };
             assert_eq!((needed, left, limit), (15, 14, 15));
@@ -365,7 +492,10 @@ async fn insufficient_budget_ends_run_after_triage() {
     let server = judged(simple_triage(), answers(&["YES"]));
     let mut config = config(&server);
     config.limits.budget = BudgetLimits::calls(2);
-    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let result = engine(config)
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .unwrap();
     assert_eq!(result.usage.calls, 2);
 }
 
@@ -379,10 +509,21 @@ async fn largest_council_uses_predicted_calls() {
         let server = judged(triage, answers(&["YES"]));
         let mut config = config(&server);
         config.limits.budget = BudgetLimits::calls(calls);
-        let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
-        assert_eq!((result.loops_executed, result.early_exit), (5, false), "{grammar}");
+        let result = engine(config)
+            .run(QUESTION, &TriageContext::none())
+            .await
+            .unwrap();
+        assert_eq!(
+            (result.loops_executed, result.early_exit),
+            (5, false),
+            "{grammar}"
+        );
         assert_eq!(server.completions().len() as u64, calls, "{grammar}");
-        assert!(result.degradations.is_empty(), "{grammar}: {:?}", result.degradations);
+        assert!(
+            result.degradations.is_empty(),
+            "{grammar}: {:?}",
+            result.degradations
+        );
     }
 }
 
@@ -392,16 +533,27 @@ async fn runs_keep_no_state() {
     let engine = engine(config(&server));
     let first = engine.run(QUESTION, &TriageContext::none()).await.unwrap();
     let bodies = |from: usize| {
-        let mut bodies: Vec<String> =
-            server.completions().iter().skip(from).map(|request| request.body.to_string()).collect();
+        let mut bodies: Vec<String> = server
+            .completions()
+            .iter()
+            .skip(from)
+            .map(|request| request.body.to_string())
+            .collect();
         bodies.sort();
         bodies
     };
     let of_first = bodies(0);
     let second = engine.run(QUESTION, &TriageContext::none()).await.unwrap();
-    assert_eq!(bodies(of_first.len()), of_first, "every call is made again, and with the same words");
+    assert_eq!(
+        bodies(of_first.len()),
+        of_first,
+        "every call is made again, and with the same words"
+    );
     assert_eq!(first.final_response, second.final_response);
-    assert_eq!(first.usage.calls, second.usage.calls, "usage and budget begin anew");
+    assert_eq!(
+        first.usage.calls, second.usage.calls,
+        "usage and budget begin anew"
+    );
 }
 
 #[tokio::test]
@@ -412,10 +564,22 @@ async fn json_result_without_trace_has_figures() {
     (result.usage.tokens_input, result.usage.tokens_output) = (0, 0);
     for (part, usage) in &mut result.usage_by_part {
         assert!(usage.tokens_output > 0, "{part}");
-        *usage = CallUsage { calls: usage.calls, ..CallUsage::default() };
+        *usage = CallUsage {
+            calls: usage.calls,
+            ..CallUsage::default()
+        };
     }
-    assert_eq!(result.usage_by_part.values().map(|usage| usage.calls).sum::<u64>(), result.usage.calls);
-    result.usage_by_part.retain(|part, _| *part == Part::Synthesis);
+    assert_eq!(
+        result
+            .usage_by_part
+            .values()
+            .map(|usage| usage.calls)
+            .sum::<u64>(),
+        result.usage.calls
+    );
+    result
+        .usage_by_part
+        .retain(|part, _| *part == Part::Synthesis);
     insta::assert_snapshot!(serde_json::to_string_pretty(&result).unwrap(), @r#"
     {
       "final_response": "Keep the program whole.",
@@ -454,7 +618,10 @@ async fn json_result_without_trace_has_figures() {
     let server = judged(simple_triage(), answers(&["NO"]));
     let mut config = config(&server);
     config.observability = Observability::On;
-    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let result = engine(config)
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .unwrap();
     assert_eq!(result.reasoning_trace.map(|records| records.len()), Some(0));
     assert!(result.triage.is_some());
 }

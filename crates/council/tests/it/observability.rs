@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_council::{
-    CallUsage, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult, Observability, Part, TriageContext,
-    TurnKind,
+    CallUsage, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult, Observability, Part,
+    TriageContext, TurnKind,
 };
 use crucible_llm::{LlmInvocation, StructuredOutput};
 use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, simple_triage, triage};
@@ -32,7 +32,9 @@ fn talkative(triage: Value) -> (FakeApi, Said) {
         let number = kept.len();
         let answer = match &call {
             CouncilCall::Triage => triage.to_string(),
-            CouncilCall::RedTeam => format!("Objection {number}: nobody has counted the costs of this."),
+            CouncilCall::RedTeam => {
+                format!("Objection {number}: nobody has counted the costs of this.")
+            }
             CouncilCall::Judge => "YES".to_owned(),
             _ => format!("Answer {number}: one program is enough for five people."),
         };
@@ -43,11 +45,17 @@ fn talkative(triage: Value) -> (FakeApi, Said) {
 }
 
 async fn run(config: EngineConfig) -> ExecutorResult {
-    engine(config).run("Should we split our program?", &TriageContext::none()).await.unwrap()
+    engine(config)
+        .run("Should we split our program?", &TriageContext::none())
+        .await
+        .unwrap()
 }
 
 fn observed(server: &FakeApi) -> EngineConfig {
-    EngineConfig { observability: Observability::On, ..config(server) }
+    EngineConfig {
+        observability: Observability::On,
+        ..config(server)
+    }
 }
 
 /// One answer for every call of a kind.
@@ -55,7 +63,9 @@ fn plain(triage: Value, position: &'static str, judge: &'static str) -> FakeApi 
     FakeApi::answering(move |request| {
         Reply::Answer(match council_call(request) {
             CouncilCall::Triage => triage.to_string(),
-            CouncilCall::RedTeam => "The costs are not counted, and nobody says who pays them.".to_owned(),
+            CouncilCall::RedTeam => {
+                "The costs are not counted, and nobody says who pays them.".to_owned()
+            }
             CouncilCall::Judge => judge.to_owned(),
             CouncilCall::Synthesis | CouncilCall::Direct => "Keep one program.".to_owned(),
             CouncilCall::Seat(_) | CouncilCall::Defense(_) => position.to_owned(),
@@ -68,13 +78,27 @@ async fn observability_off_still_counts_parts() {
     for grammar in GRAMMARS {
         let (server, _) = talkative(triage(grammar, &ROLES));
         let result = run(config(&server)).await;
-        assert!(result.reasoning_trace.is_none() && result.triage.is_none(), "{grammar}");
+        assert!(
+            result.reasoning_trace.is_none() && result.triage.is_none(),
+            "{grammar}"
+        );
         let by_part: u64 = result.usage_by_part.values().map(|usage| usage.calls).sum();
-        assert_eq!(by_part, result.usage.calls, "{grammar}: what each part took is always told");
+        assert_eq!(
+            by_part, result.usage.calls,
+            "{grammar}: what each part took is always told"
+        );
         assert_eq!(result.loops_executed, 3, "{grammar}");
-        assert_eq!(result.usage.calls, server.completions().len() as u64, "{grammar}");
+        assert_eq!(
+            result.usage.calls,
+            server.completions().len() as u64,
+            "{grammar}"
+        );
         let json = serde_json::to_value(&result).unwrap();
-        assert_eq!((&json["reasoning_trace"], &json["triage"]), (&Value::Null, &Value::Null), "{grammar}");
+        assert_eq!(
+            (&json["reasoning_trace"], &json["triage"]),
+            (&Value::Null, &Value::Null),
+            "{grammar}"
+        );
     }
 }
 
@@ -94,10 +118,20 @@ async fn observability_on_records_every_turn() {
                 TurnKind::Critique => "critique of",
                 TurnKind::Defense => "defence of",
             };
-            told.push((format!("{kind} {}", turn.seat), turn.text.as_str().to_owned()));
+            told.push((
+                format!("{kind} {}", turn.seat),
+                turn.text.as_str().to_owned(),
+            ));
             assert_eq!(turn.model, "fake-model", "{grammar}");
-            assert_eq!((turn.usage.calls, turn.usage.calls_without_tokens), (1, 0), "{grammar}");
-            assert!(turn.usage.tokens_input > 0 && turn.usage.tokens_output > 0, "{grammar}");
+            assert_eq!(
+                (turn.usage.calls, turn.usage.calls_without_tokens),
+                (1, 0),
+                "{grammar}"
+            );
+            assert!(
+                turn.usage.tokens_input > 0 && turn.usage.tokens_output > 0,
+                "{grammar}"
+            );
         }
         let mut heard: Vec<(String, String)> = Vec::new();
         for (call, answer) in said.lock().unwrap().iter() {
@@ -105,7 +139,10 @@ async fn observability_on_records_every_turn() {
                 CouncilCall::Seat(seat) => format!("position of {seat}"),
                 CouncilCall::Defense(seat) => format!("defence of {seat}"),
                 CouncilCall::RedTeam => "critique of red_team".to_owned(),
-                CouncilCall::Triage | CouncilCall::Direct | CouncilCall::Judge | CouncilCall::Synthesis => {
+                CouncilCall::Triage
+                | CouncilCall::Direct
+                | CouncilCall::Judge
+                | CouncilCall::Synthesis => {
                     continue;
                 }
             };
@@ -125,11 +162,23 @@ async fn record_has_last_positions_and_critique() {
         for record in run(observed(&server)).await.reasoning_trace.unwrap() {
             assert_eq!(record.council_responses.len(), 3, "{grammar}");
             for (seat, position) in &record.council_responses {
-                let last = record.turns.iter().rfind(|turn| turn.seat == *seat).unwrap();
+                let last = record
+                    .turns
+                    .iter()
+                    .rfind(|turn| turn.seat == *seat)
+                    .unwrap();
                 assert_eq!(last.text.as_str(), position.as_str(), "{grammar} {seat}");
             }
-            let last = record.turns.iter().rfind(|turn| turn.kind == TurnKind::Critique).unwrap();
-            assert_eq!(last.text.as_str(), record.red_team_critique.as_str(), "{grammar}");
+            let last = record
+                .turns
+                .iter()
+                .rfind(|turn| turn.kind == TurnKind::Critique)
+                .unwrap();
+            assert_eq!(
+                last.text.as_str(),
+                record.red_team_critique.as_str(),
+                "{grammar}"
+            );
             assert_eq!(
                 record.resemblance_to_prior.len(),
                 if record.loop_number == 1 { 0 } else { 3 },
@@ -156,19 +205,50 @@ async fn run_usage_is_sum_of_parts() {
         let result = run(observed(&server)).await;
         let parts = result.usage_by_part;
         let names: Vec<String> = parts.keys().map(Part::to_string).collect();
-        let expected =
-            ["triage", "domain_expert", "pragmatist", "creative", "red_team", "judge", "synthesis"];
+        let expected = [
+            "triage",
+            "domain_expert",
+            "pragmatist",
+            "creative",
+            "red_team",
+            "judge",
+            "synthesis",
+        ];
         assert_eq!(names, expected, "{grammar}");
         let sum = |of: fn(&CallUsage) -> u64| parts.values().map(of).sum::<u64>();
         let whole = result.usage;
         assert_eq!(whole.calls, server.completions().len() as u64, "{grammar}");
         assert_eq!(whole.calls, sum(|part| part.calls), "{grammar}");
-        assert_eq!(whole.tokens_input, sum(|part| part.tokens_input), "{grammar}");
-        assert_eq!(whole.tokens_output, sum(|part| part.tokens_output), "{grammar}");
-        assert_eq!(whole.calls_without_tokens, sum(|part| part.calls_without_tokens), "{grammar}");
-        assert_eq!(whole.micro_dollars, sum(|part| part.micro_dollars), "{grammar}");
-        assert_eq!(whole.calls_without_cost, sum(|part| part.calls_without_cost), "{grammar}");
-        let sent: usize = server.completions().iter().map(crucible_testkit::SeenRequest::prompt_tokens).sum();
+        assert_eq!(
+            whole.tokens_input,
+            sum(|part| part.tokens_input),
+            "{grammar}"
+        );
+        assert_eq!(
+            whole.tokens_output,
+            sum(|part| part.tokens_output),
+            "{grammar}"
+        );
+        assert_eq!(
+            whole.calls_without_tokens,
+            sum(|part| part.calls_without_tokens),
+            "{grammar}"
+        );
+        assert_eq!(
+            whole.micro_dollars,
+            sum(|part| part.micro_dollars),
+            "{grammar}"
+        );
+        assert_eq!(
+            whole.calls_without_cost,
+            sum(|part| part.calls_without_cost),
+            "{grammar}"
+        );
+        let sent: usize = server
+            .completions()
+            .iter()
+            .map(crucible_testkit::SeenRequest::prompt_tokens)
+            .sum();
         assert_eq!(whole.tokens_input, sent as u64, "{grammar}");
     }
 }
@@ -178,7 +258,12 @@ async fn seat_usage_is_sum_of_turns() {
     let (server, _) = talkative(triage("debate", &ROLES));
     let result = run(observed(&server)).await;
     let mut by_seat: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for turn in result.reasoning_trace.unwrap().iter().flat_map(|record| &record.turns) {
+    for turn in result
+        .reasoning_trace
+        .unwrap()
+        .iter()
+        .flat_map(|record| &record.turns)
+    {
         let (calls, tokens) = by_seat.entry(turn.seat.to_string()).or_default();
         *calls += turn.usage.calls;
         *tokens += turn.usage.tokens_input;
@@ -186,7 +271,11 @@ async fn seat_usage_is_sum_of_turns() {
     assert_eq!(by_seat.len(), 4);
     for (part, took) in result.usage_by_part {
         if let Part::Seat(seat) = part {
-            assert_eq!(by_seat[&seat.to_string()], (took.calls, took.tokens_input), "{seat}");
+            assert_eq!(
+                by_seat[&seat.to_string()],
+                (took.calls, took.tokens_input),
+                "{seat}"
+            );
         }
     }
 }
@@ -208,7 +297,10 @@ async fn unreported_usage_is_counted_as_unknown() {
         })
     });
     let result = run(observed(&server)).await;
-    let seats = result.usage_by_part.into_iter().filter(|(part, _)| part.to_string() == "pragmatist");
+    let seats = result
+        .usage_by_part
+        .into_iter()
+        .filter(|(part, _)| part.to_string() == "pragmatist");
     let (_, took) = seats.into_iter().next().unwrap();
     let silent = CallUsage {
         calls: 3,
@@ -220,7 +312,10 @@ async fn unreported_usage_is_counted_as_unknown() {
     };
     assert_eq!(took, silent);
     assert_eq!(result.usage.calls_without_tokens, 9);
-    assert_eq!(result.usage.calls_without_cost, result.usage.calls, "nobody names a price");
+    assert_eq!(
+        result.usage.calls_without_cost, result.usage.calls,
+        "nobody names a price"
+    );
     assert_eq!(result.usage.cost_basis, None);
 }
 
@@ -234,18 +329,33 @@ async fn failed_call_is_counted_and_noted() {
     });
     let result = run(observed(&server)).await;
     let parts = result.usage_by_part;
-    let creative = parts.iter().find(|(part, _)| part.to_string() == "creative").unwrap().1;
-    assert_eq!((creative.calls, creative.calls_without_tokens, creative.tokens_input), (3, 3, 0));
+    let creative = parts
+        .iter()
+        .find(|(part, _)| part.to_string() == "creative")
+        .unwrap()
+        .1;
+    assert_eq!(
+        (
+            creative.calls,
+            creative.calls_without_tokens,
+            creative.tokens_input
+        ),
+        (3, 3, 0)
+    );
     for record in result.reasoning_trace.unwrap() {
-        assert!(record.turns.iter().all(|turn| turn.seat.to_string() != "creative"));
+        assert!(
+            record
+                .turns
+                .iter()
+                .all(|turn| turn.seat.to_string() != "creative")
+        );
         assert_eq!(record.council_responses.len(), 2);
     }
     let degradations = serde_json::to_value(&result.degradations).unwrap();
     for (degradation, number) in degradations.as_array().unwrap().iter().zip(1..=3) {
         let detail = degradation["detail"].as_str().unwrap();
         assert!(detail.contains("400"), "{detail}");
-        let expected =
-            json!({"loop_number": number, "part": "creative", "kind": "seat_missing", "detail": detail});
+        let expected = json!({"loop_number": number, "part": "creative", "kind": "seat_missing", "detail": detail});
         assert_eq!(*degradation, expected);
     }
     assert_eq!(result.degradations.len(), 3);
@@ -254,13 +364,28 @@ async fn failed_call_is_counted_and_noted() {
 #[tokio::test]
 async fn identical_answers_of_one_model_are_visible() {
     let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
-    let server = plain(triage("parallel", &roles), "Keep one program and measure it for a quarter.", "YES");
+    let server = plain(
+        triage("parallel", &roles),
+        "Keep one program and measure it for a quarter.",
+        "YES",
+    );
     for record in run(observed(&server)).await.reasoning_trace.unwrap() {
         let told = record.independence;
         assert_eq!(told.pairwise_similarity.len(), 6);
-        assert!(told.pairwise_similarity.iter().all(|pair| (pair.similarity - 1.0).abs() < 1e-9));
+        assert!(
+            told.pairwise_similarity
+                .iter()
+                .all(|pair| (pair.similarity - 1.0).abs() < 1e-9)
+        );
         assert_eq!((told.mean_similarity, told.distinct_models), (Some(1.0), 1));
-        assert_eq!(told.moved_to_majority, if record.loop_number == 1 { None } else { Some(0) });
+        assert_eq!(
+            told.moved_to_majority,
+            if record.loop_number == 1 {
+                None
+            } else {
+                Some(0)
+            }
+        );
     }
 }
 
@@ -281,12 +406,20 @@ async fn yielding_seat_counts_as_moved() {
     });
     let result = run(observed(&server)).await;
     let trace = result.reasoning_trace.unwrap();
-    let moved: Vec<Option<u32>> = trace.iter().map(|record| record.independence.moved_to_majority).collect();
+    let moved: Vec<Option<u32>> = trace
+        .iter()
+        .map(|record| record.independence.moved_to_majority)
+        .collect();
     assert_eq!(moved, [None, Some(1), Some(0)]);
-    let means: Vec<Option<f64>> = trace.iter().map(|record| record.independence.mean_similarity).collect();
+    let means: Vec<Option<f64>> = trace
+        .iter()
+        .map(|record| record.independence.mean_similarity)
+        .collect();
     assert_eq!(means, [Some(0.5), Some(1.0), Some(1.0)]);
-    let kept: Vec<Vec<f64>> =
-        trace.iter().map(|record| record.resemblance_to_prior.values().copied().collect()).collect();
+    let kept: Vec<Vec<f64>> = trace
+        .iter()
+        .map(|record| record.resemblance_to_prior.values().copied().collect())
+        .collect();
     assert_eq!(kept, [vec![], vec![1.0, 1.0, 1.0, 0.0], vec![1.0; 4]]);
 }
 
@@ -296,7 +429,11 @@ async fn models_are_counted_by_reported_name() {
     configured["council"][1]["model_hint"] = "other-model".into();
     let server = plain(configured, "Keep it.", "YES");
     let hinted = crucible_council::HintedModels::Only(vec!["other-model".to_owned()]);
-    let result = run(EngineConfig { hinted_models: hinted, ..observed(&server) }).await;
+    let result = run(EngineConfig {
+        hinted_models: hinted,
+        ..observed(&server)
+    })
+    .await;
     for record in result.reasoning_trace.unwrap() {
         assert_eq!(record.independence.distinct_models, 2);
         let by: Vec<&str> = record
@@ -338,23 +475,37 @@ async fn record_has_outcomes_after_attack() {
         let is_debate = grammar == "debate";
         let server = FakeApi::answering(move |request| match council_call(request) {
             CouncilCall::Triage => Reply::Answer(configured.to_string()),
-            CouncilCall::Seat(seat) if seat == "creative" && (is_debate || calls_of_creative == 0) => {
+            CouncilCall::Seat(seat)
+                if seat == "creative" && (is_debate || calls_of_creative == 0) =>
+            {
                 calls_of_creative += 1;
                 Reply::Answer(FIRST.to_owned())
             }
             CouncilCall::Defense(seat) if seat == "pragmatist" => Reply::Status(400),
-            CouncilCall::RedTeam if is_debate => {
-                Reply::Answer(r#"{"critique":"Who pays?","targets":["pragmatist","creative"]}"#.to_owned())
-            }
+            CouncilCall::RedTeam if is_debate => Reply::Answer(
+                r#"{"critique":"Who pays?","targets":["pragmatist","creative"]}"#.to_owned(),
+            ),
             _ => Reply::Answer(KEPT.to_owned()),
         });
         let trace = serde_json::to_value(run(observed(&server)).await.reasoning_trace).unwrap();
-        trace.as_array().unwrap().iter().map(|record| record["after_attack"].clone()).collect::<Vec<_>>()
+        trace
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record["after_attack"].clone())
+            .collect::<Vec<_>>()
     };
-    let told = |words: [&str; 3]| json!({ROLES[0]: words[0], ROLES[1]: words[1], ROLES[2]: words[2]});
+    let told =
+        |words: [&str; 3]| json!({ROLES[0]: words[0], ROLES[1]: words[1], ROLES[2]: words[2]});
     let (held, last) = (told(["held"; 3]), told(["not_asked_again"; 3]));
-    assert_eq!(outcomes("parallel").await, [told(["held", "held", "changed"]), held.clone(), last]);
-    let (replaced, ended) = (told(["held", "changed", "changed"]), told(["held", "held", "not_asked_again"]));
+    assert_eq!(
+        outcomes("parallel").await,
+        [told(["held", "held", "changed"]), held.clone(), last]
+    );
+    let (replaced, ended) = (
+        told(["held", "changed", "changed"]),
+        told(["held", "held", "not_asked_again"]),
+    );
     assert_eq!(outcomes("sequential").await, [replaced, held, ended]);
     let defended = told(["not_attacked", "no_answer", "changed"]);
     assert_eq!(
@@ -366,10 +517,21 @@ async fn record_has_outcomes_after_attack() {
 
 #[tokio::test]
 async fn debate_record_has_no_majority_figure() {
-    for (grammar, expected) in [("parallel", Some(0)), ("sequential", Some(0)), ("debate", None)] {
-        let server = plain(triage(grammar, &ROLES), "Keep one program and measure it for a quarter.", "YES");
+    for (grammar, expected) in [
+        ("parallel", Some(0)),
+        ("sequential", Some(0)),
+        ("debate", None),
+    ] {
+        let server = plain(
+            triage(grammar, &ROLES),
+            "Keep one program and measure it for a quarter.",
+            "YES",
+        );
         let trace = run(observed(&server)).await.reasoning_trace.unwrap();
-        let moved: Vec<_> = trace.iter().map(|record| record.independence.moved_to_majority).collect();
+        let moved: Vec<_> = trace
+            .iter()
+            .map(|record| record.independence.moved_to_majority)
+            .collect();
         assert_eq!(moved, [None, expected, expected], "{grammar}");
     }
 }
@@ -382,18 +544,21 @@ async fn defence_by_other_model_counts_both() {
             CouncilCall::Triage => ("plain", configured.to_string()),
             CouncilCall::Seat(seat) if seat == "pragmatist" => ("first", "Keep it.".to_owned()),
             CouncilCall::Defense(_) => ("second", "Keep it whole.".to_owned()),
-            CouncilCall::RedTeam => {
-                ("third", r#"{"critique":"Who pays?","targets":["pragmatist"]}"#.to_owned())
-            }
+            CouncilCall::RedTeam => (
+                "third",
+                r#"{"critique":"Who pays?","targets":["pragmatist"]}"#.to_owned(),
+            ),
             _ => ("plain", "Keep it.".to_owned()),
         };
         let message = json!({"role": "assistant", "content": text});
-        let body =
-            json!({"model": model, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
+        let body = json!({"model": model, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
         Reply::Raw(200, body.to_string().into_bytes())
     });
     for record in run(observed(&server)).await.reasoning_trace.unwrap() {
-        assert_eq!(record.independence.distinct_models, 3, "plain, first and second");
+        assert_eq!(
+            record.independence.distinct_models, 3,
+            "plain, first and second"
+        );
     }
 }
 
@@ -404,7 +569,10 @@ struct Late([&'static str; 4]);
 impl Before for Late {
     async fn wait(&self, inv: &LlmInvocation) {
         let system = inv.messages[0].content.as_str();
-        let place = self.0.iter().position(|seat| system.contains(&format!("SEAT-MARKER {seat} ")));
+        let place = self
+            .0
+            .iter()
+            .position(|seat| system.contains(&format!("SEAT-MARKER {seat} ")));
         tokio::time::sleep(Duration::from_millis(60 * place.unwrap_or_default() as u64)).await;
     }
 }
@@ -420,11 +588,17 @@ async fn degradation_order_is_deterministic() {
         configured["council"][3]["model_hint"] = "not-allowed".into();
         let server = FakeApi::answering(move |request| match council_call(request) {
             CouncilCall::Triage => Reply::Answer(configured.to_string()),
-            CouncilCall::Seat(_) | CouncilCall::Synthesis => Reply::CutAnswer("Keep it, for".to_owned()),
+            CouncilCall::Seat(_) | CouncilCall::Synthesis => {
+                Reply::CutAnswer("Keep it, for".to_owned())
+            }
             _ => Reply::Answer("Who pays for it, and when?".to_owned()),
         });
         let backend = through(&server, StructuredOutput::JsonSchema, Late(arriving));
-        let result = run(EngineConfig { backend, ..config(&server) }).await;
+        let result = run(EngineConfig {
+            backend,
+            ..config(&server)
+        })
+        .await;
         let told: Vec<String> = result
             .degradations
             .iter()
@@ -450,13 +624,27 @@ async fn bypassed_council_has_empty_trace() {
 
 #[tokio::test]
 async fn seats_of_same_role_have_distinct_names() {
-    let server = plain(triage("parallel", &["creative", "pragmatist", "creative"]), "Keep it.", "YES");
+    let server = plain(
+        triage("parallel", &["creative", "pragmatist", "creative"]),
+        "Keep it.",
+        "YES",
+    );
     let result = serde_json::to_value(run(observed(&server)).await).unwrap();
     let names = |of: &Value| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     for record in result["reasoning_trace"].as_array().unwrap() {
-        assert_eq!(names(&record["council_responses"]), ["creative", "creative#2", "pragmatist"]);
+        assert_eq!(
+            names(&record["council_responses"]),
+            ["creative", "creative#2", "pragmatist"]
+        );
     }
-    let parts = ["creative", "creative#2", "pragmatist", "red_team", "synthesis", "triage"];
+    let parts = [
+        "creative",
+        "creative#2",
+        "pragmatist",
+        "red_team",
+        "synthesis",
+        "triage",
+    ];
     assert_eq!(names(&result["usage_by_part"]), parts);
 }
 
@@ -464,7 +652,9 @@ async fn seats_of_same_role_have_distinct_names() {
 fn steadied(json: &str) -> String {
     let mut steady = json.to_owned();
     for name in ["\"elapsed_ms\":", "\"tokens_input\":"] {
-        let pieces = steady.split(name).map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()));
+        let pieces = steady
+            .split(name)
+            .map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()));
         steady = pieces.collect::<Vec<_>>().join(&format!("{name}[number]"));
     }
     let lines = [
@@ -497,7 +687,11 @@ async fn json_result_with_trace_is_complete() {
             _ => "Keep one program.".to_owned(),
         })
     });
-    let result = run(EngineConfig { delta_strategy: DeltaChoice::Never, ..observed(&server) }).await;
+    let result = run(EngineConfig {
+        delta_strategy: DeltaChoice::Never,
+        ..observed(&server)
+    })
+    .await;
     insta::assert_snapshot!(steadied(&serde_json::to_string(&result).unwrap()), @r#"
     {"final_response":"Keep one program.","loops_executed":2,"early_exit":false,
     "reasoning_trace":[

@@ -30,12 +30,22 @@ async fn should_we_migrate(server: &FakeApi) -> Result<(), Box<dyn std::error::E
     let engine = Crucible::new(config)?;
 
     // Used anywhere.
-    let result = engine.run("Should we migrate to microservices?", &TriageContext::none()).await?;
+    let result = engine
+        .run(
+            "Should we migrate to microservices?",
+            &TriageContext::none(),
+        )
+        .await?;
     println!("{}", result.final_response.as_str());
 
     // The trace, where it was asked for.
     for record in result.reasoning_trace.iter().flatten() {
-        let critique: String = record.red_team_critique.as_str().chars().take(100).collect();
+        let critique: String = record
+            .red_team_critique
+            .as_str()
+            .chars()
+            .take(100)
+            .collect();
         println!("Loop {}: {critique}...", record.loop_number);
     }
     Ok(())
@@ -60,10 +70,21 @@ async fn readme_example_runs() {
 
 #[test]
 fn readme_contains_tested_lines() {
-    let block = PAGE.split("```rust,no_run\n").nth(1).unwrap().split("```").next().unwrap();
+    let block = PAGE
+        .split("```rust,no_run\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let (imports, function) = block.split_once("\n\n").unwrap();
     assert!(THIS.contains(&format!("\n{imports}\n")));
-    let expected = function.replace(CONFIGURED, CONFIGURED_HERE).replace(OPENED, OPENED_HERE);
+    let expected = function
+        .replace(CONFIGURED, CONFIGURED_HERE)
+        .replace(OPENED, OPENED_HERE);
     assert!(expected.contains(CONFIGURED_HERE) && expected.contains(OPENED_HERE));
-    assert!(THIS.contains(&format!("\n\n{expected}\n#[tokio::test]")), "{expected}");
+    assert!(
+        THIS.contains(&format!("\n\n{expected}\n#[tokio::test]")),
+        "{expected}"
+    );
 }

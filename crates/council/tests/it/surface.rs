@@ -41,7 +41,9 @@ const PUBLIC: &[&str] = &[
 
 /// The code of the crate's root, without its comments.
 fn code() -> String {
-    let lines = SOURCE.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines = SOURCE
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -54,7 +56,11 @@ fn public_names(code: &str) -> Vec<String> {
             || path.rsplit("::").next().unwrap().to_owned(),
             |(_, group)| group.trim_end().strip_suffix('}').unwrap().to_owned(),
         );
-        names.extend(last.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()));
+        names.extend(
+            last.split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|name| !name.is_empty()),
+        );
     }
     names.sort();
     names
@@ -68,18 +74,22 @@ fn public_names_match_list() {
 #[test]
 fn nothing_else_of_the_root_is_public() {
     let code = code();
-    let rest: Vec<&str> =
-        code.lines().filter(|line| line.contains("pub") && !line.starts_with("pub use ")).collect();
+    let rest: Vec<&str> = code
+        .lines()
+        .filter(|line| line.contains("pub") && !line.starts_with("pub use "))
+        .collect();
     assert_eq!(rest, Vec::<&str>::new());
     assert!(!code.contains("#[macro_export]"));
-    let modules: Vec<&str> = code.lines().filter(|line| line.starts_with("mod ")).collect();
+    let modules: Vec<&str> = code
+        .lines()
+        .filter(|line| line.starts_with("mod "))
+        .collect();
     assert!(modules.len() >= 17, "the modules are read: {modules:?}");
 }
 
 #[test]
 fn added_public_name_is_detected() {
-    let wider =
-        "pub use executor::execute;\npub use a::b::{\n    One,\n    two as Two,\n};\npub use triage::*;\n";
+    let wider = "pub use executor::execute;\npub use a::b::{\n    One,\n    two as Two,\n};\npub use triage::*;\n";
     assert_eq!(public_names(wider), ["*", "One", "execute", "two as Two"]);
 }
 

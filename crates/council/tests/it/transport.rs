@@ -32,7 +32,9 @@ const CALLS: usize = 1 + 2 * (3 + 1) + 1;
 fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> FakeApi {
     let mut replies: Vec<Reply> = replies.into_iter().collect();
     replies.reverse();
-    server(loops("parallel", &ROLES, 2), move |call| if *call == which { replies.pop() } else { None })
+    server(loops("parallel", &ROLES, 2), move |call| {
+        if *call == which { replies.pop() } else { None }
+    })
 }
 
 async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
@@ -63,15 +65,26 @@ fn of_call(error: CouncilError, of: &str) -> CallError {
 
 #[tokio::test]
 async fn transient_fault_is_retried() {
-    for fault in [Reply::Status(503), Reply::Drop, limited("1"), Reply::RateLimited(RetryAfter::Absent)] {
+    for fault in [
+        Reply::Status(503),
+        Reply::Drop,
+        limited("1"),
+        Reply::RateLimited(RetryAfter::Absent),
+    ] {
         let server = at_first(seat("pragmatist"), [fault.clone()]);
         let begun = Instant::now();
         let result = run(config(&server)).await.unwrap();
-        assert!(begun.elapsed() >= Duration::from_secs(1), "{fault:?} is tried again after a second");
+        assert!(
+            begun.elapsed() >= Duration::from_secs(1),
+            "{fault:?} is tried again after a second"
+        );
         assert_eq!(result.degradations, [], "{fault:?}");
         assert_eq!(count(&server, &seat("pragmatist")), 3);
         // A retry is not a separate call, but it uses a slot of the budget.
-        assert_eq!((result.usage.calls, server.completions().len()), (CALLS as u64, CALLS + 1));
+        assert_eq!(
+            (result.usage.calls, server.completions().len()),
+            (CALLS as u64, CALLS + 1)
+        );
     }
 }
 
@@ -80,21 +93,32 @@ async fn too_long_wait_fails_call_at_once() {
     let server = at_first(seat("pragmatist"), [limited("3600")]);
     let result = run(config(&server)).await.unwrap();
     let missing = only(&result);
-    assert_eq!((missing.kind, missing.loop_number), (DegradationKind::SeatMissing, Some(1)));
+    assert_eq!(
+        (missing.kind, missing.loop_number),
+        (DegradationKind::SeatMissing, Some(1))
+    );
     assert!(missing.detail.contains("HTTP 429"), "{}", missing.detail);
     assert_eq!(server.completions().len(), CALLS);
 
     let server = FakeApi::start([limited("3600")]);
     let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
-    let CallError::Llm(LlmError::ProviderQuota(fault)) = error else { panic!("{error}") };
-    assert_eq!((fault.retry_after_seconds, server.completions().len()), (Some(3600), 1));
+    let CallError::Llm(LlmError::ProviderQuota(fault)) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (fault.retry_after_seconds, server.completions().len()),
+        (Some(3600), 1)
+    );
 }
 
 #[tokio::test]
 async fn refused_key_is_not_retried() {
     let server = FakeApi::start([Reply::Status(401)]);
     let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
-    assert!(matches!(error, CallError::Llm(LlmError::ProviderAuth(_))), "{error}");
+    assert!(
+        matches!(error, CallError::Llm(LlmError::ProviderAuth(_))),
+        "{error}"
+    );
     assert_eq!(server.completions().len(), 1);
 }
 
@@ -105,10 +129,21 @@ async fn hanging_seat_times_out_and_is_skipped() {
     config.limits.call_timeout = Duration::from_secs(6);
     let result = run(config).await.unwrap();
     let missing = only(&result);
-    assert_eq!((missing.kind, missing.loop_number), (DegradationKind::SeatMissing, Some(1)));
+    assert_eq!(
+        (missing.kind, missing.loop_number),
+        (DegradationKind::SeatMissing, Some(1))
+    );
     assert_eq!(missing.part.to_string(), "creative");
-    assert!(missing.detail.contains("no answer within 6s"), "{}", missing.detail);
-    assert_eq!(count(&server, &seat("creative")), 2, "it is asked again in the next loop, not before");
+    assert!(
+        missing.detail.contains("no answer within 6s"),
+        "{}",
+        missing.detail
+    );
+    assert_eq!(
+        count(&server, &seat("creative")),
+        2,
+        "it is asked again in the next loop, not before"
+    );
 }
 
 #[tokio::test]
@@ -117,7 +152,10 @@ async fn hanging_red_team_fails_run() {
     let mut config = config(&server);
     config.limits.call_timeout = Duration::from_secs(6);
     let error = of_call(run(config).await.unwrap_err(), "red_team");
-    assert!(matches!(error, CallError::Llm(LlmError::Timeout { .. })), "{error}");
+    assert!(
+        matches!(error, CallError::Llm(LlmError::Timeout { .. })),
+        "{error}"
+    );
     assert_eq!(count(&server, &CouncilCall::Synthesis), 0);
 }
 
@@ -128,13 +166,26 @@ async fn oversized_answers_are_refused() {
     let result = run(config(&server)).await.unwrap();
     let missing = only(&result);
     assert_eq!(missing.kind, DegradationKind::SeatMissing);
-    assert!(missing.detail.contains("5000000 bytes"), "{}", missing.detail);
-    assert!(server.completions().iter().all(|request| request.conversation().len() < 100_000));
+    assert!(
+        missing.detail.contains("5000000 bytes"),
+        "{}",
+        missing.detail
+    );
+    assert!(
+        server
+            .completions()
+            .iter()
+            .all(|request| request.conversation().len() < 100_000)
+    );
 
     let server = at_first(CouncilCall::Synthesis, [huge()]);
     let error = run(config(&server)).await.unwrap_err();
-    let CouncilError::AnswerTooLong { part: Part::Synthesis, loop_number: None, bytes: 5_000_000, limit } =
-        error
+    let CouncilError::AnswerTooLong {
+        part: Part::Synthesis,
+        loop_number: None,
+        bytes: 5_000_000,
+        limit,
+    } = error
     else {
         panic!("{error}")
     };
@@ -144,14 +195,26 @@ async fn oversized_answers_are_refused() {
 #[tokio::test]
 async fn empty_seat_is_skipped_empty_synthesis_fails() {
     let says = |text: &str| Reply::Answer(text.to_owned());
-    for nothing in [says(""), says(" \n\t"), says("\u{200b}\u{200d}\u{feff}\n"), Reply::NullContent] {
+    for nothing in [
+        says(""),
+        says(" \n\t"),
+        says("\u{200b}\u{200d}\u{feff}\n"),
+        Reply::NullContent,
+    ] {
         let server = at_first(seat("creative"), [nothing.clone()]);
         let result = run(config(&server)).await.unwrap();
-        assert_eq!(only(&result).kind, DegradationKind::SeatMissing, "{nothing:?}");
+        assert_eq!(
+            only(&result).kind,
+            DegradationKind::SeatMissing,
+            "{nothing:?}"
+        );
 
         let server = at_first(CouncilCall::Synthesis, [nothing]);
         let error = of_call(run(config(&server)).await.unwrap_err(), "synthesis");
-        assert!(matches!(error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+        assert!(
+            matches!(error, CallError::Llm(LlmError::ProviderOutage(_))),
+            "{error}"
+        );
     }
 }
 
@@ -161,10 +224,19 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
     let engine = engine(config(&server));
     let key = made_up_token();
     let question = format!("Tell me:\nis {key} still good?");
-    let failure = engine.run(&question, &TriageContext::none()).await.unwrap_err();
+    let failure = engine
+        .run(&question, &TriageContext::none())
+        .await
+        .unwrap_err();
     let told = failure.to_string();
-    assert!(matches!(*failure.error, CouncilError::SecretInQuery { line: 2, .. }), "{told}");
-    assert!(told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); remove it"));
+    assert!(
+        matches!(*failure.error, CouncilError::SecretInQuery { line: 2, .. }),
+        "{told}"
+    );
+    assert!(
+        told.starts_with("the question holds a secret (rule ")
+            && told.contains(", line 2); remove it")
+    );
     assert!(!format!("{told} {failure:?}").contains(&key));
     // In the encoded JSON, a line break before the token would be an adjacent letter.
     for context in [
@@ -175,10 +247,19 @@ async fn a_secret_in_the_question_or_the_context_is_never_sent() {
         json!({format!("x\n{key}"): 1}),
     ] {
         let entries = context.as_object().unwrap().clone();
-        let failure = engine.run(QUESTION, &entries.into_iter().collect()).await.unwrap_err();
+        let failure = engine
+            .run(QUESTION, &entries.into_iter().collect())
+            .await
+            .unwrap_err();
         let told = failure.to_string();
-        assert!(matches!(*failure.error, CouncilError::SecretInContext { .. }), "{told}");
-        assert!(told.starts_with("the context holds a secret (rule "), "{told}");
+        assert!(
+            matches!(*failure.error, CouncilError::SecretInContext { .. }),
+            "{told}"
+        );
+        assert!(
+            told.starts_with("the context holds a secret (rule "),
+            "{told}"
+        );
         assert!(!format!("{told} {failure:?}").contains(&key));
         assert_eq!(failure.usage.calls, 0);
     }
@@ -192,8 +273,17 @@ async fn secret_from_seat_is_redacted() {
     let result = run(config(&server)).await.unwrap();
     assert_eq!(only(&result).kind, DegradationKind::AnswerRedacted);
     assert_eq!(only(&result).part.to_string(), "creative");
-    assert!(server.requests().iter().all(|request| !request.conversation().contains(&made_up_token())));
-    assert!(!serde_json::to_string(&result).unwrap().contains(&made_up_token()));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| !request.conversation().contains(&made_up_token()))
+    );
+    assert!(
+        !serde_json::to_string(&result)
+            .unwrap()
+            .contains(&made_up_token())
+    );
 }
 
 #[tokio::test]
@@ -207,9 +297,19 @@ async fn budget_too_small_for_council_ends_run() {
     let worst = CALLS as u64;
     let error = run(within(worst - 1)).await.unwrap_err();
     let text = error.to_string();
-    let CouncilError::BudgetTooSmall { needed, left, limit } = error else { panic!("{text}") };
+    let CouncilError::BudgetTooSmall {
+        needed,
+        left,
+        limit,
+    } = error
+    else {
+        panic!("{text}")
+    };
     assert_eq!((needed, left, limit), (worst - 1, worst - 2, worst - 1));
-    assert!(text.contains("up to 9 more calls") && text.contains("8 of 9 left"), "{text}");
+    assert!(
+        text.contains("up to 9 more calls") && text.contains("8 of 9 left"),
+        "{text}"
+    );
     assert_eq!(calls(&server), [CouncilCall::Triage]);
 
     assert!(run(within(worst)).await.is_ok(), "what is needed is enough");
@@ -227,20 +327,43 @@ async fn retries_use_only_spare_calls() {
         let server = at_first(seat("creative"), [fault]);
         let result = run(within(&server, CALLS)).await.unwrap();
         assert_eq!(only(&result).kind, DegradationKind::SeatMissing);
-        assert!(!only(&result).detail.contains("budget"), "what the provider said: {:?}", only(&result));
-        assert_eq!((server.completions().len(), result.usage.attempts), (CALLS, CALLS as u64));
+        assert!(
+            !only(&result).detail.contains("budget"),
+            "what the provider said: {:?}",
+            only(&result)
+        );
+        assert_eq!(
+            (server.completions().len(), result.usage.attempts),
+            (CALLS, CALLS as u64)
+        );
     }
     // One spare call is enough for one retry of any part.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let result = run(within(&server, CALLS + 1)).await.unwrap();
-    assert_eq!((result.degradations.len(), server.completions().len()), (0, CALLS + 1));
-    assert_eq!((result.usage.calls, result.usage.attempts), (CALLS as u64, CALLS as u64 + 1));
-    assert_eq!(result.usage_by_part.values().map(|part| part.attempts).sum::<u64>(), result.usage.attempts);
+    assert_eq!(
+        (result.degradations.len(), server.completions().len()),
+        (0, CALLS + 1)
+    );
+    assert_eq!(
+        (result.usage.calls, result.usage.attempts),
+        (CALLS as u64, CALLS as u64 + 1)
+    );
+    assert_eq!(
+        result
+            .usage_by_part
+            .values()
+            .map(|part| part.attempts)
+            .sum::<u64>(),
+        result.usage.attempts
+    );
 
     // The red team is required: the run ends with the provider's error.
     let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
     let error = of_call(run(within(&server, CALLS)).await.unwrap_err(), "red_team");
-    assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+    assert!(
+        matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -250,7 +373,10 @@ async fn triage_retries_leave_a_call_for_answer() {
         let mut config = config(&server);
         config.limits.budget = BudgetLimits::calls(calls);
         let error = of_call(run(config).await.unwrap_err(), "triage");
-        assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+        assert!(
+            matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))),
+            "{error}"
+        );
         assert_eq!(count(&server, &CouncilCall::Triage), triages);
     }
 }
@@ -258,14 +384,25 @@ async fn triage_retries_leave_a_call_for_answer() {
 #[tokio::test]
 async fn failing_seats_leave_calls_for_others() {
     let down = [seat("creative"), seat("pragmatist")];
-    let mut configured = loops("sequential", &["domain_expert", "synthesizer", "pragmatist", "creative"], 5);
+    let mut configured = loops(
+        "sequential",
+        &["domain_expert", "synthesizer", "pragmatist", "creative"],
+        5,
+    );
     configured["allow_early_exit"] = false.into();
-    let server = server(configured, move |call| down.contains(call).then_some(Reply::Status(503)));
+    let server = server(configured, move |call| {
+        down.contains(call).then_some(Reply::Status(503))
+    });
     let mut config = config(&server);
     config.limits.budget = BudgetLimits::calls(52);
     let result = run(config).await.unwrap();
     assert_eq!(result.loops_executed, 5);
-    assert!(result.degradations.iter().all(|worse| worse.kind == DegradationKind::SeatMissing));
+    assert!(
+        result
+            .degradations
+            .iter()
+            .all(|worse| worse.kind == DegradationKind::SeatMissing)
+    );
     assert_eq!(result.degradations.len(), 2 * 5);
     assert!(result.usage.attempts > result.usage.calls && result.usage.attempts <= 52);
 }
@@ -281,10 +418,19 @@ async fn exhausted_tokens_end_run() {
     let mut config = config(&server);
     config.limits.budget.tokens = Limit::At(100_000);
     let error = run(config).await.unwrap_err();
-    let CouncilError::Call { part: Part::Seat(_), loop_number: Some(1), source } = error else {
+    let CouncilError::Call {
+        part: Part::Seat(_),
+        loop_number: Some(1),
+        source,
+    } = error
+    else {
         panic!("{error}")
     };
-    let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::Tokens, .. }) = source else {
+    let CallError::Llm(LlmError::BudgetExceeded {
+        resource: Resource::Tokens,
+        ..
+    }) = source
+    else {
         panic!("{source}")
     };
     assert_eq!(calls(&server), [CouncilCall::Triage]);
@@ -322,9 +468,16 @@ fn openrouter(server: &FakeApi) -> EngineConfig {
 #[test]
 fn too_many_fallback_models_are_refused_unsent() {
     let server = FakeApi::start([Reply::Drop]);
-    let four = ["maker/first", "maker/2", "maker/3", "maker/4"].map(str::to_owned).to_vec();
+    let four = ["maker/first", "maker/2", "maker/3", "maker/4"]
+        .map(str::to_owned)
+        .to_vec();
     let refused = |config: EngineConfig| match Crucible::new(config) {
-        Err(error @ CouncilError::Setting { setting: "fallback_models", .. }) => error.to_string(),
+        Err(
+            error @ CouncilError::Setting {
+                setting: "fallback_models",
+                ..
+            },
+        ) => error.to_string(),
         Err(error) => panic!("{error}"),
         Ok(_) => "fine".to_owned(),
     };
@@ -333,32 +486,75 @@ fn too_many_fallback_models_are_refused_unsent() {
         ..openrouter(&server)
     };
     assert_eq!(refused(with(&four[1..])), "fine");
-    assert_eq!(refused(with(&four)), "fine", "the model that is asked is no fallback of itself");
+    assert_eq!(
+        refused(with(&four)),
+        "fine",
+        "the model that is asked is no fallback of itself"
+    );
     let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
     let told = "fallback_models is a list of 4 besides the requested model; OpenRouter accepts at most \
     three; name fewer";
     assert_eq!(refused(with(&five)), told);
     let other = || "maker/other".to_owned();
     assert_eq!(
-        refused(EngineConfig { triage_model: other(), ..with(&four) }),
+        refused(EngineConfig {
+            triage_model: other(),
+            ..with(&four)
+        }),
         told,
         "the triage asks another"
     );
-    assert_eq!(refused(EngineConfig { default_model: other(), ..with(&four) }), told);
-    let hinted = |hinted_models| EngineConfig { hinted_models, ..with(&four) };
-    assert_eq!(refused(hinted(HintedModels::Any)), told, "a seat may ask another");
-    assert_eq!(refused(hinted(HintedModels::Only(vec![other()]))), told);
-    assert_eq!(refused(hinted(HintedModels::Only(vec![" maker/2 ".to_owned()]))), "fine");
-    let of_phases = |models: &[(&str, &str)]| {
-        let models = models.iter().map(|(phase, model)| ((*phase).to_owned(), (*model).to_owned())).collect();
-        let config = with(&four);
-        EngineConfig { backend: config.backend.with_phase_models(models), ..config }
+    assert_eq!(
+        refused(EngineConfig {
+            default_model: other(),
+            ..with(&four)
+        }),
+        told
+    );
+    let hinted = |hinted_models| EngineConfig {
+        hinted_models,
+        ..with(&four)
     };
-    assert_eq!(refused(of_phases(&[("spec", "maker/other")])), "fine", "no phase of a council");
-    assert_eq!(refused(of_phases(&[("council-judge", "maker/other")])), told);
+    assert_eq!(
+        refused(hinted(HintedModels::Any)),
+        told,
+        "a seat may ask another"
+    );
+    assert_eq!(refused(hinted(HintedModels::Only(vec![other()]))), told);
+    assert_eq!(
+        refused(hinted(HintedModels::Only(vec![" maker/2 ".to_owned()]))),
+        "fine"
+    );
+    let of_phases = |models: &[(&str, &str)]| {
+        let models = models
+            .iter()
+            .map(|(phase, model)| ((*phase).to_owned(), (*model).to_owned()))
+            .collect();
+        let config = with(&four);
+        EngineConfig {
+            backend: config.backend.with_phase_models(models),
+            ..config
+        }
+    };
+    assert_eq!(
+        refused(of_phases(&[("spec", "maker/other")])),
+        "fine",
+        "no phase of a council"
+    );
+    assert_eq!(
+        refused(of_phases(&[("council-judge", "maker/other")])),
+        told
+    );
     assert_eq!(refused(of_phases(&[("council-judge", "maker/4")])), "fine");
-    let elsewhere = EngineConfig { fallback_models: five, ..config(&server) };
-    assert_eq!(refused(elsewhere), "fine", "another backend passes over them");
+    let elsewhere = EngineConfig {
+        fallback_models: five,
+        ..config(&server)
+    };
+    assert_eq!(
+        refused(elsewhere),
+        "fine",
+        "another backend passes over them"
+    );
     assert!(server.requests().is_empty());
 }
 
@@ -372,30 +568,71 @@ async fn failure_has_loop_usage_and_degradations() {
         }
         call => (*call == seat("creative")).then_some(Reply::Status(400)),
     });
-    let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
-    assert!(failure.to_string().starts_with("the seat red_team in loop 2 gave no answer: "), "{failure}");
+    let failure = engine(config(&server))
+        .run(QUESTION, &TriageContext::none())
+        .await
+        .unwrap_err();
+    assert!(
+        failure
+            .to_string()
+            .starts_with("the seat red_team in loop 2 gave no answer: "),
+        "{failure}"
+    );
     assert!(std::error::Error::source(&failure).is_some_and(|source| source.is::<CallError>()));
-    assert!(matches!(*failure.error, CouncilError::Call { loop_number: Some(2), .. }));
+    assert!(matches!(
+        *failure.error,
+        CouncilError::Call {
+            loop_number: Some(2),
+            ..
+        }
+    ));
     assert_eq!(failure.usage.calls, 1 + 2 * 4);
     assert!(failure.usage.tokens_output > 0 && failure.usage.calls_without_tokens == 3);
-    let worse: Vec<_> = failure.degradations.iter().map(|it| (it.kind, it.loop_number)).collect();
-    assert_eq!(worse, [1, 2].map(|number| (DegradationKind::SeatMissing, Some(number))));
+    let worse: Vec<_> = failure
+        .degradations
+        .iter()
+        .map(|it| (it.kind, it.loop_number))
+        .collect();
+    assert_eq!(
+        worse,
+        [1, 2].map(|number| (DegradationKind::SeatMissing, Some(number)))
+    );
 
-    let nothing = engine(config(&server)).run(" ", &TriageContext::none()).await.unwrap_err();
-    assert_eq!((nothing.usage, nothing.degradations), (CallUsage::default(), Vec::new()));
+    let nothing = engine(config(&server))
+        .run(" ", &TriageContext::none())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (nothing.usage, nothing.degradations),
+        (CallUsage::default(), Vec::new())
+    );
 }
 
 #[tokio::test]
 async fn fallback_models_are_sent_only_to_openrouter() {
     let server = at_first(CouncilCall::Triage, []);
     let fallback_models = vec!["maker/second".to_owned()];
-    let result =
-        run(EngineConfig { fallback_models: fallback_models.clone(), ..config(&server) }).await.unwrap();
+    let result = run(EngineConfig {
+        fallback_models: fallback_models.clone(),
+        ..config(&server)
+    })
+    .await
+    .unwrap();
     assert_eq!(only(&result).kind, DegradationKind::FallbackIgnored);
-    assert!(server.requests().iter().all(|request| request.body.get("models").is_none()));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.body.get("models").is_none())
+    );
 
     let server = at_first(CouncilCall::Triage, []);
-    let result = run(EngineConfig { fallback_models, ..openrouter(&server) }).await.unwrap();
+    let result = run(EngineConfig {
+        fallback_models,
+        ..openrouter(&server)
+    })
+    .await
+    .unwrap();
     assert_eq!(result.degradations, []);
     assert_eq!(server.requests().len(), CALLS);
     for request in server.requests() {
@@ -426,7 +663,11 @@ impl Waiting {
                 thread::spawn(move || serve(stream, &waiting, &gone));
             }
         });
-        Self { address, waiting, gone }
+        Self {
+            address,
+            waiting,
+            gone,
+        }
     }
 
     fn engine(&self) -> Crucible {
@@ -451,10 +692,12 @@ fn serve(mut stream: TcpStream, waiting: &AtomicUsize, gone: &AtomicUsize) {
             return;
         }
         let triage = loops("parallel", &ROLES, 2).to_string();
-        let body =
-            json!({"choices": [{"message": {"content": triage}, "finish_reason": "stop"}]}).to_string();
+        let body = json!({"choices": [{"message": {"content": triage}, "finish_reason": "stop"}]})
+            .to_string();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
-        stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+        stream
+            .write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes())
+            .unwrap();
     }
 }
 
@@ -468,7 +711,9 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
         let text = String::from_utf8_lossy(&seen);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let head = head.to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return Some(text.into_owned());
             }
@@ -490,7 +735,13 @@ async fn dropping_a_run_ends_every_call_in_flight() {
         ended = engine.run(QUESTION, &context) => panic!("it must wait for its seats: {ended:?}"),
         () = until(ROLES.len(), &server.waiting) => {}
     }
-    assert_eq!(server.gone.load(Ordering::SeqCst), 0, "nobody hung up before");
-    tokio::time::timeout(Duration::from_secs(60), until(ROLES.len(), &server.gone)).await.unwrap();
+    assert_eq!(
+        server.gone.load(Ordering::SeqCst),
+        0,
+        "nobody hung up before"
+    );
+    tokio::time::timeout(Duration::from_secs(60), until(ROLES.len(), &server.gone))
+        .await
+        .unwrap();
     assert_eq!(server.waiting.load(Ordering::SeqCst), ROLES.len());
 }

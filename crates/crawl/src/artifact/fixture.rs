@@ -50,7 +50,10 @@ pub(crate) fn inspection(system: &str) -> Inspection {
 
 /// A build file for [`Inspection::build_files`].
 pub(crate) fn build_file(path: &str, content: &str) -> BuildFile {
-    BuildFile { path: path.to_owned(), content: Untrusted::new(content) }
+    BuildFile {
+        path: path.to_owned(),
+        content: Untrusted::new(content),
+    }
 }
 
 pub(crate) fn repo_at() -> RepoAt {
@@ -111,13 +114,19 @@ pub(crate) fn inspect_document() -> InspectV1 {
             detected_files: vec!["Cargo.toml".to_owned()],
         },
         monorepo: true,
-        sub_projects: vec![SubProject { path: "crates/a".to_owned(), build_system: "cargo".to_owned() }],
+        sub_projects: vec![SubProject {
+            path: "crates/a".to_owned(),
+            build_system: "cargo".to_owned(),
+        }],
         file_tree_summary: "Cargo.toml\nsrc/main.rs".to_owned(),
         sampled_files: 2,
         sampled_bytes: 99,
         sampling_truncated: false,
         readme_excerpt: String::new(),
-        detected_languages: vec![LanguageCount { language: "Rust".to_owned(), file_count: 1 }],
+        detected_languages: vec![LanguageCount {
+            language: "Rust".to_owned(),
+            file_count: 1,
+        }],
         key_files: vec![KeyFile {
             path: "Cargo.toml".to_owned(),
             role: KeyFileRole::BuildConfig,
@@ -128,16 +137,25 @@ pub(crate) fn inspect_document() -> InspectV1 {
 
 pub(crate) fn plan_document() -> PlanV1 {
     let env = BTreeMap::from([("CARGO_TERM_COLOR".to_owned(), "never".to_owned())]);
-    let steps =
-        vec![PlanStep { env, note: "Builds it.".to_owned(), ..step("build", "cargo build --release") }];
+    let steps = vec![PlanStep {
+        env,
+        note: "Builds it.".to_owned(),
+        ..step("build", "cargo build --release")
+    }];
     PlanV1 {
         schema: PlanV1::SCHEMA.to_owned(),
         created_at: instant(),
         plan_hash: PlanV1::hash_of(&steps),
         prompt_hash: ShortHash::of(b"prompts"),
         repo: PlanRepo::from(&repo_at()),
-        detected: Detected { build_system: "cargo".to_owned(), confidence: 0.95 },
-        dependencies: Dependencies { tools: vec!["cargo".to_owned()], notes: String::new() },
+        detected: Detected {
+            build_system: "cargo".to_owned(),
+            confidence: 0.95,
+        },
+        dependencies: Dependencies {
+            tools: vec!["cargo".to_owned()],
+            notes: String::new(),
+        },
         steps,
         warnings: vec!["Takes long.".to_owned()],
         debate_rounds: 1,
@@ -195,7 +213,11 @@ pub(crate) fn manifest_document() -> ManifestV1 {
             gpt_model: "one".to_owned(),
             claude_model: "two".to_owned(),
             debate_rounds: 2,
-            token_budgets: TokenBudgets { draft: 2000, critique: 2000, synthesis: 4000 },
+            token_budgets: TokenBudgets {
+                draft: 2000,
+                critique: 2000,
+                synthesis: 4000,
+            },
         },
     }
 }
@@ -203,10 +225,25 @@ pub(crate) fn manifest_document() -> ManifestV1 {
 /// One document of each kind, as JSON.
 pub(crate) fn documents() -> [(ArtifactType, serde_json::Value); 5] {
     [
-        (ArtifactType::Search, serde_json::to_value(search_document()).unwrap()),
-        (ArtifactType::Inspect, serde_json::to_value(inspect_document()).unwrap()),
-        (ArtifactType::Plan, serde_json::to_value(plan_document()).unwrap()),
-        (ArtifactType::Recipe, serde_json::to_value(recipe_document()).unwrap()),
-        (ArtifactType::Manifest, serde_json::to_value(manifest_document()).unwrap()),
+        (
+            ArtifactType::Search,
+            serde_json::to_value(search_document()).unwrap(),
+        ),
+        (
+            ArtifactType::Inspect,
+            serde_json::to_value(inspect_document()).unwrap(),
+        ),
+        (
+            ArtifactType::Plan,
+            serde_json::to_value(plan_document()).unwrap(),
+        ),
+        (
+            ArtifactType::Recipe,
+            serde_json::to_value(recipe_document()).unwrap(),
+        ),
+        (
+            ArtifactType::Manifest,
+            serde_json::to_value(manifest_document()).unwrap(),
+        ),
     ]
 }

@@ -120,10 +120,15 @@ impl PlanStep {
     fn compact_json(&self) -> String {
         let mut env: Vec<(&String, &String)> = self.env.iter().collect();
         env.sort_by_cached_key(|(name, _)| {
-            (array_index(name).unwrap_or(u32::MAX), name.encode_utf16().collect::<Vec<u16>>())
+            (
+                array_index(name).unwrap_or(u32::MAX),
+                name.encode_utf16().collect::<Vec<u16>>(),
+            )
         });
-        let env: Vec<String> =
-            env.into_iter().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
+        let env: Vec<String> = env
+            .into_iter()
+            .map(|(name, value)| format!("{}:{}", quoted(name), quoted(value)))
+            .collect();
         format!(
             r#"{{"name":{},"cmd":{},"cwd":{},"env":{{{}}},"note":{}}}"#,
             quoted(&self.name),
@@ -142,8 +147,11 @@ fn quoted(text: &str) -> String {
 
 /// The array index that JavaScript sees in an object key: decimal without leading zeroes, below 2^32 - 1.
 fn array_index(name: &str) -> Option<u32> {
-    let canonical = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
-    name.parse().ok().filter(|index| canonical && *index < u32::MAX)
+    let canonical =
+        name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+    name.parse()
+        .ok()
+        .filter(|index| canonical && *index < u32::MAX)
 }
 
 #[cfg(test)]
@@ -177,15 +185,36 @@ mod tests {
         let step = fixture::step("build", "make");
         let variable = |value: &str| BTreeMap::from([("CI".to_owned(), value.to_owned())]);
         let others = [
-            PlanStep { name: "Build".to_owned(), ..step.clone() },
-            PlanStep { cmd: "make -j4".to_owned(), ..step.clone() },
-            PlanStep { cwd: "src".to_owned(), ..step.clone() },
-            PlanStep { env: variable("1"), ..step.clone() },
-            PlanStep { env: variable("2"), ..step.clone() },
-            PlanStep { note: "x".to_owned(), ..step.clone() },
+            PlanStep {
+                name: "Build".to_owned(),
+                ..step.clone()
+            },
+            PlanStep {
+                cmd: "make -j4".to_owned(),
+                ..step.clone()
+            },
+            PlanStep {
+                cwd: "src".to_owned(),
+                ..step.clone()
+            },
+            PlanStep {
+                env: variable("1"),
+                ..step.clone()
+            },
+            PlanStep {
+                env: variable("2"),
+                ..step.clone()
+            },
+            PlanStep {
+                note: "x".to_owned(),
+                ..step.clone()
+            },
         ];
-        let mut hashes: Vec<ShortHash> =
-            others.into_iter().chain([step.clone()]).map(|step| PlanV1::hash_of(&[step])).collect();
+        let mut hashes: Vec<ShortHash> = others
+            .into_iter()
+            .chain([step.clone()])
+            .map(|step| PlanV1::hash_of(&[step]))
+            .collect();
         hashes.push(PlanV1::hash_of(&[step.clone(), step]));
         let all = hashes.len();
         hashes.sort();

@@ -32,7 +32,13 @@ pub enum ArtifactType {
 
 impl ArtifactType {
     /// All kinds, in the order of creation.
-    pub const ALL: [Self; 5] = [Self::Search, Self::Inspect, Self::Plan, Self::Recipe, Self::Manifest];
+    pub const ALL: [Self; 5] = [
+        Self::Search,
+        Self::Inspect,
+        Self::Plan,
+        Self::Recipe,
+        Self::Manifest,
+    ];
 
     /// Its name in the database and the manifest.
     #[must_use]
@@ -95,11 +101,18 @@ impl CheckedArtifact {
         let value: Value = serde_json::from_slice(&json).map_err(CanonicalError::from)?;
         let problems = check_json(kind, &value);
         if !problems.is_empty() {
-            return Err(ArtifactError::Mismatch { schema: kind.schema_id(), problems });
+            return Err(ArtifactError::Mismatch {
+                schema: kind.schema_id(),
+                problems,
+            });
         }
         let content_hash = ShortHash::of(&json);
         let json = String::from_utf8_lossy(&json).into_owned();
-        Ok(Self { kind, json, content_hash })
+        Ok(Self {
+            kind,
+            json,
+            content_hash,
+        })
     }
 
     /// Its kind.
@@ -131,8 +144,11 @@ pub fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
         Ok(validator) => validator,
         Err(why) => return vec![format!("the schema itself cannot be used: {why}")],
     };
-    let mut problems: Vec<String> =
-        validator.iter_errors(value).take(MOST_PROBLEMS + 1).map(|error| problem(&error)).collect();
+    let mut problems: Vec<String> = validator
+        .iter_errors(value)
+        .take(MOST_PROBLEMS + 1)
+        .map(|error| problem(&error))
+        .collect();
     if problems.len() > MOST_PROBLEMS {
         problems.truncate(MOST_PROBLEMS);
         problems.push("and more".to_owned());
@@ -141,7 +157,8 @@ pub fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
 }
 
 fn compile(kind: ArtifactType) -> Result<Validator, String> {
-    let schema: Value = serde_json::from_str(schema_text(kind)).map_err(|error| error.to_string())?;
+    let schema: Value =
+        serde_json::from_str(schema_text(kind)).map_err(|error| error.to_string())?;
     jsonschema::options()
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
@@ -153,10 +170,18 @@ fn compile(kind: ArtifactType) -> Result<Validator, String> {
 
 const fn schema_text(kind: ArtifactType) -> &'static str {
     match kind {
-        ArtifactType::Search => include_str!("../../../../docs/contracts/viv-git-search.v1.schema.json"),
-        ArtifactType::Inspect => include_str!("../../../../docs/contracts/viv-git-inspect.v1.schema.json"),
-        ArtifactType::Plan => include_str!("../../../../docs/contracts/viv-git-plan.v1.schema.json"),
-        ArtifactType::Recipe => include_str!("../../../../docs/contracts/viv-git-recipe.v1.schema.json"),
+        ArtifactType::Search => {
+            include_str!("../../../../docs/contracts/viv-git-search.v1.schema.json")
+        }
+        ArtifactType::Inspect => {
+            include_str!("../../../../docs/contracts/viv-git-inspect.v1.schema.json")
+        }
+        ArtifactType::Plan => {
+            include_str!("../../../../docs/contracts/viv-git-plan.v1.schema.json")
+        }
+        ArtifactType::Recipe => {
+            include_str!("../../../../docs/contracts/viv-git-recipe.v1.schema.json")
+        }
         ArtifactType::Manifest => {
             include_str!("../../../../docs/contracts/viv-crawl-manifest.v1.schema.json")
         }
@@ -165,16 +190,29 @@ const fn schema_text(kind: ArtifactType) -> &'static str {
 
 fn problem(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
-    let place = if place.is_empty() { "the document" } else { place.as_str() };
-    format!("{}: {}", short_line(place, LONGEST_PLACE), error.masked_with("the value"))
+    let place = if place.is_empty() {
+        "the document"
+    } else {
+        place.as_str()
+    };
+    format!(
+        "{}: {}",
+        short_line(place, LONGEST_PLACE),
+        error.masked_with("the value")
+    )
 }
 
 /// Whether a text is a time in the form of the seed's schemas: UTC with `Z`, capital letters, seconds
 /// with or without a fraction, or no seconds; and a valid time that a [`Timestamp`] can hold.
 fn is_instant(text: &str) -> bool {
     let has_shape = |text: &str, shape: &str| {
-        let fits =
-            |(byte, shape): (u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
+        let fits = |(byte, shape): (u8, u8)| {
+            if shape == b'0' {
+                byte.is_ascii_digit()
+            } else {
+                byte == shape
+            }
+        };
         text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
     };
     let seconds_fit = |seconds: &str| match seconds.split_once('.') {
@@ -185,7 +223,10 @@ fn is_instant(text: &str) -> bool {
         }
         None => seconds.is_empty() || has_shape(seconds, ":00"),
     };
-    let Some((minutes, seconds)) = text.strip_suffix('Z').and_then(|text| text.split_at_checked(16)) else {
+    let Some((minutes, seconds)) = text
+        .strip_suffix('Z')
+        .and_then(|text| text.split_at_checked(16))
+    else {
         return false;
     };
     has_shape(minutes, "0000-00-00T00:00")

@@ -51,7 +51,15 @@ impl<'d> DebateFloor<'d> {
         transcript: &'d mut dyn Transcript,
         witness: &'d dyn CrawlObserver,
     ) -> Self {
-        Self { inspection, timeout, session, transcript, witness, round: 0, notes: Vec::new() }
+        Self {
+            inspection,
+            timeout,
+            session,
+            transcript,
+            witness,
+            round: 0,
+            notes: Vec::new(),
+        }
     }
 
     /// Makes the call of a phase, and parses the answer.
@@ -72,8 +80,9 @@ impl<'d> DebateFloor<'d> {
             Message::user(prompts::user(phase, self.system(), material)),
         ];
         let said = |text: &PromptText| text.as_str().to_owned();
-        let request =
-            messages.iter().map(|message| (message.role.as_str().to_owned(), said(&message.content)));
+        let request = messages
+            .iter()
+            .map(|message| (message.role.as_str().to_owned(), said(&message.content)));
         let mut record = MessageRecord {
             phase: phase.as_str(),
             round,
@@ -105,7 +114,10 @@ impl<'d> DebateFloor<'d> {
                     Err(DebateError::Secret { .. }) => transcript::withheld(&result.raw_response),
                     _ => result.raw_response,
                 };
-                answered.map(|reply| Answered { reply, model: result.model_used })
+                answered.map(|reply| Answered {
+                    reply,
+                    model: result.model_used,
+                })
             }
             Err(error) => Err(CallError::into(error)),
         };
@@ -124,12 +136,20 @@ impl<'d> DebateFloor<'d> {
     }
 
     fn system(&self) -> BuildSystem {
-        self.inspection.artifact.build_system.name.parse().unwrap_or(BuildSystem::Unknown)
+        self.inspection
+            .artifact
+            .build_system
+            .name
+            .parse()
+            .unwrap_or(BuildSystem::Unknown)
     }
 
     /// Notes a token limit that the backend did not apply. The form of an answer is always checked.
     fn note_ignored(&mut self, result: &LlmResult, phase: DebatePhase) {
-        let ignored = result.extensions.get(LlmResult::IGNORED_METADATA).and_then(Value::as_array);
+        let ignored = result
+            .extensions
+            .get(LlmResult::IGNORED_METADATA)
+            .and_then(Value::as_array);
         if ignored.is_some_and(|names| names.iter().any(|name| name == MAX_TOKENS)) {
             self.note(format!(
                 "{} does not support a token limit: the budget of {}'s answers was checked only afterwards",
@@ -145,7 +165,9 @@ fn told(phase: DebatePhase, round: u32, provider: &str) -> String {
         DebatePhase::Draft => "drafts a plan",
         DebatePhase::Critique => "reviews the plan",
         DebatePhase::Revision => "revises the plan",
-        DebatePhase::Synthesis => return format!("{} ({provider}) writes the final plan", phase.owner()),
+        DebatePhase::Synthesis => {
+            return format!("{} ({provider}) writes the final plan", phase.owner());
+        }
     };
     format!("round {round}: {} ({provider}) {what}", phase.owner())
 }
@@ -158,7 +180,9 @@ fn hints<R: Reply>(client: &ModelClient, phase: DebatePhase) -> BTreeMap<String,
         StructuredOutput::None => None,
     };
     let form = form.map(|form| (RESPONSE_FORMAT.to_owned(), form));
-    form.into_iter().chain([(MAX_TOKENS.to_owned(), json!(phase.tokens()))]).collect()
+    form.into_iter()
+        .chain([(MAX_TOKENS.to_owned(), json!(phase.tokens()))])
+        .collect()
 }
 
 fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateError> {
@@ -171,10 +195,15 @@ fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateE
     // Checked before anything of the answer is parsed or reported. The client has already removed plain
     // secrets.
     if result.extensions.contains_key(LlmResult::REDACTIONS) || holds_secret(&result.raw_response) {
-        return Err(DebateError::Secret { owner: phase.owner(), phase });
+        return Err(DebateError::Secret {
+            owner: phase.owner(),
+            phase,
+        });
     }
     let budget = phase.tokens();
-    let whole = result.whole_answer().map_err(|_| refused(ReplyFault::CutShort { budget }))?;
+    let whole = result
+        .whole_answer()
+        .map_err(|_| refused(ReplyFault::CutShort { budget }))?;
     if let Some(tokens) = result.tokens_output.filter(|tokens| *tokens > budget) {
         return Err(refused(ReplyFault::OverBudget { tokens, budget }));
     }

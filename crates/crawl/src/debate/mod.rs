@@ -26,7 +26,8 @@ pub use error::{DebateError, ReplyFault};
 pub use floor::DebateFloor;
 pub use owner::{Claude, Gpt, PlanCritique, PlanDraft, PlanSynthesis};
 pub use phase::{
-    CRITIQUE_TOKENS, DRAFT_TOKENS, DebateOwner, DebatePhase, DebateRounds, REVISION_TOKENS, SYNTHESIS_TOKENS,
+    CRITIQUE_TOKENS, DRAFT_TOKENS, DebateOwner, DebatePhase, DebateRounds, REVISION_TOKENS,
+    SYNTHESIS_TOKENS,
 };
 pub use prompts::prompt_hash;
 pub use transcript::{MessageRecord, RedactedMessage, Transcript};
@@ -97,24 +98,38 @@ pub async fn debate(
     settled.unanswered(&critique.0.reply);
     let rounds = floor.round;
     if !critique.is_approval() {
-        floor.note(format!("the debate ended without approval; rounds: {rounds}"));
+        floor.note(format!(
+            "the debate ended without approval; rounds: {rounds}"
+        ));
     }
-    let end = if critique.is_approval() { "the plan was approved" } else { "the plan was not approved" };
+    let end = if critique.is_approval() {
+        "the plan was approved"
+    } else {
+        "the plan was not approved"
+    };
     let summary = summary::summary(rounds, end, &settled, critique.issues());
     let last = gpt.synthesise(&summary, &plan, &critique, floor).await?;
-    let unheard = last
-        .0
-        .reply
-        .steps
-        .iter()
-        .filter(|step| !plan.0.reply.steps.iter().any(|old| does_the_same(old, step)));
+    let unheard = last.0.reply.steps.iter().filter(|step| {
+        !plan
+            .0
+            .reply
+            .steps
+            .iter()
+            .any(|old| does_the_same(old, step))
+    });
     for step in unheard {
-        floor.note(format!("the final plan's step \"{}\" is in no plan that claude reviewed", step.name));
+        floor.note(format!(
+            "the final plan's step \"{}\" is in no plan that claude reviewed",
+            step.name
+        ));
     }
     let synthesis = last.0.reply;
     // The model's statements about suggestions are claims; the steps show what was done.
     in_the_end.by_last_word(&plan.0.reply.steps, &critique.0.reply, &synthesis.steps);
-    let unresolved = critique.issues().iter().map(|issue| format!("unresolved {}", summary::sentence(issue)));
+    let unresolved = critique
+        .issues()
+        .iter()
+        .map(|issue| format!("unresolved {}", summary::sentence(issue)));
     Ok(DebateOutcome {
         dependencies: synthesis.dependencies,
         steps: synthesis.steps,
@@ -124,11 +139,20 @@ pub async fn debate(
             .chain(unresolved)
             .chain(synthesis.warnings)
             .collect(),
-        accepted_suggestions: in_the_end.accepted.iter().map(summary::with_source).collect(),
+        accepted_suggestions: in_the_end
+            .accepted
+            .iter()
+            .map(summary::with_source)
+            .collect(),
         rejected_suggestions: in_the_end
             .rejected
             .iter()
-            .map(|suggestion| format!("{} — the plan does not follow it", summary::with_source(suggestion)))
+            .map(|suggestion| {
+                format!(
+                    "{} — the plan does not follow it",
+                    summary::with_source(suggestion)
+                )
+            })
             .collect(),
         rounds,
         summary,

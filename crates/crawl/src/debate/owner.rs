@@ -165,7 +165,10 @@ impl Gpt {
     pub async fn draft(&self, floor: &mut DebateFloor<'_>) -> Result<PlanDraft, DebateError> {
         floor.round = 1;
         let material = material::of_draft(floor.inspection);
-        floor.ask(&self.0, DebatePhase::Draft, &material).await.map(PlanDraft)
+        floor
+            .ask(&self.0, DebatePhase::Draft, &material)
+            .await
+            .map(PlanDraft)
     }
 
     /// Requests a revision of a plan after its critique: the beginning of the next round.
@@ -181,10 +184,21 @@ impl Gpt {
     ) -> Result<PlanDraft, DebateError> {
         floor.round = floor.round.saturating_add(1);
         let material = [
-            piece(Slot::Plan, "the plan", serde_json::to_string_pretty(&draft.0.reply)?),
-            piece(Slot::Critique, "the review", serde_json::to_string_pretty(&critique.0.reply)?),
+            piece(
+                Slot::Plan,
+                "the plan",
+                serde_json::to_string_pretty(&draft.0.reply)?,
+            ),
+            piece(
+                Slot::Critique,
+                "the review",
+                serde_json::to_string_pretty(&critique.0.reply)?,
+            ),
         ];
-        floor.ask(&self.0, DebatePhase::Revision, &material).await.map(PlanDraft)
+        floor
+            .ask(&self.0, DebatePhase::Revision, &material)
+            .await
+            .map(PlanDraft)
     }
 
     /// Requests the final plan from the summary of the debate, the last plan and its unresolved issues, without the earlier
@@ -201,13 +215,24 @@ impl Gpt {
         floor: &mut DebateFloor<'_>,
     ) -> Result<PlanSynthesis, DebateError> {
         let unresolved: Vec<String> = critique.issues().iter().map(sentence).collect();
-        let unresolved = if unresolved.is_empty() { "none".to_owned() } else { unresolved.join("\n") };
+        let unresolved = if unresolved.is_empty() {
+            "none".to_owned()
+        } else {
+            unresolved.join("\n")
+        };
         let material = [
             piece(Slot::Summary, "summary of the debate", summary.to_owned()),
-            piece(Slot::Plan, "the last revision", serde_json::to_string_pretty(&last.0.reply)?),
+            piece(
+                Slot::Plan,
+                "the last revision",
+                serde_json::to_string_pretty(&last.0.reply)?,
+            ),
             piece(Slot::Unresolved, "unresolved issues", unresolved),
         ];
-        floor.ask(&self.0, DebatePhase::Synthesis, &material).await.map(PlanSynthesis)
+        floor
+            .ask(&self.0, DebatePhase::Synthesis, &material)
+            .await
+            .map(PlanSynthesis)
     }
 }
 

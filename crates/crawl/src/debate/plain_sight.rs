@@ -29,7 +29,11 @@ fn plain(text: &str) -> Cow<'_, str> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let (c, length) = if c == '\\' { escaped(rest) } else { (c, c.len_utf8()) };
+        let (c, length) = if c == '\\' {
+            escaped(rest)
+        } else {
+            (c, c.len_utf8())
+        };
         if !is_left_out(c) {
             plain.push(c);
         }
@@ -49,7 +53,10 @@ fn escaped(text: &str) -> (char, usize) {
         Some(b't') => ('\t', 2),
         Some(sign @ (b'"' | b'\\' | b'/')) => (char::from(*sign), 2),
         Some(b'u') => match text.get(2..6).and_then(code) {
-            Some(code) => (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 6),
+            Some(code) => (
+                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+                6,
+            ),
             None => ('\\', 1),
         },
         _ => ('\\', 1),
@@ -65,7 +72,9 @@ mod tests {
     use super::*;
 
     fn spelled(text: &str) -> String {
-        text.chars().map(|c| format!("\\u{:04X}", u32::from(c))).collect()
+        text.chars()
+            .map(|c| format!("\\u{:04X}", u32::from(c)))
+            .collect()
     }
 
     #[test]
@@ -73,9 +82,13 @@ mod tests {
         let all = spelled(&made_up_token());
         let hidden = made_up_token().replacen('h', "h\u{200b}", 1);
         let hidden_by_escape = made_up_token().replacen('h', "h\\u200b", 1);
-        for form in
-            [made_up_token(), all, made_up_token().replacen('g', "\\u0067", 1), hidden, hidden_by_escape]
-        {
+        for form in [
+            made_up_token(),
+            all,
+            made_up_token().replacen('g', "\\u0067", 1),
+            hidden,
+            hidden_by_escape,
+        ] {
             for text in [
                 format!(r#"{{"a":"{form}"}}"#),
                 format!(r#"{{"{form}":1}}"#),
@@ -86,11 +99,22 @@ mod tests {
                 assert!(holds_secret(&text), "{text}");
             }
         }
-        let key = format!("-----BEGIN {0}-----\n{1}\n-----END {0}-----", "PRIVATE KEY", "A1b2".repeat(16));
+        let key = format!(
+            "-----BEGIN {0}-----\n{1}\n-----END {0}-----",
+            "PRIVATE KEY",
+            "A1b2".repeat(16)
+        );
         assert!(holds_secret(&key) && holds_secret(&spelled(&key)));
-        for harmless in
-            ["", "\\", "\\u", "\\u00", "\\ud800", "\\uD83D\\uDE00", "{\"a\":\"\\u0067\"}", "gh\\np_x"]
-        {
+        for harmless in [
+            "",
+            "\\",
+            "\\u",
+            "\\u00",
+            "\\ud800",
+            "\\uD83D\\uDE00",
+            "{\"a\":\"\\u0067\"}",
+            "gh\\np_x",
+        ] {
             assert!(!holds_secret(harmless), "{harmless}");
         }
     }

@@ -207,18 +207,30 @@ pub(super) fn system(phase: DebatePhase) -> PromptText {
 pub(super) fn user(phase: DebatePhase, system: BuildSystem, material: &[Material]) -> PromptText {
     template(phase)
         .parts()
-        .fold(PromptBuilder::new(), |prompt, part| add(prompt, *part, system, material))
+        .fold(PromptBuilder::new(), |prompt, part| {
+            add(prompt, *part, system, material)
+        })
         .build()
 }
 
-fn add(prompt: PromptBuilder, part: Part, system: BuildSystem, material: &[Material]) -> PromptBuilder {
+fn add(
+    prompt: PromptBuilder,
+    part: Part,
+    system: BuildSystem,
+    material: &[Material],
+) -> PromptBuilder {
     match part {
         Ours(words) => prompt.ours(words),
         Forms => prompt.ours(accepted_forms(system)),
         Variables => prompt.ours(accepted_variables()),
         Show(slot) => {
-            let pieces = material.iter().filter(|(filled, _)| *filled == slot).flat_map(|(_, pieces)| pieces);
-            pieces.fold(prompt, |prompt, (name, content)| prompt.untrusted(name, content))
+            let pieces = material
+                .iter()
+                .filter(|(filled, _)| *filled == slot)
+                .flat_map(|(_, pieces)| pieces);
+            pieces.fold(prompt, |prompt, (name, content)| {
+                prompt.untrusted(name, content)
+            })
         }
     }
 }
@@ -245,14 +257,26 @@ pub(super) fn pieces() -> Vec<String> {
     }
     pieces.extend(BuildSystem::ALL.map(|system| accepted_forms(system).to_owned()));
     pieces.extend(
-        [DraftReply::schema(), CritiqueReply::schema(), SynthesisReply::schema()].map(|s| s.to_string()),
+        [
+            DraftReply::schema(),
+            CritiqueReply::schema(),
+            SynthesisReply::schema(),
+        ]
+        .map(|s| s.to_string()),
     );
-    pieces.push(DebatePhase::ALL.map(|phase| format!("{phase}={}", phase.tokens())).join(","));
+    pieces.push(
+        DebatePhase::ALL
+            .map(|phase| format!("{phase}={}", phase.tokens()))
+            .join(","),
+    );
     pieces
 }
 
 /// Each piece is hashed with its length, so that moving text between pieces changes the hash.
 pub(super) fn hash_of(pieces: &[String]) -> ShortHash {
-    let framed: String = pieces.iter().map(|piece| format!("{}:{piece}\n", piece.len())).collect();
+    let framed: String = pieces
+        .iter()
+        .map(|piece| format!("{}:{piece}\n", piece.len()))
+        .collect();
     ShortHash::of(framed.as_bytes())
 }

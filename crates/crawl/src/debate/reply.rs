@@ -76,7 +76,11 @@ impl Reply for DraftReply {
     fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
         fields.done()?;
-        Ok(Self { dependencies, steps, warnings })
+        Ok(Self {
+            dependencies,
+            steps,
+            warnings,
+        })
     }
 }
 
@@ -96,7 +100,9 @@ impl CritiqueReply {
 
     /// Whether it names an error.
     pub(super) fn has_error(&self) -> bool {
-        self.issues.iter().any(|issue| issue.severity == Severity::Error)
+        self.issues
+            .iter()
+            .any(|issue| issue.severity == Severity::Error)
     }
 }
 
@@ -145,8 +151,11 @@ pub(super) enum Action {
 }
 
 impl Action {
-    const NAMES: [(&'static str, Self); 3] =
-        [("add", Self::Add), ("remove", Self::Remove), ("modify", Self::Modify)];
+    const NAMES: [(&'static str, Self); 3] = [
+        ("add", Self::Add),
+        ("remove", Self::Remove),
+        ("modify", Self::Modify),
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -163,12 +172,18 @@ impl Reply for CritiqueReply {
     fn schema() -> Value {
         let text = json!({"type": "string"});
         let issue = closed([
-            ("severity", json!({"type": "string", "enum": ["error", "warning"]})),
+            (
+                "severity",
+                json!({"type": "string", "enum": ["error", "warning"]}),
+            ),
             ("step_name", text.clone()),
             ("description", text.clone()),
         ]);
         let suggestion = closed([
-            ("action", json!({"type": "string", "enum": ["add", "remove", "modify"]})),
+            (
+                "action",
+                json!({"type": "string", "enum": ["add", "remove", "modify"]}),
+            ),
             ("step_name", text.clone()),
             ("description", text),
         ]);
@@ -180,7 +195,11 @@ impl Reply for CritiqueReply {
     }
 
     fn verdict(&self) -> &'static str {
-        if self.is_approval() { "approved" } else { "objected" }
+        if self.is_approval() {
+            "approved"
+        } else {
+            "objected"
+        }
     }
 
     fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
@@ -204,7 +223,11 @@ impl Reply for CritiqueReply {
         })?;
         let approved = fields.truth("approved")?;
         fields.done()?;
-        Ok(Self { issues, suggestions, approved })
+        Ok(Self {
+            issues,
+            suggestions,
+            approved,
+        })
     }
 }
 
@@ -239,7 +262,13 @@ impl Reply for SynthesisReply {
         let accepted_suggestions = fields.texts("accepted_suggestions", MOST_ITEMS, MOST_TEXT)?;
         let rejected_suggestions = fields.texts("rejected_suggestions", MOST_ITEMS, MOST_TEXT)?;
         fields.done()?;
-        Ok(Self { dependencies, steps, warnings, accepted_suggestions, rejected_suggestions })
+        Ok(Self {
+            dependencies,
+            steps,
+            warnings,
+            accepted_suggestions,
+            rejected_suggestions,
+        })
     }
 }
 
@@ -255,7 +284,10 @@ fn plan_properties() -> [(&'static str, Value); 3] {
         ("note", text.clone()),
     ]);
     [
-        ("dependencies", closed([("tools", texts.clone()), ("notes", text)])),
+        (
+            "dependencies",
+            closed([("tools", texts.clone()), ("notes", text)]),
+        ),
         ("steps", json!({"type": "array", "items": step})),
         ("warnings", texts),
     ]
@@ -268,11 +300,17 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
         notes: needs.text("notes", MOST_TEXT)?,
     };
     needs.done()?;
-    let steps = fields.list("steps", MOST_ITEMS, |value, place| step(Fields::of(value, place)?))?;
+    let steps = fields.list("steps", MOST_ITEMS, |value, place| {
+        step(Fields::of(value, place)?)
+    })?;
     if steps.is_empty() {
         return Err(Misfit::new("`steps` of the reply", "is empty"));
     }
-    Ok((dependencies, steps, fields.texts("warnings", MOST_ITEMS, MOST_TEXT)?))
+    Ok((
+        dependencies,
+        steps,
+        fields.texts("warnings", MOST_ITEMS, MOST_TEXT)?,
+    ))
 }
 
 /// `env` and `note` are optional, as in a plan (seed 000 §4.3).
@@ -281,7 +319,11 @@ fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
         name: fields.words("name", MOST_NAME)?,
         cmd: fields.words("cmd", MOST_COMMAND)?,
         cwd: fields.words("cwd", MOST_NAME)?,
-        env: fields.optional("env").map_or(Ok(BTreeMap::new()), |(value, place)| variables(value, &place))?,
+        env: fields
+            .optional("env")
+            .map_or(Ok(BTreeMap::new()), |(value, place)| {
+                variables(value, &place)
+            })?,
         note: match fields.optional("note") {
             Some((value, place)) => strict::text(value, &place, MOST_TEXT)?,
             None => String::new(),
@@ -293,11 +335,16 @@ fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
 fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misfit> {
     let pairs = if value.is_object() {
         let entries = Fields::of(value, place.to_owned())?.entries();
-        entries.map(|(name, value, place)| Ok((name, strict::text(value, &place, MOST_TEXT)?))).collect()
+        entries
+            .map(|(name, value, place)| Ok((name, strict::text(value, &place, MOST_TEXT)?)))
+            .collect()
     } else {
         strict::list(value, place, MOST_VARIABLES, |value, place| {
             let mut fields = Fields::of(value, place)?;
-            let pair = (fields.words("name", MOST_NAME)?, fields.text("value", MOST_TEXT)?);
+            let pair = (
+                fields.words("name", MOST_NAME)?,
+                fields.text("value", MOST_TEXT)?,
+            );
             fields.done().map(|()| pair)
         })
     };
@@ -315,7 +362,10 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misf
 }
 
 /// Steps in the form that models must use, so that a prompt never shows another one.
-fn as_models_write<S: serde::Serializer>(steps: &[PlanStep], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_models_write<S: serde::Serializer>(
+    steps: &[PlanStep],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Step<'s> {
         name: &'s str,
@@ -329,11 +379,17 @@ fn as_models_write<S: serde::Serializer>(steps: &[PlanStep], serializer: S) -> R
         name: &'s str,
         value: &'s str,
     }
-    serializer.collect_seq(steps.iter().map(|step| Step {
-        name: &step.name,
-        cmd: &step.cmd,
-        cwd: &step.cwd,
-        env: step.env.iter().map(|(name, value)| Variable { name, value }).collect(),
-        note: &step.note,
+    serializer.collect_seq(steps.iter().map(|step| {
+        Step {
+            name: &step.name,
+            cmd: &step.cmd,
+            cwd: &step.cwd,
+            env: step
+                .env
+                .iter()
+                .map(|(name, value)| Variable { name, value })
+                .collect(),
+            note: &step.note,
+        }
     }))
 }

@@ -23,14 +23,26 @@ pub(super) struct Settled {
 
 impl Settled {
     /// Computes the outcome of a critique's suggestions from the revision that answered it.
-    pub(super) fn by_revision(&mut self, before: &DraftReply, critique: &CritiqueReply, after: &DraftReply) {
+    pub(super) fn by_revision(
+        &mut self,
+        before: &DraftReply,
+        critique: &CritiqueReply,
+        after: &DraftReply,
+    ) {
         self.settle(critique, &before.steps, &after.steps);
     }
 
     /// Computes the outcome of the last critique's suggestions from the final steps, and reverts outcomes
     /// that those undo.
-    pub(super) fn by_last_word(&mut self, before: &[PlanStep], critique: &CritiqueReply, last: &[PlanStep]) {
-        let undone = self.accepted.extract_if(.., |suggestion| is_undone(suggestion, last));
+    pub(super) fn by_last_word(
+        &mut self,
+        before: &[PlanStep],
+        critique: &CritiqueReply,
+        last: &[PlanStep],
+    ) {
+        let undone = self
+            .accepted
+            .extract_if(.., |suggestion| is_undone(suggestion, last));
         self.rejected.extend(undone);
         self.settle(critique, before, last);
     }
@@ -38,7 +50,12 @@ impl Settled {
     fn settle(&mut self, critique: &CritiqueReply, before: &[PlanStep], after: &[PlanStep]) {
         for suggestion in &critique.suggestions {
             let taken = was_taken(suggestion, before, after);
-            if taken { &mut self.accepted } else { &mut self.rejected }.push(suggestion.clone());
+            if taken {
+                &mut self.accepted
+            } else {
+                &mut self.rejected
+            }
+            .push(suggestion.clone());
         }
     }
 
@@ -50,7 +67,9 @@ impl Settled {
 
 /// Whether the final steps lack an addition or change, or still contain a removal.
 fn is_undone(suggestion: &Suggestion, last: &[PlanStep]) -> bool {
-    let stands = last.iter().any(|step| step.name.trim() == suggestion.step_name.trim());
+    let stands = last
+        .iter()
+        .any(|step| step.name.trim() == suggestion.step_name.trim());
     stands == (suggestion.action == Action::Remove)
 }
 
@@ -71,16 +90,37 @@ fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -
 /// The summary of a debate with this many rounds.
 pub(super) fn summary(rounds: u32, end: &str, settled: &Settled, unresolved: &[Issue]) -> String {
     let mut lines = vec![format!("rounds: {rounds}; {end}")];
-    lines.extend(settled.accepted.iter().map(|suggestion| format!("accepted: {}", told(suggestion))));
-    lines.extend(settled.rejected.iter().map(|suggestion| format!("not taken: {}", told(suggestion))));
-    lines.extend(unresolved.iter().map(|issue| format!("unresolved: {}", sentence(issue))));
+    lines.extend(
+        settled
+            .accepted
+            .iter()
+            .map(|suggestion| format!("accepted: {}", told(suggestion))),
+    );
+    lines.extend(
+        settled
+            .rejected
+            .iter()
+            .map(|suggestion| format!("not taken: {}", told(suggestion))),
+    );
+    lines.extend(
+        unresolved
+            .iter()
+            .map(|issue| format!("unresolved: {}", sentence(issue))),
+    );
     cut(&lines.join("\n"), MOST_SUMMARY)
 }
 
 /// An issue as a sentence.
 pub(super) fn sentence(issue: &Issue) -> String {
-    let Issue { severity, step_name, description } = issue;
-    single_spaced(&format!("{} in step \"{step_name}\": {description}", severity.as_str()))
+    let Issue {
+        severity,
+        step_name,
+        description,
+    } = issue;
+    single_spaced(&format!(
+        "{} in step \"{step_name}\": {description}",
+        severity.as_str()
+    ))
 }
 
 fn told(suggestion: &Suggestion) -> String {
@@ -93,8 +133,15 @@ pub(super) fn with_source(suggestion: &Suggestion) -> String {
 }
 
 fn in_words(suggestion: &Suggestion) -> String {
-    let Suggestion { action, step_name, description } = suggestion;
-    single_spaced(&format!("{} step \"{step_name}\": {description}", action.as_str()))
+    let Suggestion {
+        action,
+        step_name,
+        description,
+    } = suggestion;
+    single_spaced(&format!(
+        "{} step \"{step_name}\": {description}",
+        action.as_str()
+    ))
 }
 
 /// At most this many characters, with a mark if it was cut.

@@ -21,7 +21,11 @@ fn schemas() -> [(Value, Value); 3] {
         "suggestions": [{"action": "modify", "step_name": "s", "description": "d"}],
         "approved": false,
     });
-    [(DraftReply::schema(), plan), (CritiqueReply::schema(), critique), (SynthesisReply::schema(), synthesis)]
+    [
+        (DraftReply::schema(), plan),
+        (CritiqueReply::schema(), critique),
+        (SynthesisReply::schema(), synthesis),
+    ]
 }
 
 fn read(index: usize, text: &str) -> Result<Value, ReplyFault> {
@@ -38,7 +42,8 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             found.push(at.to_owned());
-            map.iter().for_each(|(key, value)| objects(value, &format!("{at}/{key}"), found));
+            map.iter()
+                .for_each(|(key, value)| objects(value, &format!("{at}/{key}"), found));
         }
         Value::Array(items) => {
             items
@@ -59,16 +64,35 @@ fn schemas_use_only_common_features() {
             let part = schema.pointer(&at).unwrap();
             if part["type"] == "object" {
                 assert_eq!(part["additionalProperties"], false, "{at}");
-                let keys: BTreeSet<&str> =
-                    part["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+                let keys: BTreeSet<&str> = part["properties"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(String::as_str)
+                    .collect();
                 let required = part["required"].as_array().unwrap();
                 assert_eq!(required.len(), keys.len(), "{at}");
-                assert!(required.iter().all(|key| keys.contains(key.as_str().unwrap())), "{at}");
+                assert!(
+                    required
+                        .iter()
+                        .all(|key| keys.contains(key.as_str().unwrap())),
+                    "{at}"
+                );
             }
-            for bound in
-                ["minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "$ref"]
-            {
-                assert!(part.get(bound).is_none() || at.ends_with("/properties"), "{bound} at {at}");
+            for bound in [
+                "minItems",
+                "maxItems",
+                "minLength",
+                "maxLength",
+                "pattern",
+                "minimum",
+                "maximum",
+                "$ref",
+            ] {
+                assert!(
+                    part.get(bound).is_none() || at.ends_with("/properties"),
+                    "{bound} at {at}"
+                );
             }
         }
     }
@@ -84,24 +108,47 @@ fn schemas_and_parsers_agree() {
         let mut found = Vec::new();
         objects(&good, "", &mut found);
         for at in found {
-            let keys: Vec<String> = good.pointer(&at).unwrap().as_object().unwrap().keys().cloned().collect();
+            let keys: Vec<String> = good
+                .pointer(&at)
+                .unwrap()
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect();
             for key in keys {
                 for wrong in [Value::Null, json!(1.5), json!({}), json!([[]]), json!([1])] {
                     let mut bad = good.clone();
                     bad.pointer_mut(&at).unwrap()[&key] = wrong.clone();
                     let free_map = key == "env" && wrong == json!({});
-                    assert_eq!(read(index, &bad.to_string()).is_ok(), free_map, "{at}/{key} = {wrong}");
+                    assert_eq!(
+                        read(index, &bad.to_string()).is_ok(),
+                        free_map,
+                        "{at}/{key} = {wrong}"
+                    );
                     assert!(!validator.is_valid(&bad), "{at}/{key} = {wrong}");
                 }
                 let mut without = good.clone();
-                without.pointer_mut(&at).unwrap().as_object_mut().unwrap().remove(&key);
+                without
+                    .pointer_mut(&at)
+                    .unwrap()
+                    .as_object_mut()
+                    .unwrap()
+                    .remove(&key);
                 let has_default = key == "env" || key == "note";
-                assert_eq!(read(index, &without.to_string()).is_ok(), has_default, "{at} without {key}");
+                assert_eq!(
+                    read(index, &without.to_string()).is_ok(),
+                    has_default,
+                    "{at} without {key}"
+                );
                 assert!(!validator.is_valid(&without), "{at} without {key}");
             }
             let mut more = good.clone();
             more.pointer_mut(&at).unwrap()["more"] = json!("x");
-            assert!(read(index, &more.to_string()).is_err() && !validator.is_valid(&more), "{at}");
+            assert!(
+                read(index, &more.to_string()).is_err() && !validator.is_valid(&more),
+                "{at}"
+            );
         }
     }
 }
@@ -144,10 +191,19 @@ fn each_prompt_shows_its_material() {
         };
         parts(phase).into_iter().filter_map(slot).collect()
     };
-    assert_eq!(slots(DebatePhase::Draft), [Slot::Repository, Slot::Readme, Slot::BuildFiles]);
-    assert_eq!(slots(DebatePhase::Critique), [Slot::Repository, Slot::Readme, Slot::Plan]);
+    assert_eq!(
+        slots(DebatePhase::Draft),
+        [Slot::Repository, Slot::Readme, Slot::BuildFiles]
+    );
+    assert_eq!(
+        slots(DebatePhase::Critique),
+        [Slot::Repository, Slot::Readme, Slot::Plan]
+    );
     assert_eq!(slots(DebatePhase::Revision), [Slot::Plan, Slot::Critique]);
-    assert_eq!(slots(DebatePhase::Synthesis), [Slot::Summary, Slot::Plan, Slot::Unresolved]);
+    assert_eq!(
+        slots(DebatePhase::Synthesis),
+        [Slot::Summary, Slot::Plan, Slot::Unresolved]
+    );
 }
 
 #[test]
@@ -205,12 +261,18 @@ fn prompt_hash_covers_every_piece_and_limit() {
 #[test]
 fn suggestion_outcome_comes_from_plans() {
     let plan = |steps: &[(&str, &str)]| {
-        let steps: Vec<Value> =
-            steps.iter().map(|(name, cmd)| json!({"name": name, "cmd": cmd, "cwd": "."})).collect();
-        let plan = json!({"dependencies": {"tools": [], "notes": ""}, "steps": steps, "warnings": []});
+        let steps: Vec<Value> = steps
+            .iter()
+            .map(|(name, cmd)| json!({"name": name, "cmd": cmd, "cwd": "."}))
+            .collect();
+        let plan =
+            json!({"dependencies": {"tools": [], "notes": ""}, "steps": steps, "warnings": []});
         DraftReply::read(&plan.to_string()).unwrap()
     };
-    let (old, new) = (plan(&[("a", "make"), ("b", "make x")]), plan(&[("a", "make all"), ("c", "make y")]));
+    let (old, new) = (
+        plan(&[("a", "make"), ("b", "make x")]),
+        plan(&[("a", "make all"), ("c", "make y")]),
+    );
     for (action, step, taken) in [
         ("add", "c", true),
         ("add", "d", false),

@@ -41,7 +41,11 @@ impl MessageRecord {
         RedactedMessage(Self {
             provider: redacted(self.provider),
             model: redacted(self.model),
-            request: self.request.into_iter().map(|(role, text)| (role, redacted(text))).collect(),
+            request: self
+                .request
+                .into_iter()
+                .map(|(role, text)| (role, redacted(text)))
+                .collect(),
             reply: redacted(self.reply),
             error: redacted(self.error),
             ..self
@@ -100,7 +104,9 @@ pub(super) fn keep<T>(
 ) -> Result<T, DebateError> {
     let mut message = message.redacted();
     message.0.reply = kept(&message.reply);
-    let kept = transcript.keep(&message).map_err(|why| DebateError::Transcript { why });
+    let kept = transcript
+        .keep(&message)
+        .map_err(|why| DebateError::Transcript { why });
     outcome.and_then(|value| kept.map(|()| value))
 }
 

@@ -2,7 +2,9 @@
 
 use super::meta::check_meta;
 use super::{CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError};
-use crate::artifact::{ArtifactType, CheckedArtifact, ManifestArtifact, ManifestV1, PlanV1, ShortHash};
+use crate::artifact::{
+    ArtifactType, CheckedArtifact, ManifestArtifact, ManifestV1, PlanV1, ShortHash,
+};
 use crate::session::secrets_in;
 
 /// The documents of an export in writing order.
@@ -41,10 +43,17 @@ pub fn manifest_entry(artifact: &CheckedArtifact) -> ManifestArtifact {
 pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a str)>, ExportError> {
     let wrong = |why: String| ExportError::Contents { why };
     if export.artifacts.len() != KINDS.len() {
-        return Err(wrong(format!("it has {} documents instead of {}", export.artifacts.len(), KINDS.len())));
+        return Err(wrong(format!(
+            "it has {} documents instead of {}",
+            export.artifacts.len(),
+            KINDS.len()
+        )));
     }
     let find = |kind: ArtifactType| {
-        let found = export.artifacts.iter().find(|artifact| artifact.kind() == kind);
+        let found = export
+            .artifacts
+            .iter()
+            .find(|artifact| artifact.kind() == kind);
         found.ok_or_else(|| wrong(format!("it has no {} document", kind.as_str())))
     };
     let artifacts = KINDS.into_iter().map(find).collect::<Result<Vec<_>, _>>()?;
@@ -57,9 +66,10 @@ pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
     let mut files: Vec<(&'static str, &'a str)> = [search, inspect, plan, recipe]
         .map(|artifact| (export_filename(artifact.kind()), artifact.json()))
         .to_vec();
-    for (name, json) in
-        [(DEBATE_TRANSCRIPT, export.debate_transcript), (CONFIG_SNAPSHOT, export.config_snapshot)]
-    {
+    for (name, json) in [
+        (DEBATE_TRANSCRIPT, export.debate_transcript),
+        (CONFIG_SNAPSHOT, export.config_snapshot),
+    ] {
         files.push((name, json));
     }
     files.push((super::MANIFEST, manifest.json()));
@@ -75,11 +85,15 @@ pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
 }
 
 fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
-    let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
-    let plan: PlanV1 =
-        serde_json::from_str(artifact.json()).map_err(|_| wrong("its plan document is not a plan"))?;
+    let wrong = |why: &str| ExportError::Contents {
+        why: why.to_owned(),
+    };
+    let plan: PlanV1 = serde_json::from_str(artifact.json())
+        .map_err(|_| wrong("its plan document is not a plan"))?;
     if !plan.safety_validated || !plan.safety_violations.is_empty() {
-        return Err(ExportError::UnsafePlan { violations: plan.safety_violations });
+        return Err(ExportError::UnsafePlan {
+            violations: plan.safety_violations,
+        });
     }
     if PlanV1::hash_of(&plan.steps) != plan.plan_hash {
         return Err(wrong("the plan's hash is not the hash of its steps"));
@@ -87,16 +101,27 @@ fn judge_plan(artifact: &CheckedArtifact) -> Result<(), ExportError> {
     Ok(())
 }
 
-fn judge_manifest(artifact: &CheckedArtifact, others: &[&CheckedArtifact]) -> Result<(), ExportError> {
-    let wrong = |why: &str| ExportError::Contents { why: why.to_owned() };
+fn judge_manifest(
+    artifact: &CheckedArtifact,
+    others: &[&CheckedArtifact],
+) -> Result<(), ExportError> {
+    let wrong = |why: &str| ExportError::Contents {
+        why: why.to_owned(),
+    };
     let manifest: ManifestV1 =
         serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is invalid"))?;
-    let is_hashed =
-        |artifact: &&CheckedArtifact| ShortHash::of(artifact.json().as_bytes()) == *artifact.content_hash();
-    let listed: Vec<ManifestArtifact> = others.iter().map(|artifact| manifest_entry(artifact)).collect();
+    let is_hashed = |artifact: &&CheckedArtifact| {
+        ShortHash::of(artifact.json().as_bytes()) == *artifact.content_hash()
+    };
+    let listed: Vec<ManifestArtifact> = others
+        .iter()
+        .map(|artifact| manifest_entry(artifact))
+        .collect();
     if manifest.artifacts == listed && others.iter().all(is_hashed) {
         Ok(())
     } else {
-        Err(wrong("the manifest does not match the order or the hashes of the documents"))
+        Err(wrong(
+            "the manifest does not match the order or the hashes of the documents",
+        ))
     }
 }

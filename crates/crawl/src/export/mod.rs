@@ -35,8 +35,15 @@ pub(crate) const DEBATE_TRANSCRIPT: &str = "meta/debate-transcript.json";
 pub(crate) const CONFIG_SNAPSHOT: &str = "meta/config-snapshot.json";
 
 /// All files of an export.
-const FILES: [&str; 7] =
-    ["search.json", "inspect.json", "plan.json", "recipe.json", DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT, MANIFEST];
+const FILES: [&str; 7] = [
+    "search.json",
+    "inspect.json",
+    "plan.json",
+    "recipe.json",
+    DEBATE_TRANSCRIPT,
+    CONFIG_SNAPSHOT,
+    MANIFEST,
+];
 
 /// The mark of an export that is in progress or was killed.
 const UNFINISHED: &str = ".crucible-export-unfinished";
@@ -164,13 +171,21 @@ pub enum ExportError {
 
 impl ExportError {
     fn unreadable(path: &Path, source: io::Error) -> Self {
-        Self::Fs(FsError::Io { action: "look at", path: path.to_owned(), source })
+        Self::Fs(FsError::Io {
+            action: "look at",
+            path: path.to_owned(),
+            source,
+        })
     }
 }
 
 /// The real path of a directory, if it differs.
 fn by_way_of(path: &Path, real: &Path) -> String {
-    if path == real { String::new() } else { format!(", because it is {}", real.display()) }
+    if path == real {
+        String::new()
+    } else {
+        format!(", because it is {}", real.display())
+    }
 }
 
 /// Writes an export, the manifest last, so a directory with a manifest is complete. An earlier export in the directory is
@@ -185,7 +200,10 @@ pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, Ex
     let lock = lock(dir)?;
     stays(dir.path())?;
     if let Some(entry) = occupied(dir.path())? {
-        return Err(ExportError::Occupied { path: dir.path().to_owned(), entry });
+        return Err(ExportError::Occupied {
+            path: dir.path().to_owned(),
+            entry,
+        });
     }
     refuse_what_is_in_the_way(dir.path())?;
     fs::create_dir_all(&dir.path().join(META))?;
@@ -204,7 +222,10 @@ pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, Ex
     written?;
     unmarked?;
     let files = files.into_iter().map(|(name, _)| name.to_owned()).collect();
-    Ok(Exported { dir: dir.path().to_owned(), files })
+    Ok(Exported {
+        dir: dir.path().to_owned(),
+        files,
+    })
 }
 
 fn write_files(dir: &Path, files: &[(&'static str, &str)]) -> Result<(), ExportError> {
@@ -227,7 +248,10 @@ fn refuse_what_is_in_the_way(dir: &Path) -> Result<(), ExportError> {
         }
         Ok(_) | Err(_) => {}
     }
-    FILES.iter().chain(&[UNFINISHED]).try_for_each(|name| refuse_what_is_no_file(&dir.join(name)))
+    FILES
+        .iter()
+        .chain(&[UNFINISHED])
+        .try_for_each(|name| refuse_what_is_no_file(&dir.join(name)))
 }
 
 /// Locks the directory itself, so that no lock file is left in it.
@@ -236,20 +260,31 @@ fn lock(dir: &OutputDir) -> Result<File, ExportError> {
     let file = File::open(dir.path()).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(ExportError::Busy { path: dir.path().to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(ExportError::Busy {
+            path: dir.path().to_owned(),
+        }),
         Err(TryLockError::Error(source)) => Err(fail(source)),
     }
 }
 
 /// Whether a path still contains no links.
 fn stays(path: &Path) -> Result<(), ExportError> {
-    let real = std::fs::canonicalize(path).map_err(|source| ExportError::unreadable(path, source))?;
-    if real == path { Ok(()) } else { Err(ExportError::Moved { path: path.to_owned() }) }
+    let real =
+        std::fs::canonicalize(path).map_err(|source| ExportError::unreadable(path, source))?;
+    if real == path {
+        Ok(())
+    } else {
+        Err(ExportError::Moved {
+            path: path.to_owned(),
+        })
+    }
 }
 
 fn refuse_what_is_no_file(path: &Path) -> Result<(), ExportError> {
     match path.symlink_metadata() {
-        Ok(found) if !found.is_file() => Err(ExportError::Link { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => Err(ExportError::Link {
+            path: path.to_owned(),
+        }),
         _ => Ok(()),
     }
 }
@@ -282,7 +317,9 @@ fn holds_export(dir: &Path) -> bool {
 
 fn holds_whole_export(dir: &Path) -> bool {
     let manifest = dir.join(MANIFEST);
-    manifest.symlink_metadata().is_ok_and(|found| found.is_file())
+    manifest
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_file())
         && fs::read_regular_up_to(&manifest, MOST_MANIFEST)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<ManifestV1>(&bytes).ok())

@@ -15,8 +15,8 @@ use super::{ExportError, MANIFEST, occupied, refuse_what_is_in_the_way};
 /// Directories of the system (seed 000 §8.4; the last four are the counterparts of `/lib` and
 /// `/var/run`).
 const SYSTEM: [&str; 14] = [
-    "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev", "/lib32", "/lib64",
-    "/libx32", "/run",
+    "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev", "/lib32",
+    "/lib64", "/libx32", "/run",
 ];
 
 /// The real location of `/home` on some systems. Reached through that link it is not a system directory.
@@ -36,7 +36,11 @@ impl OutputDir {
     pub fn resolve(path: &Path) -> Result<Self, ExportError> {
         let real = without_links(path)?;
         if let Some(system) = system_directory(&lexical(path), &real) {
-            return Err(ExportError::System { path: path.to_owned(), real, system });
+            return Err(ExportError::System {
+                path: path.to_owned(),
+                real,
+                system,
+            });
         }
         Self::usable(path, real)
     }
@@ -56,15 +60,23 @@ impl OutputDir {
     fn usable(path: &Path, real: PathBuf) -> Result<Self, ExportError> {
         let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
         if real.components().any(is_git) {
-            return Err(ExportError::InsideGit { path: path.to_owned() });
+            return Err(ExportError::InsideGit {
+                path: path.to_owned(),
+            });
         }
-        let there =
-            real.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+        let there = real
+            .ancestors()
+            .find(|ancestor| ancestor.symlink_metadata().is_ok())
+            .unwrap_or(Path::new("/"));
         if !there.is_dir() {
-            return Err(ExportError::NotADirectory { path: there.to_owned() });
+            return Err(ExportError::NotADirectory {
+                path: there.to_owned(),
+            });
         }
         if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-            return Err(ExportError::NotWritable { path: there.to_owned() });
+            return Err(ExportError::NotWritable {
+                path: there.to_owned(),
+            });
         }
         if there == real {
             if let Some(entry) = occupied(&real)? {
@@ -90,7 +102,9 @@ impl OutputDir {
 /// The path with every link followed; missing parts are kept as given.
 fn without_links(path: &Path) -> Result<PathBuf, ExportError> {
     if !path.is_absolute() {
-        return Err(ExportError::Relative { path: path.to_owned() });
+        return Err(ExportError::Relative {
+            path: path.to_owned(),
+        });
     }
     let mut real = PathBuf::from("/");
     for part in path.components() {
@@ -146,7 +160,10 @@ fn system_directory(named: &Path, real: &Path) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests plant links and files by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests plant links and files by hand"
+)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -158,7 +175,9 @@ mod tests {
 
     #[test]
     fn system_directories_are_refused() {
-        let seed = ["/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev"];
+        let seed = [
+            "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev",
+        ];
         let ours = ["/lib32", "/lib64", "/libx32", "/run"];
         for system in seed.into_iter().chain(ours) {
             for path in [
@@ -175,14 +194,31 @@ mod tests {
                 assert!(error.to_string().contains(system), "{error}");
             }
         }
-        assert!(matches!(refused(Path::new("/")), ExportError::System { system: "/", .. }));
-        assert!(matches!(refused(Path::new("/tmp/..")), ExportError::System { system: "/", .. }));
+        assert!(matches!(
+            refused(Path::new("/")),
+            ExportError::System { system: "/", .. }
+        ));
+        assert!(matches!(
+            refused(Path::new("/tmp/..")),
+            ExportError::System { system: "/", .. }
+        ));
     }
 
     #[test]
     fn system_directory_check_compares_path_parts() {
-        for path in ["/usrlocal/x", "/etcetera", "/variable", "/development/x", "/library/x", "/running"] {
-            assert_eq!(system_directory(Path::new(path), Path::new(path)), None, "{path}");
+        for path in [
+            "/usrlocal/x",
+            "/etcetera",
+            "/variable",
+            "/development/x",
+            "/library/x",
+            "/running",
+        ] {
+            assert_eq!(
+                system_directory(Path::new(path), Path::new(path)),
+                None,
+                "{path}"
+            );
         }
     }
 
@@ -191,8 +227,14 @@ mod tests {
         let (named, real) = (Path::new("/home/me/out"), Path::new("/var/home/me/out"));
         assert_eq!(system_directory(named, real), None);
         assert_eq!(system_directory(real, real), Some("/var"));
-        assert_eq!(system_directory(named, Path::new("/var/homer/me")), Some("/var"));
-        assert_eq!(system_directory(Path::new("/etc/out"), Path::new("/home/me/out")), Some("/etc"));
+        assert_eq!(
+            system_directory(named, Path::new("/var/homer/me")),
+            Some("/var")
+        );
+        assert_eq!(
+            system_directory(Path::new("/etc/out"), Path::new("/home/me/out")),
+            Some("/etc")
+        );
     }
 
     #[test]
@@ -200,9 +242,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc", dir.path().join("link")).unwrap();
         symlink("link", dir.path().join("chain")).unwrap();
-        for path in ["link", "link/out", "chain/out/deep", "missing/../chain/out", "./link/../etc/out"] {
+        for path in [
+            "link",
+            "link/out",
+            "chain/out/deep",
+            "missing/../chain/out",
+            "./link/../etc/out",
+        ] {
             let error = refused(&dir.path().join(path));
-            assert!(matches!(error, ExportError::System { .. }), "{path}: {error}");
+            assert!(
+                matches!(error, ExportError::System { .. }),
+                "{path}: {error}"
+            );
         }
     }
 
@@ -212,7 +263,12 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("real/deep")).unwrap();
         symlink("real/deep", root.join("link")).unwrap();
-        let resolved = |path: &str| OutputDir::resolve(&root.join(path)).unwrap().path().to_owned();
+        let resolved = |path: &str| {
+            OutputDir::resolve(&root.join(path))
+                .unwrap()
+                .path()
+                .to_owned()
+        };
         assert_eq!(resolved("link/../out"), root.join("real/out"));
         assert_eq!(resolved("missing/../out"), root.join("out"));
         assert_eq!(resolved("./a//b/."), root.join("a/b"));
@@ -220,8 +276,14 @@ mod tests {
 
     #[test]
     fn a_relative_path_is_refused() {
-        assert!(matches!(refused(Path::new("out")), ExportError::Relative { .. }));
-        assert!(matches!(refused(Path::new("")), ExportError::Relative { .. }));
+        assert!(matches!(
+            refused(Path::new("out")),
+            ExportError::Relative { .. }
+        ));
+        assert!(matches!(
+            refused(Path::new("")),
+            ExportError::Relative { .. }
+        ));
     }
 
     #[test]
@@ -229,9 +291,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".git/hooks")).unwrap();
         symlink(".git/hooks", dir.path().join("innocent")).unwrap();
-        for path in [".git", ".git/hooks/out", "innocent", "innocent/x", "new/.GIT/x"] {
+        for path in [
+            ".git",
+            ".git/hooks/out",
+            "innocent",
+            "innocent/x",
+            "new/.GIT/x",
+        ] {
             let error = refused(&dir.path().join(path));
-            assert!(matches!(error, ExportError::InsideGit { .. }), "{path}: {error}");
+            assert!(
+                matches!(error, ExportError::InsideGit { .. }),
+                "{path}: {error}"
+            );
         }
         OutputDir::resolve(&dir.path().join(".github")).unwrap();
         OutputDir::resolve(&dir.path().join("a.git")).unwrap();
@@ -244,13 +315,28 @@ mod tests {
         symlink("nowhere", dir.path().join("dangling")).unwrap();
         symlink("loop", dir.path().join("loop")).unwrap();
         for path in ["file", "file/out"] {
-            assert!(matches!(refused(&dir.path().join(path)), ExportError::NotADirectory { .. }), "{path}");
+            assert!(
+                matches!(
+                    refused(&dir.path().join(path)),
+                    ExportError::NotADirectory { .. }
+                ),
+                "{path}"
+            );
         }
         for path in ["dangling", "dangling/out"] {
-            assert!(matches!(refused(&dir.path().join(path)), ExportError::Link { .. }), "{path}");
+            assert!(
+                matches!(refused(&dir.path().join(path)), ExportError::Link { .. }),
+                "{path}"
+            );
         }
-        assert!(matches!(refused(&dir.path().join("loop")), ExportError::Fs(_)));
-        assert!(matches!(refused(&dir.path().join("n".repeat(300))), ExportError::Fs(_)));
+        assert!(matches!(
+            refused(&dir.path().join("loop")),
+            ExportError::Fs(_)
+        ));
+        assert!(matches!(
+            refused(&dir.path().join("n".repeat(300))),
+            ExportError::Fs(_)
+        ));
     }
 
     #[test]
@@ -269,7 +355,10 @@ mod tests {
     fn the_default_directory_is_named_after_the_session() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
-        assert_eq!(OutputDir::in_home(&home, 42).unwrap().path(), home.join("exports/42"));
+        assert_eq!(
+            OutputDir::in_home(&home, 42).unwrap().path(),
+            home.join("exports/42")
+        );
     }
 
     #[test]
@@ -278,13 +367,30 @@ mod tests {
         OutputDir::resolve(dir.path()).unwrap();
         fs::write(dir.path().join("plan.json"), "mine").unwrap();
         let error = refused(dir.path());
-        assert!(matches!(&error, ExportError::Occupied { entry, .. } if entry == "plan.json"), "{error}");
-        assert!(error.to_string().contains("choose another directory"), "{error}");
-        for manifest in ["", "{}", "[]", r#"{"schema":"viv-crawl-manifest.v1"}"#, r#"{"name":"my web app"}"#]
-        {
+        assert!(
+            matches!(&error, ExportError::Occupied { entry, .. } if entry == "plan.json"),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("choose another directory"),
+            "{error}"
+        );
+        for manifest in [
+            "",
+            "{}",
+            "[]",
+            r#"{"schema":"viv-crawl-manifest.v1"}"#,
+            r#"{"name":"my web app"}"#,
+        ] {
             fs::write(dir.path().join(MANIFEST), manifest).unwrap();
-            assert!(matches!(refused(dir.path()), ExportError::Occupied { .. }), "{manifest}");
+            assert!(
+                matches!(refused(dir.path()), ExportError::Occupied { .. }),
+                "{manifest}"
+            );
         }
-        assert_eq!(fs::read_to_string(dir.path().join("plan.json")).unwrap(), "mine");
+        assert_eq!(
+            fs::read_to_string(dir.path().join("plan.json")).unwrap(),
+            "mine"
+        );
     }
 }

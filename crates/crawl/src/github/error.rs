@@ -44,9 +44,13 @@ impl GitHubError {
     /// Converts an error of a request about `what`, a description for people.
     pub(super) fn from_gh(error: GhError, what: &str) -> Self {
         match error {
-            GhError::NotFound { .. } => Self::NotFound { what: what.to_owned() },
+            GhError::NotFound { .. } => Self::NotFound {
+                what: what.to_owned(),
+            },
             // The caller knows the time; without it the value is unknown.
-            GhError::RateLimited(reset) => Self::RateLimited { reset_in: reset.after },
+            GhError::RateLimited(reset) => Self::RateLimited {
+                reset_in: reset.after,
+            },
             other => Self::Gh(other),
         }
     }

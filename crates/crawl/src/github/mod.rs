@@ -84,7 +84,12 @@ impl<'a> GitHub<'a> {
     /// invalid answers.
     #[must_use]
     pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlObserver) -> Self {
-        Self { gh, clock, witness, patience: Patience::default() }
+        Self {
+            gh,
+            clock,
+            witness,
+            patience: Patience::default(),
+        }
     }
 
     /// The host of the requests.
@@ -111,8 +116,9 @@ impl<'a> GitHub<'a> {
         };
         let is_whole = told["incomplete_results"] != true;
         if !is_whole {
-            self.witness
-                .warning("GitHub ran out of time and searched only a part; the results may be incomplete");
+            self.witness.warning(
+                "GitHub ran out of time and searched only a part; the results may be incomplete",
+            );
         }
         if items.len() > PAGE as usize {
             self.witness.warning(&format!(
@@ -126,14 +132,20 @@ impl<'a> GitHub<'a> {
                 Ok(candidate) => candidates.push(candidate),
                 Err(why) => {
                     let name = repo_metadata::line(
-                        item["full_name"].as_str().unwrap_or("a repository without a name"),
+                        item["full_name"]
+                            .as_str()
+                            .unwrap_or("a repository without a name"),
                         100,
                     );
-                    self.witness.warning(&format!("search result ignored, {name}: {why}"));
+                    self.witness
+                        .warning(&format!("search result ignored, {name}: {why}"));
                 }
             }
         }
-        Ok(SearchPage { candidates, is_whole })
+        Ok(SearchPage {
+            candidates,
+            is_whole,
+        })
     }
 
     /// Reads one repository. A renamed one is found by its old name, and returned with its new one.
@@ -154,8 +166,10 @@ impl<'a> GitHub<'a> {
     /// See [`GitHubError`].
     pub async fn has_releases(&self, full_name: &str) -> Result<bool, GitHubError> {
         let what = format!("repository {}", repo_metadata::line(full_name, 150));
-        let repo = RepoName::parse(full_name).map_err(|_| odd(&what, "its name is not owner/name"))?;
-        let request = at(&repo).and_then(|request| request.part("releases")?.value("per_page", "1"));
+        let repo =
+            RepoName::parse(full_name).map_err(|_| odd(&what, "its name is not owner/name"))?;
+        let request =
+            at(&repo).and_then(|request| request.part("releases")?.value("per_page", "1"));
         let releases: Vec<Value> = self.json(request, &what).await?;
         Ok(!releases.is_empty())
     }
@@ -175,7 +189,10 @@ impl<'a> GitHub<'a> {
         };
         match told["tag_name"].as_str() {
             Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
-            _ => Err(odd(&what, "its latest release has no valid tag; name a branch or tag with --ref NAME")),
+            _ => Err(odd(
+                &what,
+                "its latest release has no valid tag; name a branch or tag with --ref NAME",
+            )),
         }
     }
 
@@ -189,15 +206,16 @@ impl<'a> GitHub<'a> {
         let request = at(repo).and_then(|request| request.part("commits")?.reference(reference));
         let told: Value = match self.json(request, &what).await {
             // GitHub answers 422 for a ref that does not exist.
-            Err(GitHubError::Gh(GhError::Invalid { status: 422, said, .. }))
-                if said.starts_with("No commit found") =>
-            {
+            Err(GitHubError::Gh(GhError::Invalid {
+                status: 422, said, ..
+            })) if said.starts_with("No commit found") => {
                 return Err(GitHubError::NotFound { what });
             }
             other => other?,
         };
         let sha = told["sha"].as_str().filter(|sha| is_commit_id(sha));
-        sha.map(str::to_ascii_lowercase).ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
+        sha.map(str::to_ascii_lowercase)
+            .ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
     }
 
     /// Downloads the archive of `reference` to the new file `to`. On failure the file does not exist.
@@ -205,13 +223,20 @@ impl<'a> GitHub<'a> {
     /// # Errors
     ///
     /// See [`GitHubError`].
-    pub async fn tarball(&self, repo: &RepoName, reference: &str, to: &Path) -> Result<(), GitHubError> {
+    pub async fn tarball(
+        &self,
+        repo: &RepoName,
+        reference: &str,
+        to: &Path,
+    ) -> Result<(), GitHubError> {
         let what = format!("archive of {reference:?} in {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("tarball")?.reference(reference));
         let request = request.map_err(|error| GitHubError::from_gh(error, &what))?;
         // The limit for unpacking applies to the download as well.
         let limit = ArchiveLimits::DEFAULT.compressed;
-        self.patiently(&what, || self.gh.download(&request, to, limit)).await.map(|_| ())
+        self.patiently(&what, || self.gh.download(&request, to, limit))
+            .await
+            .map(|_| ())
     }
 
     async fn json<T: serde::de::DeserializeOwned>(
@@ -221,7 +246,9 @@ impl<'a> GitHub<'a> {
     ) -> Result<T, GitHubError> {
         let request = request.map_err(|error| GitHubError::from_gh(error, what))?;
         let answer: GhResponse = self.patiently(what, || self.gh.get(&request)).await?;
-        answer.json().map_err(|error| GitHubError::from_gh(error, what))
+        answer
+            .json()
+            .map_err(|error| GitHubError::from_gh(error, what))
     }
 
     /// Sends a request, and repeats it once after the wait for the rate limit, if allowed.
@@ -235,7 +262,11 @@ impl<'a> GitHub<'a> {
             Err(GhError::RateLimited(reset)) => reset,
             other => return other.map_err(|error| self.folded(error, what)),
         };
-        match self.patience.meet(began, first, self.clock, self.witness).await {
+        match self
+            .patience
+            .meet(began, first, self.clock, self.witness)
+            .await
+        {
             Then::GiveUp(reset_in) => Err(GitHubError::RateLimited { reset_in }),
             Then::AskAgain => ask().await.map_err(|error| self.folded(error, what)),
         }
@@ -246,16 +277,26 @@ impl<'a> GitHub<'a> {
         let redacted = |said: String| repo_metadata::line(&said, SAID);
         let error = match error {
             GhError::RateLimited(reset) => {
-                return GitHubError::RateLimited { reset_in: rate_limit_wait::left(reset, self.clock) };
+                return GitHubError::RateLimited {
+                    reset_in: rate_limit_wait::left(reset, self.clock),
+                };
             }
-            GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: redacted(said) },
-            GhError::Forbidden { said, .. } => {
-                GhError::Forbidden { what: what.to_owned(), said: redacted(said) }
-            }
-            GhError::Invalid { status, said, .. } => {
-                GhError::Invalid { what: what.to_owned(), status, said: redacted(said) }
-            }
-            GhError::Server { status, said } => GhError::Server { status, said: redacted(said) },
+            GhError::NotLoggedIn { said } => GhError::NotLoggedIn {
+                said: redacted(said),
+            },
+            GhError::Forbidden { said, .. } => GhError::Forbidden {
+                what: what.to_owned(),
+                said: redacted(said),
+            },
+            GhError::Invalid { status, said, .. } => GhError::Invalid {
+                what: what.to_owned(),
+                status,
+                said: redacted(said),
+            },
+            GhError::Server { status, said } => GhError::Server {
+                status,
+                said: redacted(said),
+            },
             other => other,
         };
         GitHubError::from_gh(error, what)
@@ -268,5 +309,8 @@ fn at(repo: &RepoName) -> Result<GhRequest, GhError> {
 }
 
 fn odd(what: &str, why: impl Into<String>) -> GitHubError {
-    GitHubError::Odd { what: what.to_owned(), why: why.into() }
+    GitHubError::Odd {
+        what: what.to_owned(),
+        why: why.into(),
+    }
 }

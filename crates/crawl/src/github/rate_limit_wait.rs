@@ -49,7 +49,11 @@ pub(super) enum Then {
 impl Patience {
     /// The state to remember before a request is sent.
     pub(super) fn begin(&self) -> Began {
-        if self.waited.initialized() { Began::AfterTheWait } else { Began::BeforeTheWait }
+        if self.waited.initialized() {
+            Began::AfterTheWait
+        } else {
+            Began::BeforeTheWait
+        }
     }
 
     /// Handles a rate-limited request: it waits if a wait is left and short enough.
@@ -68,7 +72,9 @@ impl Patience {
         };
         // Other requests may be waiting, or have waited: this one joins them.
         if let Some(left) = short {
-            self.waited.get_or_init(|| wait(left + MARGIN, witness)).await;
+            self.waited
+                .get_or_init(|| wait(left + MARGIN, witness))
+                .await;
             return Then::AskAgain;
         }
         Then::GiveUp(left)
@@ -78,8 +84,13 @@ impl Patience {
 /// The time until the reset; none if GitHub did not state it.
 pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     reset.after.or_else(|| {
-        let millis = reset.at?.unix_millis().saturating_sub(clock.now().unix_millis());
-        Some(Duration::from_millis(u64::try_from(millis).unwrap_or_default()))
+        let millis = reset
+            .at?
+            .unix_millis()
+            .saturating_sub(clock.now().unix_millis());
+        Some(Duration::from_millis(
+            u64::try_from(millis).unwrap_or_default(),
+        ))
     })
 }
 
@@ -129,16 +140,25 @@ mod tests {
     }
 
     fn at(seconds: u64) -> LimitReset {
-        LimitReset { at: Some(Timestamp::from_unix(Duration::from_secs(seconds))), after: None }
+        LimitReset {
+            at: Some(Timestamp::from_unix(Duration::from_secs(seconds))),
+            after: None,
+        }
     }
 
     fn after(seconds: u64) -> LimitReset {
-        LimitReset { at: None, after: Some(Duration::from_secs(seconds)) }
+        LimitReset {
+            at: None,
+            after: Some(Duration::from_secs(seconds)),
+        }
     }
 
     async fn met(reset: LimitReset) -> (Then, u64, Vec<u64>) {
-        let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
-        let then = patience.meet(patience.begin(), reset, &clock(), &countdown).await;
+        let (patience, countdown, start) =
+            (Patience::default(), Countdown::default(), Instant::now());
+        let then = patience
+            .meet(patience.begin(), reset, &clock(), &countdown)
+            .await;
         (then, start.elapsed().as_secs(), countdown.told())
     }
 
@@ -150,11 +170,17 @@ mod tests {
         assert_eq!(met(after(120)).await.0, Then::AskAgain);
         for far in [at(NOW + 121), after(121)] {
             let (then, took, told) = met(far).await;
-            assert_eq!((then, took), (Then::GiveUp(Some(Duration::from_secs(121))), 0));
+            assert_eq!(
+                (then, took),
+                (Then::GiveUp(Some(Duration::from_secs(121))), 0)
+            );
             assert!(told.is_empty());
         }
         assert!(matches!(met(at(u64::MAX)).await.0, Then::GiveUp(Some(_))));
-        assert!(matches!(met(after(u64::MAX)).await.0, Then::GiveUp(Some(_))));
+        assert!(matches!(
+            met(after(u64::MAX)).await.0,
+            Then::GiveUp(Some(_))
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -163,24 +189,37 @@ mod tests {
         assert_eq!(met(at(0)).await.1, 1);
         assert_eq!(met(LimitReset::default()).await.1, 61);
         // A relative time from GitHub needs no clock.
-        let both = LimitReset { after: Some(Duration::from_secs(5)), ..at(NOW + 3600) };
+        let both = LimitReset {
+            after: Some(Duration::from_secs(5)),
+            ..at(NOW + 3600)
+        };
         assert_eq!(met(both).await.1, 6);
     }
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_requests_wait_once_together() {
-        let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
+        let (patience, countdown, start) =
+            (Patience::default(), Countdown::default(), Instant::now());
         let clock = clock();
         let one = |reset| patience.meet(patience.begin(), reset, &clock, &countdown);
-        let thens = tokio::join!(one(at(NOW + 10)), one(after(100)), one(LimitReset::default()));
+        let thens = tokio::join!(
+            one(at(NOW + 10)),
+            one(after(100)),
+            one(LimitReset::default())
+        );
         assert_eq!(thens, (Then::AskAgain, Then::AskAgain, Then::AskAgain));
         assert_eq!(start.elapsed().as_secs(), 11);
         assert_eq!(countdown.told().len(), 11);
-        assert_eq!(one(at(NOW + 10)).await, Then::GiveUp(Some(Duration::from_secs(10))));
+        assert_eq!(
+            one(at(NOW + 10)).await,
+            Then::GiveUp(Some(Duration::from_secs(10)))
+        );
         assert_eq!(start.elapsed().as_secs(), 11);
         // A request that was in flight during the wait is repeated at once.
         assert_eq!(
-            patience.meet(Began::BeforeTheWait, at(NOW + 10), &clock, &countdown).await,
+            patience
+                .meet(Began::BeforeTheWait, at(NOW + 10), &clock, &countdown)
+                .await,
             Then::AskAgain
         );
         assert_eq!(start.elapsed().as_secs(), 11);
@@ -191,8 +230,17 @@ mod tests {
         let (patience, countdown) = (Patience::default(), Countdown::default());
         let clock = clock();
         let wait = patience.meet(patience.begin(), after(60), &clock, &countdown);
-        assert!(tokio::time::timeout(Duration::from_secs(5), wait).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(5), wait)
+                .await
+                .is_err()
+        );
         assert_eq!(patience.begin(), Began::BeforeTheWait);
-        assert_eq!(patience.meet(patience.begin(), after(3), &clock, &countdown).await, Then::AskAgain);
+        assert_eq!(
+            patience
+                .meet(patience.begin(), after(3), &clock, &countdown)
+                .await,
+            Then::AskAgain
+        );
     }
 }

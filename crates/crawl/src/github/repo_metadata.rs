@@ -27,9 +27,11 @@ const TOPICS: usize = 50;
 
 /// Parses a repository from the interface of `host`, or returns why it is invalid.
 pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
-    let repo = told["full_name"]
-        .as_str()
-        .and_then(|name| RepoName::parse(name).ok().filter(|repo| repo.full_name() == name));
+    let repo = told["full_name"].as_str().and_then(|name| {
+        RepoName::parse(name)
+            .ok()
+            .filter(|repo| repo.full_name() == name)
+    });
     let repo = repo.ok_or("its full name is not owner/name")?;
     let full_name = repo.full_name();
     let url = format!("https://{host}/{full_name}");
@@ -41,7 +43,11 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         .filter(|stars| *stars <= MOST)
         .ok_or("its star count is not a number")?;
     // A repository without pushes is as old as its creation.
-    let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
+    let pushed = if told["pushed_at"].is_null() {
+        &told["created_at"]
+    } else {
+        &told["pushed_at"]
+    };
     let pushed_at: Timestamp = pushed
         .as_str()
         .and_then(|instant| instant.parse().ok())
@@ -51,20 +57,34 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         Some(_) => OwnerType::User,
         None => return Err("its owner has no type".to_owned()),
     };
-    let flag = |name: &str| told[name].as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"));
-    let default_branch = told["default_branch"].as_str().filter(|branch| is_ref(branch));
+    let flag = |name: &str| {
+        told[name]
+            .as_bool()
+            .ok_or_else(|| format!("`{name}` is neither true nor false"))
+    };
+    let default_branch = told["default_branch"]
+        .as_str()
+        .filter(|branch| is_ref(branch));
     Ok(FoundRepo {
         name: repo.name().to_owned(),
         full_name,
-        description: line(told["description"].as_str().unwrap_or_default(), DESCRIPTION),
+        description: line(
+            told["description"].as_str().unwrap_or_default(),
+            DESCRIPTION,
+        ),
         url,
         stars,
         pushed_at,
         owner_type,
         archived: flag("archived")?,
         fork: flag("fork")?,
-        default_branch: default_branch.ok_or("its default branch is not a valid name")?.to_owned(),
-        language: told["language"].as_str().filter(|language| is_word(language)).map(|name| line(name, WORD)),
+        default_branch: default_branch
+            .ok_or("its default branch is not a valid name")?
+            .to_owned(),
+        language: told["language"]
+            .as_str()
+            .filter(|language| is_word(language))
+            .map(|name| line(name, WORD)),
         topics: topics(&told["topics"]),
         has_releases: None,
     })
@@ -81,7 +101,10 @@ fn is_word(text: &str) -> bool {
 
 /// Foreign text on one line: redacted, without invisible characters, cut to this many characters.
 pub(super) fn line(text: &str, most: usize) -> String {
-    let clean: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).collect();
+    let clean: String = single_spaced(text)
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .collect();
     let clean = Scanner::builtin().redact(&clean).text;
     match clean.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", clean.get(..end).unwrap_or_default()),
@@ -91,7 +114,12 @@ pub(super) fn line(text: &str, most: usize) -> String {
 
 /// Sorted without duplicates: their order has no meaning.
 fn topics(told: &Value) -> Vec<String> {
-    let words = told.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|word| is_word(word));
+    let words = told
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|word| is_word(word));
     let mut topics: Vec<String> = words.take(TOPICS).map(|word| line(word, WORD)).collect();
     topics.sort_unstable();
     topics.dedup();
@@ -131,12 +159,21 @@ mod tests {
     #[test]
     fn valid_repository_is_parsed() {
         let read = candidate(&told(), "github.com").unwrap();
-        assert_eq!((read.full_name.as_str(), read.name.as_str()), ("acme/widget", "widget"));
+        assert_eq!(
+            (read.full_name.as_str(), read.name.as_str()),
+            ("acme/widget", "widget")
+        );
         assert_eq!((read.stars, read.owner_type), (12, OwnerType::Organization));
-        assert_eq!((read.archived, read.fork, read.default_branch.as_str()), (false, true, "main"));
+        assert_eq!(
+            (read.archived, read.fork, read.default_branch.as_str()),
+            (false, true, "main")
+        );
         assert_eq!(read.pushed_at.to_string(), "2026-01-02T03:04:05.000Z");
         assert_eq!(read.topics, ["cargo", "cli"]);
-        assert_eq!((read.language.as_deref(), read.has_releases), (Some("Rust"), None));
+        assert_eq!(
+            (read.language.as_deref(), read.has_releases),
+            (Some("Rust"), None)
+        );
     }
 
     #[test]
@@ -181,29 +218,44 @@ mod tests {
     #[test]
     fn optional_fields_may_be_missing() {
         let never_pushed = with("pushed_at", Value::Null).unwrap();
-        assert_eq!(never_pushed.pushed_at.to_string(), "2020-01-01T00:00:00.000Z");
+        assert_eq!(
+            never_pushed.pushed_at.to_string(),
+            "2020-01-01T00:00:00.000Z"
+        );
         assert_eq!(with("description", Value::Null).unwrap().description, "");
         assert_eq!(with("language", Value::Null).unwrap().language, None);
         assert_eq!(with("language", json!({"a": 1})).unwrap().language, None);
         assert_eq!(with("topics", Value::Null).unwrap().topics, [""; 0]);
         assert_eq!(
-            with("topics", json!(["b", 3, "", "a", null, "x".repeat(10_000)])).unwrap().topics,
+            with("topics", json!(["b", 3, "", "a", null, "x".repeat(10_000)]))
+                .unwrap()
+                .topics,
             ["a", "b"]
         );
-        assert_eq!(with("owner", json!({"type": "Bot"})).unwrap().owner_type, OwnerType::User);
+        assert_eq!(
+            with("owner", json!({"type": "Bot"})).unwrap().owner_type,
+            OwnerType::User
+        );
     }
 
     #[test]
     fn description_is_one_short_redacted_line() {
         let told = with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
         assert_eq!(told.description, "a[31m bc d");
-        let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
+        let long = with("description", json!("é".repeat(1 << 19)))
+            .unwrap()
+            .description;
         assert_eq!(long.chars().count(), DESCRIPTION + 1);
         let secret = crucible_testkit::made_up_token();
         // Also if the cut would split it.
         for before in ["key ".to_owned(), "x ".repeat(495)] {
-            let text = with("description", json!(format!("{before}{secret} end"))).unwrap().description;
-            assert!(!text.contains("a1B2") && text.contains("[secret:"), "{text}");
+            let text = with("description", json!(format!("{before}{secret} end")))
+                .unwrap()
+                .description;
+            assert!(
+                !text.contains("a1B2") && text.contains("[secret:"),
+                "{text}"
+            );
         }
     }
 
@@ -212,7 +264,10 @@ mod tests {
         let mut told = told();
         told["html_url"] = json!("https://git.example.org/acme/widget");
         assert!(candidate(&told, "github.com").is_err());
-        assert_eq!(candidate(&told, "git.example.org").unwrap().url, "https://git.example.org/acme/widget");
+        assert_eq!(
+            candidate(&told, "git.example.org").unwrap().url,
+            "https://git.example.org/acme/widget"
+        );
     }
 
     mod properties {

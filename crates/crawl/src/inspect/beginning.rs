@@ -49,14 +49,21 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
     let is_whole = end == text.len() && file.extent == SampleExtent::Whole;
     Beginning {
         text: shown,
-        extent: if is_whole { SampleExtent::Whole } else { SampleExtent::Beginning },
+        extent: if is_whole {
+            SampleExtent::Whole
+        } else {
+            SampleExtent::Beginning
+        },
         secrets,
     }
 }
 
 /// The position at which a text is cut to this many whole characters and bytes.
 fn cut_at(text: &str, characters: usize, bytes: usize) -> usize {
-    let end = text.char_indices().nth(characters).map_or(text.len(), |(index, _)| index);
+    let end = text
+        .char_indices()
+        .nth(characters)
+        .map_or(text.len(), |(index, _)| index);
     text.floor_char_boundary(end.min(bytes))
 }
 
@@ -82,7 +89,9 @@ mod tests {
     #[test]
     fn whole_characters_are_kept_up_to_either_limit() {
         let text = "aé漢😀".repeat(10);
-        let of = |characters, bytes| beginning(&file(&text, SampleExtent::Whole), characters, bytes).text;
+        let of = |characters, bytes| {
+            beginning(&file(&text, SampleExtent::Whole), characters, bytes).text
+        };
         assert_eq!(of(6, 4000), "aé漢😀aé");
         assert_eq!(of(4000, 5), "aé");
         assert_eq!(of(4000, 4000), text);
@@ -106,8 +115,15 @@ mod tests {
         let text = format!("{}\nkey = {}", "word ".repeat(1000), &KEY[..15]);
         let shown = beginning(&file(&text, SampleExtent::Beginning), 100_000, 100_000);
         assert_eq!(shown.extent, SampleExtent::Beginning);
-        assert!(!shown.text.contains("AKIA") && shown.text.len() > 2900, "{}", shown.text.len());
-        assert_eq!(beginning(&file("short", SampleExtent::Beginning), 9, 9).text, "");
+        assert!(
+            !shown.text.contains("AKIA") && shown.text.len() > 2900,
+            "{}",
+            shown.text.len()
+        );
+        assert_eq!(
+            beginning(&file("short", SampleExtent::Beginning), 9, 9).text,
+            ""
+        );
     }
 
     #[test]
@@ -118,6 +134,9 @@ mod tests {
             "hxS63hbOZEpWQlIgVcPdHrs11/qp81xo70xHkLK6vDn6r/mEgRPXd+JN43rzctim\n".repeat(500)
         );
         let shown = beginning(&file(&text, SampleExtent::Whole), 4000, 4000);
-        assert_eq!((shown.text.as_str(), shown.secrets), ("a\n[secret:private-key-block]", 1));
+        assert_eq!(
+            (shown.text.as_str(), shown.secrets),
+            ("a\n[secret:private-key-block]", 1)
+        );
     }
 }

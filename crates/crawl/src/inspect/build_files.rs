@@ -24,10 +24,18 @@ pub(super) struct Shown {
 /// Selects from the files that were read: first those that the detection is based on, then those at the
 /// highest level.
 pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
-    let mut candidates: Vec<_> = sampling.files.iter().filter(|file| file.kind == FileKind::Build).collect();
+    let mut candidates: Vec<_> = sampling
+        .files
+        .iter()
+        .filter(|file| file.kind == FileKind::Build)
+        .collect();
     // The sort is stable: the rest keeps the reading order.
     candidates.sort_by_key(|file| !detection.detected_files.contains(&file.path));
-    let mut shown = Shown { files: Vec::new(), cut: 0, secrets: 0 };
+    let mut shown = Shown {
+        files: Vec::new(),
+        cut: 0,
+        secrets: 0,
+    };
     let mut left = TOTAL_BYTES;
     for file in candidates {
         if left < LEAST_BYTES {
@@ -44,7 +52,10 @@ pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
         }
         left -= part.text.len();
         shown.secrets += part.secrets;
-        shown.files.push(BuildFile { path: file.path.clone(), content: Untrusted::new(part.text) });
+        shown.files.push(BuildFile {
+            path: file.path.clone(),
+            content: Untrusted::new(part.text),
+        });
     }
     shown
 }

@@ -45,17 +45,27 @@ const ENTRY_POINTS: &[&str] = &[
 const ENTRY_DEPTH: usize = 2;
 
 /// Files other than build files that configure the build.
-const BUILD_CONFIG: &[&str] =
-    &["build.rs", "flake.nix", "shell.nix", "default.nix", "rust-toolchain.toml", "tsconfig.json"];
+const BUILD_CONFIG: &[&str] = &[
+    "build.rs",
+    "flake.nix",
+    "shell.nix",
+    "default.nix",
+    "rust-toolchain.toml",
+    "tsconfig.json",
+];
 
 /// Selects from the files that were read: by role, within a role by level; sorted by path.
 pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
-    let mut chosen: Vec<(KeyFileRole, &SampledFile)> =
-        sampling.files.iter().filter_map(|file| Some((role(file)?, file))).collect();
+    let mut chosen: Vec<(KeyFileRole, &SampledFile)> = sampling
+        .files
+        .iter()
+        .filter_map(|file| Some((role(file)?, file)))
+        .collect();
     // The sort is stable: within a role the reading order is kept.
     chosen.sort_by_key(|(role, _)| *role);
-    let (source, mut chosen): (Vec<_>, Vec<_>) =
-        chosen.into_iter().partition(|(role, _)| *role == KeyFileRole::Source);
+    let (source, mut chosen): (Vec<_>, Vec<_>) = chosen
+        .into_iter()
+        .partition(|(role, _)| *role == KeyFileRole::Source);
     chosen.truncate(MOST);
     let room = MOST_SOURCE.min(MOST - chosen.len());
     chosen.extend(source.into_iter().take(room));

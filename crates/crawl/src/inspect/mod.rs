@@ -14,8 +14,8 @@ use std::path::Path;
 
 use crucible_model::{RepoPath, Timestamp, Untrusted};
 use crucible_repo::{
-    BuildSystem, Detection, ProjectFiles, Projects, RepoError, SampleCaps, Sampling, count_languages,
-    detect_build_system, find_projects, sample,
+    BuildSystem, Detection, ProjectFiles, Projects, RepoError, SampleCaps, Sampling,
+    count_languages, detect_build_system, find_projects, sample,
 };
 use crucible_secrets::Scanner;
 
@@ -111,12 +111,21 @@ pub fn inspect(
     let detection = detect_build_system(&files);
     let projects = find_projects(&files);
     let builds_at_top = detection.system != BuildSystem::Unknown && detection.directory.is_empty();
-    if projects.is_monorepo() && !builds_at_top && subpath.is_none() && !projects.projects.is_empty() {
+    if projects.is_monorepo()
+        && !builds_at_top
+        && subpath.is_none()
+        && !projects.projects.is_empty()
+    {
         let sub_projects = sub_projects(&projects);
-        return Err(InspectError::ChooseSubProject { known: named(&sub_projects), sub_projects });
+        return Err(InspectError::ChooseSubProject {
+            known: named(&sub_projects),
+            sub_projects,
+        });
     }
 
-    let readme = sampling.readme().map(|file| beginning(file, README_CHARACTERS, usize::MAX));
+    let readme = sampling
+        .readme()
+        .map(|file| beginning(file, README_CHARACTERS, usize::MAX));
     let shown = build_files(&sampling, &detection);
     let tree = Scanner::builtin().redact(&sampling.tree_summary);
     let secrets = readme.as_ref().map_or(0, |readme| readme.secrets) + shown.secrets;
@@ -142,19 +151,35 @@ pub fn inspect(
         sampling_truncated: sampling.is_truncated(),
         readme_excerpt: readme.map(|readme| readme.text).unwrap_or_default(),
         detected_languages: languages
-            .map(|(language, file_count)| LanguageCount { language: language.to_owned(), file_count })
+            .map(|(language, file_count)| LanguageCount {
+                language: language.to_owned(),
+                file_count,
+            })
             .collect(),
         key_files: key_files(&sampling),
         file_tree_summary: tree.text.into_owned(),
     };
-    let Detection { directory, mut reasons, .. } = detection;
-    reasons.extend(projects.signs.iter().map(|sign| format!("several projects: {sign}")));
+    let Detection {
+        directory,
+        mut reasons,
+        ..
+    } = detection;
+    reasons.extend(
+        projects
+            .signs
+            .iter()
+            .map(|sign| format!("several projects: {sign}")),
+    );
     Ok(Inspection {
         artifact,
         build_files: shown.files,
         links: sampling.links.into_iter().chain(sampling.unseen).collect(),
         version_constraints,
-        build_dir: if directory.is_empty() { ".".to_owned() } else { directory },
+        build_dir: if directory.is_empty() {
+            ".".to_owned()
+        } else {
+            directory
+        },
         scripts,
         declared,
         reasons,
@@ -172,7 +197,11 @@ pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
     let files = project_files(&sampling);
     let directory = detect_build_system(&files).directory;
     let declared = Manifests::new(&files, &directory).declared();
-    let directory = if directory.is_empty() { ".".to_owned() } else { directory };
+    let directory = if directory.is_empty() {
+        ".".to_owned()
+    } else {
+        directory
+    };
     Ok(Workspace {
         root: root.to_owned(),
         declared: [(directory, declared)].into(),
@@ -181,14 +210,21 @@ pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
 }
 
 fn look(fetched: &Fetched, subpath: Option<&RepoPath>) -> Result<Sampling, InspectError> {
-    let error = match (sample(&fetched.tree, subpath, &SampleCaps::STANDARD), subpath) {
+    let error = match (
+        sample(&fetched.tree, subpath, &SampleCaps::STANDARD),
+        subpath,
+    ) {
         (Err(error), Some(path)) if is_no_directory(&error) => (error, path),
         (outcome, _) => return Ok(outcome?),
     };
     let (_, path) = error;
     let sampling = sample(&fetched.tree, None, &SampleCaps::STANDARD)?;
     let sub_projects = sub_projects(&find_projects(&project_files(&sampling)));
-    Err(InspectError::NoSubProject { path: path.to_string(), known: named(&sub_projects), sub_projects })
+    Err(InspectError::NoSubProject {
+        path: path.to_string(),
+        known: named(&sub_projects),
+        sub_projects,
+    })
 }
 
 fn is_no_directory(error: &RepoError) -> bool {
@@ -197,7 +233,10 @@ fn is_no_directory(error: &RepoError) -> bool {
 }
 
 fn project_files(sampling: &Sampling) -> ProjectFiles<'_> {
-    let contents = sampling.files.iter().map(|file| (file.path.as_str(), file.content.as_str()));
+    let contents = sampling
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.content.as_str()));
     ProjectFiles::new(&sampling.listing, contents)
 }
 
@@ -215,10 +254,18 @@ fn named(sub_projects: &[SubProject]) -> String {
         .take(NAMED_PROJECTS)
         .map(|project| format!("{} ({})", project.path, project.build_system))
         .collect();
-    if let Some(more) = sub_projects.len().checked_sub(NAMED_PROJECTS).filter(|more| *more > 0) {
+    if let Some(more) = sub_projects
+        .len()
+        .checked_sub(NAMED_PROJECTS)
+        .filter(|more| *more > 0)
+    {
         names.push(format!("and {more} more"));
     }
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// The repository with the sub-project in its ref, whether it was chosen there or later.
@@ -233,20 +280,42 @@ fn repo_at(repo: &RepoAt, subpath: Option<&RepoPath>) -> RepoAt {
     repo
 }
 
-fn warnings(sampling: &Sampling, projects: &Projects, cut_build_files: usize, secrets: u64) -> Vec<String> {
+fn warnings(
+    sampling: &Sampling,
+    projects: &Projects,
+    cut_build_files: usize,
+    secrets: u64,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     if sampling.is_truncated() {
         let (files, bytes) = (sampling.files.len(), sampling.bytes());
-        warnings.push(format!("sampling caps reached — {files}/{bytes} — results may be incomplete"));
+        warnings.push(format!(
+            "sampling caps reached — {files}/{bytes} — results may be incomplete"
+        ));
         let caps: Vec<String> = sampling.caps_hit.iter().map(ToString::to_string).collect();
         warnings.push(format!("the caps that were reached: {}", caps.join(", ")));
     }
     let counted = [
-        ("files with a source's name that hold no text, skipped", sampling.skipped_binaries),
-        ("files or directories that could not be read", sampling.unreadable),
-        ("names that are not UTF-8 or hide characters, not looked at", sampling.odd_names),
-        ("directories that were not looked into, where no step may work", sampling.unseen.len() as u64),
-        ("large build files that models see in part or not at all", cut_build_files as u64),
+        (
+            "files with a source's name that hold no text, skipped",
+            sampling.skipped_binaries,
+        ),
+        (
+            "files or directories that could not be read",
+            sampling.unreadable,
+        ),
+        (
+            "names that are not UTF-8 or hide characters, not looked at",
+            sampling.odd_names,
+        ),
+        (
+            "directories that were not looked into, where no step may work",
+            sampling.unseen.len() as u64,
+        ),
+        (
+            "large build files that models see in part or not at all",
+            cut_build_files as u64,
+        ),
         ("secrets that were found and replaced", secrets),
     ];
     let counted = counted.into_iter().filter(|(_, count)| *count > 0);

@@ -25,18 +25,36 @@ impl<'a> Manifests<'a> {
 
     /// The constraints in the manifests. An unreadable manifest has none.
     pub(super) fn version_constraints(&self) -> BTreeMap<String, String> {
-        let found = self.cargo().into_iter().chain(self.go()).chain(self.node()).chain(self.python());
+        let found = self
+            .cargo()
+            .into_iter()
+            .chain(self.go())
+            .chain(self.node())
+            .chain(self.python());
         let found = found.chain(self.cmake()).chain(self.meson());
         let is_fine = |(_, text): &(&str, String)| is_shown(text);
-        found.filter(is_fine).map(|(program, text)| (program.to_owned(), text)).collect()
+        found
+            .filter(is_fine)
+            .map(|(program, text)| (program.to_owned(), text))
+            .collect()
     }
 
     /// The names of the scripts in `package.json`.
     pub(super) fn scripts(&self) -> BTreeSet<String> {
         let manifest = self.json("package.json").unwrap_or_default();
-        let scripts = manifest.get("scripts").and_then(serde_json::Value::as_object);
-        let scripts = scripts.into_iter().flatten().filter(|(_, script)| script.is_string());
-        scripts.map(|(name, _)| name).filter(|name| is_shown(name)).take(MAX_SCRIPTS).cloned().collect()
+        let scripts = manifest
+            .get("scripts")
+            .and_then(serde_json::Value::as_object);
+        let scripts = scripts
+            .into_iter()
+            .flatten()
+            .filter(|(_, script)| script.is_string());
+        scripts
+            .map(|(name, _)| name)
+            .filter(|name| is_shown(name))
+            .take(MAX_SCRIPTS)
+            .cloned()
+            .collect()
     }
 
     /// The packages that `package.json` declares for its own use.
@@ -63,7 +81,10 @@ impl<'a> Manifests<'a> {
     }
 
     fn go(&self) -> Option<(&'static str, String)> {
-        let directive = self.text("go.mod")?.lines().find_map(|line| line.trim().strip_prefix("go "))?;
+        let directive = self
+            .text("go.mod")?
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("go "))?;
         at_least("go", directive.split("//").next()?.trim())
     }
 
@@ -73,24 +94,41 @@ impl<'a> Manifests<'a> {
             let wanted = manifest.get("engines")?.get(program)?.as_str()?;
             Some((program, wanted.trim().to_owned()))
         };
-        ["node", "npm", "yarn", "pnpm"].into_iter().filter_map(engine).collect()
+        ["node", "npm", "yarn", "pnpm"]
+            .into_iter()
+            .filter_map(engine)
+            .collect()
     }
 
     fn python(&self) -> Option<(&'static str, String)> {
         let manifest = self.toml("pyproject.toml")?;
-        let own = manifest.get("project").and_then(|project| project.get("requires-python"));
-        let poetry = || manifest.get("tool")?.get("poetry")?.get("dependencies")?.get("python");
+        let own = manifest
+            .get("project")
+            .and_then(|project| project.get("requires-python"));
+        let poetry = || {
+            manifest
+                .get("tool")?
+                .get("poetry")?
+                .get("dependencies")?
+                .get("python")
+        };
         let wanted = own.or_else(poetry)?.as_str()?;
         Some(("python", wanted.trim().to_owned()))
     }
 
     fn cmake(&self) -> Option<(&'static str, String)> {
         let text = self.text("CMakeLists.txt")?;
-        let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'));
         // Command names are case-insensitive.
-        let line = code.map(str::trim).find(|line| starts_like(line, "cmake_minimum_required"))?;
+        let line = code
+            .map(str::trim)
+            .find(|line| starts_like(line, "cmake_minimum_required"))?;
         let (_, arguments) = line.split_once('(')?;
-        let mut words = arguments.split([' ', '\t', ')']).filter(|word| !word.is_empty());
+        let mut words = arguments
+            .split([' ', '\t', ')'])
+            .filter(|word| !word.is_empty());
         words.find(|word| *word == "VERSION")?;
         // The end of a range is only the newest tested version.
         at_least("cmake", words.next()?.split("...").next()?)
@@ -98,9 +136,13 @@ impl<'a> Manifests<'a> {
 
     fn meson(&self) -> Option<(&'static str, String)> {
         let text = self.text("meson.build")?;
-        let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-        let after =
-            code.filter_map(|line| line.split_once("meson_version")).map(|(_, after)| after).next()?;
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'));
+        let after = code
+            .filter_map(|line| line.split_once("meson_version"))
+            .map(|(_, after)| after)
+            .next()?;
         let value = after.trim_start().strip_prefix(':')?.trim_start();
         let (version, _) = value.strip_prefix('\'')?.split_once('\'')?;
         Some(("meson", version.trim().to_owned()))
@@ -122,12 +164,15 @@ impl<'a> Manifests<'a> {
 /// A minimum version constraint, if the text is a version.
 fn at_least(program: &'static str, version: &str) -> Option<(&'static str, String)> {
     let is_version = version.starts_with(|c: char| c.is_ascii_digit())
-        && version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+        && version
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
     is_version.then(|| (program, format!(">={version}")))
 }
 
 fn starts_like(line: &str, word: &str) -> bool {
-    line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    line.get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// Whether a short text from a manifest can be shown unchanged.
@@ -155,7 +200,11 @@ mod tests {
     #[test]
     fn manifest_constraints_are_parsed() {
         for (name, content, expected) in [
-            ("Cargo.toml", "[package]\nrust-version = '1.70'", "rustc >=1.70"),
+            (
+                "Cargo.toml",
+                "[package]\nrust-version = '1.70'",
+                "rustc >=1.70",
+            ),
             (
                 "Cargo.toml",
                 "[package]\nrust-version.workspace = true\n[workspace.package]\nrust-version='1.8'",
@@ -167,14 +216,26 @@ mod tests {
                 r#"{"engines":{"node":">=18 <23","npm":"10","vscode":"1"}}"#,
                 "node >=18 <23, npm 10",
             ),
-            ("pyproject.toml", "[project]\nrequires-python = '>=3.9'", "python >=3.9"),
-            ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^3.8'", "python ^3.8"),
+            (
+                "pyproject.toml",
+                "[project]\nrequires-python = '>=3.9'",
+                "python >=3.9",
+            ),
+            (
+                "pyproject.toml",
+                "[tool.poetry.dependencies]\npython = '^3.8'",
+                "python ^3.8",
+            ),
             (
                 "CMakeLists.txt",
                 "# cmake_minimum_required(VERSION 1.0)\nCMAKE_minimum_required( VERSION 3.10...3.27 )",
                 "cmake >=3.10",
             ),
-            ("meson.build", "project('x', 'c',\n  meson_version : '>=0.50', version: '1')", "meson >=0.50"),
+            (
+                "meson.build",
+                "project('x', 'c',\n  meson_version : '>=0.50', version: '1')",
+                "meson >=0.50",
+            ),
         ] {
             assert_eq!(constraints(name, content), expected, "{name}");
         }
@@ -205,9 +266,15 @@ mod tests {
     fn scripts_are_those_of_the_same_directory() {
         let files = [
             ("package.json", r#"{"scripts":{"top":"x"}}"#),
-            ("web/package.json", r#"{"scripts":{"build":"x","bad":1,"a\nb":"x"}}"#),
+            (
+                "web/package.json",
+                r#"{"scripts":{"build":"x","bad":1,"a\nb":"x"}}"#,
+            ),
         ];
         let files = ProjectFiles::new(&[], files);
-        assert_eq!(Manifests::new(&files, "web").scripts(), BTreeSet::from(["build".to_owned()]));
+        assert_eq!(
+            Manifests::new(&files, "web").scripts(),
+            BTreeSet::from(["build".to_owned()])
+        );
     }
 }

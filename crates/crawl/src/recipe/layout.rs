@@ -22,11 +22,20 @@ use crate::safety::{CommandLine, command_lines};
 /// `source_dir` is the workspace itself, `.`. If the build system works a level below, the other two are relative to that
 /// directory; a directory named by a step is relative to the step's directory.
 pub(super) fn of(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
-    let system = plan.detected.build_system.parse().unwrap_or(BuildSystem::Unknown);
+    let system = plan
+        .detected
+        .build_system
+        .parse()
+        .unwrap_or(BuildSystem::Unknown);
     let (build, install) = match system {
-        BuildSystem::Cargo => {
-            ("target", if builds_for_release(plan) { "target/release" } else { "target/debug" })
-        }
+        BuildSystem::Cargo => (
+            "target",
+            if builds_for_release(plan) {
+                "target/release"
+            } else {
+                "target/debug"
+            },
+        ),
         BuildSystem::Go => (".", "bin"),
         BuildSystem::NodeNpm | BuildSystem::NodeYarn | BuildSystem::NodePnpm => ("dist", "dist"),
         BuildSystem::PythonPip | BuildSystem::PythonSetuptools => ("build", "dist"),
@@ -67,7 +76,10 @@ fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
 
 /// meson accepts its two directories in either order; the top of the sources is not a build directory.
 fn named_to_meson(operands: &[String]) -> Option<&str> {
-    operands.iter().map(String::as_str).find(|word| plain(word) != ".")
+    operands
+        .iter()
+        .map(String::as_str)
+        .find(|word| plain(word) != ".")
 }
 
 /// A path without leading `./` and trailing `/`.
@@ -104,9 +116,18 @@ mod tests {
     #[test]
     fn every_build_system_has_a_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
-        assert_eq!(layout("cargo", &["cargo build"], "."), pair("target", "target/debug"));
-        assert_eq!(layout("cargo", &["cargo build --release"], "."), pair("target", "target/release"));
-        assert_eq!(layout("cargo", &["make --release"], "."), pair("target", "target/debug"));
+        assert_eq!(
+            layout("cargo", &["cargo build"], "."),
+            pair("target", "target/debug")
+        );
+        assert_eq!(
+            layout("cargo", &["cargo build --release"], "."),
+            pair("target", "target/release")
+        );
+        assert_eq!(
+            layout("cargo", &["make --release"], "."),
+            pair("target", "target/debug")
+        );
         assert_eq!(layout("go", &[], "."), pair(".", "bin"));
         assert_eq!(layout("node-npm", &[], "."), pair("dist", "dist"));
         assert_eq!(layout("node-yarn", &[], "."), pair("dist", "dist"));
@@ -114,21 +135,47 @@ mod tests {
         assert_eq!(layout("python-pip", &[], "."), pair("build", "dist"));
         assert_eq!(layout("python-setuptools", &[], "."), pair("build", "dist"));
         assert_eq!(layout("python-poetry", &[], "."), pair("dist", "dist"));
-        assert_eq!(layout("cmake", &["cmake --build out"], "."), pair("build", "install"));
-        assert_eq!(layout("cmake", &["cmake -S . -B out"], "."), pair("out", "install"));
         assert_eq!(
-            layout("meson", &["meson setup --buildtype release --reconfigure out ."], "."),
+            layout("cmake", &["cmake --build out"], "."),
+            pair("build", "install")
+        );
+        assert_eq!(
+            layout("cmake", &["cmake -S . -B out"], "."),
             pair("out", "install")
         );
-        assert_eq!(layout("meson", &["meson compile", "meson setup -Dx=y"], "."), pair("build", "install"));
-        assert_eq!(layout("meson", &["meson setup out"], "."), pair("out", "install"));
-        for named in ["meson setup -D tests=false out", "meson setup --debug out", "meson setup . ./out/"] {
+        assert_eq!(
+            layout(
+                "meson",
+                &["meson setup --buildtype release --reconfigure out ."],
+                "."
+            ),
+            pair("out", "install")
+        );
+        assert_eq!(
+            layout("meson", &["meson compile", "meson setup -Dx=y"], "."),
+            pair("build", "install")
+        );
+        assert_eq!(
+            layout("meson", &["meson setup out"], "."),
+            pair("out", "install")
+        );
+        for named in [
+            "meson setup -D tests=false out",
+            "meson setup --debug out",
+            "meson setup . ./out/",
+        ] {
             assert_eq!(layout("meson", &[named], ".").0, "out", "{named}");
         }
-        for named in
-            ["cmake -Bout -S.", "cmake -S . -DX=ON -B ./out", "cmake -B out -D CMAKE_BUILD_TYPE=Debug"]
-        {
-            assert_eq!(layout("cmake", &["cmake --build b", named], ".").0, "out", "{named}");
+        for named in [
+            "cmake -Bout -S.",
+            "cmake -S . -DX=ON -B ./out",
+            "cmake -B out -D CMAKE_BUILD_TYPE=Debug",
+        ] {
+            assert_eq!(
+                layout("cmake", &["cmake --build b", named], ".").0,
+                "out",
+                "{named}"
+            );
         }
         assert_eq!(layout("autotools", &[], "."), pair(".", "install"));
         assert_eq!(layout("make", &[], "."), pair(".", "install"));
@@ -154,7 +201,10 @@ mod tests {
     #[test]
     fn nested_build_system_has_nested_layout() {
         let pair = |build: &str, install: &str| (build.to_owned(), install.to_owned());
-        assert_eq!(layout("cargo", &[], "rust"), pair("rust/target", "rust/target/debug"));
+        assert_eq!(
+            layout("cargo", &[], "rust"),
+            pair("rust/target", "rust/target/debug")
+        );
         assert_eq!(layout("make", &[], "src"), pair("src", "src/install"));
     }
 }

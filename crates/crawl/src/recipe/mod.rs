@@ -27,15 +27,20 @@ pub fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> R
             cwd: step.cwd.clone(),
         })
         .collect();
-    let mut notes =
-        vec!["Run the commands in order, each in its cwd, with the variables of environment.".to_owned()];
+    let mut notes = vec![
+        "Run the commands in order, each in its cwd, with the variables of environment.".to_owned(),
+    ];
     if let Some((_, subpath)) = plan.repo.selected_ref.split_once(':') {
-        notes.push(format!("The workspace is the directory {subpath} of the checkout."));
+        notes.push(format!(
+            "The workspace is the directory {subpath} of the checkout."
+        ));
     }
     let environment = environment(plan, &mut notes);
     let constraints = &inspection.version_constraints;
     if !constraints.is_empty() {
-        notes.push("The version constraints are those of the repository's own build files.".to_owned());
+        notes.push(
+            "The version constraints are those of the repository's own build files.".to_owned(),
+        );
     }
     if !plan.dependencies.notes.is_empty() {
         notes.push(plan.dependencies.notes.clone());
@@ -64,7 +69,9 @@ fn toolchain(
     let mut required: BTreeSet<String> = plan.dependencies.tools.iter().cloned().collect();
     let mut optional = BTreeSet::new();
     for command in commands {
-        let Some(program) = program(&command.cmd) else { continue };
+        let Some(program) = program(&command.cmd) else {
+            continue;
+        };
         if command.phase == CommandPhase::Test {
             optional.insert(program.to_owned());
         } else {
@@ -81,7 +88,9 @@ fn toolchain(
 
 /// The program of a command; none if it is a file of the repository.
 fn program(cmd: &str) -> Option<&str> {
-    cmd.split_whitespace().next().filter(|word| !word.contains('/'))
+    cmd.split_whitespace()
+        .next()
+        .filter(|word| !word.contains('/'))
 }
 
 /// The variables of all steps; if two steps disagree, the first one is used, with a note.
@@ -89,7 +98,9 @@ fn environment(plan: &PlanV1, notes: &mut Vec<String>) -> BTreeMap<String, Strin
     let mut environment: BTreeMap<String, String> = BTreeMap::new();
     for step in &plan.steps {
         for (name, value) in &step.env {
-            let first = environment.entry(name.clone()).or_insert_with(|| value.clone());
+            let first = environment
+                .entry(name.clone())
+                .or_insert_with(|| value.clone());
             if first != value {
                 notes.push(format!(
                     "The steps disagree about {name}: environment has {first}, the step {} has {value}.",
@@ -109,7 +120,10 @@ mod tests {
     use crate::plan::assemble;
 
     fn plan(steps: Vec<PlanStep>) -> PlanV1 {
-        PlanV1 { steps, ..fixture::plan_document() }
+        PlanV1 {
+            steps,
+            ..fixture::plan_document()
+        }
     }
 
     fn recipe(plan: &PlanV1) -> RecipeV1 {
@@ -119,15 +133,33 @@ mod tests {
     #[test]
     fn recipe_follows_the_plan() {
         let mut inspection = fixture::inspection("cargo");
-        inspection.version_constraints.insert("rustc".to_owned(), ">=1.70".to_owned());
-        let plan = plan(vec![fixture::step("build", "cargo build"), fixture::step("test", "cargo test")]);
+        inspection
+            .version_constraints
+            .insert("rustc".to_owned(), ">=1.70".to_owned());
+        let plan = plan(vec![
+            fixture::step("build", "cargo build"),
+            fixture::step("test", "cargo test"),
+        ]);
         let recipe = derive_recipe(&plan, &inspection, fixture::instant());
-        assert_eq!((&recipe.source_plan_hash, &recipe.repo), (&plan.plan_hash, &plan.repo));
-        assert_eq!(recipe.toolchain.version_constraints, inspection.version_constraints);
-        let phases: Vec<CommandPhase> =
-            recipe.normalized_commands.iter().map(|command| command.phase).collect();
+        assert_eq!(
+            (&recipe.source_plan_hash, &recipe.repo),
+            (&plan.plan_hash, &plan.repo)
+        );
+        assert_eq!(
+            recipe.toolchain.version_constraints,
+            inspection.version_constraints
+        );
+        let phases: Vec<CommandPhase> = recipe
+            .normalized_commands
+            .iter()
+            .map(|command| command.phase)
+            .collect();
         assert_eq!(phases, [CommandPhase::Build, CommandPhase::Test]);
-        assert!(recipe.notes.contains("repository's own build files"), "{}", recipe.notes);
+        assert!(
+            recipe.notes.contains("repository's own build files"),
+            "{}",
+            recipe.notes
+        );
         CheckedArtifact::new(ArtifactType::Recipe, &recipe).unwrap();
     }
 
@@ -150,7 +182,10 @@ mod tests {
     #[test]
     fn conflicting_variables_are_noted() {
         let with = |name: &str, pairs: &[(&str, &str)]| PlanStep {
-            env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            env: pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             ..fixture::step(name, "cargo build")
         };
         let plan = plan(vec![
@@ -159,11 +194,18 @@ mod tests {
             with("three", &[("CI", "1")]),
         ]);
         let recipe = recipe(&plan);
-        let pairs: Vec<(&str, &str)> =
-            recipe.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let pairs: Vec<(&str, &str)> = recipe
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(pairs, [("A", "x"), ("CI", "1")]);
         assert_eq!(recipe.notes.matches("disagree").count(), 1);
-        assert!(recipe.notes.contains("The steps disagree about CI: environment has 1, the step two has 2."));
+        assert!(
+            recipe
+                .notes
+                .contains("The steps disagree about CI: environment has 1, the step two has 2.")
+        );
     }
 
     #[test]
@@ -172,7 +214,9 @@ mod tests {
         assert!(!recipe(&plan).notes.contains("checkout"));
         plan.repo.selected_ref = "v1:packages/core".to_owned();
         assert!(
-            recipe(&plan).notes.contains("The workspace is the directory packages/core of the checkout.")
+            recipe(&plan)
+                .notes
+                .contains("The workspace is the directory packages/core of the checkout.")
         );
     }
 

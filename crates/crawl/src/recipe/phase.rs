@@ -26,7 +26,9 @@ pub(super) fn of(cmd: &str) -> CommandPhase {
 }
 
 fn of_words(words: &[&str]) -> CommandPhase {
-    let Some((program, rest)) = words.split_first() else { return Build };
+    let Some((program, rest)) = words.split_first() else {
+        return Build;
+    };
     let first = rest.first().copied().unwrap_or_default();
     match *program {
         "cargo" => match first {
@@ -79,7 +81,11 @@ fn of_words(words: &[&str]) -> CommandPhase {
 
 fn pip(words: &[&str]) -> CommandPhase {
     let is_list = |word: &&str| word.starts_with("-r") || word.starts_with("--requirement");
-    if words.iter().any(is_list) { Fetch } else { Install }
+    if words.iter().any(is_list) {
+        Fetch
+    } else {
+        Install
+    }
 }
 
 fn python(words: &[&str]) -> CommandPhase {
@@ -95,7 +101,11 @@ fn python(words: &[&str]) -> CommandPhase {
 /// Classifies by the name that `choose` finds in the command line of this `usage`.
 fn by_line(words: &[&str], usage: &str, choose: fn(&CommandLine) -> Option<&str>) -> CommandPhase {
     let lines = command_lines(words);
-    lines.iter().find(|line| line.usage == usage).and_then(choose).map_or(Build, by_name)
+    lines
+        .iter()
+        .find(|line| line.usage == usage)
+        .and_then(choose)
+        .map_or(Build, by_name)
 }
 
 fn first_operand(line: &CommandLine) -> Option<&str> {
@@ -107,7 +117,9 @@ fn first_operand(line: &CommandLine) -> Option<&str> {
 fn last_target(line: &CommandLine) -> Option<&str> {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let mut words = line.operands.iter().rev().map(String::as_str);
-    words.find(|word| !word.contains('=') && !is_number(word)).or_else(|| line.value_of(&["--target", "-t"]))
+    words
+        .find(|word| !word.contains('=') && !is_number(word))
+        .or_else(|| line.value_of(&["--target", "-t"]))
 }
 
 /// Classifies by the name of a script, target or command: its first known part.
@@ -115,8 +127,8 @@ fn by_name(name: &str) -> CommandPhase {
     let known = |part: &str| {
         Some(match part {
             "build" | "compile" | "bundle" | "dist" | "sdist" | "all" => Build,
-            "test" | "tests" | "check" | "checks" | "lint" | "typecheck" | "unit" | "e2e" | "coverage"
-            | "bench" => Test,
+            "test" | "tests" | "check" | "checks" | "lint" | "typecheck" | "unit" | "e2e"
+            | "coverage" | "bench" => Test,
             "configure" | "setup" | "generate" | "codegen" | "prebuild" => Configure,
             "install" | "develop" => Install,
             "clean" | "distclean" | "mrproper" => Clean,
@@ -124,7 +136,9 @@ fn by_name(name: &str) -> CommandPhase {
             _ => return None,
         })
     };
-    name.split([':', '-', '_', '.', '/']).find_map(known).unwrap_or(Build)
+    name.split([':', '-', '_', '.', '/'])
+        .find_map(known)
+        .unwrap_or(Build)
 }
 
 #[cfg(test)]

@@ -43,8 +43,10 @@ pub(super) const ALLOWED: &[&str] = &[
 ];
 
 /// Variables that name a compiler, with the allowed names; a version such as `gcc-14` may follow.
-pub(super) const COMPILERS: &[(&str, &[&str])] =
-    &[("CC", &["gcc", "clang", "cc"]), ("CXX", &["g++", "clang++", "c++"])];
+pub(super) const COMPILERS: &[(&str, &[&str])] = &[
+    ("CC", &["gcc", "clang", "cc"]),
+    ("CXX", &["g++", "clang++", "c++"]),
+];
 
 /// The longest value, in bytes.
 const LONGEST: usize = 128;
@@ -62,7 +64,8 @@ pub(super) fn judge(key: &str, value: &str, sink: &mut FindingSink<'_>) {
         return;
     }
     if !ALLOWED.contains(&key) {
-        let hint = "this variable is not on the list of harmless ones (docs/codes/build.md); leave it out";
+        let hint =
+            "this variable is not on the list of harmless ones (docs/codes/build.md); leave it out";
         sink.refuse(ENV_KEY_REFUSED, key, hint);
         return;
     }
@@ -78,7 +81,11 @@ fn is_compiler(value: &str, names: &[&str]) -> bool {
     let is_version = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or_default();
         text.is_empty()
-            || (!digits.is_empty() && digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+            || (!digits.is_empty()
+                && digits.len() <= 2
+                && digits.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    names.iter().any(|name| value.strip_prefix(name).is_some_and(is_version))
+    names
+        .iter()
+        .any(|name| value.strip_prefix(name).is_some_and(is_version))
 }

@@ -91,13 +91,26 @@ pub(super) struct FindingSink<'a> {
 
 impl<'a> FindingSink<'a> {
     pub(super) fn new(step: StepLabel<'a>, findings: &'a mut Vec<Finding>) -> Self {
-        let left = if findings.len() < MOST_OF_A_PLAN { MOST_OF_A_STEP } else { 0 };
-        Self { step, findings, left, cut: None, heard: None }
+        let left = if findings.len() < MOST_OF_A_PLAN {
+            MOST_OF_A_STEP
+        } else {
+            0
+        };
+        Self {
+            step,
+            findings,
+            left,
+            cut: None,
+            heard: None,
+        }
     }
 
     /// Also stores the parsed command lines in `heard`.
     pub(super) fn heard_by(self, heard: &'a mut Vec<CommandLine>) -> Self {
-        Self { heard: Some(heard), ..self }
+        Self {
+            heard: Some(heard),
+            ..self
+        }
     }
 
     /// Stores a parsed command line.
@@ -133,7 +146,12 @@ impl<'a> FindingSink<'a> {
         let Some(level) = self.cut else { return };
         let hint = "this step has more findings than are shown; fix these, then check again";
         let subject = self.subject("and more");
-        self.findings.push(Finding { code: FINDINGS_CUT, level, subject, hint: hint.to_owned() });
+        self.findings.push(Finding {
+            code: FINDINGS_CUT,
+            level,
+            subject,
+            hint: hint.to_owned(),
+        });
     }
 
     fn has_room(&mut self, level: Level) -> bool {

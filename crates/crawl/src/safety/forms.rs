@@ -17,14 +17,19 @@ static VARIABLES: LazyLock<String> = LazyLock::new(|| {
     let compilers = COMPILERS
         .iter()
         .map(|(variable, names)| format!("{variable} ({}, or with a version)", names.join(", ")));
-    let all = ALLOWED.iter().map(|name| (*name).to_owned()).chain(compilers);
+    let all = ALLOWED
+        .iter()
+        .map(|name| (*name).to_owned())
+        .chain(compilers);
     all.collect::<Vec<_>>().join(", ")
 });
 
 /// The accepted command forms of this build system, one per line.
 pub(crate) fn accepted_forms(system: BuildSystem) -> &'static str {
     let place = BuildSystem::ALL.iter().position(|known| *known == system);
-    place.and_then(|place| LISTS.get(place)).map_or("", String::as_str)
+    place
+        .and_then(|place| LISTS.get(place))
+        .map_or("", String::as_str)
 }
 
 /// The allowed variables.
@@ -34,7 +39,10 @@ pub(crate) fn accepted_variables() -> &'static str {
 
 fn list(system: BuildSystem) -> String {
     let mut lines: Vec<(Vec<String>, String)> = Vec::new();
-    for (begins, follows) in allowed_prefixes(system).iter().flat_map(|prefix| programs::forms_with(prefix)) {
+    for (begins, follows) in allowed_prefixes(system)
+        .iter()
+        .flat_map(|prefix| programs::forms_with(prefix))
+    {
         match lines.iter_mut().find(|(_, known)| *known == follows) {
             Some((all, _)) if all.contains(&begins) => {}
             Some((all, _)) => all.push(begins),
@@ -67,15 +75,25 @@ mod tests {
 
     /// The accepted commands of a build system.
     fn accepted(system: BuildSystem) -> impl Iterator<Item = &'static str> {
-        let commands = GOLDEN.lines().filter_map(|line| line.strip_prefix("+ ")?.split_once(' '));
-        commands.filter(move |(of, _)| *of == system.as_str()).map(|(_, command)| command)
+        let commands = GOLDEN
+            .lines()
+            .filter_map(|line| line.strip_prefix("+ ")?.split_once(' '));
+        commands
+            .filter(move |(of, _)| *of == system.as_str())
+            .map(|(_, command)| command)
     }
 
     fn judge(system: BuildSystem, command: &str) -> Vec<String> {
         let steps = vec![fixture::step("build", command)];
-        let mut plan = PlanV1 { steps, ..fixture::plan_document() };
+        let mut plan = PlanV1 {
+            steps,
+            ..fixture::plan_document()
+        };
         plan.detected.build_system = system.as_str().to_owned();
-        let workspace = Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() };
+        let workspace = Workspace {
+            root: PathBuf::from("/workspace"),
+            ..Workspace::default()
+        };
         validate_plan_safety(&plan, &workspace).violations()
     }
 
@@ -86,7 +104,12 @@ mod tests {
         for line in accepted_forms(system).lines() {
             let line = line.strip_prefix("  - ").unwrap();
             let (begins, follows) = line.split_once("`: ").unwrap();
-            let named: Vec<String> = begins.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            let named: Vec<String> = begins
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect();
             if follows.starts_with("TOOL") {
                 launchers.extend(named);
                 continue;
@@ -101,10 +124,23 @@ mod tests {
                     .collect(),
                 false => named,
             };
-            let part = |text: &str| text.split("; behind ").next().unwrap_or_default().to_owned();
+            let part = |text: &str| {
+                text.split("; behind ")
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let own = part(follows);
-            let options = own.split_once("; options ").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-            let options = options.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            let options = own
+                .split_once("; options ")
+                .map(|(_, rest)| rest.to_owned())
+                .unwrap_or_default();
+            let options = options
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect();
             lines.push((begins, options));
         }
         lines
@@ -125,19 +161,26 @@ mod tests {
         };
         let is_apart = |(name, _): &(&str, &str)| !name.contains(['[', '=']);
         if let Some((name, kind)) = option.split_once(' ').filter(is_apart) {
-            return values(kind).into_iter().map(|value| format!("{name} {value}")).collect();
+            return values(kind)
+                .into_iter()
+                .map(|value| format!("{name} {value}"))
+                .collect();
         }
         if let Some((name, kind)) = option.split_once('[') {
             let (sign, kind) = match kind.strip_prefix('=') {
                 Some(kind) => ("=", kind),
                 None => ("", kind),
             };
-            let with =
-                values(kind.trim_end_matches(']')).into_iter().map(|value| format!("{name}{sign}{value}"));
+            let with = values(kind.trim_end_matches(']'))
+                .into_iter()
+                .map(|value| format!("{name}{sign}{value}"));
             return with.chain([name.to_owned()]).collect();
         }
         match option.split_once('=') {
-            Some((name, kind)) => values(kind).into_iter().map(|value| format!("{name}={value}")).collect(),
+            Some((name, kind)) => values(kind)
+                .into_iter()
+                .map(|value| format!("{name}={value}"))
+                .collect(),
             None => vec![option.to_owned()],
         }
     }
@@ -171,8 +214,10 @@ mod tests {
             for (begins, options) in listed(system) {
                 // Forms that continue alike have one example for all beginnings, and a tool one for all
                 // launchers.
-                let tool =
-                    begins.iter().find_map(|begin| begin.rsplit(' ').next()).filter(|_| has_tool(&begins));
+                let tool = begins
+                    .iter()
+                    .find_map(|begin| begin.rsplit(' ').next())
+                    .filter(|_| has_tool(&begins));
                 let rests: Vec<(String, String)> = match tool {
                     Some(tool) => BuildSystem::ALL
                         .into_iter()
@@ -201,7 +246,11 @@ mod tests {
                     continue;
                 }
                 for begin in &begins {
-                    for sample in options.iter().flat_map(|option| samples(option)).chain([String::new()]) {
+                    for sample in options
+                        .iter()
+                        .flat_map(|option| samples(option))
+                        .chain([String::new()])
+                    {
                         count += 1;
                         let is_accepted = rests.iter().any(|(of, rest)| {
                             let rest = if of.ends_with('/') && !begin.ends_with('/') {
@@ -217,7 +266,8 @@ mod tests {
                                 format!("{begin}{own} {sample}{behind}"),
                                 format!("{begin} {sample}{own}{behind}"),
                             ];
-                            all.iter().any(|command| judge(system, &single_spaced(command)).is_empty())
+                            all.iter()
+                                .any(|command| judge(system, &single_spaced(command)).is_empty())
                         });
                         if !is_accepted {
                             wrong.push(format!("{system}: {begin} {sample}"));
@@ -242,17 +292,29 @@ mod tests {
     ];
 
     fn has_tool(begins: &[String]) -> bool {
-        begins.iter().any(|begin| begin.rsplit_once(' ').is_some_and(|(head, _)| LAUNCHERS.contains(&head)))
+        begins.iter().any(|begin| {
+            begin
+                .rsplit_once(' ')
+                .is_some_and(|(head, _)| LAUNCHERS.contains(&head))
+        })
     }
 
     fn single_spaced(command: &str) -> String {
-        command.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+        command
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn unlisted_forms_are_refused() {
         for (system, command, text) in [
-            (BuildSystem::PythonPip, "python -m http.server", "http.server"),
+            (
+                BuildSystem::PythonPip,
+                "python -m http.server",
+                "http.server",
+            ),
             (BuildSystem::PythonPoetry, "poetry run black .", "black"),
             (BuildSystem::NodeNpm, "npx --no-install tsx a.ts", "tsx"),
             (BuildSystem::NodeNpm, "npm exec eslint .", "`npm exec`"),
@@ -267,7 +329,10 @@ mod tests {
     fn every_build_system_has_its_list() {
         for system in BuildSystem::ALL {
             let list = accepted_forms(system);
-            assert!(list.contains("`mkdir -p`: any number of OUT"), "{system}: {list}");
+            assert!(
+                list.contains("`mkdir -p`: any number of OUT"),
+                "{system}: {list}"
+            );
             assert!(list.len() < 12_000, "{system}: {} bytes", list.len());
         }
         assert!(accepted_variables().contains("CC (gcc, clang, cc, or with a version)"));

@@ -61,33 +61,51 @@ enum Forms {
 
 /// `-v`: without a value.
 pub(super) const fn flag(name: &'static str) -> Opt {
-    Opt { name, forms: Forms::Bare }
+    Opt {
+        name,
+        forms: Forms::Bare,
+    }
 }
 
 /// `--jobs 4` or `--jobs=4`; a one-letter option has a separate value, because programs differ about `=`
 /// after it.
 pub(super) const fn value(name: &'static str, kind: Kind) -> Opt {
-    Opt { name, forms: Forms::Value(kind) }
+    Opt {
+        name,
+        forms: Forms::Value(kind),
+    }
 }
 
 /// `-j 4` or `-j4`.
 pub(super) const fn short(name: &'static str, kind: Kind) -> Opt {
-    Opt { name, forms: Forms::Short(kind) }
+    Opt {
+        name,
+        forms: Forms::Short(kind),
+    }
 }
 
 /// `-j` or `-j4`.
 pub(super) const fn maybe_glued(name: &'static str, kind: Kind) -> Opt {
-    Opt { name, forms: Forms::MaybeGlued(kind) }
+    Opt {
+        name,
+        forms: Forms::MaybeGlued(kind),
+    }
 }
 
 /// `--parallel` or `--parallel=4`.
 pub(super) const fn maybe_joined(name: &'static str, kind: Kind) -> Opt {
-    Opt { name, forms: Forms::MaybeJoined(kind) }
+    Opt {
+        name,
+        forms: Forms::MaybeJoined(kind),
+    }
 }
 
 /// `--mode=x` only.
 pub(super) const fn joined(name: &'static str, kind: Kind) -> Opt {
-    Opt { name, forms: Forms::Joined(kind) }
+    Opt {
+        name,
+        forms: Forms::Joined(kind),
+    }
 }
 
 /// The allowed words besides the options.
@@ -141,7 +159,13 @@ impl Usage {
         options: &'static [&'static [Opt]],
         operands: Operands,
     ) -> Self {
-        Self { name, options, operands, tail: Tail::Refused, stand: OptionsStand::Anywhere }
+        Self {
+            name,
+            options,
+            operands,
+            tail: Tail::Refused,
+            stand: OptionsStand::Anywhere,
+        }
     }
 
     /// Its options.
@@ -151,12 +175,18 @@ impl Usage {
 
     /// Allows words after `--`.
     pub(super) const fn with_tail(self, usage: &'static Self) -> Self {
-        Self { tail: Tail::Follows(usage), ..self }
+        Self {
+            tail: Tail::Follows(usage),
+            ..self
+        }
     }
 
     /// Describes the words after the first operand by `usage`.
     pub(super) const fn then(self, usage: &'static Self) -> Self {
-        Self { stand: OptionsStand::BeforeOperand(usage), ..self }
+        Self {
+            stand: OptionsStand::BeforeOperand(usage),
+            ..self
+        }
     }
 }
 
@@ -171,15 +201,27 @@ pub(super) struct Line<'w> {
 impl<'w> Line<'w> {
     /// The values of the options with one of these names, in order.
     pub(super) fn values_of(&self, names: &[&str]) -> Vec<&'w str> {
-        self.values.iter().filter(|(name, _)| names.contains(name)).map(|(_, value)| *value).collect()
+        self.values
+            .iter()
+            .filter(|(name, _)| names.contains(name))
+            .map(|(_, value)| *value)
+            .collect()
     }
 
     /// Converts it for users of accepted commands.
     fn spoken(&self, usage: &'static str) -> CommandLine {
         CommandLine {
             usage,
-            operands: self.operands.iter().map(|word| (*word).to_owned()).collect(),
-            values: self.values.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+            operands: self
+                .operands
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect(),
+            values: self
+                .values
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect(),
         }
     }
 }
@@ -235,7 +277,11 @@ pub(super) fn read<'w>(
 fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let refuse_from = |first: usize, why: &str, sink: &mut FindingSink<'_>| {
         if let Some(word) = operands.get(first) {
-            sink.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
+            sink.refuse(
+                ARGUMENT_REFUSED,
+                word,
+                format!("`{}` takes no such word: {why}", usage.name),
+            );
         }
     };
     match usage.operands {
@@ -251,9 +297,11 @@ fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, sink: &mut
         Operands::One(kind, what) => {
             match operands.first() {
                 Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, sink),
-                None => {
-                    sink.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
-                }
+                None => sink.refuse(
+                    ARGUMENT_REFUSED,
+                    usage.name,
+                    format!("`{}` must name {what}", usage.name),
+                ),
             }
             refuse_from(1, what, sink);
         }
@@ -299,19 +347,41 @@ fn how_to_spell(usage: &Usage, word: &str) -> String {
         return format!("`{}` takes it in this form: `{opt}`", usage.name);
     }
     // Several letters in one word, each of which is an option.
-    let letters: Vec<String> = word.trim_start_matches('-').chars().map(|c| format!("-{c}")).collect();
-    let is_flag =
-        |letter: &String| usage.options().any(|opt| opt.name == letter && matches!(opt.forms, Forms::Bare));
+    let letters: Vec<String> = word
+        .trim_start_matches('-')
+        .chars()
+        .map(|c| format!("-{c}"))
+        .collect();
+    let is_flag = |letter: &String| {
+        usage
+            .options()
+            .any(|opt| opt.name == letter && matches!(opt.forms, Forms::Bare))
+    };
     if !word.starts_with("--") && letters.len() > 1 && letters.iter().all(is_flag) {
-        return format!("write each letter as an option of its own: `{}`", letters.join(" "));
+        return format!(
+            "write each letter as an option of its own: `{}`",
+            letters.join(" ")
+        );
     }
-    let mut near: Vec<(usize, String)> =
-        usage.options().map(|opt| (shared(opt.name, name), opt.to_string())).collect();
+    let mut near: Vec<(usize, String)> = usage
+        .options()
+        .map(|opt| (shared(opt.name, name), opt.to_string()))
+        .collect();
     near.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
     near.truncate(NEAR);
-    let near: Vec<String> = near.into_iter().map(|(_, form)| format!("`{form}`")).collect();
-    let leave = format!("`{}` has no such option in the list of harmless ones; leave it out", usage.name);
-    if near.is_empty() { leave } else { format!("{leave}, or take one that is: {}", near.join(", ")) }
+    let near: Vec<String> = near
+        .into_iter()
+        .map(|(_, form)| format!("`{form}`"))
+        .collect();
+    let leave = format!(
+        "`{}` has no such option in the list of harmless ones; leave it out",
+        usage.name
+    );
+    if near.is_empty() {
+        leave
+    } else {
+        format!("{leave}, or take one that is: {}", near.join(", "))
+    }
 }
 
 /// The most options that are suggested for an unknown one.
@@ -319,7 +389,10 @@ const NEAR: usize = 5;
 
 /// The length of the common prefix of two names.
 fn shared(one: &str, other: &str) -> usize {
-    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+    one.chars()
+        .zip(other.chars())
+        .take_while(|(a, b)| a == b)
+        .count()
 }
 
 enum Given<'w> {
@@ -445,14 +518,21 @@ pub(super) fn judge_word(
 fn fits(kind: Kind, word: &str) -> Result<(), String> {
     let (fits, wanted) = match kind {
         Kind::Number => {
-            let is_number =
-                !word.is_empty() && word.len() <= 6 && word.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number = !word.is_empty()
+                && word.len() <= 6
+                && word.bytes().all(|byte| byte.is_ascii_digit());
             (is_number, "a number".to_owned())
         }
         Kind::Name => (is_name(word), "a plain name".to_owned()),
         Kind::Label => (is_label(word), "a plain name".to_owned()),
-        Kind::Labels => (word.split(',').all(is_label), "plain names, separated by commas".to_owned()),
-        Kind::OneOf(values) => (values.contains(&word), format!("one of: {}", values.join(", "))),
+        Kind::Labels => (
+            word.split(',').all(is_label),
+            "plain names, separated by commas".to_owned(),
+        ),
+        Kind::OneOf(values) => (
+            values.contains(&word),
+            format!("one of: {}", values.join(", ")),
+        ),
         Kind::Fits(rule, wanted) => (rule(word), wanted.to_owned()),
         Kind::Input | Kind::Output | Kind::Made | Kind::Owned => (true, String::new()),
     };
@@ -462,7 +542,9 @@ fn fits(kind: Kind, word: &str) -> Result<(), String> {
 /// Letters, digits and `_ . + -`; the first one is a letter, a digit or `_`.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte))
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte))
 }
 
 /// Names separated by `:` or `/`; `::` is one separator.

@@ -47,12 +47,21 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
         vec![Finding::error(code.clone(), short_line(subject, 300), hint)]
     };
     if bytes.len() as u64 > LARGEST_PLAN.0 {
-        return Err(refused(&TOO_LARGE, &format!("{} bytes", bytes.len()), "a plan has at most 8 MiB"));
+        return Err(refused(
+            &TOO_LARGE,
+            &format!("{} bytes", bytes.len()),
+            "a plan has at most 8 MiB",
+        ));
     }
     let UniqueJson(value) = serde_json::from_slice(bytes).map_err(|error| {
-        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object without repeated keys")
+        refused(
+            &NO_JSON,
+            &error.to_string(),
+            "a plan is one JSON object without repeated keys",
+        )
     })?;
-    let hint = "the document is not a viv-git-plan.v1; follow docs/contracts/viv-git-plan.v1.schema.json";
+    let hint =
+        "the document is not a viv-git-plan.v1; follow docs/contracts/viv-git-plan.v1.schema.json";
     let problems = check_json(ArtifactType::Plan, &value);
     if !problems.is_empty() {
         return Err(problems

@@ -84,8 +84,14 @@ impl PlanSafety {
     }
 
     fn sentences(&self, level: Level) -> Vec<String> {
-        let of_level = self.verdict.findings().iter().filter(|finding| finding.level == level);
-        of_level.map(|finding| format!("{}: {} ({})", finding.subject, finding.hint, finding.code)).collect()
+        let of_level = self
+            .verdict
+            .findings()
+            .iter()
+            .filter(|finding| finding.level == level);
+        of_level
+            .map(|finding| format!("{}: {} ({})", finding.subject, finding.hint, finding.code))
+            .collect()
     }
 }
 
@@ -101,20 +107,33 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         let count = format!("{} steps", plan.steps.len());
         let hint = format!("a plan has at most {MOST_STEPS} steps; none of these was judged");
         findings.push(Finding::error(finding::STEPS_TOO_MANY, count, hint));
-        return PlanSafety { verdict: Verdict::new(findings) };
+        return PlanSafety {
+            verdict: Verdict::new(findings),
+        };
     }
     let links = Links::of(workspace);
     // The directories where an earlier step installs everything that package.json declares.
     let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
-        let label = StepLabel { number: index + 1, name: &step.name };
+        let label = StepLabel {
+            number: index + 1,
+            name: &step.name,
+        };
         let mut sink = FindingSink::new(label, &mut findings);
         let directory = paths::normal(&step.cwd);
-        let here = workspace.declared.iter().find(|(declared, _)| paths::normal(declared) == directory);
-        let packages = here.map(|(_, packages)| packages).filter(|_| installed.contains(&directory));
+        let here = workspace
+            .declared
+            .iter()
+            .find(|(declared, _)| paths::normal(declared) == directory);
+        let packages = here
+            .map(|(_, packages)| packages)
+            .filter(|_| installed.contains(&directory));
         judge_step(step, system, workspace, &links, packages, &mut sink);
         sink.close();
-        let is_production = step.env.get("NODE_ENV").is_some_and(|value| value == "production");
+        let is_production = step
+            .env
+            .get("NODE_ENV")
+            .is_some_and(|value| value == "production");
         if programs::installs_all(&step.cmd) && !is_production {
             installed.insert(directory);
         } else if programs::installs_by_npm(&step.cmd) {
@@ -122,7 +141,9 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
             installed.clear();
         }
     }
-    PlanSafety { verdict: Verdict::new(findings) }
+    PlanSafety {
+        verdict: Verdict::new(findings),
+    }
 }
 
 /// Judges everything except the steps; returns the build system whose commands are allowed.
@@ -152,7 +173,11 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         ));
     }
     if plan.steps.is_empty() {
-        findings.push(Finding::error(finding::STEPS_MISSING, "steps", "a plan has at least one step"));
+        findings.push(Finding::error(
+            finding::STEPS_MISSING,
+            "steps",
+            "a plan has at least one step",
+        ));
     }
     if plan.steps.len() > MANY_STEPS {
         let count = format!("{} steps", plan.steps.len());
@@ -171,7 +196,10 @@ fn judge_step(
     sink: &mut FindingSink<'_>,
 ) {
     for (what, text) in [("name", &step.name), ("note", &step.note)] {
-        if text.chars().any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t'))) {
+        if text
+            .chars()
+            .any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t')))
+        {
             let hint = format!("the {what} contains invisible characters; write it in plain text");
             sink.refuse(finding::TEXT_HIDDEN, text, hint);
         }
@@ -186,7 +214,11 @@ fn judge_step(
     judge_command(
         &step.cmd,
         system,
-        if in_cwd { Place::new(links, &step.cwd).with_installed(packages) } else { Place::top(links) },
+        if in_cwd {
+            Place::new(links, &step.cwd).with_installed(packages)
+        } else {
+            Place::top(links)
+        },
         sink,
     );
 }
@@ -215,14 +247,24 @@ fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut Finding
 }
 
 fn stays_inside(root: &Path, cwd: &str) -> bool {
-    let only_names =
-        Path::new(cwd).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let only_names = Path::new(cwd)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     only_names && root.join(cwd).starts_with(root)
 }
 
-fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_command(
+    command: &str,
+    system: Option<BuildSystem>,
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     for token in seed::prohibited_tokens(command) {
-        sink.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
+        sink.refuse(
+            finding::TOKEN_PROHIBITED,
+            token,
+            seed::how_to_rephrase(token),
+        );
     }
     if command.len() > words::LONGEST_COMMAND {
         words::refuse_too_long(command, sink);
@@ -245,9 +287,17 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, s
     let Some(system) = system else { return };
     let begins = seed::begins_as_allowed(command, system);
     let prefixes = allowed_prefixes(system);
-    let by_words = |words: &Vec<&str>| prefixes.iter().any(|prefix| words::begin_with(words, prefix));
+    let by_words = |words: &Vec<&str>| {
+        prefixes
+            .iter()
+            .any(|prefix| words::begin_with(words, prefix))
+    };
     if !begins || words.as_ref().is_some_and(|words| !by_words(words)) {
-        let allowed = prefixes.iter().map(|prefix| prefix.trim_end()).collect::<Vec<_>>().join(", ");
+        let allowed = prefixes
+            .iter()
+            .map(|prefix| prefix.trim_end())
+            .collect::<Vec<_>>()
+            .join(", ");
         let hint = match variable_of(command) {
             Some((name, value)) => format!(
                 "a variable is an entry of the step's `env`: {{\"name\": \"{name}\", \"value\": \"{value}\"}}; the command begins with one \
@@ -266,7 +316,8 @@ fn variable_of(command: &str) -> Option<(&str, &str)> {
     let (name, value) = command.split(' ').next()?.split_once('=')?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_plain = |byte: u8| is_name(byte) || b"-.+".contains(&byte);
-    (!name.is_empty() && name.bytes().all(is_name) && value.bytes().all(is_plain)).then_some((name, value))
+    (!name.is_empty() && name.bytes().all(is_name) && value.bytes().all(is_plain))
+        .then_some((name, value))
 }
 
 /// Options that set an install location (seed 000 §5.4).
@@ -296,7 +347,11 @@ fn warn_of_path_options(command: &str, sink: &mut FindingSink<'_>) {
     for (word, lower) in command.split_whitespace().zip(lower.split_whitespace()) {
         let option = lower.split('=').next().unwrap_or(lower);
         // A cmake entry may include its type: `-DCMAKE_INSTALL_PREFIX:PATH=out`.
-        let name = option.split(':').next().unwrap_or(option).trim_start_matches('-');
+        let name = option
+            .split(':')
+            .next()
+            .unwrap_or(option)
+            .trim_start_matches('-');
         let is_option = lower.starts_with('-') || lower.contains('=');
         let is_named = is_option && PLACE_OPTIONS.contains(&name);
         if is_named || lower.contains("--prefix=") || lower.contains("--destdir=") {

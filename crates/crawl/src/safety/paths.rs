@@ -51,12 +51,19 @@ const INSTALLED: &[&str] = &[
 pub(super) const ENVIRONMENTS: &[&str] = &[".venv", "venv", ".virtualenv"];
 
 /// Hidden names that builds write; any other hidden file may configure a tool.
-const HIDDEN_OUTPUT: &[&str] = &[".env", ".build", ".cache", ".next", ".output", ".nyc_output"];
+const HIDDEN_OUTPUT: &[&str] = &[
+    ".env",
+    ".build",
+    ".cache",
+    ".next",
+    ".output",
+    ".nyc_output",
+];
 
 /// Directories that usually contain source code, in any letter case: no command may clear them.
 const SOURCES: &[&str] = &[
-    "cmd", "crates", "doc", "docs", "examples", "include", "internal", "lib", "libs", "packages", "scripts",
-    "source", "sources", "src", "test", "tests",
+    "cmd", "crates", "doc", "docs", "examples", "include", "internal", "lib", "libs", "packages",
+    "scripts", "source", "sources", "src", "test", "tests",
 ];
 
 /// The deepest path.
@@ -88,10 +95,14 @@ impl PathRefusal {
     }
 }
 
-const ABSOLUTE: PathRefusal =
-    PathRefusal::new(PATH_ABSOLUTE, "paths are relative to the workspace; write it without the leading `/`");
-const PARENT: PathRefusal =
-    PathRefusal::new(PATH_PARENT, "`..` may lead out of the workspace; set `cwd` instead");
+const ABSOLUTE: PathRefusal = PathRefusal::new(
+    PATH_ABSOLUTE,
+    "paths are relative to the workspace; write it without the leading `/`",
+);
+const PARENT: PathRefusal = PathRefusal::new(
+    PATH_PARENT,
+    "`..` may lead out of the workspace; set `cwd` instead",
+);
 const IN_PROTECTED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
     "this folder configures other tools and is not part of a build; do not touch it",
@@ -134,7 +145,13 @@ pub(super) struct Links(BTreeSet<String>);
 
 impl Links {
     pub(super) fn of(workspace: &Workspace) -> Self {
-        Self(workspace.links.iter().map(|link| normal(link).to_ascii_lowercase()).collect())
+        Self(
+            workspace
+                .links
+                .iter()
+                .map(|link| normal(link).to_ascii_lowercase())
+                .collect(),
+        )
     }
 }
 
@@ -152,12 +169,22 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// A directory in the workspace; `cwd` was checked with [`Place::top`].
     pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
-        Self { links, cwd, within: ".", installed: None }
+        Self {
+            links,
+            cwd,
+            within: ".",
+            installed: None,
+        }
     }
 
     /// The workspace's top level.
     pub(super) fn top(links: &'a Links) -> Self {
-        Self { links, cwd: ".", within: ".", installed: None }
+        Self {
+            links,
+            cwd: ".",
+            within: ".",
+            installed: None,
+        }
     }
 
     /// Sets the packages that are installed here.
@@ -167,7 +194,8 @@ impl<'a> Place<'a> {
 
     /// Whether package.json declares this package here and an earlier step has installed it.
     pub(super) fn has_installed(self, package: &str) -> bool {
-        self.installed.is_some_and(|installed| installed.contains(package))
+        self.installed
+            .is_some_and(|installed| installed.contains(package))
     }
 
     /// The directory to which an option of the program changes; `directory` was checked with this place.
@@ -175,7 +203,10 @@ impl<'a> Place<'a> {
     where
         'a: 'b,
     {
-        Place { within: directory, ..self }
+        Place {
+            within: directory,
+            ..self
+        }
     }
 
     /// Checks a whole path, relative to this place.
@@ -211,7 +242,11 @@ impl<'a> Place<'a> {
             return Err(THROUGH_LINK);
         }
         let is_below_written = matches!(access, Access::Write | Access::Own);
-        if is_below_written && self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
+        if is_below_written && self.holds_link(path) {
+            Err(HOLDS_LINK)
+        } else {
+            Ok(())
+        }
     }
 
     /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the
@@ -224,17 +259,27 @@ impl<'a> Place<'a> {
             return Err(NO_ENVIRONMENT);
         }
         self.check(parent, Access::Make)?;
-        if self.leads_through_link(path) || self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
+        if self.leads_through_link(path) || self.holds_link(path) {
+            Err(HOLDS_LINK)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the repository has a link here that a shell pattern of `.` and one more character would
     /// match.
     pub(super) fn has_short_hidden_link(self) -> bool {
         let start = normal(&format!("{}/{}", self.cwd, self.within)).to_ascii_lowercase();
-        let start = if start.is_empty() { start } else { format!("{start}/") };
+        let start = if start.is_empty() {
+            start
+        } else {
+            format!("{start}/")
+        };
         self.links.0.contains("")
             || self.links.0.iter().any(|link| {
-                let name = link.strip_prefix(&start).and_then(|name| name.strip_prefix('.'));
+                let name = link
+                    .strip_prefix(&start)
+                    .and_then(|name| name.strip_prefix('.'));
                 name.is_some_and(|rest| rest.chars().count() == 1)
             })
     }
@@ -247,7 +292,12 @@ impl<'a> Place<'a> {
         }
         let below = format!("{path}/");
         self.links.0.contains(&path)
-            || self.links.0.range(below.clone()..).next().is_some_and(|link| link.starts_with(&below))
+            || self
+                .links
+                .0
+                .range(below.clone()..)
+                .next()
+                .is_some_and(|link| link.starts_with(&below))
     }
 
     /// Whether `path` is a link, or leads through one.
@@ -261,8 +311,14 @@ impl<'a> Place<'a> {
         if path.is_empty() || self.links.0.contains("") {
             return !path.is_empty();
         }
-        let mut ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
-        ends.any(|end| path.get(..end).is_some_and(|way| self.links.0.contains(way)))
+        let mut ends = path
+            .match_indices('/')
+            .map(|(end, _)| end)
+            .chain([path.len()]);
+        ends.any(|end| {
+            path.get(..end)
+                .is_some_and(|way| self.links.0.contains(way))
+        })
     }
 
     fn in_workspace(self, path: &str) -> String {
@@ -277,12 +333,14 @@ pub(super) fn check_word(word: &str) -> Result<(), PathRefusal> {
     for piece in word.split(['=', ':', ',', '@']) {
         // Only a one-letter option has its value directly after it.
         let mut letters = piece.strip_prefix('-').unwrap_or_default().chars();
-        let is_glued = letters.next().is_some_and(|letter| letter != '-') && letters.next() == Some('/');
+        let is_glued =
+            letters.next().is_some_and(|letter| letter != '-') && letters.next() == Some('/');
         if piece.starts_with('/') || is_glued {
             return Err(ABSOLUTE);
         }
         for segment in piece.split('/') {
-            let is_glued = |name: &str| is_option && segment.starts_with('-') && ends_with(segment, name);
+            let is_glued =
+                |name: &str| is_option && segment.starts_with('-') && ends_with(segment, name);
             if segment == ".." || is_glued("..") {
                 return Err(PARENT);
             }
@@ -296,18 +354,24 @@ pub(super) fn check_word(word: &str) -> Result<(), PathRefusal> {
 
 fn ends_with(segment: &str, name: &str) -> bool {
     let start = segment.len().checked_sub(name.len());
-    start.and_then(|start| segment.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(name))
+    start
+        .and_then(|start| segment.get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(name))
 }
 
 fn is_protected(segment: &str) -> bool {
     // Some file systems ignore trailing dots of a name.
     let name = segment.trim_end_matches('.');
-    PROTECTED.iter().any(|protected| protected.eq_ignore_ascii_case(name))
+    PROTECTED
+        .iter()
+        .any(|protected| protected.eq_ignore_ascii_case(name))
 }
 
 fn is_installed(segment: &str) -> bool {
     let name = segment.trim_end_matches('.');
-    INSTALLED.iter().any(|installed| installed.eq_ignore_ascii_case(name))
+    INSTALLED
+        .iter()
+        .any(|installed| installed.eq_ignore_ascii_case(name))
 }
 
 /// Whether a directory is the working directory itself, or a common source directory.
@@ -325,7 +389,10 @@ pub(super) fn is_hidden_setting(segment: &str) -> bool {
 /// The path without empty and `.` parts; empty for the top level.
 pub(super) fn normal(path: &str) -> String {
     let mut parts = String::with_capacity(path.len());
-    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+    for part in path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+    {
         if !parts.is_empty() {
             parts.push('/');
         }

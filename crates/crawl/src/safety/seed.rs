@@ -38,15 +38,37 @@ pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
             "cp ",
             "mkdir -p",
         ],
-        BuildSystem::NodeNpm => {
-            &["npm install", "npm ci", "npm run", "npm test", "npm exec", "npx ", "node ", "cp ", "mkdir -p"]
-        }
-        BuildSystem::NodeYarn => {
-            &["yarn install", "yarn run", "yarn test", "yarn build", "yarn exec", "node ", "cp ", "mkdir -p"]
-        }
-        BuildSystem::NodePnpm => {
-            &["pnpm install", "pnpm run", "pnpm test", "pnpm build", "pnpm exec", "node ", "cp ", "mkdir -p"]
-        }
+        BuildSystem::NodeNpm => &[
+            "npm install",
+            "npm ci",
+            "npm run",
+            "npm test",
+            "npm exec",
+            "npx ",
+            "node ",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::NodeYarn => &[
+            "yarn install",
+            "yarn run",
+            "yarn test",
+            "yarn build",
+            "yarn exec",
+            "node ",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::NodePnpm => &[
+            "pnpm install",
+            "pnpm run",
+            "pnpm test",
+            "pnpm build",
+            "pnpm exec",
+            "node ",
+            "cp ",
+            "mkdir -p",
+        ],
         BuildSystem::PythonPip => &[
             "pip install",
             "pip3 install",
@@ -92,9 +114,15 @@ pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
             "mkdir -p",
             "cp ",
         ],
-        BuildSystem::Meson => {
-            &["meson setup", "meson compile", "meson test", "meson install", "ninja", "mkdir -p", "cp "]
-        }
+        BuildSystem::Meson => &[
+            "meson setup",
+            "meson compile",
+            "meson test",
+            "meson install",
+            "ninja",
+            "mkdir -p",
+            "cp ",
+        ],
         BuildSystem::Autotools => &[
             "./configure",
             "autoreconf",
@@ -122,19 +150,24 @@ pub(super) const PROHIBITED_TOKENS: &[&str] = &[
     ">>", ">", // Dangerous file system operations.
     "rm -rf", "rm -r", "rmdir", "chmod ", "chown ", "chgrp ", "ln -s", "mount ", "umount ",
     // System directories.
-    "/usr/", "/etc/", "/var/", "/opt/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/proc/", "/sys/",
-    "/dev/", "/root/", "~", "$HOME", "$USER", "$PATH", // Network.
+    "/usr/", "/etc/", "/var/", "/opt/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/proc/",
+    "/sys/", "/dev/", "/root/", "~", "$HOME", "$USER", "$PATH", // Network.
     "ssh ", "scp ", "rsync ", "nc ", "ncat ", "netcat ", // System packages.
     "apt ", "apt-get ", "yum ", "dnf ", "pacman ", "brew ", "snap ", "flatpak ",
 ];
 
 /// Finds all tokens in one pass; if the automaton cannot be built, each is searched separately.
-static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(PROHIBITED_TOKENS).ok());
+static FINDER: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::new(PROHIBITED_TOKENS).ok());
 
 /// The tokens of the table in `command`, in table order.
 pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
     let Some(finder) = FINDER.as_ref() else {
-        return PROHIBITED_TOKENS.iter().copied().filter(|token| command.contains(token)).collect();
+        return PROHIBITED_TOKENS
+            .iter()
+            .copied()
+            .filter(|token| command.contains(token))
+            .collect();
     };
     let mut is_found = [false; PROHIBITED_TOKENS.len()];
     for hit in finder.find_overlapping_iter(command) {
@@ -152,7 +185,9 @@ pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
 
 /// Whether `command` begins with a text that its build system allows.
 pub(super) fn begins_as_allowed(command: &str, system: BuildSystem) -> bool {
-    allowed_prefixes(system).iter().any(|prefix| command.starts_with(prefix))
+    allowed_prefixes(system)
+        .iter()
+        .any(|prefix| command.starts_with(prefix))
 }
 
 /// How to rephrase without the token: many of them are also part of innocent words.
@@ -162,7 +197,9 @@ pub(super) fn how_to_rephrase(token: &str) -> &'static str {
             "a step is one command; write a separate step for each command"
         }
         ">" | ">>" => "a step cannot redirect; let the program write its file by an option",
-        "$(" | "`" | "$HOME" | "$USER" | "$PATH" | "~" => "nothing is expanded; write the value itself",
+        "$(" | "`" | "$HOME" | "$USER" | "$PATH" | "~" => {
+            "nothing is expanded; write the value itself"
+        }
         _ if token.starts_with('/') => {
             "this token is also forbidden inside a relative path; enter the directory with `cwd`, or omit a \
             leading `./`"

@@ -19,7 +19,9 @@ impl CommandLine {
     /// The value of the last option with one of these names.
     pub(crate) fn value_of(&self, names: &[&str]) -> Option<&str> {
         let mut values = self.values.iter().rev();
-        values.find(|(name, _)| names.contains(name)).map(|(_, value)| value.as_str())
+        values
+            .find(|(name, _)| names.contains(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -27,7 +29,10 @@ impl CommandLine {
 /// parsed.
 pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
     let (mut findings, mut heard) = (Vec::new(), Vec::new());
-    let label = StepLabel { number: 1, name: "" };
+    let label = StepLabel {
+        number: 1,
+        name: "",
+    };
     let links = Links::default();
     programs::judge(
         words,

@@ -21,7 +21,11 @@ pub(super) fn refuse_too_long(command: &str, sink: &mut FindingSink<'_>) {
 pub(super) fn words<'c>(command: &'c str, sink: &mut FindingSink<'_>) -> Option<Vec<&'c str>> {
     let words: Vec<&str> = command.split(' ').collect();
     if let Some(c) = strange(&words) {
-        sink.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), how_to_say(command, c));
+        sink.refuse(
+            CHARACTER_REFUSED,
+            &c.escape_debug().to_string(),
+            how_to_say(command, c),
+        );
         return None;
     }
     if words.iter().any(|word| word.is_empty()) {
@@ -36,7 +40,9 @@ pub(super) fn words<'c>(command: &'c str, sink: &mut FindingSink<'_>) -> Option<
 /// a shell could expand them to leads out of the directory ([`is_project_with_extras`]).
 fn strange(words: &[&str]) -> Option<char> {
     let takes_extras = programs::installs_by_pip(words);
-    let mut words = words.iter().filter(|word| !(takes_extras && is_project_with_extras(word)));
+    let mut words = words
+        .iter()
+        .filter(|word| !(takes_extras && is_project_with_extras(word)));
     words.find_map(|word| word.chars().find(|c| !is_plain(*c)))
 }
 
@@ -44,9 +50,14 @@ fn strange(words: &[&str]) -> Option<char> {
 /// expands it to `.` and one of the characters: a letter, a digit, `_` or `,`, so never to `..`. That is
 /// why no extra may contain `.` or `-`, and why nothing else may precede the bracket.
 pub(super) fn is_project_with_extras(word: &str) -> bool {
-    let names = word.strip_prefix(".[").and_then(|rest| rest.strip_suffix(']'));
+    let names = word
+        .strip_prefix(".[")
+        .and_then(|rest| rest.strip_suffix(']'));
     let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     names.is_some_and(|names| names.split(',').all(is_name))
 }
@@ -63,7 +74,8 @@ fn how_to_say(command: &str, c: char) -> String {
 
 /// Whether a character means itself in every shell, anywhere after the first word.
 fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | ',' | ':' | '=' | '+' | '@')
+    c.is_ascii_alphanumeric()
+        || matches!(c, ' ' | '-' | '_' | '.' | '/' | ',' | ':' | '=' | '+' | '@')
 }
 
 fn why_not(c: char) -> &'static str {
@@ -77,7 +89,9 @@ fn why_not(c: char) -> &'static str {
              letters, digits and `_` only"
         }
         '*' | '?' | '{' | '}' => "no pattern is expanded; name the file or directory itself",
-        '&' | ';' | '|' | '(' | ')' => "a step is one command; write a separate step for each command",
+        '&' | ';' | '|' | '(' | ')' => {
+            "a step is one command; write a separate step for each command"
+        }
         '<' | '>' => "a step cannot redirect; use an option of the program",
         '\n' | '\r' | '\t' => "a command is one line of words separated by single spaces",
         c if c.is_ascii() => {
@@ -92,7 +106,9 @@ fn why_not(c: char) -> &'static str {
 pub(super) fn begin_with(words: &[&str], prefix: &str) -> bool {
     let mut parts = prefix.split(' ').enumerate().peekable();
     while let Some((place, part)) = parts.next() {
-        let Some(word) = words.get(place) else { return false };
+        let Some(word) = words.get(place) else {
+            return false;
+        };
         let is_last = parts.peek().is_none();
         let joins = is_last && is_joined(word, part);
         if !(joins || *word == part || (is_last && part.is_empty())) {
@@ -103,7 +119,9 @@ pub(super) fn begin_with(words: &[&str], prefix: &str) -> bool {
 }
 
 fn is_joined(word: &str, part: &str) -> bool {
-    let Some(value) = word.strip_prefix(part).filter(|value| !value.is_empty()) else { return false };
+    let Some(value) = word.strip_prefix(part).filter(|value| !value.is_empty()) else {
+        return false;
+    };
     part.ends_with('/')
         || (part.starts_with("--") && value.starts_with('='))
         || (part.len() == 2 && part.starts_with('-') && !part.ends_with('-'))

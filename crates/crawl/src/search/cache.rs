@@ -82,9 +82,13 @@ impl PageOf<'_> {
             page: self.page,
             candidates: candidates.to_vec(),
         };
-        let kept = serde_json::to_string(&page).map_err(|error| error.to_string()).and_then(|content| {
-            session.cache(&self.key(), &content, now, FRESH).map_err(|error| error.to_string())
-        });
+        let kept = serde_json::to_string(&page)
+            .map_err(|error| error.to_string())
+            .and_then(|content| {
+                session
+                    .cache(&self.key(), &content, now, FRESH)
+                    .map_err(|error| error.to_string())
+            });
         if let Err(why) = kept {
             witness.warning(&format!("cannot write the search cache: {why}"));
         }
@@ -100,7 +104,8 @@ impl PageOf<'_> {
             && page.query == self.query
             && page.max_results == self.max_results
             && page.page == self.page;
-        let is_good = page.candidates.len() <= PAGE as usize && page.candidates.iter().all(is_possible);
+        let is_good =
+            page.candidates.len() <= PAGE as usize && page.candidates.iter().all(is_possible);
         (is_this && is_good).then_some(page.candidates)
     }
 }
@@ -119,7 +124,11 @@ mod tests {
     use super::*;
 
     fn page() -> PageOf<'static> {
-        PageOf { query: "ripgrep", max_results: 10, page: 1 }
+        PageOf {
+            query: "ripgrep",
+            max_results: 10,
+            page: 1,
+        }
     }
 
     fn good() -> Value {
@@ -138,10 +147,22 @@ mod tests {
         // printf 'ripgrep101' | sha256sum | cut -c1-12
         assert_eq!(page().key(), "6da6abcd4ee4");
         let (one, other) = (
-            PageOf { query: "x", max_results: 11, page: 1 },
-            PageOf { query: "x1", max_results: 1, page: 1 },
+            PageOf {
+                query: "x",
+                max_results: 11,
+                page: 1,
+            },
+            PageOf {
+                query: "x1",
+                max_results: 1,
+                page: 1,
+            },
         );
-        assert_eq!(one.key(), other.key(), "which is why a page says what it answers");
+        assert_eq!(
+            one.key(),
+            other.key(),
+            "which is why a page says what it answers"
+        );
     }
 
     #[test]
@@ -155,10 +176,16 @@ mod tests {
             ("/page", json!(2)),
             ("/page", json!("1")),
             ("/candidates", json!(null)),
-            ("/candidates", json!(vec![good["candidates"][0].clone(); 31])),
+            (
+                "/candidates",
+                json!(vec![good["candidates"][0].clone(); 31]),
+            ),
             ("/candidates/0/full_name", json!("../ripgrep")),
             ("/candidates/0/full_name", json!("ripgrep")),
-            ("/candidates/0/full_name", json!("https://github.com/owner/ripgrep")),
+            (
+                "/candidates/0/full_name",
+                json!("https://github.com/owner/ripgrep"),
+            ),
             ("/candidates/0/name", json!("grep")),
             ("/candidates/0/url", json!("javascript:alert(1)")),
             ("/candidates/0/url", json!("nowhere")),
@@ -175,7 +202,16 @@ mod tests {
         let mut more = good.clone();
         more["more"] = json!(1);
         let huge = format!("{good}{}", " ".repeat(MOST_CONTENT));
-        for bad in ["", "null", "[]", "{", "\u{0}", &"[".repeat(100_000), &more.to_string(), &huge] {
+        for bad in [
+            "",
+            "null",
+            "[]",
+            "{",
+            "\u{0}",
+            &"[".repeat(100_000),
+            &more.to_string(),
+            &huge,
+        ] {
             assert_eq!(page().parse(bad), None, "{:.20}", bad);
         }
     }

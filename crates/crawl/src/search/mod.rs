@@ -122,7 +122,11 @@ pub async fn search(
     let wanted = options.max_results.get();
     let (mut candidates, mut rate_limited, mut cached) = (Vec::new(), false, true);
     for number in 1..=wanted.div_ceil(PAGE) {
-        let page = cache::PageOf { query, max_results: wanted, page: number };
+        let page = cache::PageOf {
+            query,
+            max_results: wanted,
+            page: number,
+        };
         let known = match options.cache {
             UseCache::Yes => page.read(session, now, witness),
             UseCache::No => None,
@@ -132,19 +136,23 @@ pub async fn search(
             None => {
                 cached = false;
                 witness.progress(&format!("asking GitHub for {query:?}, page {number}"));
-                let SearchPage { candidates: mut found, is_whole } =
-                    match github.search_page(query, number).await {
-                        Ok(page) => page,
-                        Err(GitHubError::RateLimited { .. }) => {
-                            rate_limited = true;
-                            break;
-                        }
-                        Err(error) if candidates.is_empty() => return Err(error.into()),
-                        Err(error) => {
-                            witness.warning(&format!("page {number} is missing from the results: {error}"));
-                            break;
-                        }
-                    };
+                let SearchPage {
+                    candidates: mut found,
+                    is_whole,
+                } = match github.search_page(query, number).await {
+                    Ok(page) => page,
+                    Err(GitHubError::RateLimited { .. }) => {
+                        rate_limited = true;
+                        break;
+                    }
+                    Err(error) if candidates.is_empty() => return Err(error.into()),
+                    Err(error) => {
+                        witness.warning(&format!(
+                            "page {number} is missing from the results: {error}"
+                        ));
+                        break;
+                    }
+                };
                 let missing = ask_for_releases(github, &mut found, &candidates).await;
                 match &missing {
                     None if is_whole => page.write(session, &found, now, witness),
@@ -189,7 +197,11 @@ fn check_query(query: &str) -> Result<(), SearchError> {
         "contains an invisible character"
     } else {
         let rules = secrets_in(query);
-        return if rules.is_empty() { Ok(()) } else { Err(SearchError::Secret { rules }) };
+        return if rules.is_empty() {
+            Ok(())
+        } else {
+            Err(SearchError::Secret { rules })
+        };
     };
     Err(SearchError::Query { why })
 }
@@ -201,14 +213,20 @@ async fn ask_for_releases(
     found: &mut [FoundRepo],
     earlier: &[FoundRepo],
 ) -> Option<GitHubError> {
-    let known: BTreeMap<&str, bool> =
-        earlier.iter().filter_map(|one| Some((one.full_name.as_str(), one.has_releases?))).collect();
+    let known: BTreeMap<&str, bool> = earlier
+        .iter()
+        .filter_map(|one| Some((one.full_name.as_str(), one.has_releases?)))
+        .collect();
     for candidate in &mut *found {
-        candidate.has_releases =
-            candidate.has_releases.or_else(|| known.get(candidate.full_name.as_str()).copied());
+        candidate.has_releases = candidate
+            .has_releases
+            .or_else(|| known.get(candidate.full_name.as_str()).copied());
     }
     let exhausted = AtomicBool::new(false);
-    let unknown = found.iter().enumerate().filter(|(_, candidate)| candidate.has_releases.is_none());
+    let unknown = found
+        .iter()
+        .enumerate()
+        .filter(|(_, candidate)| candidate.has_releases.is_none());
     let questions = unknown.map(|(index, candidate)| {
         let (name, exhausted) = (candidate.full_name.clone(), &exhausted);
         async move {
@@ -223,7 +241,10 @@ async fn ask_for_releases(
         }
     });
     let questions: Vec<_> = questions.collect();
-    let mut answers: Vec<_> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
+    let mut answers: Vec<_> = stream::iter(questions)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
     answers.sort_by_key(|(index, _)| *index);
     let mut missing = None;
     for (index, answer) in answers {

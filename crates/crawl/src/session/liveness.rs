@@ -24,7 +24,10 @@ impl Pulse {
     pub(super) fn begin(locks: &Path, id: u64) -> Result<Self, LockError> {
         fs::create_dir_all(locks)?;
         let file = locks.join(format!("crawl-{id}.lock"));
-        Ok(Self { lock: Lock::acquire(&file, &format!("crawl {id}"))?, file })
+        Ok(Self {
+            lock: Lock::acquire(&file, &format!("crawl {id}"))?,
+            file,
+        })
     }
 
     /// Releases the lock, after the session is no longer active. Session numbers are never reused, so
@@ -41,7 +44,11 @@ impl Pulse {
 /// # Errors
 ///
 /// See [`SessionError`].
-pub fn abort_dead_sessions(ledger: &mut Ledger, locks: &Path, now: Moment) -> Result<Vec<u64>, SessionError> {
+pub fn abort_dead_sessions(
+    ledger: &mut Ledger,
+    locks: &Path,
+    now: Moment,
+) -> Result<Vec<u64>, SessionError> {
     let mut dead = Vec::new();
     for id in ledger.active_crawls()? {
         let pulse = match Pulse::begin(locks, id) {

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    CrawlFact, Ledger, LedgerError, Moment, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+    CrawlFact, Ledger, LedgerError, Moment, NewCrawl, NewCrawlArtifact, NewCrawlMessage,
+    crawl_run_id,
 };
 use crucible_model::{CanonicalError, Clock, RunId, Timestamp, to_canonical_json};
 use crucible_secrets::Scanner;
@@ -95,10 +96,19 @@ impl CrawlSession {
             query: query.map(redacted),
             config_snapshot: config.json().to_owned(),
         };
-        let (id, pulse) =
-            ledger.begin_crawl(&new, |id| Pulse::begin(locks, id).map_err(SessionError::from))?;
+        let (id, pulse) = ledger.begin_crawl(&new, |id| {
+            Pulse::begin(locks, id).map_err(SessionError::from)
+        })?;
         let run = crawl_run_id(id)?;
-        Ok(Self { kept: Some(Kept { ledger, clock, id, run, pulse: Some(pulse) }) })
+        Ok(Self {
+            kept: Some(Kept {
+                ledger,
+                clock,
+                id,
+                run,
+                pulse: Some(pulse),
+            }),
+        })
     }
 
     /// The session number; 0 for a dry run.
@@ -125,7 +135,10 @@ impl CrawlSession {
     ///
     /// See [`SessionError`].
     pub fn selected(&mut self, repo: &str, reference: Option<&str>) -> Result<(), SessionError> {
-        self.note(CrawlFact::Selected { repo: redacted(repo), reference: reference.map(redacted) })
+        self.note(CrawlFact::Selected {
+            repo: redacted(repo),
+            reference: reference.map(redacted),
+        })
     }
 
     /// Records the build system.
@@ -134,7 +147,9 @@ impl CrawlSession {
     ///
     /// See [`SessionError`].
     pub fn detected(&mut self, build_system: &str) -> Result<(), SessionError> {
-        self.note(CrawlFact::Detected { build_system: build_system.to_owned() })
+        self.note(CrawlFact::Detected {
+            build_system: build_system.to_owned(),
+        })
     }
 
     /// Records the debate and its summary.
@@ -154,7 +169,10 @@ impl CrawlSession {
     /// See [`SessionError`].
     pub fn planned(&mut self, plan: &PlanV1) -> Result<(), SessionError> {
         let (plan_hash, prompt_hash) = (plan.plan_hash.to_string(), plan.prompt_hash.to_string());
-        self.note(CrawlFact::Planned { plan_hash, prompt_hash })
+        self.note(CrawlFact::Planned {
+            plan_hash,
+            prompt_hash,
+        })
     }
 
     /// Records the export.
@@ -178,9 +196,14 @@ impl CrawlSession {
         let kind = artifact.kind();
         let rules = secrets_in(artifact.json());
         if !rules.is_empty() {
-            return Err(SessionError::Secret { artifact: kind.as_str(), rules });
+            return Err(SessionError::Secret {
+                artifact: kind.as_str(),
+                rules,
+            });
         }
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
         kept.ledger.put_crawl_artifact(&NewCrawlArtifact {
             crawl: kept.id,
             moment: kept.moment(),
@@ -197,7 +220,9 @@ impl CrawlSession {
     ///
     /// See [`SessionError`].
     pub fn end(&mut self, status: SessionStatus) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
         if kept.pulse.is_none() {
             return Ok(());
         }
@@ -210,7 +235,9 @@ impl CrawlSession {
 
     /// The valid cache entry under a key; none in a dry run.
     pub(crate) fn cached(&self, key: &str, now: Timestamp) -> Result<Option<String>, SessionError> {
-        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(kept) = &self.kept else {
+            return Ok(None);
+        };
         Ok(kept.ledger.crawl_cached(key, now)?)
     }
 
@@ -222,26 +249,34 @@ impl CrawlSession {
         now: Timestamp,
         fresh: Duration,
     ) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
         kept.ledger.prune_crawl_cache(now)?;
         Ok(kept.ledger.cache_crawl(key, content, now, fresh)?)
     }
 
     fn note(&mut self, fact: CrawlFact) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
         Ok(kept.ledger.note_crawl(kept.id, kept.moment(), &fact)?)
     }
 }
 
 impl fmt::Debug for CrawlSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CrawlSession").field("id", &self.id()).finish_non_exhaustive()
+        f.debug_struct("CrawlSession")
+            .field("id", &self.id())
+            .finish_non_exhaustive()
     }
 }
 
 impl Transcript for CrawlSession {
     fn keep(&mut self, message: &RedactedMessage) -> Result<(), String> {
-        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
         kept.message(message).map_err(|error| error.to_string())
     }
 }
@@ -276,8 +311,11 @@ impl Drop for CrawlSession {
 
 /// The names of the rules that match a text, without duplicates.
 pub(crate) fn secrets_in(text: &str) -> Vec<String> {
-    let mut rules: Vec<String> =
-        Scanner::builtin().scan(text.as_bytes()).iter().map(|found| found.rule.as_str().to_owned()).collect();
+    let mut rules: Vec<String> = Scanner::builtin()
+        .scan(text.as_bytes())
+        .iter()
+        .map(|found| found.rule.as_str().to_owned())
+        .collect();
     rules.sort();
     rules.dedup();
     rules

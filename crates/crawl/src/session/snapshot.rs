@@ -10,7 +10,14 @@ use serde::Serialize;
 const WITHHELD: &str = "[withheld]";
 
 /// Suffixes of names whose values are always withheld. `api_key_env` is not one: it names a variable.
-const SECRET_NAMES: [&str; 6] = ["key", "token", "secret", "password", "passphrase", "credential"];
+const SECRET_NAMES: [&str; 6] = [
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passphrase",
+    "credential",
+];
 
 /// The configuration of a crawl, as canonical JSON: `meta/config-snapshot.json` and a column of the
 /// session.
@@ -35,10 +42,17 @@ impl ConfigSnapshot {
     pub fn of<K: Into<String>, V: Into<String>>(
         settings: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, CanonicalError> {
-        let values = settings.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let values = settings
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
         let values = values.map(|(name, value)| written(name, &value)).collect();
-        let json = to_canonical_json(&Document { schema_version: "crucible-crawl-config-v1", values })?;
-        Ok(Self { json: String::from_utf8_lossy(&json).into_owned() })
+        let json = to_canonical_json(&Document {
+            schema_version: "crucible-crawl-config-v1",
+            values,
+        })?;
+        Ok(Self {
+            json: String::from_utf8_lossy(&json).into_owned(),
+        })
     }
 
     /// The canonical JSON.
@@ -49,14 +63,20 @@ impl ConfigSnapshot {
 }
 
 fn written(name: String, value: &str) -> (String, String) {
-    let last = name.rsplit(['.', '_', '-']).next().unwrap_or_default().to_ascii_lowercase();
+    let last = name
+        .rsplit(['.', '_', '-'])
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     if SECRET_NAMES.contains(&last.as_str()) && !value.is_empty() {
         return (name, WITHHELD.to_owned());
     }
     // Some rules need a name next to its value.
     let beside = format!("{name} = {value}");
     let redacted = Scanner::builtin().redact(&beside).text;
-    let value = redacted.strip_prefix(&format!("{name} = ")).unwrap_or(WITHHELD);
+    let value = redacted
+        .strip_prefix(&format!("{name} = "))
+        .unwrap_or(WITHHELD);
     let value = without_user_info(value);
     let name = Scanner::builtin().redact(&name).text.into_owned();
     (name, value)
@@ -84,8 +104,10 @@ mod tests {
 
     #[test]
     fn snapshot_lists_settings_in_name_order() {
-        let snapshot =
-            ConfigSnapshot::of([("llm.provider", "gateway"), ("crawl.clone_base", "https://github.com")]);
+        let snapshot = ConfigSnapshot::of([
+            ("llm.provider", "gateway"),
+            ("crawl.clone_base", "https://github.com"),
+        ]);
         assert_eq!(
             snapshot.unwrap().json(),
             r#"{"schema_version":"crucible-crawl-config-v1","values":{"crawl.clone_base":"https://github.com","llm.provider":"gateway"}}"#
@@ -116,6 +138,9 @@ mod tests {
         assert_eq!(values["mail"], "me@proxy.test");
         assert_eq!(values["empty_key"], "");
         let text = found.to_string();
-        assert!(!text.contains(&token) && text.contains("[secret:github-personal-token]"), "{text}");
+        assert!(
+            !text.contains(&token) && text.contains("[secret:github-personal-token]"),
+            "{text}"
+        );
     }
 }

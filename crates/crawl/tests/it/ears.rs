@@ -17,7 +17,11 @@ impl Ears {
 
     /// The notifications with this prefix, without the prefix.
     pub(crate) fn heard_of(&self, beginning: &str) -> Vec<String> {
-        self.heard().iter().filter_map(|told| told.strip_prefix(beginning)).map(str::to_owned).collect()
+        self.heard()
+            .iter()
+            .filter_map(|told| told.strip_prefix(beginning))
+            .map(str::to_owned)
+            .collect()
     }
 
     fn hear(&self, told: String) {

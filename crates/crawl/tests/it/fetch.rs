@@ -1,6 +1,9 @@
 //! Fetching files: every branch of the decision, with the real `gh` and the real git and fake servers.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tests lay out repositories and look at what is left of them"
@@ -23,7 +26,8 @@ use crucible_model::Timestamp;
 use crucible_repo::{ArchiveError, CloneError, CloneUrl, RepoError};
 use crucible_sandbox::Sandbox;
 use crucible_testkit::{
-    FakeGitHub, FakeRepo, Misbehaviour, RepoBuilder, TestRepo, Times, fake_sha, tarball, tarball_of_mode,
+    FakeGitHub, FakeRepo, Misbehaviour, RepoBuilder, TestRepo, Times, fake_sha, tarball,
+    tarball_of_mode,
 };
 use serde_json::json;
 
@@ -43,12 +47,21 @@ impl Scene {
         let room = tempfile::tempdir().unwrap();
         std::fs::create_dir(room.path().join("tmp")).unwrap();
         let clock = PinnedClock(Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
-        Self { fake: FakeGitHub::start(repos), room, clock, ears: Ears::default() }
+        Self {
+            fake: FakeGitHub::start(repos),
+            room,
+            clock,
+            ears: Ears::default(),
+        }
     }
 
     /// Serves `repo` for clones of `full_name`.
     fn served(self, full_name: &str, repo: &TestRepo) -> Self {
-        let address = self.room.path().join("served").join(format!("{full_name}.git"));
+        let address = self
+            .room
+            .path()
+            .join("served")
+            .join(format!("{full_name}.git"));
         std::fs::create_dir_all(address.parent().unwrap()).unwrap();
         symlink(repo.path(), address).unwrap();
         self
@@ -57,7 +70,11 @@ impl Scene {
     /// The tools of this user, with the served repositories or with `base`.
     fn tools(&self, env: &Environment) -> FetchTools {
         let clone_base = Some(CloneUrl::of_directory(&self.room.path().join("served")).unwrap());
-        FetchTools { sandbox: Arc::new(Sandbox::new(None, env)), env: env.clone(), clone_base }
+        FetchTools {
+            sandbox: Arc::new(Sandbox::new(None, env)),
+            env: env.clone(),
+            clone_base,
+        }
     }
 
     fn env(&self) -> Environment {
@@ -78,21 +95,51 @@ impl Scene {
     }
 
     async fn fetch(&self, work: &WorkDir, repo: &str, choice: &str) -> Result<Fetched, FetchError> {
-        let choice = if choice.is_empty() { RefChoice::default() } else { RefChoice::parse(choice).unwrap() };
+        let choice = if choice.is_empty() {
+            RefChoice::default()
+        } else {
+            RefChoice::parse(choice).unwrap()
+        };
         let (repo, env) = (RepoName::parse(repo).unwrap(), self.env());
         let github = GitHub::new(gh(&env), &self.clock, &self.ears);
-        fetch(&github, &self.tools(&env), &repo, &choice, work.path(), &self.ears).await
+        fetch(
+            &github,
+            &self.tools(&env),
+            &repo,
+            &choice,
+            work.path(),
+            &self.ears,
+        )
+        .await
     }
 
-    async fn fetch_local(&self, work: &WorkDir, path: &Path, choice: &str) -> Result<Fetched, FetchError> {
-        let choice = if choice.is_empty() { RefChoice::default() } else { RefChoice::parse(choice).unwrap() };
-        fetch_local(&self.tools(&self.env()), path, &choice, work.path(), &self.ears).await
+    async fn fetch_local(
+        &self,
+        work: &WorkDir,
+        path: &Path,
+        choice: &str,
+    ) -> Result<Fetched, FetchError> {
+        let choice = if choice.is_empty() {
+            RefChoice::default()
+        } else {
+            RefChoice::parse(choice).unwrap()
+        };
+        fetch_local(
+            &self.tools(&self.env()),
+            path,
+            &choice,
+            work.path(),
+            &self.ears,
+        )
+        .await
     }
 }
 
 fn names(directory: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(directory).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -101,8 +148,10 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 
 /// A repository with a tag, a second branch, and `trunk` checked out.
 fn example() -> TestRepo {
-    let repo =
-        RepoBuilder::new().file("Cargo.toml", "[package]\n").file("src/main.rs", "fn main() {}\n").build();
+    let repo = RepoBuilder::new()
+        .file("Cargo.toml", "[package]\n")
+        .file("src/main.rs", "fn main() {}\n")
+        .build();
     repo.git(["tag", "v0.9"]);
     repo.git(["checkout", "-q", "-b", "feature/x"]);
     repo.write("feature", "x\n");
@@ -132,10 +181,16 @@ async fn latest_release_is_fetched_as_archive() {
         (repo.full_name.as_str(), repo.url.as_str()),
         ("acme/widget", "https://github.com/acme/widget")
     );
-    assert_eq!((repo.selected_ref.as_str(), repo.default_branch.as_str()), ("v1.0", "trunk"));
+    assert_eq!(
+        (repo.selected_ref.as_str(), repo.default_branch.as_str()),
+        ("v1.0", "trunk")
+    );
     assert_eq!(repo.resolved_commit, fake_sha("acme/widget", "v1.0"));
     assert_eq!(scene.fake.count("/tarball/"), 1);
-    assert!(!names(work.path()).iter().any(|name| name.ends_with(".gz")), "the archive itself is gone");
+    assert!(
+        !names(work.path()).iter().any(|name| name.ends_with(".gz")),
+        "the archive itself is gone"
+    );
     assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
     drop(work);
     assert!(names(&scene.tmp()).is_empty());
@@ -146,7 +201,10 @@ async fn sub_project_changes_only_selected_ref() {
     let scene = Scene::with([widget().release("v1.0", &[("core/Cargo.toml", "")])]);
     let work = scene.work();
     let fetched = scene.fetch(&work, "acme/widget", ":core").await.unwrap();
-    assert_eq!((fetched.method, fetched.repo.selected_ref.as_str()), (FetchMethod::Tarball, "v1.0:core"));
+    assert_eq!(
+        (fetched.method, fetched.repo.selected_ref.as_str()),
+        (FetchMethod::Tarball, "v1.0:core")
+    );
     assert_eq!(fetched.subpath, Some("core".parse().unwrap()));
 }
 
@@ -159,7 +217,10 @@ async fn without_a_release_the_default_branch_is_cloned() {
     assert_eq!(fetched.method, FetchMethod::ShallowClone);
     assert_eq!(names(&fetched.tree), set(&["Cargo.toml", "newest", "src"]));
     assert_eq!(
-        (fetched.repo.selected_ref.as_str(), fetched.repo.default_branch.as_str()),
+        (
+            fetched.repo.selected_ref.as_str(),
+            fetched.repo.default_branch.as_str()
+        ),
         ("trunk", "trunk")
     );
     assert_eq!(fetched.repo.resolved_commit, repo.head());
@@ -169,22 +230,40 @@ async fn without_a_release_the_default_branch_is_cloned() {
 #[tokio::test]
 async fn named_ref_overrides_release() {
     let repo = example();
-    let scene = Scene::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
+    let scene =
+        Scene::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
     for (choice, selected, commit, files) in [
         ("v0.9", "v0.9", "v0.9", vec!["Cargo.toml", "src"]),
-        ("feature/x", "feature/x", "feature/x", vec!["Cargo.toml", "feature", "src"]),
+        (
+            "feature/x",
+            "feature/x",
+            "feature/x",
+            vec!["Cargo.toml", "feature", "src"],
+        ),
         ("v0.9:src", "v0.9:src", "v0.9", vec!["Cargo.toml", "src"]),
     ] {
         let work = scene.work();
         let fetched = scene.fetch(&work, "acme/widget", choice).await.unwrap();
-        assert_eq!((fetched.method, names(&fetched.tree)), (FetchMethod::ShallowClone, set(&files)));
         assert_eq!(
-            (fetched.repo.selected_ref.as_str(), fetched.repo.default_branch.as_str()),
+            (fetched.method, names(&fetched.tree)),
+            (FetchMethod::ShallowClone, set(&files))
+        );
+        assert_eq!(
+            (
+                fetched.repo.selected_ref.as_str(),
+                fetched.repo.default_branch.as_str()
+            ),
             (selected, "trunk")
         );
-        assert_eq!(fetched.repo.resolved_commit, repo.git(["rev-parse", commit]));
+        assert_eq!(
+            fetched.repo.resolved_commit,
+            repo.git(["rev-parse", commit])
+        );
     }
-    assert_eq!((scene.fake.count("/tarball/"), scene.fake.count("/releases")), (0, 0));
+    assert_eq!(
+        (scene.fake.count("/tarball/"), scene.fake.count("/releases")),
+        (0, 0)
+    );
     let work = scene.work();
     let missing = scene.fetch(&work, "acme/widget", "v7").await.unwrap_err();
     assert!(
@@ -196,12 +275,25 @@ async fn named_ref_overrides_release() {
 #[tokio::test]
 async fn commit_id_is_fetched_as_archive() {
     let sha = "0123456789abcdef0123456789abcdef01234567";
-    let scene =
-        Scene::with([widget().release("v1.0", &[("released", "")]).commit(sha, &[("at-commit", "")])]);
+    let scene = Scene::with([widget()
+        .release("v1.0", &[("released", "")])
+        .commit(sha, &[("at-commit", "")])]);
     let work = scene.work();
-    let fetched = scene.fetch(&work, "acme/widget", &sha.to_uppercase()).await.unwrap();
-    assert_eq!((fetched.method, names(&fetched.tree)), (FetchMethod::Tarball, set(&["at-commit"])));
-    assert_eq!((fetched.repo.selected_ref.as_str(), fetched.repo.resolved_commit.as_str()), (sha, sha));
+    let fetched = scene
+        .fetch(&work, "acme/widget", &sha.to_uppercase())
+        .await
+        .unwrap();
+    assert_eq!(
+        (fetched.method, names(&fetched.tree)),
+        (FetchMethod::Tarball, set(&["at-commit"]))
+    );
+    assert_eq!(
+        (
+            fetched.repo.selected_ref.as_str(),
+            fetched.repo.resolved_commit.as_str()
+        ),
+        (sha, sha)
+    );
 }
 
 #[tokio::test]
@@ -215,16 +307,29 @@ async fn an_archive_of_another_commit_is_an_error() {
         tarball(owner, name, &sha[..7], file)
     };
     for (archive, said) in [
-        (tarball("acme", "widget", other, file), "it names the commit fedcba98"),
+        (
+            tarball("acme", "widget", other, file),
+            "it names the commit fedcba98",
+        ),
         (short("acme-other-widget-abcdef0"), "its top folder is"),
-        (tarball("acme", "widget", "01234", file), "its top folder is"),
+        (
+            tarball("acme", "widget", "01234", file),
+            "its top folder is",
+        ),
     ] {
-        let fake = widget().release_with("v1.0", if said.contains("top") { other } else { sha }, archive);
+        let fake = widget().release_with(
+            "v1.0",
+            if said.contains("top") { other } else { sha },
+            archive,
+        );
         let scene = Scene::with([fake]);
         let work = scene.work();
         let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::OtherCommit { .. }), "{error}");
-        assert!(error.to_string().contains(said) && error.to_string().contains("--ref"), "{error}");
+        assert!(
+            error.to_string().contains(said) && error.to_string().contains("--ref"),
+            "{error}"
+        );
     }
 }
 
@@ -243,18 +348,36 @@ async fn hostile_archive_is_refused() {
         let work = scene.work();
         let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::Archive { .. }), "{error}");
-        assert!(error.to_string().contains(wanted) && error.to_string().contains("--ref"), "{error}");
+        assert!(
+            error.to_string().contains(wanted) && error.to_string().contains("--ref"),
+            "{error}"
+        );
         drop(work);
         assert!(names(&scene.tmp()).is_empty() && names(scene.room.path()) == before);
     }
-    for how in [Misbehaviour::CutHalfway, Misbehaviour::EndHalfway, Misbehaviour::status(500)] {
+    for how in [
+        Misbehaviour::CutHalfway,
+        Misbehaviour::EndHalfway,
+        Misbehaviour::status(500),
+    ] {
         let scene = Scene::with([widget().release("v1.0", &[("a", &"text ".repeat(3000))])]);
-        scene.fake.misbehave("legacy.tar.gz", Times::Always, how.clone());
+        scene
+            .fake
+            .misbehave("legacy.tar.gz", Times::Always, how.clone());
         let work = scene.work();
         let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
-        assert!(matches!(error, FetchError::GitHub(_) | FetchError::Archive { .. }), "{how:?}: {error}");
         assert!(
-            !matches!(error, FetchError::Archive { source: ArchiveError::Io(_), .. }),
+            matches!(error, FetchError::GitHub(_) | FetchError::Archive { .. }),
+            "{how:?}: {error}"
+        );
+        assert!(
+            !matches!(
+                error,
+                FetchError::Archive {
+                    source: ArchiveError::Io(_),
+                    ..
+                }
+            ),
             "{how:?}: {error}"
         );
         drop(work);
@@ -278,7 +401,10 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("acme/old was renamed") && warnings[0].contains("acme/widget"));
     // Another case is the same name.
-    scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
+    scene
+        .fetch(&scene.work(), "Acme/Widget", "v0.9")
+        .await
+        .unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
 
@@ -287,9 +413,15 @@ async fn missing_repository_is_reported() {
     let scene = Scene::with([widget()]);
     let work = scene.work();
     let missing = scene.fetch(&work, "acme/nothing", "").await.unwrap_err();
-    assert!(matches!(missing, FetchError::GitHub(GitHubError::NotFound { .. })), "{missing}");
+    assert!(
+        matches!(missing, FetchError::GitHub(GitHubError::NotFound { .. })),
+        "{missing}"
+    );
     let unserved = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
-    assert!(matches!(unserved, FetchError::Clone(CloneError::NoAccess { .. })), "{unserved}");
+    assert!(
+        matches!(unserved, FetchError::Clone(CloneError::NoAccess { .. })),
+        "{unserved}"
+    );
     assert!(unserved.to_string().contains("./path"), "{unserved}");
 }
 
@@ -303,7 +435,12 @@ async fn local_repository_is_cloned_at_head() {
     for (path, choice, selected, commit) in [
         ("./my project", "", "trunk", "trunk"),
         ("./my project", "v0.9", "v0.9", "v0.9"),
-        ("./my project", "feature/x:src", "feature/x:src", "feature/x"),
+        (
+            "./my project",
+            "feature/x:src",
+            "feature/x:src",
+            "feature/x",
+        ),
         ("./my project", ":src", "trunk:src", "trunk"),
         // Below the top level it is that part, unless another one is named.
         ("my project/src", "", "trunk:src", "trunk"),
@@ -311,28 +448,48 @@ async fn local_repository_is_cloned_at_head() {
         ("my project/src", ":docs", "trunk:docs", "trunk"),
     ] {
         let work = scene.work();
-        let fetched = scene.fetch_local(&work, Path::new(path), choice).await.unwrap();
+        let fetched = scene
+            .fetch_local(&work, Path::new(path), choice)
+            .await
+            .unwrap();
         assert_eq!(fetched.method, FetchMethod::ShallowClone);
         let directory = repo.path().canonicalize().unwrap();
         let name = directory.file_name().unwrap().to_str().unwrap();
         assert_eq!(fetched.repo.full_name, format!("./{name}"));
         assert_eq!(fetched.repo.url, format!("file://{}", directory.display()));
         assert_eq!(
-            (fetched.repo.selected_ref.as_str(), fetched.repo.default_branch.as_str()),
+            (
+                fetched.repo.selected_ref.as_str(),
+                fetched.repo.default_branch.as_str()
+            ),
             (selected, "trunk")
         );
-        let part = selected.split_once(':').map(|(_, part)| part.parse().unwrap());
+        let part = selected
+            .split_once(':')
+            .map(|(_, part)| part.parse().unwrap());
         assert_eq!(fetched.subpath, part, "{path} {choice}");
-        assert_eq!(fetched.repo.resolved_commit, repo.git(["rev-parse", commit]));
+        assert_eq!(
+            fetched.repo.resolved_commit,
+            repo.git(["rev-parse", commit])
+        );
         assert!(fetched.tree.join("src/main.rs").exists() && !fetched.tree.join(".git").exists());
     }
     assert_eq!(repo.git(["count-objects", "-v"]) + &repo.status(), before);
-    assert!(scene.fake.requests().is_empty(), "GitHub has nothing to do with it");
+    assert!(
+        scene.fake.requests().is_empty(),
+        "GitHub has nothing to do with it"
+    );
     assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
     repo.git(["checkout", "-q", "--detach", "v0.9"]);
     let work = scene.work();
     let fetched = scene.fetch_local(&work, repo.path(), "").await.unwrap();
-    assert_eq!((fetched.repo.selected_ref.as_str(), fetched.repo.default_branch.as_str()), ("HEAD", "HEAD"));
+    assert_eq!(
+        (
+            fetched.repo.selected_ref.as_str(),
+            fetched.repo.default_branch.as_str()
+        ),
+        ("HEAD", "HEAD")
+    );
 }
 
 #[tokio::test]
@@ -340,8 +497,14 @@ async fn invalid_local_path_has_hint() {
     let scene = Scene::with([]);
     let work = scene.work();
     std::fs::create_dir(scene.room.path().join("plain")).unwrap();
-    let error = scene.fetch_local(&work, Path::new("./plain"), "").await.unwrap_err();
-    assert!(matches!(error, FetchError::Local(RepoError::NotARepository { .. })), "{error}");
+    let error = scene
+        .fetch_local(&work, Path::new("./plain"), "")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, FetchError::Local(RepoError::NotARepository { .. })),
+        "{error}"
+    );
     assert!(error.to_string().contains("git init"), "{error}");
     std::fs::write(scene.room.path().join("plain/file"), "x").unwrap();
     for (path, wanted) in [
@@ -350,42 +513,76 @@ async fn invalid_local_path_has_hint() {
         ("./plain/file/deeper", "does not exist"),
         ("./plain/file", "is not a directory"),
     ] {
-        let error = scene.fetch_local(&work, Path::new(path), "").await.unwrap_err();
+        let error = scene
+            .fetch_local(&work, Path::new(path), "")
+            .await
+            .unwrap_err();
         assert!(
-            matches!(error, FetchError::NoSuchPath { .. } | FetchError::NotADirectory { .. }),
+            matches!(
+                error,
+                FetchError::NoSuchPath { .. } | FetchError::NotADirectory { .. }
+            ),
             "{path}: {error}"
         );
         let text = error.to_string();
-        assert!(text.contains(wanted) && text.contains("name ") && !text.contains("git init"), "{text}");
+        assert!(
+            text.contains(wanted) && text.contains("name ") && !text.contains("git init"),
+            "{text}"
+        );
     }
     let unborn = RepoBuilder::new().build();
-    let error = scene.fetch_local(&work, unborn.path(), "").await.unwrap_err();
+    let error = scene
+        .fetch_local(&work, unborn.path(), "")
+        .await
+        .unwrap_err();
     assert!(matches!(error, FetchError::Unborn { .. }), "{error}");
     assert!(error.to_string().contains("commit its files"), "{error}");
     let repo = example();
     repo.git(["clone", "-q", "--bare", ".", "bare.git"]);
-    let error = scene.fetch_local(&work, &repo.path().join("bare.git"), "").await.unwrap_err();
+    let error = scene
+        .fetch_local(&work, &repo.path().join("bare.git"), "")
+        .await
+        .unwrap_err();
     assert!(matches!(error, FetchError::Bare { .. }), "{error}");
-    assert!(error.to_string().contains("git clone") && !error.to_string().contains("worktree"), "{error}");
-    let error = scene.fetch_local(&work, repo.path(), &repo.head()).await.unwrap_err();
+    assert!(
+        error.to_string().contains("git clone") && !error.to_string().contains("worktree"),
+        "{error}"
+    );
+    let error = scene
+        .fetch_local(&work, repo.path(), &repo.head())
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, FetchError::LocalCommit { .. }) && error.to_string().contains("git tag"),
         "{error}"
     );
-    let error = scene.fetch_local(&work, repo.path(), "nope").await.unwrap_err();
-    assert!(matches!(error, FetchError::Clone(CloneError::NoSuchRef { .. })), "{error}");
+    let error = scene
+        .fetch_local(&work, repo.path(), "nope")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, FetchError::Clone(CloneError::NoSuchRef { .. })),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn dropped_fetch_stops_its_work() {
     // Small files, so that unpacking takes much longer than downloading.
-    let files: Vec<(String, String)> =
-        (0..4000).map(|n| (format!("d{}/f{n}", n % 50), format!("{n}\n"))).collect();
+    let files: Vec<(String, String)> = (0..4000)
+        .map(|n| (format!("d{}/f{n}", n % 50), format!("{n}\n")))
+        .collect();
     let sha = fake_sha("acme/widget", "v1.0");
-    let scene = Scene::with([widget().release_with("v1.0", &sha, tarball("acme", "widget", &sha, files))]);
+    let scene =
+        Scene::with([widget().release_with("v1.0", &sha, tarball("acme", "widget", &sha, files))]);
     let work = scene.work();
     let begun = async {
-        while !work.path().join("archive").join(format!("acme-widget-{}", &sha[..7])).exists() {
+        while !work
+            .path()
+            .join("archive")
+            .join(format!("acme-widget-{}", &sha[..7]))
+            .exists()
+        {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -398,7 +595,9 @@ async fn dropped_fetch_stops_its_work() {
 
     // While GitHub does not answer, and while git waits.
     let scene = Scene::with([widget().release("v1.0", &[])]);
-    scene.fake.misbehave("tarball", Times::Always, Misbehaviour::Hang);
+    scene
+        .fake
+        .misbehave("tarball", Times::Always, Misbehaviour::Hang);
     let work = scene.work();
     let asked = async {
         while scene.fake.count("tarball") == 0 {
@@ -418,12 +617,25 @@ async fn fetch_reports_progress() {
     let scene = Scene::with([widget().release("v1.0", &[("a", "")])]);
     scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
     let told = scene.ears.heard();
-    assert_eq!(told, ["looking up acme/widget", "downloading acme/widget at v1.0", "unpacking the archive"]);
+    assert_eq!(
+        told,
+        [
+            "looking up acme/widget",
+            "downloading acme/widget at v1.0",
+            "unpacking the archive"
+        ]
+    );
     let (repo, scene) = (example(), Scene::with([]));
-    scene.fetch_local(&scene.work(), &repo.path().join("src"), "").await.unwrap();
+    scene
+        .fetch_local(&scene.work(), &repo.path().join("src"), "")
+        .await
+        .unwrap();
     let top = repo.path().canonicalize().unwrap();
     let top = top.display();
-    assert_eq!(scene.ears.heard(), [format!("opening {top}/src"), format!("cloning {top}")]);
+    assert_eq!(
+        scene.ears.heard(),
+        [format!("opening {top}/src"), format!("cloning {top}")]
+    );
 }
 
 #[tokio::test]
@@ -437,9 +649,15 @@ async fn uncommitted_changes_are_warned_once() {
     assert!(!fetched.tree.join("untracked").exists());
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("2 paths are changed or untracked"), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("2 paths are changed or untracked"),
+        "{warnings:?}"
+    );
     // With a named commit the user has chosen what is read.
-    scene.fetch_local(&scene.work(), repo.path(), "v0.9").await.unwrap();
+    scene
+        .fetch_local(&scene.work(), repo.path(), "v0.9")
+        .await
+        .unwrap();
     assert_eq!(scene.warnings().len(), 1);
 }
 
@@ -447,11 +665,19 @@ async fn uncommitted_changes_are_warned_once() {
 async fn submodules_are_left_out_and_said() {
     let repo = example();
     let head = repo.head();
-    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{head},sub")]);
+    repo.git([
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &format!("160000,{head},sub"),
+    ]);
     repo.git(["commit", "-q", "-m", "a submodule"]);
     let archive = [(".gitmodules", "[submodule \"sub\"]\n"), ("a", "")];
-    let scene = Scene::with([widget(), FakeRepo::new("acme/packed").release("v1", &archive)])
-        .served("acme/widget", &repo);
+    let scene = Scene::with([
+        widget(),
+        FakeRepo::new("acme/packed").release("v1", &archive),
+    ])
+    .served("acme/widget", &repo);
     for name in ["acme/widget", "acme/packed"] {
         scene.fetch(&scene.work(), name, "").await.unwrap();
     }
@@ -480,17 +706,39 @@ async fn clone_host_must_match_gh() {
         .lying("html_url", json!("https://git.example.org/acme/widget"));
     let scene = Scene::with([corporate]);
     // Nothing listens on that port: git names the address.
-    let variables =
-        [("GH_HOST", "Git.Example.org"), ("GH_ENTERPRISE_TOKEN", "t"), ("HTTPS_PROXY", "http://127.0.0.1:9")];
+    let variables = [
+        ("GH_HOST", "Git.Example.org"),
+        ("GH_ENTERPRISE_TOKEN", "t"),
+        ("HTTPS_PROXY", "http://127.0.0.1:9"),
+    ];
     let env = environment(&scene.fake, scene.room.path(), &variables);
     let github = GitHub::new(gh(&env), &scene.clock, &scene.ears);
-    let (name, choice) = (RepoName::parse("acme/widget").unwrap(), RefChoice::default());
+    let (name, choice) = (
+        RepoName::parse("acme/widget").unwrap(),
+        RefChoice::default(),
+    );
     let from = async |base: Option<&str>| {
         let clone_base = base.map(|base| CloneUrl::parse(base).unwrap());
-        let tools = FetchTools { clone_base, ..scene.tools(&env) };
-        fetch(&github, &tools, &name, &choice, scene.work().path(), &scene.ears).await.unwrap_err()
+        let tools = FetchTools {
+            clone_base,
+            ..scene.tools(&env)
+        };
+        fetch(
+            &github,
+            &tools,
+            &name,
+            &choice,
+            scene.work().path(),
+            &scene.ears,
+        )
+        .await
+        .unwrap_err()
     };
-    for base in [None, Some("https://git.example.org"), Some("https://GIT.example.org:443/")] {
+    for base in [
+        None,
+        Some("https://git.example.org"),
+        Some("https://GIT.example.org:443/"),
+    ] {
         let error = from(base).await;
         assert!(
             matches!(&error, FetchError::Clone(CloneError::Unreachable { url, .. })
@@ -499,9 +747,16 @@ async fn clone_host_must_match_gh() {
         );
     }
     let asked = scene.fake.requests().len();
-    for base in ["https://github.com", "https://git.example.org.evil.test", "https://git.example.com/x"] {
+    for base in [
+        "https://github.com",
+        "https://git.example.org.evil.test",
+        "https://git.example.com/x",
+    ] {
         let error = from(Some(base)).await;
-        assert!(matches!(error, FetchError::OtherHost { .. }), "{base}: {error}");
+        assert!(
+            matches!(error, FetchError::OtherHost { .. }),
+            "{base}: {error}"
+        );
         assert!(error.to_string().contains("crawl.clone_base"), "{error}");
     }
     assert_eq!(scene.fake.requests().len(), asked, "nobody was asked");

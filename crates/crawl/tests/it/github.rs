@@ -1,5 +1,8 @@
 //! The GitHub client: the real `gh` with a fake GitHub.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +11,9 @@ use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName};
 use crucible_host::clock::PinnedClock;
 use crucible_model::Timestamp;
 use crucible_repo::GhError;
-use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, fake_sha, made_up_token, tarball};
+use crucible_testkit::{
+    FakeGitHub, FakeRepo, Misbehaviour, Times, fake_sha, made_up_token, tarball,
+};
 use serde_json::{Value, json};
 
 use crate::ears::Ears;
@@ -24,12 +29,22 @@ struct Scene {
 
 impl Scene {
     fn with(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
-        let clock = PinnedClock(Timestamp::from_unix(Duration::from_secs(NOW.unsigned_abs())));
-        Self { fake: FakeGitHub::start(repos), ears: Ears::default(), clock }
+        let clock = PinnedClock(Timestamp::from_unix(Duration::from_secs(
+            NOW.unsigned_abs(),
+        )));
+        Self {
+            fake: FakeGitHub::start(repos),
+            ears: Ears::default(),
+            clock,
+        }
     }
 
     fn github(&self) -> GitHub<'_> {
-        GitHub::new(gh(&environment(&self.fake, Path::new("/"), &[])), &self.clock, &self.ears)
+        GitHub::new(
+            gh(&environment(&self.fake, Path::new("/"), &[])),
+            &self.clock,
+            &self.ears,
+        )
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -49,8 +64,15 @@ impl Scene {
 
 /// A real answer of GitHub.
 fn answer(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Misbehaviour {
-    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Misbehaviour::Raw { status, headers, body: body.to_vec() }
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Misbehaviour::Raw {
+        status,
+        headers,
+        body: body.to_vec(),
+    }
 }
 
 fn name(text: &str) -> RepoName {
@@ -70,23 +92,52 @@ async fn search_page_is_parsed() {
             .language("Rust")
             .of_organization()
             .description("Turns\n it."),
-        FakeRepo::new("other/widget-rs").stars(7).archived().fork().default_branch("trunk"),
+        FakeRepo::new("other/widget-rs")
+            .stars(7)
+            .archived()
+            .fork()
+            .default_branch("trunk"),
         FakeRepo::new("nobody/else"),
     ]);
-    let found = scene.github().search_page("Widget", 1).await.unwrap().candidates;
-    let names: Vec<&str> = found.iter().map(|candidate| candidate.full_name.as_str()).collect();
+    let found = scene
+        .github()
+        .search_page("Widget", 1)
+        .await
+        .unwrap()
+        .candidates;
+    let names: Vec<&str> = found
+        .iter()
+        .map(|candidate| candidate.full_name.as_str())
+        .collect();
     assert_eq!(names, ["other/widget-rs", "acme/widget"]);
-    assert_eq!((found[0].archived, found[0].fork, found[0].default_branch.as_str()), (true, true, "trunk"));
-    assert_eq!((found[1].stars, found[1].owner_type), (5, OwnerType::Organization));
+    assert_eq!(
+        (
+            found[0].archived,
+            found[0].fork,
+            found[0].default_branch.as_str()
+        ),
+        (true, true, "trunk")
+    );
+    assert_eq!(
+        (found[1].stars, found[1].owner_type),
+        (5, OwnerType::Organization)
+    );
     assert_eq!(found[1].description, "Turns it.");
     assert_eq!(
-        (found[1].topics.len(), found[1].language.as_deref(), found[1].has_releases),
+        (
+            found[1].topics.len(),
+            found[1].language.as_deref(),
+            found[1].has_releases
+        ),
         (2, Some("Rust"), None)
     );
     assert_eq!(found[1].url, "https://github.com/acme/widget");
     let seen = scene.fake.requests();
     assert_eq!(seen.len(), 1);
-    assert_eq!((seen[0].value("per_page"), seen[0].value("page")), (Some("30"), Some("1")));
+    assert_eq!(
+        (seen[0].value("per_page"), seen[0].value("page")),
+        (Some("30"), Some("1"))
+    );
     assert!(scene.warnings().is_empty());
 }
 
@@ -94,10 +145,15 @@ async fn search_page_is_parsed() {
 async fn real_search_answer_is_parsed() {
     let scene = Scene::with([]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-ripgrep.json");
-    scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
+    scene
+        .fake
+        .misbehave("/search/", Times::Once, answer(200, &[], body));
     let page = scene.github().search_page("ripgrep", 1).await.unwrap();
-    let found: Vec<(&str, u64, OwnerType)> =
-        page.candidates.iter().map(|one| (one.full_name.as_str(), one.stars, one.owner_type)).collect();
+    let found: Vec<(&str, u64, OwnerType)> = page
+        .candidates
+        .iter()
+        .map(|one| (one.full_name.as_str(), one.stars, one.owner_type))
+        .collect();
     assert_eq!(
         found,
         [
@@ -106,14 +162,20 @@ async fn real_search_answer_is_parsed() {
             ("microsoft/vscode-ripgrep", 250, OwnerType::Organization),
         ]
     );
-    assert!(page.is_whole && scene.warnings().is_empty(), "{:?}", scene.warnings());
+    assert!(
+        page.is_whole && scene.warnings().is_empty(),
+        "{:?}",
+        scene.warnings()
+    );
 }
 
 #[tokio::test]
 async fn search_without_hits_is_empty() {
     let scene = Scene::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-empty.json");
-    scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
+    scene
+        .fake
+        .misbehave("/search/", Times::Once, answer(200, &[], body));
     let page = scene.github().search_page("widget", 1).await.unwrap();
     assert!(page.candidates.is_empty() && page.is_whole && scene.warnings().is_empty());
 }
@@ -123,19 +185,36 @@ async fn rate_limit_is_recognised_without_header() {
     let scene = Scene::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-rate-limited.json");
     let reset = (NOW + 3000).to_string();
-    scene.fake.misbehave("/search/", Times::Once, answer(403, &[("x-ratelimit-reset", &reset)], body));
+    scene.fake.misbehave(
+        "/search/",
+        Times::Once,
+        answer(403, &[("x-ratelimit-reset", &reset)], body),
+    );
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
-    assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(3000)) });
+    assert_eq!(
+        error,
+        GitHubError::RateLimited {
+            reset_in: Some(Duration::from_secs(3000))
+        }
+    );
 }
 
 #[tokio::test]
 async fn pages_follow_each_other() {
-    let repos = (0..65).map(|number| FakeRepo::new(&format!("many/lib-{number:02}")).stars(100 - number));
+    let repos =
+        (0..65).map(|number| FakeRepo::new(&format!("many/lib-{number:02}")).stars(100 - number));
     let scene = Scene::with(repos);
     let github = scene.github();
     let mut counts = Vec::new();
     for page in 1..=4 {
-        counts.push(github.search_page("lib", page).await.unwrap().candidates.len());
+        counts.push(
+            github
+                .search_page("lib", page)
+                .await
+                .unwrap()
+                .candidates
+                .len(),
+        );
     }
     assert_eq!(counts, [30, 30, 5, 0]);
 }
@@ -153,20 +232,38 @@ async fn invalid_item_is_dropped_with_warning() {
         ("archived", json!("no")),
     ];
     let count = lies.len();
-    let liars = lies.into_iter().enumerate().map(|(number, (field, value))| {
-        FakeRepo::new(&format!("liar/lib-{number}")).stars(1000).lying(field, value)
-    });
+    let liars = lies
+        .into_iter()
+        .enumerate()
+        .map(|(number, (field, value))| {
+            FakeRepo::new(&format!("liar/lib-{number}"))
+                .stars(1000)
+                .lying(field, value)
+        });
     let good = [
         FakeRepo::new("good/lib").stars(1),
-        FakeRepo::new("new/lib").stars(2).lying("pushed_at", Value::Null),
+        FakeRepo::new("new/lib")
+            .stars(2)
+            .lying("pushed_at", Value::Null),
     ];
     let scene = Scene::with(liars.chain(good));
-    let found = scene.github().search_page("lib", 1).await.unwrap().candidates;
-    let names: Vec<&str> = found.iter().map(|candidate| candidate.full_name.as_str()).collect();
+    let found = scene
+        .github()
+        .search_page("lib", 1)
+        .await
+        .unwrap()
+        .candidates;
+    let names: Vec<&str> = found
+        .iter()
+        .map(|candidate| candidate.full_name.as_str())
+        .collect();
     assert_eq!(names, ["new/lib", "good/lib"]);
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), count, "{warnings:?}");
-    assert!(warnings.iter().all(|warning| !warning.contains('\u{1b}')), "{warnings:?}");
+    assert!(
+        warnings.iter().all(|warning| !warning.contains('\u{1b}')),
+        "{warnings:?}"
+    );
 }
 
 #[tokio::test]
@@ -182,28 +279,64 @@ async fn a_search_that_github_cut_short_is_reported() {
 async fn answers_of_another_shape_are_errors() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
-    for body in [json!({"items": {}}), json!([]), json!(null), json!({"total_count": 3})] {
+    for body in [
+        json!({"items": {}}),
+        json!([]),
+        json!(null),
+        json!({"total_count": 3}),
+    ] {
         scene.fake.behave();
-        scene.fake.misbehave("/search/", Times::Always, Misbehaviour::answer(&body));
+        scene
+            .fake
+            .misbehave("/search/", Times::Always, Misbehaviour::answer(&body));
         let error = github.search_page("widget", 1).await.unwrap_err();
-        assert!(matches!(error, GitHubError::Odd { .. }), "{body}: {error:?}");
+        assert!(
+            matches!(error, GitHubError::Odd { .. }),
+            "{body}: {error:?}"
+        );
     }
-    for how in [Misbehaviour::BadJson, Misbehaviour::EndHalfway, Misbehaviour::CutHalfway] {
+    for how in [
+        Misbehaviour::BadJson,
+        Misbehaviour::EndHalfway,
+        Misbehaviour::CutHalfway,
+    ] {
         scene.fake.behave();
         scene.fake.misbehave("/search/", Times::Always, how);
         let error = github.search_page("widget", 1).await.unwrap_err();
-        assert!(matches!(error, GitHubError::Gh(GhError::Unreadable { .. })), "{error:?}");
+        assert!(
+            matches!(error, GitHubError::Gh(GhError::Unreadable { .. })),
+            "{error:?}"
+        );
     }
     for sha in ["", "main", "ABCDEF", "-x"] {
         scene.fake.behave();
-        scene.fake.misbehave("/commits/", Times::Always, Misbehaviour::answer(&json!({"sha": sha})));
-        let error = github.commit(&name("acme/widget"), "main").await.unwrap_err();
+        scene.fake.misbehave(
+            "/commits/",
+            Times::Always,
+            Misbehaviour::answer(&json!({"sha": sha})),
+        );
+        let error = github
+            .commit(&name("acme/widget"), "main")
+            .await
+            .unwrap_err();
         assert!(matches!(error, GitHubError::Odd { .. }), "{sha}: {error:?}");
     }
-    for tag in [json!("--upload-pack=x"), json!("a b"), json!(""), Value::Null] {
+    for tag in [
+        json!("--upload-pack=x"),
+        json!("a b"),
+        json!(""),
+        Value::Null,
+    ] {
         scene.fake.behave();
-        scene.fake.misbehave("/latest", Times::Always, Misbehaviour::answer(&json!({"tag_name": tag})));
-        let error = github.latest_release(&name("acme/widget")).await.unwrap_err();
+        scene.fake.misbehave(
+            "/latest",
+            Times::Always,
+            Misbehaviour::answer(&json!({"tag_name": tag})),
+        );
+        let error = github
+            .latest_release(&name("acme/widget"))
+            .await
+            .unwrap_err();
         assert!(matches!(error, GitHubError::Odd { .. }), "{tag}: {error:?}");
     }
 }
@@ -211,13 +344,29 @@ async fn answers_of_another_shape_are_errors() {
 #[tokio::test]
 async fn releases_commits_and_archives_are_fetched() {
     let files = [("Cargo.toml", "[package]")];
-    let repo = widget().release("v1.0", &files).release("rel/2", &files).preview("v3-rc");
-    let scene = Scene::with([repo, FakeRepo::new("acme/bare"), FakeRepo::new("acme/early").preview("v0")]);
+    let repo = widget()
+        .release("v1.0", &files)
+        .release("rel/2", &files)
+        .preview("v3-rc");
+    let scene = Scene::with([
+        repo,
+        FakeRepo::new("acme/bare"),
+        FakeRepo::new("acme/early").preview("v0"),
+    ]);
     let github = scene.github();
     let widget = name("acme/widget");
-    assert_eq!(github.latest_release(&widget).await.unwrap().as_deref(), Some("rel/2"));
-    assert_eq!(github.latest_release(&name("acme/bare")).await.unwrap(), None);
-    assert_eq!(github.latest_release(&name("acme/early")).await.unwrap(), None);
+    assert_eq!(
+        github.latest_release(&widget).await.unwrap().as_deref(),
+        Some("rel/2")
+    );
+    assert_eq!(
+        github.latest_release(&name("acme/bare")).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        github.latest_release(&name("acme/early")).await.unwrap(),
+        None
+    );
     assert!(github.has_releases("acme/widget").await.unwrap());
     assert!(github.has_releases("acme/early").await.unwrap());
     assert!(!github.has_releases("acme/bare").await.unwrap());
@@ -227,8 +376,14 @@ async fn releases_commits_and_archives_are_fetched() {
     let place = tempfile::tempdir().unwrap();
     let to = place.path().join("a.tar.gz");
     github.tarball(&widget, "rel/2", &to).await.unwrap();
-    assert_eq!(std::fs::read(&to).unwrap(), tarball("acme", "widget", &sha, files));
-    assert_eq!(github.repository(&widget).await.unwrap().full_name, "acme/widget");
+    assert_eq!(
+        std::fs::read(&to).unwrap(),
+        tarball("acme", "widget", &sha, files)
+    );
+    assert_eq!(
+        github.repository(&widget).await.unwrap().full_name,
+        "acme/widget"
+    );
 }
 
 #[tokio::test]
@@ -246,12 +401,30 @@ async fn missing_things_are_not_found() {
     };
     is_missing(github.repository(&gone).await.unwrap_err(), "acme/gone");
     assert_eq!(github.latest_release(&gone).await.unwrap(), None);
-    is_missing(github.has_releases("acme/gone").await.unwrap_err(), "acme/gone");
-    is_missing(github.commit(&name("acme/widget"), "no/such").await.unwrap_err(), "\"no/such\"");
+    is_missing(
+        github.has_releases("acme/gone").await.unwrap_err(),
+        "acme/gone",
+    );
+    is_missing(
+        github
+            .commit(&name("acme/widget"), "no/such")
+            .await
+            .unwrap_err(),
+        "\"no/such\"",
+    );
     let to = Path::new("/nonexistent-directory/a");
-    assert!(matches!(github.tarball(&gone, "v1", to).await, Err(GitHubError::Gh(GhError::NotRun { .. }))));
+    assert!(matches!(
+        github.tarball(&gone, "v1", to).await,
+        Err(GitHubError::Gh(GhError::NotRun { .. }))
+    ));
     let place = tempfile::tempdir().unwrap();
-    is_missing(github.tarball(&gone, "v1", &place.path().join("a")).await.unwrap_err(), "archive");
+    is_missing(
+        github
+            .tarball(&gone, "v1", &place.path().join("a"))
+            .await
+            .unwrap_err(),
+        "archive",
+    );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     let odd = github.has_releases("no-slash").await.unwrap_err();
     assert!(matches!(odd, GitHubError::Odd { .. }), "{odd:?}");
@@ -261,32 +434,67 @@ async fn missing_things_are_not_found() {
 async fn short_rate_limit_is_awaited_once() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
-    scene.fake.misbehave("/search/", Times::Once, Misbehaviour::primary_limit(NOW + 2));
-    assert_eq!(github.search_page("widget", 1).await.unwrap().candidates.len(), 1);
+    scene.fake.misbehave(
+        "/search/",
+        Times::Once,
+        Misbehaviour::primary_limit(NOW + 2),
+    );
+    assert_eq!(
+        github
+            .search_page("widget", 1)
+            .await
+            .unwrap()
+            .candidates
+            .len(),
+        1
+    );
     assert_eq!(scene.waits(), [3, 2, 1]);
     assert_eq!(scene.fake.count("/search/"), 2);
     // The wait of this command is used up.
-    scene.fake.misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
+    scene
+        .fake
+        .misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
     let error = github.repository(&name("acme/widget")).await.unwrap_err();
-    assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(1)) });
+    assert_eq!(
+        error,
+        GitHubError::RateLimited {
+            reset_in: Some(Duration::from_secs(1))
+        }
+    );
     assert_eq!((scene.fake.count("/repos/"), scene.waits().len()), (1, 3));
 }
 
 #[tokio::test]
 async fn persistent_rate_limit_is_tried_twice() {
     let scene = Scene::with([widget()]);
-    scene.fake.misbehave("/search/", Times::Always, Misbehaviour::secondary_limit(0));
+    scene
+        .fake
+        .misbehave("/search/", Times::Always, Misbehaviour::secondary_limit(0));
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
-    assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::ZERO) });
+    assert_eq!(
+        error,
+        GitHubError::RateLimited {
+            reset_in: Some(Duration::ZERO)
+        }
+    );
     assert_eq!((scene.fake.count("/search/"), scene.waits()), (2, vec![1]));
 }
 
 #[tokio::test]
 async fn distant_reset_is_reported_at_once() {
     let scene = Scene::with([widget()]);
-    scene.fake.misbehave("/search/", Times::Always, Misbehaviour::primary_limit(NOW + 3000));
+    scene.fake.misbehave(
+        "/search/",
+        Times::Always,
+        Misbehaviour::primary_limit(NOW + 3000),
+    );
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
-    assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(3000)) });
+    assert_eq!(
+        error,
+        GitHubError::RateLimited {
+            reset_in: Some(Duration::from_secs(3000))
+        }
+    );
     assert!(error.to_string().contains("for 50 min more"), "{error}");
     assert_eq!((scene.fake.count("/search/"), scene.waits().len()), (1, 0));
 }
@@ -296,7 +504,11 @@ async fn concurrent_requests_share_one_wait() {
     let names = ["acme/a", "acme/b", "acme/c", "acme/d"];
     let scene = Scene::with(names.map(FakeRepo::new));
     for name in names {
-        scene.fake.misbehave(&format!("{name}/releases"), Times::Once, Misbehaviour::secondary_limit(1));
+        scene.fake.misbehave(
+            &format!("{name}/releases"),
+            Times::Once,
+            Misbehaviour::secondary_limit(1),
+        );
     }
     let github = scene.github();
     let [a, b, c, d] = names.map(|name| github.has_releases(name));
@@ -309,12 +521,25 @@ async fn concurrent_requests_share_one_wait() {
 #[tokio::test]
 async fn rate_limited_download_waits() {
     let scene = Scene::with([widget().release("v1", &[("a", "b")])]);
-    scene.fake.misbehave("/tarball/", Times::Once, Misbehaviour::primary_limit(NOW + 3000));
+    scene.fake.misbehave(
+        "/tarball/",
+        Times::Once,
+        Misbehaviour::primary_limit(NOW + 3000),
+    );
     let told = json!({"resources": {"core": {"remaining": 0, "reset": NOW + 1}}});
-    scene.fake.misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&told));
+    scene
+        .fake
+        .misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&told));
     let place = tempfile::tempdir().unwrap();
-    scene.github().tarball(&name("acme/widget"), "v1", &place.path().join("a")).await.unwrap();
-    assert_eq!((scene.fake.count("/tarball/"), scene.waits()), (2, vec![2, 1]));
+    scene
+        .github()
+        .tarball(&name("acme/widget"), "v1", &place.path().join("a"))
+        .await
+        .unwrap();
+    assert_eq!(
+        (scene.fake.count("/tarball/"), scene.waits()),
+        (2, vec![2, 1])
+    );
 }
 
 #[tokio::test]
@@ -328,7 +553,10 @@ async fn refusal_texts_are_redacted() {
         scene.fake.misbehave("/repos/", Times::Always, refusal);
         let error = github.repository(&name("acme/widget")).await.unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, GitHubError::Gh(_)) && text.contains("for you"), "{text}");
+        assert!(
+            matches!(error, GitHubError::Gh(_)) && text.contains("for you"),
+            "{text}"
+        );
         assert!(!text.contains("a1B2"), "{text}");
     }
     // Wherever the cut of a long message would split it.
@@ -336,7 +564,14 @@ async fn refusal_texts_are_redacted() {
         scene.fake.behave();
         let refusal = Misbehaviour::refusal(500, &format!("{} {secret}", "x".repeat(before)), &[]);
         scene.fake.misbehave("/repos/", Times::Always, refusal);
-        let text = github.repository(&name("acme/widget")).await.unwrap_err().to_string();
-        assert!(!text.contains("ghp_") && text.chars().count() < 500, "{text}");
+        let text = github
+            .repository(&name("acme/widget"))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            !text.contains("ghp_") && text.chars().count() < 500,
+            "{text}"
+        );
     }
 }

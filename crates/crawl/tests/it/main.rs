@@ -1,6 +1,9 @@
 //! The crawl crate from outside: real trees and databases, the real `gh` and git, shells, and servers
 //! that simulate the models.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
 
 mod debate;
 mod ears;

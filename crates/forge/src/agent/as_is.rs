@@ -24,6 +24,11 @@ impl SkillAgent for AdoptExisting {
     }
 
     async fn work(&self, _task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
-        Ok(AgentRan { end: AgentEnd::Done, log: Vec::new(), facts: Map::new(), receipt: None })
+        Ok(AgentRan {
+            end: AgentEnd::Done,
+            log: Vec::new(),
+            facts: Map::new(),
+            receipt: None,
+        })
     }
 }

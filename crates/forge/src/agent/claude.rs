@@ -19,7 +19,10 @@ impl ClaudeSkillAgent {
     /// With this program, which may spend this much in one attempt, in millionths of a dollar.
     #[must_use]
     pub const fn new(claude: ClaudeAgent, micro_dollars: Limit) -> Self {
-        Self { claude, micro_dollars }
+        Self {
+            claude,
+            micro_dollars,
+        }
     }
 }
 
@@ -43,8 +46,13 @@ impl SkillAgent for ClaudeSkillAgent {
         let program = AgentProgram {
             program: self.claude.program().to_owned(),
             args: self.claude.args(self.micro_dollars),
-            env: self.claude.variables(&places.home, &places.temporary, task.timeout),
-            network: Network::Hosts(vec![AllowedHost { host: host.to_owned(), ports: vec![port] }]),
+            env: self
+                .claude
+                .variables(&places.home, &places.temporary, task.timeout),
+            network: Network::Hosts(vec![AllowedHost {
+                host: host.to_owned(),
+                ports: vec![port],
+            }]),
             keys: self.keys(),
         };
         run(task, program).await

@@ -57,12 +57,16 @@ impl CommandSkillAgent {
         variables: &[String],
         env: &Environment,
     ) -> Result<Self, AgentCommandError> {
-        let Some((program, args)) = words.split_first().filter(|(program, _)| !program.trim().is_empty())
+        let Some((program, args)) = words
+            .split_first()
+            .filter(|(program, _)| !program.trim().is_empty())
         else {
             return Err(AgentCommandError::NotSet);
         };
         if program.contains('/') && !Path::new(program).is_absolute() {
-            return Err(AgentCommandError::Relative { program: program.clone() });
+            return Err(AgentCommandError::Relative {
+                program: program.clone(),
+            });
         }
         let handed = |name: &String| Some((OsString::from(name), env.get_os(name)?.to_owned()));
         Ok(Self {
@@ -86,7 +90,10 @@ impl SkillAgent for CommandSkillAgent {
     }
 
     fn keys(&self) -> Vec<Secret> {
-        self.handed.iter().filter_map(|(_, value)| Some(Secret::new(value.to_str()?.to_owned()))).collect()
+        self.handed
+            .iter()
+            .filter_map(|(_, value)| Some(Secret::new(value.to_str()?.to_owned())))
+            .collect()
     }
 
     async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
@@ -100,7 +107,11 @@ impl SkillAgent for CommandSkillAgent {
         let named = packet.to_string_lossy();
         let program = AgentProgram {
             program: self.program.clone(),
-            args: self.args.iter().map(|argument| argument.replace(PACKET, &named).into()).collect(),
+            args: self
+                .args
+                .iter()
+                .map(|argument| argument.replace(PACKET, &named).into())
+                .collect(),
             env,
             network: match self.hosts.as_slice() {
                 [] => Network::None,
@@ -121,11 +132,19 @@ mod tests {
         let env = Environment::from_pairs([("TOKEN", "a-value"), ("OTHER", "x")], "/");
         let agent = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            CommandSkillAgent::new(&words, Vec::new(), &["TOKEN".to_owned(), "UNSET".to_owned()], &env)
+            CommandSkillAgent::new(
+                &words,
+                Vec::new(),
+                &["TOKEN".to_owned(), "UNSET".to_owned()],
+                &env,
+            )
         };
         assert_eq!(agent(&[]).unwrap_err(), AgentCommandError::NotSet);
         assert_eq!(agent(&[" "]).unwrap_err(), AgentCommandError::NotSet);
-        assert!(matches!(agent(&["tools/x"]).unwrap_err(), AgentCommandError::Relative { .. }));
+        assert!(matches!(
+            agent(&["tools/x"]).unwrap_err(),
+            AgentCommandError::Relative { .. }
+        ));
         let good = agent(&["/opt/agents/writer", "--packet={packet}"]).unwrap();
         assert_eq!(good.name(), "command writer");
         assert_eq!(good.keys(), [Secret::new("a-value".to_owned())]);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{ByteLimit, Code, Finding, Secret};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Resources,
-    Spawn, Stdin, base_env, toolchain_env,
+    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction,
+    Resources, Spawn, Stdin, base_env, toolchain_env,
 };
 use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::{Map, Value, json};
@@ -56,8 +56,17 @@ pub(super) struct AgentProgram {
 }
 
 /// Runs it with the packet on its standard input, and waits for its end.
-pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<AgentRan, AgentError> {
-    let AgentProgram { program, args, env: own, network, keys } = program;
+pub(super) async fn run(
+    task: &AgentTask<'_>,
+    program: AgentProgram,
+) -> Result<AgentRan, AgentError> {
+    let AgentProgram {
+        program,
+        args,
+        env: own,
+        network,
+        keys,
+    } = program;
     let mut env = base_env(task.world.env);
     env.extend(toolchain_env(task.world.env));
     env.retain(|(name, _)| own.iter().all(|(set, _)| set != name));
@@ -80,7 +89,10 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
         },
         confinement: Confinement::Confined(Profile {
             strength: task.world.strength,
-            writable: vec![task.workspace.root().to_owned(), task.workspace.scratch().to_owned()],
+            writable: vec![
+                task.workspace.root().to_owned(),
+                task.workspace.scratch().to_owned(),
+            ],
             masked: Vec::new(),
             read_only: Vec::new(),
             mounts: Vec::new(),
@@ -92,27 +104,43 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
         ..Spawn::new(&program, task.workspace.root(), Limits::new(task.timeout))
     };
     let completed = task.world.sandbox.run(spawn).await?;
-    let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = program
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let end = judged(&completed.end, &name, task);
     let mut facts = Map::new();
     facts.extend(ending(&completed.end));
     facts.insert("seconds".to_owned(), json!(completed.duration.as_secs()));
     facts.insert(
         "printed_bytes".to_owned(),
-        json!(completed.stdout.total.saturating_add(completed.stderr.total)),
+        json!(
+            completed
+                .stdout
+                .total
+                .saturating_add(completed.stderr.total)
+        ),
     );
     let log = log(&completed.stdout, &completed.stderr, &keys);
-    Ok(AgentRan { end, log, facts, receipt: Some(completed.receipt) })
+    Ok(AgentRan {
+        end,
+        log,
+        facts,
+        receipt: Some(completed.receipt),
+    })
 }
 
 /// How a program ended, as a measured value: a number where there is one.
 fn ending(end: &End) -> Option<(String, Value)> {
     match serde_json::to_value(end) {
-        Ok(Value::Object(map)) => map.into_iter().next().map(|(kind, number)| match kind.as_str() {
-            "exited" => ("exit_code".to_owned(), number),
-            "signalled" => ("signal".to_owned(), number),
-            _ => (kind, number),
-        }),
+        Ok(Value::Object(map)) => {
+            map.into_iter()
+                .next()
+                .map(|(kind, number)| match kind.as_str() {
+                    "exited" => ("exit_code".to_owned(), number),
+                    "signalled" => ("signal".to_owned(), number),
+                    _ => (kind, number),
+                })
+        }
         Ok(word) => Some(("ended".to_owned(), word)),
         Err(_) => None,
     }
@@ -120,7 +148,8 @@ fn ending(end: &End) -> Option<(String, Value)> {
 
 /// What an end amounts to. Pure.
 fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
-    let failed = |code: Code, what: String, hint: &str| AgentEnd::Failed(Finding::error(code, what, hint));
+    let failed =
+        |code: Code, what: String, hint: &str| AgentEnd::Failed(Finding::error(code, what, hint));
     match end {
         End::Exited(0) => AgentEnd::Done,
         End::Exited(code) => failed(
@@ -145,12 +174,18 @@ fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
         )),
         End::OutputLimit => failed(
             OUTPUT,
-            format!("{name} was ended when it had printed more than {} bytes", RUNAWAY.0),
+            format!(
+                "{name} was ended when it had printed more than {} bytes",
+                RUNAWAY.0
+            ),
             "An agent that does its work says less. Look at the log of the attempt.",
         ),
         End::DiskLimit => failed(
             DISK,
-            format!("{name} was ended when it had written more than {} bytes", task.disk.0),
+            format!(
+                "{name} was ended when it had written more than {} bytes",
+                task.disk.0
+            ),
             "A skill and its test take some kilobytes. Look at the log of the attempt.",
         ),
     }
@@ -178,7 +213,11 @@ fn log(stdout: &Captured, stderr: &Captured, keys: &[Secret]) -> Vec<u8> {
 /// A text without secrets, and without these.
 pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
     let text = HandedKeys::new(keys).out_of_text(text);
-    Scanner::builtin().redact(&text).text.into_owned().into_bytes()
+    Scanner::builtin()
+        .redact(&text)
+        .text
+        .into_owned()
+        .into_bytes()
 }
 
 /// A measured value that is no text.
@@ -195,6 +234,9 @@ mod tests {
         let measured = |end: End| ending(&end).unwrap();
         assert_eq!(measured(End::Exited(3)), ("exit_code".to_owned(), json!(3)));
         assert_eq!(measured(End::Signalled(9)), ("signal".to_owned(), json!(9)));
-        assert_eq!(measured(End::TimedOut), ("ended".to_owned(), json!("timed_out")));
+        assert_eq!(
+            measured(End::TimedOut),
+            ("ended".to_owned(), json!("timed_out"))
+        );
     }
 }

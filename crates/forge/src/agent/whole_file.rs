@@ -37,7 +37,11 @@ impl WholeFileSkillAgent {
 #[async_trait]
 impl SkillAgent for WholeFileSkillAgent {
     fn name(&self) -> String {
-        format!("whole-file {} {}", self.client.provider(), self.client.model_for(PHASE))
+        format!(
+            "whole-file {} {}",
+            self.client.provider(),
+            self.client.model_for(PHASE)
+        )
     }
 
     fn form(&self) -> AnswerForm {
@@ -66,7 +70,12 @@ impl SkillAgent for WholeFileSkillAgent {
                     "Give it more time with --timeout, or ask a faster one."
                 };
                 let end = AgentEnd::TimedOut(Finding::error(TIMEOUT, what, hint));
-                return Ok(AgentRan { end, log: Vec::new(), facts: Map::new(), receipt: None });
+                return Ok(AgentRan {
+                    end,
+                    log: Vec::new(),
+                    facts: Map::new(),
+                    receipt: None,
+                });
             }
             Err(error) => return Err(error.into()),
         };
@@ -81,7 +90,12 @@ impl SkillAgent for WholeFileSkillAgent {
             fact(&mut facts, "cost_basis", json!(cost.basis));
         }
         let log = without(&result.raw_response, &[]);
-        let ran = |end| AgentRan { end, log, facts, receipt: None };
+        let ran = |end| AgentRan {
+            end,
+            log,
+            facts,
+            receipt: None,
+        };
         let answer = match result.whole_answer() {
             Ok(answer) => answer,
             Err(cut) => {
@@ -94,7 +108,11 @@ impl SkillAgent for WholeFileSkillAgent {
         if result.extensions.contains_key(LlmResult::REDACTIONS) {
             let hint = "The answer looked as if it held a secret, and nothing of it was taken. A skill gets its secrets by name, when it runs; \
                         a test sets a made-up value that looks like none.";
-            return Ok(ran(AgentEnd::Failed(Finding::error(SECRET, "the answer of the model", hint))));
+            return Ok(ran(AgentEnd::Failed(Finding::error(
+                SECRET,
+                "the answer of the model",
+                hint,
+            ))));
         }
         let expected = task.paths.files().map(RepoPath::clone);
         let edits = match read_answer(EditFormat::WholeFile, &answer, &expected) {
@@ -103,7 +121,8 @@ impl SkillAgent for WholeFileSkillAgent {
             Err(error) => return Ok(ran(unreadable(&error))),
         };
         for edit in &edits {
-            let (EditKind::WholeFile { content } | EditKind::Definitions { content }) = &edit.kind else {
+            let (EditKind::WholeFile { content } | EditKind::Definitions { content }) = &edit.kind
+            else {
                 continue;
             };
             task.workspace.put(&edit.path, content.as_bytes())?;

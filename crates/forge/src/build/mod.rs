@@ -21,7 +21,8 @@ use std::time::Duration;
 use crucible_host::clock::Stopwatch;
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillRow,
+    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow,
+    SkillRow,
 };
 use crucible_model::{
     ByteLimit, Code, Digest, Finding, Level, PromptText, RepoPath, RepoPathError, Untrusted,
@@ -139,7 +140,10 @@ pub enum SkillBuildError {
     #[error(transparent)]
     Step(#[from] StepRefused),
     /// A person has to look at what failed before.
-    #[error("a person has to look at what failed before {name} is tried again: {}", names(triggers))]
+    #[error(
+        "a person has to look at what failed before {name} is tried again: {}",
+        names(triggers)
+    )]
     NeedsReview {
         /// The skill.
         name: SkillName,
@@ -147,7 +151,9 @@ pub enum SkillBuildError {
         triggers: Vec<EscalationTrigger>,
     },
     /// The packet looks as if it held a secret, which is not shown.
-    #[error("the packet of the attempt holds what looks like a secret ({rule}); nothing was sent or kept")]
+    #[error(
+        "the packet of the attempt holds what looks like a secret ({rule}); nothing was sent or kept"
+    )]
     SecretInPacket {
         /// By which rule.
         rule: String,
@@ -210,7 +216,14 @@ pub async fn build_skill(
         }
     }
     let (build, packet) = begin(world, project, ledger, &skill, request, &workspace, &paths)?;
-    let attempt = Attempt { world, project, request, workspace: &workspace, paths: &paths, build };
+    let attempt = Attempt {
+        world,
+        project,
+        request,
+        workspace: &workspace,
+        paths: &paths,
+        build,
+    };
     attempt.carry_out(ledger, &packet, witness).await
 }
 
@@ -237,19 +250,32 @@ fn check_review(
     request: &BuildRequest<'_>,
 ) -> Result<(), SkillBuildError> {
     if let Some(review) = request.review {
-        record_review(ledger, skill, review.by(), review.reason(), Moment::of(world.clock))?;
+        record_review(
+            ledger,
+            skill,
+            review.by(),
+            review.reason(),
+            Moment::of(world.clock),
+        )?;
     }
     let triggers = needs_review(ledger, skill)?;
     if triggers.is_empty() {
         return Ok(());
     }
-    Err(SkillBuildError::NeedsReview { name: request.name.clone(), triggers })
+    Err(SkillBuildError::NeedsReview {
+        name: request.name.clone(),
+        triggers,
+    })
 }
 
 fn tell_copy(workspace: &SkillWorkspace, witness: &mut dyn BuildWitness) {
-    let left_out =
-        u64::try_from(workspace.omitted().len()).unwrap_or(u64::MAX).saturating_add(workspace.more_omitted());
-    witness.note(&format!("copied {} bytes of the project, {left_out} paths left out", workspace.bytes()));
+    let left_out = u64::try_from(workspace.omitted().len())
+        .unwrap_or(u64::MAX)
+        .saturating_add(workspace.more_omitted());
+    witness.note(&format!(
+        "copied {} bytes of the project, {left_out} paths left out",
+        workspace.bytes()
+    ));
 }
 
 /// Puts the packet together and begins the attempt with it.
@@ -278,7 +304,11 @@ fn begin(
             standing
         }
     };
-    let new = NewSkillBuild { moment: Moment::of(world.clock), proposal: skill.id, agent: agent.name() };
+    let new = NewSkillBuild {
+        moment: Moment::of(world.clock),
+        proposal: skill.id,
+        agent: agent.name(),
+    };
     let mut packet = None;
     let build = ledger.begin_skill_build(&new, |row| {
         let text = build_packet(&PacketParts {
@@ -293,21 +323,27 @@ fn begin(
             previous,
         });
         if let Some(found) = Scanner::builtin().scan(text.as_str().as_bytes()).first() {
-            return Err(SkillBuildError::SecretInPacket { rule: found.rule.to_string() });
+            return Err(SkillBuildError::SecretInPacket {
+                rule: found.rule.to_string(),
+            });
         }
         let bytes = text.as_str().as_bytes().to_vec();
         packet = Some(text);
         Ok(bytes)
     })?;
-    let packet =
-        packet.ok_or_else(|| LedgerError::Unreadable { what: "the packet of an attempt".to_owned() })?;
+    let packet = packet.ok_or_else(|| LedgerError::Unreadable {
+        what: "the packet of an attempt".to_owned(),
+    })?;
     Ok((build, packet))
 }
 
 /// The text of a file below `root`; nothing where there is none, or none that is text.
 fn text_of(root: &Path, path: &RepoPath, most: u64) -> Result<Option<Untrusted>, SkillBuildError> {
     match read_tree_file(root, path, LinkPolicy::Refuse, ByteLimit(most)) {
-        Ok(read) => Ok(read.bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Untrusted::new)),
+        Ok(read) => Ok(read
+            .bytes
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .map(Untrusted::new)),
         Err(TreeEditError::Blocked { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -334,7 +370,10 @@ impl Attempt<'_> {
         let ran = match self.work(packet, witness).await {
             Ok(ran) => ran,
             Err(error) => {
-                let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+                let what = Scanner::builtin()
+                    .redact(&error.to_string())
+                    .text
+                    .into_owned();
                 let hint = "The agent could not be asked. Mend that, and build again.";
                 let finding = Finding::error(NOT_ASKED, what, hint);
                 let failure = SkillFailure {
@@ -359,7 +398,10 @@ impl Attempt<'_> {
         if let SkillBuildOutcome::Built { skill, test, .. } = outcome
             && let Err(error) = self.bring([skill, test], &files)
         {
-            let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+            let what = Scanner::builtin()
+                .redact(&error.to_string())
+                .text
+                .into_owned();
             let hint = "The project is as it was. Put right what is in the way, and build again.";
             outcome = SkillBuildOutcome::Failed(SkillFailure {
                 kind: FailureKind::BuildError,
@@ -398,7 +440,12 @@ impl Attempt<'_> {
         packet: &PromptText,
         witness: &mut dyn BuildWitness,
     ) -> Result<AgentRan, AgentError> {
-        let BuildRequest { agent, timeout, disk, .. } = *self.request;
+        let BuildRequest {
+            agent,
+            timeout,
+            disk,
+            ..
+        } = *self.request;
         let task = AgentTask {
             world: self.world,
             workspace: self.workspace,
@@ -428,12 +475,18 @@ impl Attempt<'_> {
     }
 
     /// Judges what the agent left; with the two files where they can be read as they were judged.
-    fn judge(&self, ran: &AgentRan) -> Result<(SkillBuildOutcome, Vec<BuiltFile>), SkillBuildError> {
+    fn judge(
+        &self,
+        ran: &AgentRan,
+    ) -> Result<(SkillBuildOutcome, Vec<BuiltFile>), SkillBuildError> {
         let changes = match self.workspace.changes() {
             Ok(changes) => changes,
             // An agent that closes its copy has failed, and is counted among those that did.
             Err(error) => {
-                let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+                let what = Scanner::builtin()
+                    .redact(&error.to_string())
+                    .text
+                    .into_owned();
                 let unseen = Finding::error(
                     UNSEEN,
                     what,
@@ -445,14 +498,22 @@ impl Attempt<'_> {
         let at_first = |path: &&RepoPath| self.workspace.digest_at_first(path).is_some();
         let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
         let form = self.request.agent.form();
-        let scope = check_scope(&changes, &Scope { paths: self.paths, there: &there, form });
+        let scope = check_scope(
+            &changes,
+            &Scope {
+                paths: self.paths,
+                there: &there,
+                form,
+            },
+        );
         let mut findings = scope.findings().to_vec();
         let mut files = Vec::new();
         match self.workspace.built(self.paths, &changes) {
             // Where something else was found, what there is of the two files is shown all the same.
             Ok(built) => files = built,
             // That a file is missing is told already, but not that the project has it.
-            Err(error) if has_errors(&findings) && !matches!(error, CopyBackError::LeftOut { .. }) => {}
+            Err(error)
+                if has_errors(&findings) && !matches!(error, CopyBackError::LeftOut { .. }) => {}
             Err(error) => {
                 let hint = "The project is as it was.";
                 findings.push(Finding::error(COPY_BACK, error.to_string(), hint));
@@ -478,15 +539,29 @@ impl Attempt<'_> {
         files: Vec<BuiltFile>,
     ) -> (SkillBuildOutcome, Vec<BuiltFile>) {
         let failed = |kind, findings| {
-            SkillBuildOutcome::Failed(SkillFailure { kind, findings, facts: Map::new(), log: None })
+            SkillBuildOutcome::Failed(SkillFailure {
+                kind,
+                findings,
+                facts: Map::new(),
+                log: None,
+            })
         };
-        let digest = |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
+        let digest = |path: &RepoPath| {
+            files
+                .iter()
+                .find(|file| file.path == *path)
+                .map(|file| file.digest)
+        };
         let outcome = match &ran.end {
             AgentEnd::TimedOut(finding) => failed(FailureKind::Timeout, led_by(finding, findings)),
             AgentEnd::Failed(finding) => failed(FailureKind::BuildError, led_by(finding, findings)),
             AgentEnd::Done if has_errors(&findings) => failed(FailureKind::GateViolation, findings),
             AgentEnd::Done => match (digest(&self.paths.skill), digest(&self.paths.test)) {
-                (Some(skill), Some(test)) => SkillBuildOutcome::Built { skill, test, findings },
+                (Some(skill), Some(test)) => SkillBuildOutcome::Built {
+                    skill,
+                    test,
+                    findings,
+                },
                 _ => failed(FailureKind::Unknown, findings),
             },
         };
@@ -501,7 +576,10 @@ impl Attempt<'_> {
             after.insert(file.path.clone(), file.bytes.clone());
             let limit = ByteLimit(MAX_SKILL_BYTES as u64);
             match read_tree_file(self.project.root(), &file.path, LinkPolicy::Refuse, limit) {
-                Ok(read) => drop(read.bytes.map(|bytes| before.insert(file.path.clone(), bytes))),
+                Ok(read) => drop(
+                    read.bytes
+                        .map(|bytes| before.insert(file.path.clone(), bytes)),
+                ),
                 Err(TreeEditError::Blocked { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -518,14 +596,21 @@ impl Attempt<'_> {
         bytes: &[u8],
     ) -> Result<Digest, LedgerError> {
         let moment = Moment::of(self.world.clock);
-        ledger.keep_skill_artifact(self.build.proposal, Some(self.build.id), kind, bytes, moment)
+        ledger.keep_skill_artifact(
+            self.build.proposal,
+            Some(self.build.id),
+            kind,
+            bytes,
+            moment,
+        )
     }
 
     fn end(&self, ledger: &mut Ledger, outcome: &SkillBuildOutcome) -> Result<(), LedgerError> {
         let end = match outcome {
-            SkillBuildOutcome::Built { skill, test, .. } => {
-                SkillBuildEnd::Succeeded { skill: *skill, test: *test }
-            }
+            SkillBuildOutcome::Built { skill, test, .. } => SkillBuildEnd::Succeeded {
+                skill: *skill,
+                test: *test,
+            },
             SkillBuildOutcome::Failed(failure) => SkillBuildEnd::Failed(
                 serde_json::to_value(failure).unwrap_or_else(|_| json!({ "kind": "UNKNOWN" })),
             ),
@@ -536,7 +621,9 @@ impl Attempt<'_> {
 
 /// Why the agent did not come to its end, and what it left nevertheless; that its files are missing follows from that and is not told.
 fn led_by(end: &Finding, findings: Vec<Finding>) -> Vec<Finding> {
-    let left = findings.into_iter().filter(|found| !NOT_DONE.contains(&found.code));
+    let left = findings
+        .into_iter()
+        .filter(|found| !NOT_DONE.contains(&found.code));
     std::iter::once(end.clone()).chain(left).collect()
 }
 

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{FsError, read_regular_up_to, remove_file, write_atomic};
 use crucible_host::lock::LockError;
-use crucible_ledger::{Ledger, LedgerError, Moment, SkillBuildEnd, SkillBuildRow, SkillBuildStatus};
+use crucible_ledger::{
+    Ledger, LedgerError, Moment, SkillBuildEnd, SkillBuildRow, SkillBuildStatus,
+};
 use crucible_model::{ByteLimit, Digest, RepoPath, RepoPathError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -101,7 +103,9 @@ pub(crate) fn settle_builds(
     ledger: &mut Ledger,
     name: &SkillName,
 ) -> Result<(), UnsettledBuild> {
-    let Some(skill) = ledger.skill(project.key(), name.as_str())? else { return Ok(()) };
+    let Some(skill) = ledger.skill(project.key(), name.as_str())? else {
+        return Ok(());
+    };
     let paths = project.paths(name)?;
     recover_copy_back(project, &world.home, &paths)?;
     let place = place(project, &world.home, &paths)?;
@@ -110,9 +114,14 @@ pub(crate) fn settle_builds(
         if build.status != SkillBuildStatus::Running {
             continue;
         }
-        let came = brings.as_ref().filter(|brings| brings.is_of(&build) && brings.is_there(project, &paths));
+        let came = brings
+            .as_ref()
+            .filter(|brings| brings.is_of(&build) && brings.is_there(project, &paths));
         let end = match came {
-            Some(brings) => SkillBuildEnd::Succeeded { skill: brings.skill, test: brings.test },
+            Some(brings) => SkillBuildEnd::Succeeded {
+                skill: brings.skill,
+                test: brings.test,
+            },
             None => SkillBuildEnd::Aborted(json!({ "interrupted": true })),
         };
         ledger.end_skill_build(&build, Moment::of(world.clock), &end)?;
@@ -138,7 +147,9 @@ impl BuildFiles {
 }
 
 fn place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<PathBuf, LockError> {
-    Ok(project.own_directory(home)?.join(format!("{}-{}-brings.json", project.key(), paths.module)))
+    Ok(project
+        .own_directory(home)?
+        .join(format!("{}-{}-brings.json", project.key(), paths.module)))
 }
 
 /// The record; nothing where there is none, or none that could be ours.
@@ -170,7 +181,10 @@ mod tests {
     }
 
     fn moment() -> Moment {
-        Moment { at: "2026-01-31T09:30:00Z".parse().unwrap(), clock: ClockSource::Pinned }
+        Moment {
+            at: "2026-01-31T09:30:00Z".parse().unwrap(),
+            clock: ClockSource::Pinned,
+        }
     }
 
     fn name() -> SkillName {
@@ -181,7 +195,10 @@ mod tests {
         /// A skill with an attempt that runs.
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
-            crucible_host::fs::create_dir_all(&directory.path().join("project/src/skillset/skills")).unwrap();
+            crucible_host::fs::create_dir_all(
+                &directory.path().join("project/src/skillset/skills"),
+            )
+            .unwrap();
             crucible_host::fs::create_dir_all(&directory.path().join("project/tests")).unwrap();
             let mut ledger = Ledger::open(&directory.path().join("ledger.db")).unwrap();
             let new = NewSkill {
@@ -197,7 +214,11 @@ mod tests {
             };
             let proposal = ledger.propose_skill(&new).unwrap();
             let build = begin(&mut ledger, proposal);
-            Self { directory, ledger, build }
+            Self {
+                directory,
+                ledger,
+                build,
+            }
         }
 
         fn home(&self) -> PathBuf {
@@ -228,7 +249,13 @@ mod tests {
 
         fn brought(&self) {
             let project = self.project();
-            copy_back(&project, &self.home(), &project.paths(&name()).unwrap(), &self.files()).unwrap();
+            copy_back(
+                &project,
+                &self.home(),
+                &project.paths(&name()).unwrap(),
+                &self.files(),
+            )
+            .unwrap();
         }
 
         fn record(&self) -> PathBuf {
@@ -252,14 +279,27 @@ mod tests {
             settle_builds(&world, &project, &mut self.ledger, &name()).unwrap();
             assert!(!self.record().exists(), "the record stays");
             let builds = self.ledger.skill_builds(self.build.proposal).unwrap();
-            let skill = self.ledger.skill(project.key(), "count_it").unwrap().unwrap();
-            (builds.iter().map(|build| build.status).collect(), skill.status)
+            let skill = self
+                .ledger
+                .skill(project.key(), "count_it")
+                .unwrap()
+                .unwrap();
+            (
+                builds.iter().map(|build| build.status).collect(),
+                skill.status,
+            )
         }
     }
 
     fn begin(ledger: &mut Ledger, proposal: u64) -> SkillBuildRow {
-        let new = NewSkillBuild { moment: moment(), proposal, agent: "nobody".to_owned() };
-        ledger.begin_skill_build::<LedgerError>(&new, |_| Ok(b"packet".to_vec())).unwrap()
+        let new = NewSkillBuild {
+            moment: moment(),
+            proposal,
+            agent: "nobody".to_owned(),
+        };
+        ledger
+            .begin_skill_build::<LedgerError>(&new, |_| Ok(b"packet".to_vec()))
+            .unwrap()
     }
 
     #[test]
@@ -267,11 +307,22 @@ mod tests {
         let mut scene = Scene::new();
         scene.promised();
         scene.brought();
-        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Succeeded], SkillStatus::Built));
-        let build = scene.ledger.skill_builds(scene.build.proposal).unwrap().pop().unwrap();
+        assert_eq!(
+            scene.settled(),
+            (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
+        );
+        let build = scene
+            .ledger
+            .skill_builds(scene.build.proposal)
+            .unwrap()
+            .pop()
+            .unwrap();
         let digests = scene.files().map(|file| Some(file.digest));
         assert_eq!([build.skill, build.test], digests);
-        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Succeeded], SkillStatus::Built));
+        assert_eq!(
+            scene.settled(),
+            (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
+        );
     }
 
     #[test]
@@ -286,7 +337,11 @@ mod tests {
         let mut scene = Scene::new();
         scene.promised();
         scene.brought();
-        write_atomic(&scene.project().root().join(scene.files()[1].path.as_str()), b"mine\n").unwrap();
+        write_atomic(
+            &scene.project().root().join(scene.files()[1].path.as_str()),
+            b"mine\n",
+        )
+        .unwrap();
         assert_eq!(scene.settled(), aborted);
     }
 
@@ -303,14 +358,24 @@ mod tests {
             let mut scene = Scene::new();
             scene.brought();
             write_atomic(&scene.record(), text.as_bytes()).unwrap();
-            assert_eq!(scene.settled(), (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed), "{text}");
+            assert_eq!(
+                scene.settled(),
+                (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed),
+                "{text}"
+            );
         }
         // An attempt that ended is not ended again.
         let mut scene = Scene::new();
         scene.promised();
         scene.brought();
         let end = SkillBuildEnd::Failed(json!({ "kind": "UNKNOWN" }));
-        scene.ledger.end_skill_build(&scene.build, moment(), &end).unwrap();
-        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Failed], SkillStatus::Proposed));
+        scene
+            .ledger
+            .end_skill_build(&scene.build, moment(), &end)
+            .unwrap();
+        assert_eq!(
+            scene.settled(),
+            (vec![SkillBuildStatus::Failed], SkillStatus::Proposed)
+        );
     }
 }

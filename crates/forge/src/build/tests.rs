@@ -25,7 +25,12 @@ impl SkillAgent for TakesAway {
 
     async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
         crucible_host::fs::remove_dir_all(task.workspace.root())?;
-        Ok(AgentRan { end: AgentEnd::Done, log: Vec::new(), facts: Map::new(), receipt: None })
+        Ok(AgentRan {
+            end: AgentEnd::Done,
+            log: Vec::new(),
+            facts: Map::new(),
+            receipt: None,
+        })
     }
 }
 
@@ -77,10 +82,24 @@ async fn an_agent_whose_copy_cannot_be_looked_at_has_failed_and_is_counted() {
         disk: ByteLimit(1 << 20),
         review: None,
     };
-    let report = build_skill(&world, &project, &mut ledger, &request, &mut Silent).await.unwrap();
-    let SkillBuildOutcome::Failed(failure) = report.outcome else { panic!("{:?}", report.outcome) };
-    let codes: Vec<&str> = failure.findings.iter().map(|found| found.code.as_str()).collect();
-    assert_eq!((failure.kind, codes), (FailureKind::GateViolation, vec!["forge-scope-unseen"]));
+    let report = build_skill(&world, &project, &mut ledger, &request, &mut Silent)
+        .await
+        .unwrap();
+    let SkillBuildOutcome::Failed(failure) = report.outcome else {
+        panic!("{:?}", report.outcome)
+    };
+    let codes: Vec<&str> = failure
+        .findings
+        .iter()
+        .map(|found| found.code.as_str())
+        .collect();
+    assert_eq!(
+        (failure.kind, codes),
+        (FailureKind::GateViolation, vec!["forge-scope-unseen"])
+    );
     let builds = ledger.skill_builds(proposal).unwrap();
-    assert_eq!(builds.first().map(|build| build.status), Some(SkillBuildStatus::Failed));
+    assert_eq!(
+        builds.first().map(|build| build.status),
+        Some(SkillBuildStatus::Failed)
+    );
 }

@@ -40,12 +40,17 @@ impl CopyWatch {
     /// Watches this copy from now on.
     pub(super) fn on(root: &Path) -> Self {
         let seen = look(root).unwrap_or_default();
-        Self { root: root.to_owned(), seen }
+        Self {
+            root: root.to_owned(),
+            seen,
+        }
     }
 
     /// What happened to which file since the last look, from the top on. Nothing where there are too many to be watched.
     pub(super) fn news(&mut self) -> Vec<(PathBuf, Touched)> {
-        let Some(now) = look(&self.root) else { return Vec::new() };
+        let Some(now) = look(&self.root) else {
+            return Vec::new();
+        };
         let mut news: Vec<(PathBuf, Touched)> = now
             .iter()
             .filter_map(|(path, state)| match self.seen.get(path) {
@@ -68,7 +73,9 @@ fn look(root: &Path) -> Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>> {
     let mut names = 0;
     let mut waiting = vec![PathBuf::new()];
     while let Some(directory) = waiting.pop() {
-        let Ok(entries) = std::fs::read_dir(root.join(&directory)) else { continue };
+        let Ok(entries) = std::fs::read_dir(root.join(&directory)) else {
+            continue;
+        };
         for entry in entries.flatten() {
             names += 1;
             if names > MOST {
@@ -105,13 +112,23 @@ mod tests {
         std::fs::write(at(".git/config"), "a").unwrap();
         std::os::unix::fs::symlink("..", at("src/loop")).unwrap();
         let news = watch.news();
-        let told: Vec<_> = news.iter().map(|(path, what)| (path.to_str().unwrap(), *what)).collect();
+        let told: Vec<_> = news
+            .iter()
+            .map(|(path, what)| (path.to_str().unwrap(), *what))
+            .collect();
         assert_eq!(
             told,
-            [("src/loop", Touched::Made), ("src/new.py", Touched::Made), ("src/old.py", Touched::Changed)]
+            [
+                ("src/loop", Touched::Made),
+                ("src/new.py", Touched::Made),
+                ("src/old.py", Touched::Changed)
+            ]
         );
         std::fs::remove_file(at("src/old.py")).unwrap();
-        assert_eq!(watch.news(), [(PathBuf::from("src/old.py"), Touched::Removed)]);
+        assert_eq!(
+            watch.news(),
+            [(PathBuf::from("src/old.py"), Touched::Removed)]
+        );
         std::fs::remove_dir_all(at("src")).unwrap();
         assert_eq!(watch.news().len(), 2);
     }

@@ -11,7 +11,9 @@ use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding, Verdict};
 use serde_json::{Value, json};
 
-use super::{ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite, SkillGate};
+use super::{
+    ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite, SkillGate,
+};
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSide;
@@ -31,7 +33,12 @@ impl ForgeGate for Examples {
     }
 
     async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
-        let Some(GateExamples { examples, python, site_packages }) = site.examples else {
+        let Some(GateExamples {
+            examples,
+            python,
+            site_packages,
+        }) = site.examples
+        else {
             return Ok(GateAnswer::default());
         };
         if site.skill.text.is_err() {
@@ -79,7 +86,9 @@ impl ForgeGate for Examples {
             }
         }
         let mut answer = GateAnswer::of(verdict);
-        answer.facts.insert("examples".to_owned(), json!(examples.len()));
+        answer
+            .facts
+            .insert("examples".to_owned(), json!(examples.len()));
         answer.facts.insert("passed".to_owned(), json!(passed));
         Ok(answer)
     }
@@ -93,15 +102,24 @@ enum Problem {
 /// Without network and secrets: what is left of a class that is about them is to compute.
 fn narrowed(class: SideEffect, grants: &Grants) -> (SideEffect, Grants) {
     match class {
-        SideEffect::FileWrite => {
-            (class, Grants { write_paths: grants.write_paths.clone(), ..Grants::default() })
-        }
-        SideEffect::ReadOnly => {
-            (class, Grants { read_paths: grants.read_paths.clone(), ..Grants::default() })
-        }
-        SideEffect::Network | SideEffect::SecretRead | SideEffect::Money | SideEffect::Messaging => {
-            (SideEffect::ReadOnly, Grants::default())
-        }
+        SideEffect::FileWrite => (
+            class,
+            Grants {
+                write_paths: grants.write_paths.clone(),
+                ..Grants::default()
+            },
+        ),
+        SideEffect::ReadOnly => (
+            class,
+            Grants {
+                read_paths: grants.read_paths.clone(),
+                ..Grants::default()
+            },
+        ),
+        SideEffect::Network
+        | SideEffect::SecretRead
+        | SideEffect::Money
+        | SideEffect::Messaging => (SideEffect::ReadOnly, Grants::default()),
     }
 }
 
@@ -110,7 +128,9 @@ fn problem(site: &GateSite<'_>, example: &HeldOutExample, end: &SkillEnd) -> Opt
         SkillEnd::Returned(given) if !site.io_schema.problems(IoSide::Output, given).is_empty() => {
             "What the skill gave does not fit the schema of its output."
         }
-        SkillEnd::Returned(given) if !same(given, &example.output) => "The skill gave something else.",
+        SkillEnd::Returned(given) if !same(given, &example.output) => {
+            "The skill gave something else."
+        }
         SkillEnd::Returned(_) => return None,
         SkillEnd::Raised { .. } => "The skill raised an exception.",
         SkillEnd::Denied { .. } => {
@@ -142,7 +162,9 @@ fn same(one: &Value, other: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
         }
         (one, other) => one == other,
     }
@@ -154,12 +176,18 @@ mod tests {
 
     #[test]
     fn what_is_worth_the_same_is_the_same() {
-        assert!(same(&json!({"a": [2, {"b": 1.5}]}), &json!({"a": [2.0, {"b": 1.5}]})));
+        assert!(same(
+            &json!({"a": [2, {"b": 1.5}]}),
+            &json!({"a": [2.0, {"b": 1.5}]})
+        ));
         for (one, other) in [
             (json!({"a": 1}), json!({"a": 1, "b": 2})),
             (json!([1, 2]), json!([1])),
             (json!(1), json!(true)),
-            (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992_i64)),
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_992_i64),
+            ),
             (json!(null), json!(0)),
         ] {
             assert!(!same(&one, &other) && !same(&other, &one), "{one} {other}");

@@ -15,7 +15,9 @@ impl ForgeGate for Invariants {
     }
 
     async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
-        let verdict = site.skill.judged(|source| check_invariants(source, site.name, site.paths, site.class));
+        let verdict = site
+            .skill
+            .judged(|source| check_invariants(source, site.name, site.paths, site.class));
         Ok(GateAnswer::of(verdict))
     }
 }

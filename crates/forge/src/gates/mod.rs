@@ -57,7 +57,13 @@ pub enum SkillGate {
 
 impl SkillGate {
     /// The gates that every verification has to pass. The examples are one more where there are some.
-    pub const REQUIRED: [Self; 5] = [Self::Ruff, Self::Mypy, Self::Pytest, Self::Policy, Self::Invariants];
+    pub const REQUIRED: [Self; 5] = [
+        Self::Ruff,
+        Self::Mypy,
+        Self::Pytest,
+        Self::Policy,
+        Self::Invariants,
+    ];
 
     /// Its name in the ledger and in documents.
     #[must_use]
@@ -150,7 +156,10 @@ pub struct SkillGateOutcome {
 impl GateAnswer {
     /// An answer that a text alone gives.
     fn of(verdict: Verdict) -> Self {
-        Self { verdict, ..Self::default() }
+        Self {
+            verdict,
+            ..Self::default()
+        }
     }
 }
 
@@ -166,7 +175,11 @@ pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
     }
     if left > 0 {
         let hint = "Mend what is told; the rest shows then. The log has all of it.";
-        findings.push(Finding::info(Code::new("forge-more-findings"), format!("{left} more"), hint));
+        findings.push(Finding::info(
+            Code::new("forge-more-findings"),
+            format!("{left} more"),
+            hint,
+        ));
     }
     Verdict::new(findings)
 }

@@ -76,13 +76,19 @@ fn complaint(line: &str) -> Option<Finding> {
         Some((message, code)) if code.ends_with(']') => (message, code.trim_end_matches(']')),
         _ => (said, "error"),
     };
-    Some(Finding::error(Code::new("forge-mypy"), format!("{place}: {code}"), message))
+    Some(Finding::error(
+        Code::new("forge-mypy"),
+        format!("{place}: {code}"),
+        message,
+    ))
 }
 
 /// The places where a file silences the type checker.
 fn silenced(source: &GateSource) -> Verdict {
     // What is no text is said by the gate of the policy.
-    let Ok(text) = &source.text else { return Verdict::default() };
+    let Ok(text) = &source.text else {
+        return Verdict::default();
+    };
     source.judged(|_| switched_off(text))
 }
 
@@ -141,7 +147,9 @@ impl Silence {
             if part.starts_with("mypy:") {
                 return Some(Self::All);
             }
-            let Some(rest) = part.strip_prefix("type:") else { continue };
+            let Some(rest) = part.strip_prefix("type:") else {
+                continue;
+            };
             match rest.trim_start().strip_prefix("ignore") {
                 Some(named) if named.trim_start().starts_with('[') => found = Some(Self::Named),
                 Some(_) => return Some(Self::All),
@@ -158,28 +166,52 @@ mod tests {
 
     #[test]
     fn what_silences_the_type_checker_is_found_in_every_form() {
-        for all in
-            ["# type: ignore", "#type:ignore", "# x # type: ignore", "# mypy: ignore-errors", "#mypy: x"]
-        {
+        for all in [
+            "# type: ignore",
+            "#type:ignore",
+            "# x # type: ignore",
+            "# mypy: ignore-errors",
+            "#mypy: x",
+        ] {
             assert_eq!(Silence::of(all), Some(Silence::All), "{all}");
         }
-        assert_eq!(Silence::of("# type: ignore[attr-defined]"), Some(Silence::Named));
-        assert_eq!(Silence::of("# type: ignore [x]  # why"), Some(Silence::Named));
-        for none in ["# type: int", "# the type: ignored", "# ignore", "# a mypy: note"] {
+        assert_eq!(
+            Silence::of("# type: ignore[attr-defined]"),
+            Some(Silence::Named)
+        );
+        assert_eq!(
+            Silence::of("# type: ignore [x]  # why"),
+            Some(Silence::Named)
+        );
+        for none in [
+            "# type: int",
+            "# the type: ignored",
+            "# ignore",
+            "# a mypy: note",
+        ] {
             assert_eq!(Silence::of(none), None, "{none}");
         }
-        let text =
-            "from typing import no_type_check\nx = 1  # type: ignore[assignment]\ny = 2  # type: ignore\n";
+        let text = "from typing import no_type_check\nx = 1  # type: ignore[assignment]\ny = 2  # type: ignore\n";
         let source = PythonSource::parse(text.as_bytes()).unwrap();
         let verdict = switched_off(&source);
-        assert_eq!((verdict.errors().count(), verdict.findings().len()), (2, 3), "{verdict:?}");
+        assert_eq!(
+            (verdict.errors().count(), verdict.findings().len()),
+            (2, 3),
+            "{verdict:?}"
+        );
     }
 
     #[test]
     fn a_complaint_is_a_line_with_its_place() {
         let finding = complaint("src/p/a.py:3:5: error: No: really  [return-value]").unwrap();
-        assert_eq!(finding.to_string(), "forge-mypy src/p/a.py:3:5: return-value: No: really");
+        assert_eq!(
+            finding.to_string(),
+            "forge-mypy src/p/a.py:3:5: return-value: No: really"
+        );
         assert_eq!(complaint("src/p/a.py:3:5: note: see there"), None);
-        assert_eq!(complaint("Success: no issues found in 2 source files"), None);
+        assert_eq!(
+            complaint("Success: no issues found in 2 source files"),
+            None
+        );
     }
 }

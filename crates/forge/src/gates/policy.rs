@@ -17,9 +17,13 @@ impl ForgeGate for Policy {
     }
 
     async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
-        let mut verdict =
-            site.skill.judged(|source| check_policy(source, site.policy, site.class, site.grants));
-        verdict.merge(site.test.judged(|source| check_test_policy(source, site.policy, site.paths)));
+        let mut verdict = site
+            .skill
+            .judged(|source| check_policy(source, site.policy, site.class, site.grants));
+        verdict.merge(
+            site.test
+                .judged(|source| check_test_policy(source, site.policy, site.paths)),
+        );
         for source in site.sources() {
             if let Some(rule) = Scanner::builtin().first_in_file(&source.bytes) {
                 verdict.push(Finding::error(

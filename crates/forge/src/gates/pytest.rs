@@ -20,7 +20,15 @@ use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::policy::TEST_EMPTY;
 
 /// What pytest is asked.
-const WORDS: [&str; 7] = ["-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", PLUGIN.0];
+const WORDS: [&str; 7] = [
+    "-q",
+    "--tb=short",
+    "--color=no",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    PLUGIN.0,
+];
 
 /// pytest.
 pub(super) struct Pytest;
@@ -37,8 +45,13 @@ impl ForgeGate for Pytest {
             return Ok(GateAnswer::of(too_large));
         }
         let (run, told) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
-        let mut verdict =
-            judge(&run, told.as_ref(), Part::Skill { file: &site.copy.join(site.paths.skill.as_str()) });
+        let mut verdict = judge(
+            &run,
+            told.as_ref(),
+            Part::Skill {
+                file: &site.copy.join(site.paths.skill.as_str()),
+            },
+        );
         let mut answer = run.answer(Verdict::default());
         if let Some(told) = &told {
             answer.facts.insert("tests".to_owned(), counts(told));
@@ -83,7 +96,10 @@ async fn tests(
     path.push(":");
     path.push(site.copy.join("src"));
     let rootdir = format!("--rootdir={}", site.copy.display());
-    let words = WORDS.into_iter().chain([rootdir.as_str()]).chain(files.iter().copied());
+    let words = WORDS
+        .into_iter()
+        .chain([rootdir.as_str()])
+        .chain(files.iter().copied());
     let mut call = ToolCall::new(&site.tools.pytest, words, scratch);
     call.env.push((OsString::from("PYTHONPATH"), path));
     call.stdin = Stdin::Bytes(format!("{word}\n{}", site.paths.module).into_bytes());
@@ -112,7 +128,10 @@ fn judge(run: &ToolRun, told: Option<&Testimony>, part: Part<'_>) -> Verdict {
 fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     for complaint in &told.complaints {
-        let line = complaint.line.map(|line| format!(" line {line}")).unwrap_or_default();
+        let line = complaint
+            .line
+            .map(|line| format!(" line {line}"))
+            .unwrap_or_default();
         verdict.push(Finding::error(
             Code::new("forge-test-failed"),
             format!("{}{line}", complaint.test),
@@ -122,7 +141,11 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     let uncounted = (told.failed + told.errors).saturating_sub(told.complaints.len() as u64);
     if uncounted > 0 {
         let hint = "Mend those that are told; the log names the rest.";
-        verdict.push(Finding::error(Code::new("forge-test-failed"), format!("{uncounted} more tests"), hint));
+        verdict.push(Finding::error(
+            Code::new("forge-test-failed"),
+            format!("{uncounted} more tests"),
+            hint,
+        ));
     }
     if told.passed + told.failed + told.errors == 0 {
         verdict.push(Finding::error(
@@ -133,7 +156,9 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     }
     if told.finished < told.collected && verdict.passes() {
         let (finished, collected) = (told.finished, told.collected);
-        verdict.push(unfinished(&format!("{finished} of {collected} tests came to their end")));
+        verdict.push(unfinished(&format!(
+            "{finished} of {collected} tests came to their end"
+        )));
     }
     if let Part::Skill { file } = part {
         let left_out = told.skipped + told.xfailed + told.xpassed;
@@ -167,7 +192,9 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
         ));
     }
     if (code != 0 || told.exit != Some(0)) && verdict.passes() {
-        verdict.push(unfinished(&format!("pytest ended with exit code {code} although no test failed")));
+        verdict.push(unfinished(&format!(
+            "pytest ended with exit code {code} although no test failed"
+        )));
     }
     verdict
 }
@@ -204,9 +231,15 @@ mod tests_of_told {
     }
 
     fn codes(told: &Testimony, code: i32) -> Vec<String> {
-        let part = Part::Skill { file: Path::new("/c/src/p/skills/a.py") };
+        let part = Part::Skill {
+            file: Path::new("/c/src/p/skills/a.py"),
+        };
         let verdict = judge_told(told, code, part);
-        verdict.findings().iter().map(|finding| finding.code.to_string()).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.to_string())
+            .collect()
     }
 
     #[test]
@@ -226,7 +259,10 @@ mod tests_of_told {
         assert_eq!(change(|told| told.xpassed = 1), ["forge-test-left-out"]);
         assert_eq!(change(|told| told.ran = 0), ["forge-test-empty"]);
         assert_eq!(change(|told| told.module = None), ["forge-test-elsewhere"]);
-        assert_eq!(change(|told| told.module = Some("/site/p/skills/a.py".into())), ["forge-test-elsewhere"]);
+        assert_eq!(
+            change(|told| told.module = Some("/site/p/skills/a.py".into())),
+            ["forge-test-elsewhere"]
+        );
     }
 
     #[test]
@@ -236,7 +272,12 @@ mod tests_of_told {
                 "{word} {{\"collected\":0,\"finished\":0,\"ran\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n"
             )
         };
-        assert_eq!(Testimony::find(&format!("dots\n{}", line("w-1")), "w-1").unwrap().passed, 9);
+        assert_eq!(
+            Testimony::find(&format!("dots\n{}", line("w-1")), "w-1")
+                .unwrap()
+                .passed,
+            9
+        );
         assert_eq!(Testimony::find(&line("w-2"), "w-1"), None);
         assert_eq!(Testimony::find(&(line("w-1") + &line("w-1")), "w-1"), None);
         assert_eq!(Testimony::find("w-1 {}\n", "w-1"), None);

@@ -80,6 +80,10 @@ impl Complaint {
             None => String::new(),
         };
         let message = short_line(&self.message, 300);
-        Finding::error(Code::new("forge-ruff"), format!("{}{at}: {rule}", self.filename), message)
+        Finding::error(
+            Code::new("forge-ruff"),
+            format!("{}{at}: {rule}", self.filename),
+            message,
+        )
     }
 }

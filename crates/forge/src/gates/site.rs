@@ -34,7 +34,12 @@ impl GateSource {
     /// A file of these bytes.
     pub(crate) fn new(path: &RepoPath, bytes: Vec<u8>) -> Self {
         let text = PythonSource::parse(&bytes);
-        Self { path: path.clone(), digest: Digest::of(&bytes), bytes, text }
+        Self {
+            path: path.clone(),
+            digest: Digest::of(&bytes),
+            bytes,
+            text,
+        }
     }
 
     /// What a judge of the text finds, each finding with the file that it is in.

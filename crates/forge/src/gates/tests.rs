@@ -1,7 +1,10 @@
 //! The gates with the real tools: what passes, and what does not get past them. What walls do is tested where they stand, in `cli`.
 //!
 //! Slow because mypy takes seconds of CPU for the smallest file.
-#![expect(clippy::disallowed_methods, reason = "a test lays out a project, and reads PATH to find Python")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test lays out a project, and reads PATH to find Python"
+)]
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +47,10 @@ impl Scene {
         std::fs::create_dir(root.join("copy")).unwrap();
         let package: PackageName = "skillset".parse().unwrap();
         let project = ForgeProject::new(root.join("copy"), Digest::of(b"project"), package.clone());
-        Skeleton::of(&package).unwrap().lay(&project, &root.join("home")).unwrap();
+        Skeleton::of(&package)
+            .unwrap()
+            .lay(&project, &root.join("home"))
+            .unwrap();
         Self {
             directory,
             skill: SKILL.replace("PACKAGE", "skillset"),
@@ -56,7 +62,10 @@ impl Scene {
     }
 
     fn with_test(text: &str) -> Self {
-        Self { test: text.to_owned(), ..Self::new() }
+        Self {
+            test: text.to_owned(),
+            ..Self::new()
+        }
     }
 
     fn root(&self) -> PathBuf {
@@ -83,12 +92,19 @@ impl Scene {
         self.write(paths.skill.as_str(), &self.skill);
         self.write(paths.test.as_str(), &self.test);
         let read = |path: &crucible_model::RepoPath| {
-            GateSource::new(path, std::fs::read(self.root().join("copy").join(path.as_str())).unwrap())
+            GateSource::new(
+                path,
+                std::fs::read(self.root().join("copy").join(path.as_str())).unwrap(),
+            )
         };
         static FOUND: OnceCell<SkillTools> = OnceCell::const_new();
-        let found = FOUND.get_or_init(async || SkillTools::find(&world, Some(&tools())).await.unwrap()).await;
-        let io_schema =
-            IoSchema::from_value(json!({"input": {"type": "object"}, "output": {"type": "object"}})).unwrap();
+        let found = FOUND
+            .get_or_init(async || SkillTools::find(&world, Some(&tools())).await.unwrap())
+            .await;
+        let io_schema = IoSchema::from_value(
+            json!({"input": {"type": "object"}, "output": {"type": "object"}}),
+        )
+        .unwrap();
         let site = GateSite {
             world: &world,
             name: &name,
@@ -117,16 +133,28 @@ impl Scene {
 }
 
 fn tools() -> PathBuf {
-    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.tools/python/bin")
+        .canonicalize();
     tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them")
 }
 
 fn codes(answer: &GateAnswer) -> Vec<String> {
-    answer.verdict.findings().iter().map(|finding| finding.code.to_string()).collect()
+    answer
+        .verdict
+        .findings()
+        .iter()
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 fn texts(answer: &GateAnswer) -> String {
-    answer.verdict.findings().iter().map(|finding| format!("{finding}\n")).collect()
+    answer
+        .verdict
+        .findings()
+        .iter()
+        .map(|finding| format!("{finding}\n"))
+        .collect()
 }
 
 #[tokio::test]
@@ -134,8 +162,17 @@ async fn the_example_passes_every_gate_that_needs_no_examples() {
     let scene = Scene::new();
     for gate in SkillGate::REQUIRED {
         let answer = scene.ask(gate).await;
-        assert_eq!(answer.verdict.outcome(), Outcome::Pass, "{gate:?}: {}", texts(&answer));
-        assert!(answer.verdict.findings().is_empty(), "{gate:?}: {}", texts(&answer));
+        assert_eq!(
+            answer.verdict.outcome(),
+            Outcome::Pass,
+            "{gate:?}: {}",
+            texts(&answer)
+        );
+        assert!(
+            answer.verdict.findings().is_empty(),
+            "{gate:?}: {}",
+            texts(&answer)
+        );
     }
     let answer = scene.ask(SkillGate::Pytest).await;
     assert_eq!(answer.facts["tests"]["passed"], 6);
@@ -148,11 +185,23 @@ async fn ruff_says_where_and_no_comment_silences_it() {
     let mut scene = Scene::new();
     scene.skill = format!("# ruff: noqa\nimport os  # noqa\n{}", scene.skill);
     let answer = scene.ask(SkillGate::Ruff).await;
-    assert!(texts(&answer).contains("src/skillset/skills/word_count.py:2:8: F401"), "{}", texts(&answer));
+    assert!(
+        texts(&answer).contains("src/skillset/skills/word_count.py:2:8: F401"),
+        "{}",
+        texts(&answer)
+    );
     // The project's own exclusion is for what it lists itself, not for what is verified.
-    scene.write("ruff.toml", "force-exclude = true\nexclude = [\"src\", \"tests\"]\nfix = true\n");
+    scene.write(
+        "ruff.toml",
+        "force-exclude = true\nexclude = [\"src\", \"tests\"]\nfix = true\n",
+    );
     let before = scene.skill.clone();
-    assert!(scene.codes(SkillGate::Ruff).await.contains(&"forge-ruff".to_owned()));
+    assert!(
+        scene
+            .codes(SkillGate::Ruff)
+            .await
+            .contains(&"forge-ruff".to_owned())
+    );
     let path = scene.root().join("copy/src/skillset/skills/word_count.py");
     assert_eq!(std::fs::read_to_string(path).unwrap(), before);
     scene.skill = "def broken(:\n".to_owned();
@@ -176,7 +225,9 @@ async fn mypy_says_where_and_what_silences_it_is_refused() {
         "{}",
         texts(&answer)
     );
-    scene.skill = scene.skill.replace("# type: ignore", "# type: ignore[assignment]");
+    scene.skill = scene
+        .skill
+        .replace("# type: ignore", "# type: ignore[assignment]");
     let answer = scene.ask(SkillGate::Mypy).await;
     assert!(answer.verdict.passes(), "{}", texts(&answer));
     assert_eq!(codes(&answer), ["forge-silenced"]);
@@ -191,13 +242,22 @@ async fn a_test_that_fails_is_named_with_its_line() {
     );
     let answer = scene.ask(SkillGate::Pytest).await;
     let texts = texts(&Scene::bounded(answer));
-    assert!(texts.contains("tests/test_skill_word_count.py::test_one line 5: "), "{texts}");
-    assert!(texts.contains("::test_two line 9: ValueError") && !texts.contains('\u{1b}'), "{texts}");
+    assert!(
+        texts.contains("tests/test_skill_word_count.py::test_one line 5: "),
+        "{texts}"
+    );
+    assert!(
+        texts.contains("::test_two line 9: ValueError") && !texts.contains('\u{1b}'),
+        "{texts}"
+    );
 }
 
 impl Scene {
     fn bounded(answer: GateAnswer) -> GateAnswer {
-        GateAnswer { verdict: bounded(&answer.verdict), ..answer }
+        GateAnswer {
+            verdict: bounded(&answer.verdict),
+            ..answer
+        }
     }
 }
 
@@ -206,7 +266,11 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
     let good = "\n\ndef test_good():\n    assert WordCountSkill().name == \"word_count\"\n";
     let cases = [
-        ("os._exit while it is imported", "import os\nos._exit(0)\n".to_owned(), "forge-test-unfinished"),
+        (
+            "os._exit while it is imported",
+            "import os\nos._exit(0)\n".to_owned(),
+            "forge-test-unfinished",
+        ),
         (
             "os._exit in a test",
             format!("import os\n{import}{good}\n\ndef test_end():\n    os._exit(0)\n"),
@@ -251,12 +315,26 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
         ),
         (
             "a success that is not expected",
-            format!("import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    pass\n"),
+            format!(
+                "import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    pass\n"
+            ),
             "forge-test-left-out",
         ),
-        ("another subject", "def test_nothing():\n    assert True\n".to_owned(), "forge-test-elsewhere"),
-        ("an import that fails", "import no_such_module\n".to_owned(), "forge-test-failed"),
-        ("no Python", "def broken(:\n".to_owned(), "forge-test-failed"),
+        (
+            "another subject",
+            "def test_nothing():\n    assert True\n".to_owned(),
+            "forge-test-elsewhere",
+        ),
+        (
+            "an import that fails",
+            "import no_such_module\n".to_owned(),
+            "forge-test-failed",
+        ),
+        (
+            "no Python",
+            "def broken(:\n".to_owned(),
+            "forge-test-failed",
+        ),
         (
             "a fixture that fails",
             format!(
@@ -269,7 +347,11 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
         let scene = Scene::with_test(&test);
         let answer = scene.ask(SkillGate::Pytest).await;
         assert!(!answer.verdict.passes(), "{what}");
-        assert!(codes(&answer).contains(&code.to_owned()), "{what}: {}", texts(&answer));
+        assert!(
+            codes(&answer).contains(&code.to_owned()),
+            "{what}: {}",
+            texts(&answer)
+        );
     }
 }
 
@@ -279,10 +361,19 @@ async fn what_a_test_prints_is_no_testimony() {
     let told = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
     let scene = Scene::with_test(&format!(
         "import os\n{import}\n\ndef test_forge():\n    said = os.read(0, 100)\n    word = said.decode().split('\\n')[0] or 'crucible-witness-0'\n    for out in range(1, 20):\n        try:\n            os.write(out, ('\\n' + word + ' {}\\n').encode())\n        except OSError:\n            pass\n    os._exit(0)\n",
-        told.replace('"', "\\\"").replace('{', "{{").replace('}', "}}").replace("{{", "{").replace("}}", "}")
+        told.replace('"', "\\\"")
+            .replace('{', "{{")
+            .replace('}', "}}")
+            .replace("{{", "{")
+            .replace("}}", "}")
     ));
     let answer = scene.ask(SkillGate::Pytest).await;
-    assert_eq!(codes(&answer), ["forge-test-unfinished"], "{}", texts(&answer));
+    assert_eq!(
+        codes(&answer),
+        ["forge-test-unfinished"],
+        "{}",
+        texts(&answer)
+    );
 }
 
 #[tokio::test]
@@ -292,27 +383,46 @@ async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
         ("addopts = \"--collect-only\"", "forge-test-none"),
         ("addopts = \"-k nothing_of_this_name\"", "forge-test-none"),
         ("addopts = \"--no-such-option\"", "forge-gate-ended"),
-        ("testpaths = [\"src\"]\npython_functions = [\"check_*\"]", "forge-test-none"),
+        (
+            "testpaths = [\"src\"]\npython_functions = [\"check_*\"]",
+            "forge-test-none",
+        ),
     ] {
-        scene.write("pyproject.toml", &format!("[tool.pytest.ini_options]\n{setting}\n"));
+        scene.write(
+            "pyproject.toml",
+            &format!("[tool.pytest.ini_options]\n{setting}\n"),
+        );
         let answer = scene.ask(SkillGate::Pytest).await;
         assert!(!answer.verdict.passes(), "{setting}");
-        assert!(codes(&answer).contains(&code.to_owned()), "{setting}: {}", texts(&answer));
+        assert!(
+            codes(&answer).contains(&code.to_owned()),
+            "{setting}: {}",
+            texts(&answer)
+        );
     }
     // An installed copy of the package does not stand in for what is verified: src comes first.
-    scene.write("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = [\"elsewhere\"]\n");
+    scene.write(
+        "pyproject.toml",
+        "[tool.pytest.ini_options]\npythonpath = [\"elsewhere\"]\n",
+    );
     let answer = scene.ask(SkillGate::Pytest).await;
     assert!(answer.verdict.passes(), "{}", texts(&answer));
     std::fs::create_dir_all(scene.root().join("copy/elsewhere/skillset/skills")).unwrap();
     for (path, text) in [
         ("elsewhere/skillset/__init__.py", ""),
         ("elsewhere/skillset/skills/__init__.py", ""),
-        ("elsewhere/skillset/skills/base.py", include_str!("../skeleton/files/base.py")),
+        (
+            "elsewhere/skillset/skills/base.py",
+            include_str!("../skeleton/files/base.py"),
+        ),
         ("elsewhere/skillset/skills/word_count.py", &scene.skill),
     ] {
         scene.write(path, text);
     }
-    assert_eq!(scene.codes(SkillGate::Pytest).await, ["forge-test-elsewhere"]);
+    assert_eq!(
+        scene.codes(SkillGate::Pytest).await,
+        ["forge-test-elsewhere"]
+    );
 }
 
 #[tokio::test]
@@ -323,7 +433,12 @@ async fn a_test_that_never_ends_is_ended() {
     ));
     scene.timeout = Duration::from_secs(3);
     let answer = scene.ask(SkillGate::Pytest).await;
-    assert_eq!(codes(&answer), [GATE_TIMED_OUT.as_str()], "{}", texts(&answer));
+    assert_eq!(
+        codes(&answer),
+        [GATE_TIMED_OUT.as_str()],
+        "{}",
+        texts(&answer)
+    );
     assert!(texts(&answer).contains("3 s"));
 }
 
@@ -335,14 +450,26 @@ async fn the_whole_suite_counts_where_everything_is_verified() {
     scene.level = VerificationLevel::Full;
     let answer = scene.ask(SkillGate::Pytest).await;
     assert_eq!(codes(&answer), ["forge-test-failed"], "{}", texts(&answer));
-    assert!(texts(&answer).contains("tests/test_other.py::test_b line 10"), "{}", texts(&answer));
-    scene.write("tests/test_other.py", "import pytest\n\n\n@pytest.mark.skip\ndef test_a():\n    pass\n");
+    assert!(
+        texts(&answer).contains("tests/test_other.py::test_b line 10"),
+        "{}",
+        texts(&answer)
+    );
+    scene.write(
+        "tests/test_other.py",
+        "import pytest\n\n\n@pytest.mark.skip\ndef test_a():\n    pass\n",
+    );
     assert!(scene.codes(SkillGate::Pytest).await.is_empty());
 }
 
 #[tokio::test]
 async fn what_is_no_source_text_fails_where_texts_are_judged_and_tools_are_not_handed_too_much() {
-    for bad in ["\u{feff}X = 1\n", "X = '\0'\n", "def broken(:\n", "# coding: latin-1\nX = 1\n"] {
+    for bad in [
+        "\u{feff}X = 1\n",
+        "X = '\0'\n",
+        "def broken(:\n",
+        "# coding: latin-1\nX = 1\n",
+    ] {
         let mut scene = Scene::new();
         scene.skill = bad.to_owned();
         for gate in [SkillGate::Policy, SkillGate::Invariants] {
@@ -364,25 +491,42 @@ async fn what_is_no_source_text_fails_where_texts_are_judged_and_tools_are_not_h
     }
     let mut scene = Scene::new();
     scene.test = "x = 1\n\0".to_owned();
-    assert!(scene.codes(SkillGate::Policy).await.contains(&"forge-source".to_owned()));
+    assert!(
+        scene
+            .codes(SkillGate::Policy)
+            .await
+            .contains(&"forge-source".to_owned())
+    );
     scene.test = format!("KEY = \"ghp_{}\"\n", "0123456789abcdefABCDEF0123456789abcd");
     let answer = scene.ask(SkillGate::Policy).await;
-    assert!(codes(&answer).contains(&"forge-holds-secret".to_owned()) && !texts(&answer).contains("ghp_"));
+    assert!(
+        codes(&answer).contains(&"forge-holds-secret".to_owned())
+            && !texts(&answer).contains("ghp_")
+    );
 }
 
 #[tokio::test]
 async fn the_test_is_judged_as_well_as_the_skill() {
     let mut scene = Scene::new();
-    scene.test.push_str("\n\ndef test_end() -> None:\n    import os\n\n    os._exit(0)\n");
+    scene
+        .test
+        .push_str("\n\ndef test_end() -> None:\n    import os\n\n    os._exit(0)\n");
     let answer = scene.ask(SkillGate::Policy).await;
     assert!(!answer.verdict.passes());
-    assert!(texts(&answer).contains("tests/test_skill_word_count.py: line "), "{}", texts(&answer));
+    assert!(
+        texts(&answer).contains("tests/test_skill_word_count.py: line "),
+        "{}",
+        texts(&answer)
+    );
     // The operator's own rules hold for both.
     let mut scene = Scene::new();
     scene.policy = SkillPolicy::read("forbidden_patterns: ['WordCountSkill']\n").unwrap();
     let answer = scene.ask(SkillGate::Policy).await;
     let told = texts(&answer);
-    assert!(told.contains("forge-pattern src/") && told.contains("forge-pattern tests/"), "{told}");
+    assert!(
+        told.contains("forge-pattern src/") && told.contains("forge-pattern tests/"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -390,7 +534,11 @@ fn many_findings_are_cut_with_the_gravest_first_and_said() {
     let mut verdict = Verdict::default();
     verdict.push(Finding::warning(Code::new("forge-silenced"), "first", "x"));
     for number in 0..60 {
-        verdict.push(Finding::error(Code::new("forge-ruff"), number.to_string(), "y".repeat(10_000)));
+        verdict.push(Finding::error(
+            Code::new("forge-ruff"),
+            number.to_string(),
+            "y".repeat(10_000),
+        ));
     }
     let kept = bounded(&verdict);
     assert_eq!(kept.findings().len(), MOST_FINDINGS + 1);
@@ -399,7 +547,11 @@ fn many_findings_are_cut_with_the_gravest_first_and_said() {
         kept.findings().last().unwrap().to_string(),
         "forge-more-findings 11 more: Mend what is told; the rest shows then. The log has all of it."
     );
-    assert!(kept.findings().iter().all(|finding| finding.hint.chars().count() <= LONGEST + 1));
+    assert!(
+        kept.findings()
+            .iter()
+            .all(|finding| finding.hint.chars().count() <= LONGEST + 1)
+    );
 }
 
 #[tokio::test]
@@ -415,9 +567,14 @@ async fn a_missing_tool_is_told_with_what_to_do() {
         tmp: directory.path().join("tmp"),
     };
     let told = SkillTools::find(&world, None).await.unwrap_err();
-    assert!(matches!(told, ToolsMissing::NotFound { .. }) && told.to_string().contains("forge"), "{told}");
+    assert!(
+        matches!(told, ToolsMissing::NotFound { .. }) && told.to_string().contains("forge"),
+        "{told}"
+    );
     for bad in ["relative", "/no/such/directory"] {
-        let told = SkillTools::find(&world, Some(std::path::Path::new(bad))).await.unwrap_err();
+        let told = SkillTools::find(&world, Some(std::path::Path::new(bad)))
+            .await
+            .unwrap_err();
         assert!(matches!(told, ToolsMissing::NoDirectory { .. }), "{told}");
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits,
-    Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env, toolchain_env,
+    CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL,
+    Keep, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env,
+    toolchain_env,
 };
 use serde_json::{Map, Value, json};
 
@@ -50,11 +51,21 @@ impl<'a> ToolCall<'a> {
         writable: PathBuf,
     ) -> Self {
         let args = words.into_iter().map(OsString::from).collect();
-        Self { tool, args, env: Vec::new(), stdin: Stdin::Empty, writable }
+        Self {
+            tool,
+            args,
+            env: Vec::new(),
+            stdin: Stdin::Empty,
+            writable,
+        }
     }
 
     /// Runs it in the copy.
-    pub(super) async fn run(self, site: &GateSite<'_>, keep: Keep) -> Result<ToolRun, GateObstacle> {
+    pub(super) async fn run(
+        self,
+        site: &GateSite<'_>,
+        keep: Keep,
+    ) -> Result<ToolRun, GateObstacle> {
         let mut env = base_env(site.world.env);
         env.extend(toolchain_env(site.world.env));
         env.retain(|(name, _)| name != "PATH");
@@ -138,7 +149,11 @@ impl ToolRun {
     pub(super) fn ended(&self) -> Option<Finding> {
         let name = self.name;
         let finding = |what: String, hint: &str| {
-            Some(Finding::error(Code::new("forge-gate-ended"), format!("{name}: {what}"), hint))
+            Some(Finding::error(
+                Code::new("forge-gate-ended"),
+                format!("{name}: {what}"),
+                hint,
+            ))
         };
         match self.completed.end {
             End::Exited(_) => None,
@@ -172,7 +187,11 @@ impl ToolRun {
     /// A finding for a program that ended with a code that says nothing about the skill.
     pub(super) fn failed(&self, code: i32) -> Finding {
         let said = placed(&self.completed.stderr, &self.copy) + "\n" + &self.said();
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it printed nothing");
+        let last = said
+            .lines()
+            .map(str::trim)
+            .rfind(|line| !line.is_empty())
+            .unwrap_or("it printed nothing");
         Finding::error(
             Code::new("forge-gate-ended"),
             format!("{}: exit code {code}", self.name),
@@ -182,7 +201,11 @@ impl ToolRun {
 
     /// The answer of the gate with this verdict.
     pub(super) fn answer(&self, verdict: Verdict) -> GateAnswer {
-        GateAnswer { verdict, log: self.log(), facts: self.facts() }
+        GateAnswer {
+            verdict,
+            log: self.log(),
+            facts: self.facts(),
+        }
     }
 
     /// Takes the lines that hold this out of the log.
@@ -193,7 +216,10 @@ impl ToolRun {
     /// What it printed, for the record.
     pub(super) fn log(&self) -> Vec<u8> {
         let mut log = String::new();
-        for (stream, captured) in [("stdout", &self.completed.stdout), ("stderr", &self.completed.stderr)] {
+        for (stream, captured) in [
+            ("stdout", &self.completed.stdout),
+            ("stderr", &self.completed.stderr),
+        ] {
             if captured.total == 0 {
                 continue;
             }
@@ -204,7 +230,11 @@ impl ToolRun {
             };
             log.push_str(&format!("==> {} {stream}{cut}\n", self.name));
             let text = placed(captured, &self.copy);
-            let hides = |line: &&str| self.hidden.as_deref().is_some_and(|word| line.contains(word));
+            let hides = |line: &&str| {
+                self.hidden
+                    .as_deref()
+                    .is_some_and(|word| line.contains(word))
+            };
             log.extend(text.split_inclusive('\n').filter(|line| !hides(line)));
             if !log.ends_with('\n') {
                 log.push('\n');

@@ -70,26 +70,47 @@ impl SkillTools {
     /// # Errors
     ///
     /// [`ToolsMissing`] names the first that is not there or does not run.
-    pub async fn find(world: &ForgeWorld<'_>, directory: Option<&Path>) -> Result<Self, ToolsMissing> {
+    pub async fn find(
+        world: &ForgeWorld<'_>,
+        directory: Option<&Path>,
+    ) -> Result<Self, ToolsMissing> {
         if let Some(path) = directory
             && !(path.is_absolute() && path.is_dir())
         {
-            return Err(ToolsMissing::NoDirectory { path: path.to_owned() });
+            return Err(ToolsMissing::NoDirectory {
+                path: path.to_owned(),
+            });
         }
-        let places = directory.map(Path::to_owned).into_iter().chain(world.env.path_dirs());
+        let places = directory
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(world.env.path_dirs());
         let not_found = |name, why: String| ToolsMissing::NotFound { name, why };
-        let path = std::env::join_paths(places).map_err(|error| not_found(NAMES[0], error.to_string()))?;
+        let path =
+            std::env::join_paths(places).map_err(|error| not_found(NAMES[0], error.to_string()))?;
         let tool = async |name: &'static str| {
             let found = find_program(Path::new(name), Path::new("/"), &path)
                 .map_err(|error| not_found(name, error.to_string()))?;
             match world.sandbox.version_of(&found).await {
-                Ok(said) => Ok(SkillTool { name, path: found, version: said.number.unwrap_or(said.line) }),
-                Err(source) => Err(ToolsMissing::Silent { path: found, source }),
+                Ok(said) => Ok(SkillTool {
+                    name,
+                    path: found,
+                    version: said.number.unwrap_or(said.line),
+                }),
+                Err(source) => Err(ToolsMissing::Silent {
+                    path: found,
+                    source,
+                }),
             }
         };
         let [ruff, mypy, pytest] = NAMES;
         let (ruff, mypy, pytest) = tokio::try_join!(tool(ruff), tool(mypy), tool(pytest))?;
-        Ok(Self { ruff, mypy, pytest, path })
+        Ok(Self {
+            ruff,
+            mypy,
+            pytest,
+            path,
+        })
     }
 
     /// Every one.

@@ -38,10 +38,16 @@ pub fn check_invariants(
     paths: &SkillPaths,
     class: SideEffect,
 ) -> Verdict {
-    let mut judge = Judge { source, verdict: Verdict::default() };
+    let mut judge = Judge {
+        source,
+        verdict: Verdict::default(),
+    };
     judge.base(paths);
     let classes = judge.everywhere();
-    let top: Vec<Node<'_>> = source.root().named_children(&mut source.root().walk()).collect();
+    let top: Vec<Node<'_>> = source
+        .root()
+        .named_children(&mut source.root().walk())
+        .collect();
     match classes.as_slice() {
         [only] if top.contains(only) => judge.class(*only, name, paths, class),
         [only] => judge.say(
@@ -74,12 +80,19 @@ struct Judge<'s> {
 impl<'s> Judge<'s> {
     fn say(&mut self, node: Node<'_>, code: Code, what: &str, hint: &str) {
         let what: String = what.chars().take(80).collect();
-        self.verdict.push(Finding::error(code, format!("{}: {what}", place_of(node)), hint));
+        self.verdict.push(Finding::error(
+            code,
+            format!("{}: {what}", place_of(node)),
+            hint,
+        ));
     }
 
     /// The base class is imported once, at the top, from its own module.
     fn base(&mut self, paths: &SkillPaths) {
-        let module = paths.module.rsplit_once('.').map_or("", |(package, _)| package);
+        let module = paths
+            .module
+            .rsplit_once('.')
+            .map_or("", |(package, _)| package);
         let absolute = format!("{module}.base");
         let root = self.source.root();
         let found = root
@@ -165,7 +178,9 @@ impl<'s> Judge<'s> {
 
     fn class(&mut self, node: Node<'s>, name: &SkillName, paths: &SkillPaths, class: SideEffect) {
         let field = |field| node.child_by_field_name(field);
-        let called = field("name").map(|name| self.source.of(name)).unwrap_or_default();
+        let called = field("name")
+            .map(|name| self.source.of(name))
+            .unwrap_or_default();
         if called != paths.class || field("type_parameters").is_some() {
             self.say(
                 node,
@@ -174,14 +189,17 @@ impl<'s> Judge<'s> {
                 &format!("Call the class `{}`.", paths.class),
             );
         }
-        let bases =
-            field("superclasses").map(|bases| self.source.of(bases).split_whitespace().collect::<String>());
+        let bases = field("superclasses")
+            .map(|bases| self.source.of(bases).split_whitespace().collect::<String>());
         if bases.as_deref() != Some("(BaseSkill)") {
             self.say(
                 node,
                 Code::new("forge-class-base"),
                 called,
-                &format!("Write `class {}({BASE}):`, with no other base and no keyword.", paths.class),
+                &format!(
+                    "Write `class {}({BASE}):`, with no other base and no keyword.",
+                    paths.class
+                ),
             );
         }
         let Some(body) = field("body") else { return };
@@ -193,7 +211,10 @@ impl<'s> Judge<'s> {
         let mut executes = 0;
         for member in members {
             let (function, decorated) = match member.kind() {
-                "decorated_definition" => (member.child_by_field_name("definition").unwrap_or(member), true),
+                "decorated_definition" => (
+                    member.child_by_field_name("definition").unwrap_or(member),
+                    true,
+                ),
                 _ => (member, false),
             };
             match function.kind() {
@@ -203,7 +224,12 @@ impl<'s> Judge<'s> {
                         .map(|name| self.source.of(name))
                         .unwrap_or_default();
                     if MAGIC.contains(&called) {
-                        self.say(function, Code::new("forge-class-magic"), called, "Leave this method out.");
+                        self.say(
+                            function,
+                            Code::new("forge-class-magic"),
+                            called,
+                            "Leave this method out.",
+                        );
                     }
                     if ATTRIBUTES.contains(&called) {
                         self.say(
@@ -230,15 +256,29 @@ impl<'s> Judge<'s> {
             }
         }
         if executes != 1 {
-            self.say(node, Code::new("forge-class-execute"), called, "Define `execute` once.");
+            self.say(
+                node,
+                Code::new("forge-class-execute"),
+                called,
+                "Define `execute` once.",
+            );
         }
     }
 
-    fn attribute(&mut self, body: Node<'s>, members: &[Node<'s>], attribute: &str, expected: Option<&str>) {
+    fn attribute(
+        &mut self,
+        body: Node<'s>,
+        members: &[Node<'s>],
+        attribute: &str,
+        expected: Option<&str>,
+    ) {
         // Every mention in the body of the class itself: assignments in tuples, walrus and deletions count, too.
         let mut bound = Vec::new();
         let mut mentions = 0;
-        for member in members.iter().filter(|member| member.kind() == "expression_statement") {
+        for member in members
+            .iter()
+            .filter(|member| member.kind() == "expression_statement")
+        {
             let mut rest = vec![*member];
             while let Some(node) = rest.pop() {
                 if node.kind() == "identifier" && self.source.of(node) == attribute {
@@ -246,7 +286,9 @@ impl<'s> Judge<'s> {
                 }
                 rest.extend(node.named_children(&mut node.walk()));
             }
-            let assignment = member.named_child(0).filter(|node| node.kind() == "assignment");
+            let assignment = member
+                .named_child(0)
+                .filter(|node| node.kind() == "assignment");
             if let Some(assignment) = assignment
                 && assignment
                     .child_by_field_name("left")
@@ -288,13 +330,15 @@ impl<'s> Judge<'s> {
     fn is_execute(&self, function: Node<'s>) -> bool {
         let squeezed = |field| {
             let node: Option<Node<'_>> = function.child_by_field_name(field);
-            node.map(|node| self.source.of(node).split_whitespace().collect::<String>()).unwrap_or_default()
+            node.map(|node| self.source.of(node).split_whitespace().collect::<String>())
+                .unwrap_or_default()
         };
         let parameters = squeezed("parameters");
-        let shape =
-            matches!(parameters.as_str(), "(self,inputs:dict[str,Any])" | "(self,inputs:dict[str,Any],)")
-                && squeezed("return_type") == "dict[str,Any]"
-                && !self.source.of(function).starts_with("async");
+        let shape = matches!(
+            parameters.as_str(),
+            "(self,inputs:dict[str,Any])" | "(self,inputs:dict[str,Any],)"
+        ) && squeezed("return_type") == "dict[str,Any]"
+            && !self.source.of(function).starts_with("async");
         let mut rest: Vec<Node<'_>> = function.child_by_field_name("body").into_iter().collect();
         while let Some(node) = rest.pop() {
             match node.kind() {

@@ -103,7 +103,10 @@ impl SkillPolicy {
         if text.len() > MAX_POLICY_BYTES {
             return Err(SkillPolicyError::TooLarge { bytes: text.len() });
         }
-        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        if text
+            .lines()
+            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+        {
             return Ok(Self::default());
         }
         let options = serde_saphyr::options! {
@@ -111,24 +114,45 @@ impl SkillPolicy {
             no_schema: true,
             with_snippet: false,
         };
-        let written: Written = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| SkillPolicyError::Form { why: short_line(&error.to_string(), 200) })?;
+        let written: Written =
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+                SkillPolicyError::Form {
+                    why: short_line(&error.to_string(), 200),
+                }
+            })?;
         let counts = [
             ("allowed_imports", written.allowed_imports.len()),
             ("forbidden_imports", written.forbidden_imports.len()),
-            ("allowed_network", written.allowed_network.as_ref().map_or(0, Vec::len)),
-            ("allowed_write_paths", written.allowed_write_paths.as_ref().map_or(0, Vec::len)),
+            (
+                "allowed_network",
+                written.allowed_network.as_ref().map_or(0, Vec::len),
+            ),
+            (
+                "allowed_write_paths",
+                written.allowed_write_paths.as_ref().map_or(0, Vec::len),
+            ),
             ("forbidden_patterns", written.forbidden_patterns.len()),
         ];
         if let Some((list, count)) = counts.into_iter().find(|(_, count)| *count > MOST) {
             return Err(SkillPolicyError::TooMany { list, count });
         }
         let word = |word: &str| {
-            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
-        let modules = written.allowed_imports.iter().chain(&written.forbidden_imports);
-        if let Some(text) = modules.into_iter().find(|module| !module.split('.').all(word)) {
-            return Err(SkillPolicyError::Module { text: text.chars().take(80).collect() });
+        let modules = written
+            .allowed_imports
+            .iter()
+            .chain(&written.forbidden_imports);
+        if let Some(text) = modules
+            .into_iter()
+            .find(|module| !module.split('.').all(word))
+        {
+            return Err(SkillPolicyError::Module {
+                text: text.chars().take(80).collect(),
+            });
         }
         Ok(Self {
             allowed_imports: written.allowed_imports,
@@ -145,13 +169,28 @@ impl SkillPolicy {
 }
 
 fn pattern(text: &str) -> Result<Regex, SkillPolicyError> {
-    let refuse = |why: String| SkillPolicyError::Pattern { text: text.chars().take(80).collect(), why };
+    let refuse = |why: String| SkillPolicyError::Pattern {
+        text: text.chars().take(80).collect(),
+        why,
+    };
     if text.is_empty() || text.len() > LONGEST_PATTERN {
         return Err(refuse(format!("it has {} bytes", text.len())));
     }
-    let built = RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_SIZE).build();
+    let built = RegexBuilder::new(text)
+        .multi_line(true)
+        .size_limit(PATTERN_SIZE)
+        .build();
     built.map_err(|error| {
-        refuse(error.to_string().lines().last().unwrap_or_default().chars().take(120).collect())
+        refuse(
+            error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .chars()
+                .take(120)
+                .collect(),
+        )
     })
 }
 
@@ -186,7 +225,10 @@ mod tests {
             assert!(SkillPolicy::read(bad).is_err(), "{bad}");
         }
         let many = format!("allowed_imports: [{}]\n", vec!["a"; MOST + 1].join(","));
-        assert!(matches!(SkillPolicy::read(&many), Err(SkillPolicyError::TooMany { .. })));
+        assert!(matches!(
+            SkillPolicy::read(&many),
+            Err(SkillPolicyError::TooMany { .. })
+        ));
         assert!(matches!(
             SkillPolicy::read(&"#".repeat(MAX_POLICY_BYTES + 1)),
             Err(SkillPolicyError::TooLarge { .. })

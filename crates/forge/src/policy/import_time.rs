@@ -66,8 +66,16 @@ static BUILTINS: [&str; 19] = [
 ];
 
 /// Methods of literal texts.
-static OF_TEXT: [&str; 8] =
-    ["encode", "join", "lower", "split", "splitlines", "strip", "upper", "removeprefix"];
+static OF_TEXT: [&str; 8] = [
+    "encode",
+    "join",
+    "lower",
+    "split",
+    "splitlines",
+    "strip",
+    "upper",
+    "removeprefix",
+];
 
 static DECORATORS: [&str; 14] = [
     "abc.abstractmethod",

@@ -39,7 +39,11 @@ pub fn check_policy(
 /// skill, write below `tmp_path`, and replace what the skill's own module holds. What could end, skip or steer the run is refused, and so is a test
 /// that compares nothing.
 #[must_use]
-pub fn check_test_policy(source: &PythonSource, policy: &SkillPolicy, paths: &SkillPaths) -> Verdict {
+pub fn check_test_policy(
+    source: &PythonSource,
+    policy: &SkillPolicy,
+    paths: &SkillPaths,
+) -> Verdict {
     let grants = Grants::default();
     let mut verdict = walk::Walk::over(source, policy, SideEffect::ReadOnly, &grants, Some(paths));
     verdict.merge(test_asks::judge(source));

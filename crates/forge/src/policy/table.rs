@@ -63,11 +63,19 @@ struct Row {
 }
 
 const fn plain(module: &'static str) -> Row {
-    Row { module, members: &[], others: Power::None }
+    Row {
+        module,
+        members: &[],
+        others: Power::None,
+    }
 }
 
 const fn all(module: &'static str, others: Power) -> Row {
-    Row { module, members: &[], others }
+    Row {
+        module,
+        members: &[],
+        others,
+    }
 }
 
 static ROWS: &[Row] = &[
@@ -90,7 +98,11 @@ static ROWS: &[Row] = &[
     plain("collections"),
     plain("collections.abc"),
     plain("colorsys"),
-    Row { module: "contextlib", members: &[(Power::Interpreter, &["chdir"])], others: Power::None },
+    Row {
+        module: "contextlib",
+        members: &[(Power::Interpreter, &["chdir"])],
+        others: Power::None,
+    },
     plain("contextvars"),
     plain("copy"),
     plain("csv"),
@@ -101,7 +113,10 @@ static ROWS: &[Row] = &[
         module: "enum",
         members: &[
             // Called with more, they make a class of any other.
-            (Power::Arguments(2), &["Enum", "Flag", "IntEnum", "IntFlag", "ReprEnum", "StrEnum"]),
+            (
+                Power::Arguments(2),
+                &["Enum", "Flag", "IntEnum", "IntFlag", "ReprEnum", "StrEnum"],
+            ),
             (Power::Code, &["EnumMeta", "EnumType", "EnumDict"]),
             (
                 Power::Interpreter,
@@ -126,7 +141,12 @@ static ROWS: &[Row] = &[
             (Power::Code, &["singledispatch", "singledispatchmethod"]),
             (
                 Power::Reflection,
-                &["partialmethod", "update_wrapper", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"],
+                &[
+                    "partialmethod",
+                    "update_wrapper",
+                    "WRAPPER_ASSIGNMENTS",
+                    "WRAPPER_UPDATES",
+                ],
             ),
             (Power::Wrapper, &["wraps"]),
         ],
@@ -146,21 +166,36 @@ static ROWS: &[Row] = &[
     plain("keyword"),
     plain("math"),
     plain("numbers"),
-    Row { module: "os.path", members: &[(Power::Secret, &["expandvars"])], others: Power::None },
+    Row {
+        module: "os.path",
+        members: &[(Power::Secret, &["expandvars"])],
+        others: Power::None,
+    },
     plain("pprint"),
     plain("queue"),
     plain("random"),
-    Row { module: "re", members: &[(Power::None, &["RegexFlag"])], others: Power::None },
+    Row {
+        module: "re",
+        members: &[(Power::None, &["RegexFlag"])],
+        others: Power::None,
+    },
     plain("secrets"),
     plain("shlex"),
     plain("stat"),
     plain("statistics"),
-    Row { module: "string", members: &[(Power::Reflection, &["Formatter"])], others: Power::None },
+    Row {
+        module: "string",
+        members: &[(Power::Reflection, &["Formatter"])],
+        others: Power::None,
+    },
     plain("struct"),
     plain("textwrap"),
     Row {
         module: "time",
-        members: &[(Power::Interpreter, &["clock_settime", "clock_settime_ns", "tzset"])],
+        members: &[(
+            Power::Interpreter,
+            &["clock_settime", "clock_settime_ns", "tzset"],
+        )],
         others: Power::None,
     },
     plain("tomllib"),
@@ -168,7 +203,13 @@ static ROWS: &[Row] = &[
         module: "typing_extensions",
         members: &[(
             Power::Code,
-            &["get_args", "get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"],
+            &[
+                "get_args",
+                "get_type_hints",
+                "ForwardRef",
+                "evaluate_forward_ref",
+                "get_annotations",
+            ],
         )],
         others: Power::None,
     },
@@ -207,7 +248,11 @@ static ROWS: &[Row] = &[
         )],
         others: Power::Interpreter,
     },
-    Row { module: "uuid", members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])], others: Power::None },
+    Row {
+        module: "uuid",
+        members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])],
+        others: Power::None,
+    },
     Row {
         module: "warnings",
         members: &[(Power::Interpreter, &["showwarning", "warn_explicit"])],
@@ -244,9 +289,17 @@ static ROWS: &[Row] = &[
             ),
             (
                 Power::Network,
-                &["open_connection", "open_unix_connection", "start_server", "start_unix_server"],
+                &[
+                    "open_connection",
+                    "open_unix_connection",
+                    "start_server",
+                    "start_unix_server",
+                ],
             ),
-            (Power::Outlives, &["create_task", "ensure_future", "to_thread"]),
+            (
+                Power::Outlives,
+                &["create_task", "ensure_future", "to_thread"],
+            ),
         ],
         others: Power::Process,
     },
@@ -254,20 +307,41 @@ static ROWS: &[Row] = &[
         module: "concurrent.futures",
         members: &[
             (Power::Pool, &["ThreadPoolExecutor"]),
-            (Power::None, &["Future", "TimeoutError", "CancelledError", "as_completed", "wait"]),
+            (
+                Power::None,
+                &[
+                    "Future",
+                    "TimeoutError",
+                    "CancelledError",
+                    "as_completed",
+                    "wait",
+                ],
+            ),
         ],
         others: Power::Process,
     },
     all("concurrent", Power::Process),
     Row {
         module: "dataclasses",
-        members: &[(Power::Code, &["make_dataclass"]), (Power::Decorator, &["dataclass"])],
+        members: &[
+            (Power::Code, &["make_dataclass"]),
+            (Power::Decorator, &["dataclass"]),
+        ],
         others: Power::None,
     },
     Row {
         module: "io",
         members: &[
-            (Power::None, &["StringIO", "BytesIO", "IOBase", "TextIOBase", "UnsupportedOperation"]),
+            (
+                Power::None,
+                &[
+                    "StringIO",
+                    "BytesIO",
+                    "IOBase",
+                    "TextIOBase",
+                    "UnsupportedOperation",
+                ],
+            ),
             (Power::Open(1), &["open"]),
         ],
         others: Power::Write,
@@ -383,7 +457,11 @@ static ROWS: &[Row] = &[
         ],
         others: Power::Process,
     },
-    Row { module: "pathlib", members: &[], others: Power::None },
+    Row {
+        module: "pathlib",
+        members: &[],
+        others: Power::None,
+    },
     Row {
         module: "shutil",
         members: &[(Power::None, &["disk_usage", "which", "get_terminal_size"])],
@@ -412,7 +490,17 @@ static ROWS: &[Row] = &[
     },
     Row {
         module: "threading",
-        members: &[(Power::None, &["Condition", "Event", "Lock", "RLock", "Semaphore", "BoundedSemaphore"])],
+        members: &[(
+            Power::None,
+            &[
+                "Condition",
+                "Event",
+                "Lock",
+                "RLock",
+                "Semaphore",
+                "BoundedSemaphore",
+            ],
+        )],
         others: Power::Outlives,
     },
     Row {
@@ -432,23 +520,44 @@ static ROWS: &[Row] = &[
     },
     Row {
         module: "typing",
-        members: &[(Power::Code, &["get_args", "get_type_hints", "ForwardRef", "evaluate_forward_ref"])],
+        members: &[(
+            Power::Code,
+            &[
+                "get_args",
+                "get_type_hints",
+                "ForwardRef",
+                "evaluate_forward_ref",
+            ],
+        )],
         others: Power::None,
     },
-    Row { module: "weakref", members: &[(Power::Outlives, &["finalize"])], others: Power::None },
+    Row {
+        module: "weakref",
+        members: &[(Power::Outlives, &["finalize"])],
+        others: Power::None,
+    },
     Row {
         module: "gzip",
-        members: &[(Power::Open(1), &["open"]), (Power::None, &["compress", "decompress", "BadGzipFile"])],
+        members: &[
+            (Power::Open(1), &["open"]),
+            (Power::None, &["compress", "decompress", "BadGzipFile"]),
+        ],
         others: Power::Write,
     },
     Row {
         module: "bz2",
-        members: &[(Power::Open(1), &["open"]), (Power::None, &["compress", "decompress"])],
+        members: &[
+            (Power::Open(1), &["open"]),
+            (Power::None, &["compress", "decompress"]),
+        ],
         others: Power::Write,
     },
     Row {
         module: "lzma",
-        members: &[(Power::Open(1), &["open"]), (Power::None, &["compress", "decompress", "LZMAError"])],
+        members: &[
+            (Power::Open(1), &["open"]),
+            (Power::None, &["compress", "decompress", "LZMAError"]),
+        ],
         others: Power::Write,
     },
     all("dbm", Power::Write),
@@ -479,19 +588,38 @@ static ROWS: &[Row] = &[
                     "sqlite_version_info",
                 ],
             ),
-            (Power::Interpreter, &["enable_callback_tracebacks", "register_adapter", "register_converter"]),
+            (
+                Power::Interpreter,
+                &[
+                    "enable_callback_tracebacks",
+                    "register_adapter",
+                    "register_converter",
+                ],
+            ),
             (Power::Annotation, &["Connection", "Cursor"]),
         ],
         others: Power::Write,
     },
     all("tarfile", Power::Write),
     all("tempfile", Power::Write),
-    Row { module: "zipfile", members: &[(Power::Code, &["PyZipFile"])], others: Power::Write },
-    Row { module: "http", members: &[(Power::None, &["HTTPStatus", "HTTPMethod"])], others: Power::Network },
+    Row {
+        module: "zipfile",
+        members: &[(Power::Code, &["PyZipFile"])],
+        others: Power::Write,
+    },
+    Row {
+        module: "http",
+        members: &[(Power::None, &["HTTPStatus", "HTTPMethod"])],
+        others: Power::Network,
+    },
     all("aiohttp", Power::Network),
     all("ftplib", Power::Network),
     all("httpx", Power::Network),
-    Row { module: "imaplib", members: &[(Power::Process, &["IMAP4_stream"])], others: Power::Network },
+    Row {
+        module: "imaplib",
+        members: &[(Power::Process, &["IMAP4_stream"])],
+        others: Power::Network,
+    },
     all("nntplib", Power::Network),
     all("poplib", Power::Network),
     all("requests", Power::Network),
@@ -502,7 +630,10 @@ static ROWS: &[Row] = &[
     all("_socket", Power::Network),
     Row {
         module: "socketserver",
-        members: &[(Power::Process, &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"])],
+        members: &[(
+            Power::Process,
+            &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"],
+        )],
         others: Power::Network,
     },
     all("ssl", Power::Network),
@@ -511,7 +642,10 @@ static ROWS: &[Row] = &[
     Row {
         module: "urllib.request",
         members: &[
-            (Power::Write, &["urlretrieve", "URLopener", "FancyURLopener"]),
+            (
+                Power::Write,
+                &["urlretrieve", "URLopener", "FancyURLopener"],
+            ),
             (Power::Secret, &["getproxies"]),
             (Power::Interpreter, &["install_opener"]),
         ],
@@ -519,7 +653,10 @@ static ROWS: &[Row] = &[
     },
     Row {
         module: "http.cookiejar",
-        members: &[(Power::Write, &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"])],
+        members: &[(
+            Power::Write,
+            &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"],
+        )],
         others: Power::Network,
     },
     Row {
@@ -629,11 +766,20 @@ static BUILTINS: &[(&str, Power)] = &[
 ];
 
 /// Modules that no row tells of, and that are no member of another one either.
-static HIDDEN: [&str; 6] = ["bltns", "genericpath", "linecache", "re_compile", "stdlib_re", "sre_parse"];
+static HIDDEN: [&str; 6] = [
+    "bltns",
+    "genericpath",
+    "linecache",
+    "re_compile",
+    "stdlib_re",
+    "sre_parse",
+];
 
 /// The public members of the modules of the standard library, by module.
 static MEMBERS: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
-    let lines = include_str!("members.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("members.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(": ")).collect()
 });
 
@@ -678,14 +824,29 @@ pub(crate) fn power(path: &str) -> Power {
 
 fn member_power(row: &Row, rest: &str) -> Power {
     let first = rest.split('.').next().unwrap_or_default();
-    let listed = row.members.iter().find(|(_, names)| names.contains(&first)).map(|(power, _)| *power);
+    let listed = row
+        .members
+        .iter()
+        .find(|(_, names)| names.contains(&first))
+        .map(|(power, _)| *power);
     let found = listed.unwrap_or(row.others);
-    let known = || MEMBERS.get(row.module).is_none_or(|names| names.split(' ').any(|name| name == first));
-    let covers =
-        matches!(found, Power::Process | Power::Code | Power::Interpreter | Power::Outlives | Power::Native);
+    let known = || {
+        MEMBERS
+            .get(row.module)
+            .is_none_or(|names| names.split(' ').any(|name| name == first))
+    };
+    let covers = matches!(
+        found,
+        Power::Process | Power::Code | Power::Interpreter | Power::Outlives | Power::Native
+    );
     let strange = listed.is_none() && !is_dunder(first) && !known();
-    let deeper = rest.split('.').skip(1).any(hides) || (listed.is_none() && hides_at_all(row, first));
-    if !covers && (strange || deeper) { Power::Reflection } else { found }
+    let deeper =
+        rest.split('.').skip(1).any(hides) || (listed.is_none() && hides_at_all(row, first));
+    if !covers && (strange || deeper) {
+        Power::Reflection
+    } else {
+        found
+    }
 }
 
 fn is_dunder(word: &str) -> bool {
@@ -694,15 +855,17 @@ fn is_dunder(word: &str) -> bool {
 
 /// Whether a member of a module is another module, or nobody's business.
 pub(crate) fn hides(word: &str) -> bool {
-    let strong = |row: &Row| !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty();
+    let strong =
+        |row: &Row| !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty();
     HIDDEN.contains(&word)
         || (word.starts_with('_') && !is_dunder(word))
         || row(word).is_some_and(|row| strong(row) && !SHARED.contains(&word))
 }
 
 /// Words that are names of modules and of harmless members and methods of other things as well.
-static SHARED: [&str; 9] =
-    ["abc", "calendar", "code", "enum", "http", "platform", "select", "string", "trace"];
+static SHARED: [&str; 9] = [
+    "abc", "calendar", "code", "enum", "http", "platform", "select", "string", "trace",
+];
 
 /// Whether the first member of a module without a list of its members is another module.
 fn hides_at_all(row: &Row, word: &str) -> bool {
@@ -715,7 +878,10 @@ fn row(module: &str) -> Option<&'static Row> {
 
 /// The row of the longest module that a path begins with, and what follows it.
 fn deepest(path: &str) -> Option<(&'static Row, &str)> {
-    let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+    let ends = path
+        .match_indices('.')
+        .map(|(at, _)| at)
+        .chain([path.len()]);
     let mut found = None;
     for end in ends {
         let module = path.get(..end).unwrap_or_default();

@@ -19,7 +19,12 @@ pub(super) const EXECUTE: &str = "execute";
 const DEPTH: usize = 4;
 
 /// Calls that fail a test unless something holds.
-static CHECKS: [&str; 4] = ["pytest.deprecated_call", "pytest.fail", "pytest.raises", "pytest.warns"];
+static CHECKS: [&str; 4] = [
+    "pytest.deprecated_call",
+    "pytest.fail",
+    "pytest.raises",
+    "pytest.warns",
+];
 
 /// One function of the file.
 struct Function<'s> {
@@ -39,11 +44,19 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
     while let Some((node, mut within)) = open.pop() {
         match node.kind() {
             "function_definition" => {
-                let name = node.child_by_field_name("name").map(|name| source.of(name)).unwrap_or_default();
+                let name = node
+                    .child_by_field_name("name")
+                    .map(|name| source.of(name))
+                    .unwrap_or_default();
                 let line = node.start_position().row + 1;
                 // What stands in a function inside of another is the outer one's, which alone is called by a name of the file.
                 within = within.or_else(|| {
-                    functions.push(Function { name, line, asks: false, calls: BTreeSet::new() });
+                    functions.push(Function {
+                        name,
+                        line,
+                        asks: false,
+                        calls: BTreeSet::new(),
+                    });
                     Some(functions.len() - 1)
                 });
             }
@@ -55,13 +68,17 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
             }
             "call" => {
                 let callee = node.child_by_field_name("function");
-                let word =
-                    callee.map(|callee| source.of(callee.child_by_field_name("attribute").unwrap_or(callee)));
+                let word = callee.map(|callee| {
+                    source.of(callee.child_by_field_name("attribute").unwrap_or(callee))
+                });
                 let word = word.unwrap_or_default();
                 executes |= word == EXECUTE;
                 // A function of the file's own that has such a name checks nothing by it.
                 let checks = callee.is_some_and(|callee| {
-                    names.meanings(callee).iter().any(|path| CHECKS.contains(&path.as_str()))
+                    names
+                        .meanings(callee)
+                        .iter()
+                        .any(|path| CHECKS.contains(&path.as_str()))
                 });
                 if let Some(function) = within.and_then(|at| functions.get_mut(at)) {
                     function.asks |= checks;
@@ -73,14 +90,20 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
         open.extend(node.children(&mut node.walk()).map(|child| (child, within)));
     }
     for _ in 0..DEPTH {
-        let asking: BTreeSet<&str> =
-            functions.iter().filter(|function| function.asks).map(|function| function.name).collect();
+        let asking: BTreeSet<&str> = functions
+            .iter()
+            .filter(|function| function.asks)
+            .map(|function| function.name)
+            .collect();
         for function in functions.iter_mut().filter(|function| !function.asks) {
             function.asks = function.calls.iter().any(|called| asking.contains(called));
         }
     }
     let mut verdict = Verdict::default();
-    for function in functions.iter().filter(|function| function.name.starts_with("test") && !function.asks) {
+    for function in functions
+        .iter()
+        .filter(|function| function.name.starts_with("test") && !function.asks)
+    {
         verdict.push(Finding::error(
             EMPTY,
             format!("line {}, {}", function.line, function.name),
@@ -100,9 +123,20 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
 /// A condition that is the same whatever the skill does.
 fn is_constant(mut asked: Node<'_>) -> bool {
     while matches!(asked.kind(), "parenthesized_expression" | "not_operator") {
-        let Some(inner) = asked.named_child(0) else { return true };
+        let Some(inner) = asked.named_child(0) else {
+            return true;
+        };
         asked = inner;
     }
-    let kinds = ["concatenated_string", "ellipsis", "false", "float", "integer", "none", "string", "true"];
+    let kinds = [
+        "concatenated_string",
+        "ellipsis",
+        "false",
+        "float",
+        "integer",
+        "none",
+        "string",
+        "true",
+    ];
     kinds.contains(&asked.kind())
 }

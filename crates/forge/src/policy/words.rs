@@ -250,21 +250,29 @@ pub(super) fn format_reaches(text: &str) -> bool {
     let mut fields = text.split('{').skip(1);
     fields.any(|field| {
         let field = field.split(['}', ':', '!']).next().unwrap_or_default();
-        field.split(['.', '[', ']']).skip(1).any(|word| is_deep(word) || is_private(word))
+        field
+            .split(['.', '[', ']'])
+            .skip(1)
+            .any(|word| is_deep(word) || is_private(word))
     })
 }
 
 /// Whether the address of a database, as it is written, ends in words by which it is only read.
 pub(super) fn reads_database(written: &str) -> bool {
     const HARMLESS: [&str; 4] = ["cache=private", "immutable=1", "mode=ro", "nolock=1"];
-    let Some((place, words)) = written.trim_end_matches(['"', '\'', ')', ' ']).rsplit_once('?') else {
+    let Some((place, words)) = written
+        .trim_end_matches(['"', '\'', ')', ' '])
+        .rsplit_once('?')
+    else {
         return false;
     };
     // SQLite takes the words from the first `?` to the first `#`.
     if place.contains(['?', '#']) {
         return false;
     }
-    let is_read = words.split('&').any(|word| matches!(word, "mode=ro" | "immutable=1"));
+    let is_read = words
+        .split('&')
+        .any(|word| matches!(word, "mode=ro" | "immutable=1"));
     is_read && words.split('&').all(|word| HARMLESS.contains(&word))
 }
 
@@ -276,7 +284,9 @@ pub(super) fn opens_database(text: &str) -> bool {
             .skip_while(|letter| !letter.is_alphabetic())
             .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
             .collect();
-        ["attach", "vacuum"].iter().any(|word| first.eq_ignore_ascii_case(word))
+        ["attach", "vacuum"]
+            .iter()
+            .any(|word| first.eq_ignore_ascii_case(word))
     };
     text.split(';').any(is_opening)
 }
@@ -285,8 +295,9 @@ pub(super) fn opens_database(text: &str) -> bool {
 fn without_comments(statement: &str) -> &str {
     let mut rest = statement;
     loop {
-        rest =
-            rest.trim_start_matches(|letter: char| !letter.is_alphabetic() && !matches!(letter, '-' | '/'));
+        rest = rest.trim_start_matches(|letter: char| {
+            !letter.is_alphabetic() && !matches!(letter, '-' | '/')
+        });
         let after = match rest.get(..2) {
             Some("--") => rest.split_once('\n').map_or("", |(_, after)| after),
             Some("/*") => rest.split_once("*/").map_or("", |(_, after)| after),
@@ -309,7 +320,10 @@ pub(super) fn secret_place(text: &str) -> Option<&'static str> {
     let mut parts = text.split(['/', '\\']);
     let absolute = text.starts_with('/');
     parts.find_map(|part| {
-        let found = SECRET_PARTS.iter().find(|known| part.eq_ignore_ascii_case(known)).copied();
+        let found = SECRET_PARTS
+            .iter()
+            .find(|known| part.eq_ignore_ascii_case(known))
+            .copied();
         // These two are words of their own, too.
         found.filter(|found| absolute || !matches!(*found, "shadow" | "environ"))
     })
@@ -320,7 +334,11 @@ pub(super) fn hosts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     // Clients drop these; in prose they end an address.
     let squeezed = !text.contains(' ') && text.contains(['\t', '\r', '\n']);
-    let text = if squeezed { text.replace(['\t', '\r', '\n'], "") } else { text.to_owned() };
+    let text = if squeezed {
+        text.replace(['\t', '\r', '\n'], "")
+    } else {
+        text.to_owned()
+    };
     for (at, _) in text.match_indices("://") {
         let scheme = text.get(..at).unwrap_or_default();
         let scheme = scheme
@@ -328,7 +346,10 @@ pub(super) fn hosts(text: &str) -> Vec<String> {
             .next()
             .unwrap_or_default()
             .to_ascii_lowercase();
-        if !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss" | "ftp" | "ftps") {
+        if !matches!(
+            scheme.as_str(),
+            "http" | "https" | "ws" | "wss" | "ftp" | "ftps"
+        ) {
             continue;
         }
         let rest = text.get(at + 3..).unwrap_or_default();
@@ -340,7 +361,12 @@ pub(super) fn hosts(text: &str) -> Vec<String> {
         let wide = until(&['/', '?', '#', '"', '\'']);
         for authority in [narrow, wide] {
             let host = authority.rsplit('@').next().unwrap_or_default();
-            let host = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+            let host = host
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('.')
+                .to_ascii_lowercase();
             if !host.is_empty() && !found.contains(&host) {
                 found.push(host);
             }
@@ -366,7 +392,10 @@ mod tests {
 
     #[test]
     fn a_host_is_what_would_be_connected_to() {
-        assert_eq!(hosts("https://good.example.com@evil.example.net:8443/x"), ["evil.example.net"]);
+        assert_eq!(
+            hosts("https://good.example.com@evil.example.net:8443/x"),
+            ["evil.example.net"]
+        );
         assert_eq!(
             hosts("see HTTP://A.example.com. and wss://b.example.com?q"),
             ["a.example.com", "b.example.com"]
@@ -376,12 +405,22 @@ mod tests {
 
     #[test]
     fn a_place_of_secrets_is_a_part_of_a_path() {
-        for text in
-            ["/root/.ssh/id_rsa", ".env", "C:\\x\\.AWS\\credentials", "/proc/self/environ", "/etc/shadow"]
-        {
+        for text in [
+            "/root/.ssh/id_rsa",
+            ".env",
+            "C:\\x\\.AWS\\credentials",
+            "/proc/self/environ",
+            "/etc/shadow",
+        ] {
             assert!(secret_place(text).is_some(), "{text}");
         }
-        for text in ["environment", "shadow", "set .env first", "a/b.env.md", "environ"] {
+        for text in [
+            "environment",
+            "shadow",
+            "set .env first",
+            "a/b.env.md",
+            "environ",
+        ] {
             assert!(secret_place(text).is_none(), "{text}");
         }
     }

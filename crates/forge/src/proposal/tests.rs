@@ -14,7 +14,10 @@ fn parts() -> ProposalParts {
         io_schema: IoSchema::from_value(io_schema).unwrap(),
         side_effect: SideEffect::ReadOnly,
         grants: Grants::default(),
-        examples: vec![HeldOutExample { input: json!({"text": "held back"}), output: json!({"count": 2}) }],
+        examples: vec![HeldOutExample {
+            input: json!({"text": "held back"}),
+            output: json!({"count": 2}),
+        }],
     }
 }
 
@@ -23,7 +26,10 @@ fn project() -> ForgeProject {
 }
 
 fn moment() -> Moment {
-    Moment { at: "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap(), clock: ClockSource::System }
+    Moment {
+        at: "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap(),
+        clock: ClockSource::System,
+    }
 }
 
 #[test]
@@ -33,7 +39,10 @@ fn the_examples_are_kept_and_the_specification_does_not_hold_them() {
     let proposal = SkillProposal::new(parts()).unwrap();
     let id = proposal.record(&mut ledger, &project(), moment()).unwrap();
     let artifacts = ledger.skill_artifacts(id).unwrap();
-    let kinds: Vec<&str> = artifacts.iter().map(|artifact| artifact.kind.as_str()).collect();
+    let kinds: Vec<&str> = artifacts
+        .iter()
+        .map(|artifact| artifact.kind.as_str())
+        .collect();
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
     let spec = proposal.spec(&project()).unwrap();
     assert_eq!(artifacts[0].digest, Digest::of(&spec));
@@ -41,10 +50,22 @@ fn the_examples_are_kept_and_the_specification_does_not_hold_them() {
     assert!(!shown.contains("held back"), "{shown}");
     let held_out = HeldOutExample::document(&parts().examples);
     assert_eq!(artifacts[1].digest, Digest::of(&held_out));
-    let again = SkillProposal::new(parts()).unwrap().record(&mut ledger, &project(), moment());
-    assert!(matches!(again, Err(ProposalError::Ledger(LedgerError::SkillTaken { .. }))));
-    let without = ProposalParts { name: "other".parse().unwrap(), examples: Vec::new(), ..parts() };
-    let id = SkillProposal::new(without).unwrap().record(&mut ledger, &project(), moment()).unwrap();
+    let again = SkillProposal::new(parts())
+        .unwrap()
+        .record(&mut ledger, &project(), moment());
+    assert!(matches!(
+        again,
+        Err(ProposalError::Ledger(LedgerError::SkillTaken { .. }))
+    ));
+    let without = ProposalParts {
+        name: "other".parse().unwrap(),
+        examples: Vec::new(),
+        ..parts()
+    };
+    let id = SkillProposal::new(without)
+        .unwrap()
+        .record(&mut ledger, &project(), moment())
+        .unwrap();
     assert_eq!(ledger.skill_artifacts(id).unwrap().len(), 1);
     assert!(ledger.verify(&[]).unwrap().passes());
 }
@@ -52,16 +73,37 @@ fn the_examples_are_kept_and_the_specification_does_not_hold_them() {
 #[test]
 fn a_secret_in_any_text_is_refused_and_not_repeated() {
     let schema = |part: Value| {
-        let document = json!({"input": {"type": "object", "x": part}, "output": {"type": "object"}});
+        let document =
+            json!({"input": {"type": "object", "x": part}, "output": {"type": "object"}});
         IoSchema::from_value(document).unwrap()
     };
-    let example = |input: Value| vec![HeldOutExample { input, output: json!({}) }];
+    let example = |input: Value| {
+        vec![HeldOutExample {
+            input,
+            output: json!({}),
+        }]
+    };
     let worst = [
-        ProposalParts { description: format!("Sends {KEY} along."), ..parts() },
-        ProposalParts { io_schema: schema(json!({ "default": KEY })), ..parts() },
-        ProposalParts { io_schema: schema(json!({ KEY: {} })), ..parts() },
-        ProposalParts { examples: example(json!({ "text": [KEY] })), ..parts() },
-        ProposalParts { examples: example(json!({ "token": KEY })), ..parts() },
+        ProposalParts {
+            description: format!("Sends {KEY} along."),
+            ..parts()
+        },
+        ProposalParts {
+            io_schema: schema(json!({ "default": KEY })),
+            ..parts()
+        },
+        ProposalParts {
+            io_schema: schema(json!({ KEY: {} })),
+            ..parts()
+        },
+        ProposalParts {
+            examples: example(json!({ "text": [KEY] })),
+            ..parts()
+        },
+        ProposalParts {
+            examples: example(json!({ "token": KEY })),
+            ..parts()
+        },
     ];
     for parts in worst {
         let error = SkillProposal::new(parts).unwrap_err();
@@ -73,13 +115,22 @@ fn a_secret_in_any_text_is_refused_and_not_repeated() {
 #[test]
 fn a_description_is_one_line_that_says_something() {
     let with = |description: &str| {
-        SkillProposal::new(ProposalParts { description: description.to_owned(), ..parts() })
+        SkillProposal::new(ProposalParts {
+            description: description.to_owned(),
+            ..parts()
+        })
     };
     for empty in ["", " ", "\u{3000}"] {
-        assert!(matches!(with(empty), Err(ProposalError::NoDescription)), "{empty:?}");
+        assert!(
+            matches!(with(empty), Err(ProposalError::NoDescription)),
+            "{empty:?}"
+        );
     }
     for hidden in ["a\u{1b}[2Jb", "a\nb", "a\u{202e}b", "a\u{0}", "a\u{200b}b"] {
-        assert!(matches!(with(hidden), Err(ProposalError::HiddenCharacter { .. })), "{hidden:?}");
+        assert!(
+            matches!(with(hidden), Err(ProposalError::HiddenCharacter { .. })),
+            "{hidden:?}"
+        );
     }
     assert!(with(&"ä".repeat(MAX_DESCRIPTION_CHARS)).is_ok());
     assert!(matches!(
@@ -90,6 +141,12 @@ fn a_description_is_one_line_that_says_something() {
 
 #[test]
 fn grants_that_do_not_fit_the_class_are_refused() {
-    let parts = ProposalParts { side_effect: SideEffect::Network, ..parts() };
-    assert!(matches!(SkillProposal::new(parts), Err(ProposalError::Grants(_))));
+    let parts = ProposalParts {
+        side_effect: SideEffect::Network,
+        ..parts()
+    };
+    assert!(matches!(
+        SkillProposal::new(parts),
+        Err(ProposalError::Grants(_))
+    ));
 }

@@ -14,7 +14,12 @@ const LONGEST: usize = 16 << 10;
 impl PythonSource {
     /// What an expression says, where it is made of literal texts alone.
     pub(crate) fn fold(&self, node: Node<'_>, names: &Names<'_>) -> Option<String> {
-        Fold { source: self, names, steps: std::cell::Cell::new(400) }.text(node, 0)
+        Fold {
+            source: self,
+            names,
+            steps: std::cell::Cell::new(400),
+        }
+        .text(node, 0)
     }
 }
 
@@ -40,7 +45,10 @@ impl Fold<'_, '_> {
             "identifier" => self.text(self.names.only_value(self.source.of(node))?, depth + 1)?,
             "binary_operator" => {
                 let operator = self.source.of(part("operator")?);
-                let both = (self.text(part("left")?, depth + 1)?, self.text(part("right")?, depth + 1)?);
+                let both = (
+                    self.text(part("left")?, depth + 1)?,
+                    self.text(part("right")?, depth + 1)?,
+                );
                 match operator {
                     "+" => both.0 + &both.1,
                     "/" => beside(&[both.0, both.1]),
@@ -54,7 +62,10 @@ impl Fold<'_, '_> {
     }
 
     fn all(&self, nodes: &[Node<'_>], depth: usize) -> Option<Vec<String>> {
-        nodes.iter().map(|node| self.text(*node, depth + 1)).collect()
+        nodes
+            .iter()
+            .map(|node| self.text(*node, depth + 1))
+            .collect()
     }
 
     fn call(&self, function: Node<'_>, arguments: Node<'_>, depth: usize) -> Option<String> {
@@ -64,8 +75,10 @@ impl Fold<'_, '_> {
         if is("os.path.join") || is("posixpath.join") || means.iter().any(|path| is_path(path)) {
             return Some(beside(&self.all(&given, depth)?));
         }
-        let (object, word) =
-            (function.child_by_field_name("object")?, function.child_by_field_name("attribute")?);
+        let (object, word) = (
+            function.child_by_field_name("object")?,
+            function.child_by_field_name("attribute")?,
+        );
         match (self.source.of(word), given.as_slice()) {
             ("joinpath", _) => {
                 let mut all = vec![self.text(object, depth + 1)?];
@@ -76,7 +89,9 @@ impl Fold<'_, '_> {
                 let glue = self.text(object, depth + 1)?;
                 Some(self.all(&parts(*only), depth)?.join(&glue))
             }
-            ("decode" | "encode" | "expanduser" | "resolve" | "absolute", []) => self.text(object, depth + 1),
+            ("decode" | "encode" | "expanduser" | "resolve" | "absolute", []) => {
+                self.text(object, depth + 1)
+            }
             _ => None,
         }
     }
@@ -88,7 +103,11 @@ impl Fold<'_, '_> {
                 "string_start" => raw = self.source.of(part).to_ascii_lowercase().contains('r'),
                 "string_content" => {
                     let text = self.source.of(part);
-                    said.push_str(&if raw { text.to_owned() } else { unescaped(text) });
+                    said.push_str(&if raw {
+                        text.to_owned()
+                    } else {
+                        unescaped(text)
+                    });
                 }
                 // Braces and an expression: nothing that changes how it is shown.
                 "interpolation" if part.child_count() == 3 => {
@@ -104,7 +123,10 @@ impl Fold<'_, '_> {
 
 /// Whether calling this makes a path of the texts that it is given.
 fn is_path(path: &str) -> bool {
-    matches!(path, "pathlib.Path" | "pathlib.PurePath" | "pathlib.PosixPath" | "pathlib.PurePosixPath")
+    matches!(
+        path,
+        "pathlib.Path" | "pathlib.PurePath" | "pathlib.PosixPath" | "pathlib.PurePosixPath"
+    )
 }
 
 /// One path from several, as they are joined: an absolute one begins anew.
@@ -133,7 +155,10 @@ fn unescaped(text: &str) -> String {
         };
         rest = after.get(letter.len_utf8()..).unwrap_or_default();
         let digits = |most: usize, radix: u32, text: &str| {
-            text.chars().take(most).take_while(|c| c.is_digit(radix)).count()
+            text.chars()
+                .take(most)
+                .take_while(|c| c.is_digit(radix))
+                .count()
         };
         let (count, radix, from) = match letter {
             'x' => (digits(2, 16, rest), 16, rest),
@@ -143,7 +168,9 @@ fn unescaped(text: &str) -> String {
             _ => (0, 0, rest),
         };
         if count > 0 {
-            let number = from.get(..count).and_then(|digits| u32::from_str_radix(digits, radix).ok());
+            let number = from
+                .get(..count)
+                .and_then(|digits| u32::from_str_radix(digits, radix).ok());
             said.push(number.and_then(char::from_u32).unwrap_or('\u{fffd}'));
             rest = from.get(count..).unwrap_or_default();
             continue;

@@ -85,7 +85,9 @@ impl PythonFault {
     #[must_use]
     pub fn finding(&self) -> Finding {
         let subject = match self {
-            Self::TooLarge { .. } | Self::ByteOrderMark | Self::TooMuch => "line 1, column 1".to_owned(),
+            Self::TooLarge { .. } | Self::ByteOrderMark | Self::TooMuch => {
+                "line 1, column 1".to_owned()
+            }
             Self::NotUtf8 { at } => format!("byte {at}"),
             Self::Hidden { line, .. }
             | Self::Encoding { line }
@@ -106,17 +108,25 @@ impl PythonSource {
         if bytes.len() > MAX_SKILL_BYTES {
             return Err(PythonFault::TooLarge { bytes: bytes.len() });
         }
-        let text =
-            std::str::from_utf8(bytes).map_err(|error| PythonFault::NotUtf8 { at: error.valid_up_to() })?;
+        let text = std::str::from_utf8(bytes).map_err(|error| PythonFault::NotUtf8 {
+            at: error.valid_up_to(),
+        })?;
         plain(text)?;
         let mut parser = Parser::new();
-        if parser.set_language(&tree_sitter_python::LANGUAGE.into()).is_err() {
+        if parser
+            .set_language(&tree_sitter_python::LANGUAGE.into())
+            .is_err()
+        {
             return Err(PythonFault::TooMuch);
         }
         let mut budget = 2_000 + text.len();
         let mut watch = |_: &ParseState| {
             budget = budget.saturating_sub(1);
-            if budget == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if budget == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         // One step may read ahead to the end of the text, so what is read is counted too.
         let mut unread = 30 * text.len() + CHUNK;
@@ -127,11 +137,16 @@ impl PythonSource {
             if unread == 0 { &[][..] } else { chunk }
         };
         let options = ParseOptions::new().progress_callback(&mut watch);
-        let tree = parser.parse_with_options(&mut read, None, Some(options)).ok_or(PythonFault::TooMuch)?;
+        let tree = parser
+            .parse_with_options(&mut read, None, Some(options))
+            .ok_or(PythonFault::TooMuch)?;
         if unread == 0 && !text.is_empty() {
             return Err(PythonFault::TooMuch);
         }
-        let source = Self { text: text.to_owned(), tree };
+        let source = Self {
+            text: text.to_owned(),
+            tree,
+        };
         source.sound()?;
         Ok(source)
     }
@@ -165,7 +180,10 @@ impl PythonSource {
                 for part in node.children(&mut node.walk()) {
                     match part.kind() {
                         "string_start" => {
-                            prefix = self.of(part).trim_end_matches(['"', '\'']).to_ascii_lowercase()
+                            prefix = self
+                                .of(part)
+                                .trim_end_matches(['"', '\''])
+                                .to_ascii_lowercase()
                         }
                         "string_content" => said.push_str(self.of(part)),
                         "string_end" => {}
@@ -173,7 +191,8 @@ impl PythonSource {
                     }
                 }
                 let raw = prefix == "r";
-                ((raw || prefix.is_empty() || prefix == "u") && (raw || !said.contains('\\'))).then_some(said)
+                ((raw || prefix.is_empty() || prefix == "u") && (raw || !said.contains('\\')))
+                    .then_some(said)
             }
             _ => None,
         }
@@ -229,18 +248,25 @@ fn plain(text: &str) -> Result<(), PythonFault> {
                 || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
         };
         if let Some(character) = line.chars().find(|c| hides(*c)) {
-            return Err(PythonFault::Hidden { line: number + 1, character: character.into() });
+            return Err(PythonFault::Hidden {
+                line: number + 1,
+                character: character.into(),
+            });
         }
         // Every mention counts, not the first alone, and both lines together may have one.
         if number < 2 && line.trim_start().starts_with('#') {
             for (at, word) in line.match_indices("coding") {
                 let rest = line.get(at + word.len()..).unwrap_or_default();
-                let Some(name) = rest.strip_prefix([':', '=']) else { continue };
+                let Some(name) = rest.strip_prefix([':', '=']) else {
+                    continue;
+                };
                 let name = name.trim_start_matches([' ', '\t']);
                 let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
                 let name = name.get(..end.unwrap_or(name.len())).unwrap_or_default();
                 encodings += usize::from(!name.is_empty());
-                let plain = ["utf-8", "utf8", "utf_8"].iter().any(|known| name.eq_ignore_ascii_case(known));
+                let plain = ["utf-8", "utf8", "utf_8"]
+                    .iter()
+                    .any(|known| name.eq_ignore_ascii_case(known));
                 if encodings > 1 || (!name.is_empty() && !plain) {
                     return Err(PythonFault::Encoding { line: number + 1 });
                 }
@@ -264,27 +290,57 @@ mod tests {
         let chain = format!("x = a{}\n", ".b".repeat(20_000));
         let huge = "#".repeat(MAX_SKILL_BYTES + 1);
         let faults: [(&[u8], Expected); 17] = [
-            (b"# coding coding: utf-7\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
+            (b"# coding coding: utf-7\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 1 })
+            }),
             (b"# coding: utf-8 coding: latin-1\n", |fault| {
                 matches!(fault, PythonFault::Encoding { line: 1 })
             }),
             (b"# coding: utf-8\n# coding: utf-8\n", |fault| {
                 matches!(fault, PythonFault::Encoding { line: 2 })
             }),
-            (b"# coding=utf-8-sig\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
-            (huge.as_bytes(), |fault| matches!(fault, PythonFault::TooLarge { .. })),
-            (b"x = '\xff'\n", |fault| matches!(fault, PythonFault::NotUtf8 { at: 5 })),
-            (b"\xef\xbb\xbfx = 1\n", |fault| matches!(fault, PythonFault::ByteOrderMark)),
-            (b"x = 1\n\0", |fault| matches!(fault, PythonFault::Hidden { line: 2, .. })),
-            (b"# fine\rimport os\n", |fault| matches!(fault, PythonFault::Hidden { line: 1, .. })),
-            (b"x = 1\x0c\n", |fault| matches!(fault, PythonFault::Hidden { .. })),
-            ("x = 1 # \u{202e}\n".as_bytes(), |fault| matches!(fault, PythonFault::Hidden { .. })),
-            (b"# -*- coding: utf-7 -*-\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
-            (b"\n#coding=latin-1\n", |fault| matches!(fault, PythonFault::Encoding { line: 2 })),
-            (b"def f(:\n", |fault| matches!(fault, PythonFault::Syntax { line: 1 })),
-            (b"x = 1\nexec 'import os'\n", |fault| matches!(fault, PythonFault::Syntax { line: 2 })),
-            (deep.as_bytes(), |fault| matches!(fault, PythonFault::TooDeep { line: 1 })),
-            (chain.as_bytes(), |fault| matches!(fault, PythonFault::TooDeep { line: 1 })),
+            (b"# coding=utf-8-sig\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 1 })
+            }),
+            (huge.as_bytes(), |fault| {
+                matches!(fault, PythonFault::TooLarge { .. })
+            }),
+            (b"x = '\xff'\n", |fault| {
+                matches!(fault, PythonFault::NotUtf8 { at: 5 })
+            }),
+            (b"\xef\xbb\xbfx = 1\n", |fault| {
+                matches!(fault, PythonFault::ByteOrderMark)
+            }),
+            (b"x = 1\n\0", |fault| {
+                matches!(fault, PythonFault::Hidden { line: 2, .. })
+            }),
+            (b"# fine\rimport os\n", |fault| {
+                matches!(fault, PythonFault::Hidden { line: 1, .. })
+            }),
+            (b"x = 1\x0c\n", |fault| {
+                matches!(fault, PythonFault::Hidden { .. })
+            }),
+            ("x = 1 # \u{202e}\n".as_bytes(), |fault| {
+                matches!(fault, PythonFault::Hidden { .. })
+            }),
+            (b"# -*- coding: utf-7 -*-\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 1 })
+            }),
+            (b"\n#coding=latin-1\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 2 })
+            }),
+            (b"def f(:\n", |fault| {
+                matches!(fault, PythonFault::Syntax { line: 1 })
+            }),
+            (b"x = 1\nexec 'import os'\n", |fault| {
+                matches!(fault, PythonFault::Syntax { line: 2 })
+            }),
+            (deep.as_bytes(), |fault| {
+                matches!(fault, PythonFault::TooDeep { line: 1 })
+            }),
+            (chain.as_bytes(), |fault| {
+                matches!(fault, PythonFault::TooDeep { line: 1 })
+            }),
         ];
         for (bytes, is_expected) in faults {
             let fault = PythonSource::parse(bytes).unwrap_err();

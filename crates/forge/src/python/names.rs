@@ -81,8 +81,11 @@ impl<'s> Names<'s> {
 
     /// What an expression may mean, as dotted paths from a module or from `builtins`.
     pub(crate) fn meanings(&self, node: Node<'_>) -> BTreeSet<String> {
-        let child =
-            |field| node.child_by_field_name(field).map(|child| self.meanings(child)).unwrap_or_default();
+        let child = |field| {
+            node.child_by_field_name(field)
+                .map(|child| self.meanings(child))
+                .unwrap_or_default()
+        };
         match node.kind() {
             "identifier" => {
                 let name = self.source.of(node);
@@ -94,7 +97,9 @@ impl<'s> Names<'s> {
                 found
             }
             "attribute" => {
-                let Some(attribute) = node.child_by_field_name("attribute") else { return BTreeSet::new() };
+                let Some(attribute) = node.child_by_field_name("attribute") else {
+                    return BTreeSet::new();
+                };
                 let word = self.source.of(attribute);
                 let extend = |base: &String| {
                     let room = base.split('.').count() < MOST_WORDS;
@@ -102,12 +107,14 @@ impl<'s> Names<'s> {
                 };
                 child("object").iter().filter_map(extend).collect()
             }
-            "parenthesized_expression" => {
-                parts(node).first().map(|inner| self.meanings(*inner)).unwrap_or_default()
-            }
-            "conditional_expression" | "boolean_operator" => {
-                parts(node).into_iter().flat_map(|part| self.meanings(part)).collect()
-            }
+            "parenthesized_expression" => parts(node)
+                .first()
+                .map(|inner| self.meanings(*inner))
+                .unwrap_or_default(),
+            "conditional_expression" | "boolean_operator" => parts(node)
+                .into_iter()
+                .flat_map(|part| self.meanings(part))
+                .collect(),
             "named_expression" => child("value"),
             "assignment" => child("right"),
             _ => BTreeSet::new(),
@@ -141,7 +148,10 @@ impl<'s> Names<'s> {
 
     /// The only value that a name is ever bound to.
     pub(crate) fn only_value(&self, name: &str) -> Option<Node<'s>> {
-        self.texts.get(name).filter(|(count, _)| *count == 1).and_then(|(_, value)| *value)
+        self.texts
+            .get(name)
+            .filter(|(count, _)| *count == 1)
+            .and_then(|(_, value)| *value)
     }
 
     /// Whether a name is bound in a function around it, so that Python looks nowhere else.
@@ -158,7 +168,9 @@ impl<'s> Names<'s> {
             }
             let function = matches!(outer.kind(), "function_definition" | "lambda");
             if function
-                && outer.child_by_field_name("body").is_some_and(|body| body.id() == inside.id())
+                && outer
+                    .child_by_field_name("body")
+                    .is_some_and(|body| body.id() == inside.id())
                 && self.binds_here(outer, name)
             {
                 return true;
@@ -175,13 +187,17 @@ impl<'s> Names<'s> {
             parts(list).into_iter().any(|part| {
                 let named = match part.kind() {
                     "identifier" => Some(part),
-                    "typed_parameter" => part.named_child(0).filter(|first| first.kind() == "identifier"),
+                    "typed_parameter" => part
+                        .named_child(0)
+                        .filter(|first| first.kind() == "identifier"),
                     _ => part.child_by_field_name("name"),
                 };
                 named.is_some_and(|named| self.source.of(named) == name)
             })
         });
-        let body = function.child_by_field_name("body").filter(|body| body.kind() == "block");
+        let body = function
+            .child_by_field_name("body")
+            .filter(|body| body.kind() == "block");
         given
             || body.is_some_and(|body| {
                 parts(body).into_iter().any(|line| {
@@ -212,7 +228,10 @@ impl<'s> Names<'s> {
                 for import in imports(self.source, node) {
                     self.modules.insert(import.module.clone());
                     self.texts.entry(import.binds).or_default().0 += 1;
-                    self.meanings.entry(import.binds).or_default().insert(import.means);
+                    self.meanings
+                        .entry(import.binds)
+                        .or_default()
+                        .insert(import.means);
                 }
             }
             "assignment" | "named_expression" => {
@@ -242,7 +261,8 @@ impl<'s> Names<'s> {
                     self.texts.entry(name).or_default().0 += 1;
                     if node.kind() == "function_definition" {
                         self.members.insert(name);
-                        let first = field("parameters").and_then(|list| parts(list).first().copied());
+                        let first =
+                            field("parameters").and_then(|list| parts(list).first().copied());
                         if first.is_some_and(|first| self.source.of(first) == "self") {
                             self.methods.insert(name);
                         }
@@ -266,13 +286,19 @@ impl<'s> Names<'s> {
             | "dictionary_splat_pattern"
             | "case_pattern"
             | "dotted_name" => {
-                for name in parts(node).into_iter().filter(|child| child.kind() == "identifier") {
+                for name in parts(node)
+                    .into_iter()
+                    .filter(|child| child.kind() == "identifier")
+                {
                     let name = self.source.of(name);
                     if node.kind() != "dotted_name" {
                         self.own.insert(name);
                     }
                     let given = matches!(name, "self" | "cls" | "tmp_path" | "monkeypatch")
-                        && matches!(node.kind(), "as_pattern_target" | "case_pattern" | "list_splat_pattern");
+                        && matches!(
+                            node.kind(),
+                            "as_pattern_target" | "case_pattern" | "list_splat_pattern"
+                        );
                     if given || matches!(node.kind(), "global_statement" | "nonlocal_statement") {
                         self.outer.insert(name);
                     }
@@ -284,7 +310,12 @@ impl<'s> Names<'s> {
         }
     }
 
-    fn bind(&mut self, left: Node<'s>, right: Option<Node<'s>>, bindings: &mut Vec<(&'s str, Node<'s>)>) {
+    fn bind(
+        &mut self,
+        left: Node<'s>,
+        right: Option<Node<'s>>,
+        bindings: &mut Vec<(&'s str, Node<'s>)>,
+    ) {
         match left.kind() {
             "identifier" => {
                 let name = self.source.of(left);
@@ -302,7 +333,10 @@ impl<'s> Names<'s> {
                 let lefts: Vec<_> = left.named_children(&mut left.walk()).collect();
                 let rights: Vec<_> = right
                     .filter(|right| {
-                        matches!(right.kind(), "expression_list" | "tuple" | "list" | "pattern_list")
+                        matches!(
+                            right.kind(),
+                            "expression_list" | "tuple" | "list" | "pattern_list"
+                        )
                     })
                     .map(|right| right.named_children(&mut right.walk()).collect())
                     .unwrap_or_default();
@@ -317,13 +351,20 @@ impl<'s> Names<'s> {
 
     /// What an assignment binds on a class or on an object of it.
     fn member(&mut self, node: Node<'s>, left: Node<'s>) {
-        let object = left.child_by_field_name("object").map(|object| self.source.of(object));
+        let object = left
+            .child_by_field_name("object")
+            .map(|object| self.source.of(object));
         let word = left.child_by_field_name("attribute");
         if let (Some("self" | "cls"), Some(word)) = (object, word) {
             self.members.insert(self.source.of(word));
         }
-        let outer = node.parent().and_then(|line| line.parent()).and_then(|block| block.parent());
-        if left.kind() == "identifier" && outer.is_some_and(|outer| outer.kind() == "class_definition") {
+        let outer = node
+            .parent()
+            .and_then(|line| line.parent())
+            .and_then(|block| block.parent());
+        if left.kind() == "identifier"
+            && outer.is_some_and(|outer| outer.kind() == "class_definition")
+        {
             self.members.insert(self.source.of(left));
         }
     }
@@ -381,13 +422,21 @@ pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Impor
     let squeezed = |node| source.of(node).split_whitespace().collect::<String>();
     let from = node.child_by_field_name("module_name").map(squeezed);
     let mut found = Vec::new();
-    for name in node.children_by_field_name("name", &mut node.walk()).filter(Node::is_named) {
+    for name in node
+        .children_by_field_name("name", &mut node.walk())
+        .filter(Node::is_named)
+    {
         let (path, alias) = match name.kind() {
-            "aliased_import" => (name.child_by_field_name("name"), name.child_by_field_name("alias")),
+            "aliased_import" => (
+                name.child_by_field_name("name"),
+                name.child_by_field_name("alias"),
+            ),
             _ => (Some(name), None),
         };
         let Some(path) = path else { continue };
-        let first = path.named_child(0).map_or(source.of(path), |first| source.of(first));
+        let first = path
+            .named_child(0)
+            .map_or(source.of(path), |first| source.of(first));
         let binds = alias.map_or(first, |alias| source.of(alias));
         found.push(match &from {
             Some(module) => {
@@ -401,15 +450,31 @@ pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Impor
             }
             None => {
                 let module = squeezed(path);
-                let means = if alias.is_some() { module.clone() } else { first.to_owned() };
-                Import { binds, means, module, member: None }
+                let means = if alias.is_some() {
+                    module.clone()
+                } else {
+                    first.to_owned()
+                };
+                Import {
+                    binds,
+                    means,
+                    module,
+                    member: None,
+                }
             }
         });
     }
     if let Some(module) = from
-        && node.named_children(&mut node.walk()).any(|child| child.kind() == "wildcard_import")
+        && node
+            .named_children(&mut node.walk())
+            .any(|child| child.kind() == "wildcard_import")
     {
-        found.push(Import { binds: "*", means: format!("{module}.*"), module, member: Some("*") });
+        found.push(Import {
+            binds: "*",
+            means: format!("{module}.*"),
+            module,
+            member: Some("*"),
+        });
     }
     found
 }

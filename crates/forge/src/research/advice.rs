@@ -62,9 +62,15 @@ pub(super) struct Asked<'a> {
 }
 
 /// Asks once.
-pub(super) async fn ask(advisor: &Advisor<'_>, asked: &Asked<'_>) -> Result<KeptAdvice, AdviceError> {
+pub(super) async fn ask(
+    advisor: &Advisor<'_>,
+    asked: &Asked<'_>,
+) -> Result<KeptAdvice, AdviceError> {
     let free = |text: &str| Untrusted::new(Scanner::builtin().redact(text).text.into_owned());
-    let material = [("failure", free(asked.failure)), ("packet", free(asked.packet))];
+    let material = [
+        ("failure", free(asked.failure)),
+        ("packet", free(asked.packet)),
+    ];
     let question = Question {
         spec_id: asked.skill,
         phase_id: PHASE,

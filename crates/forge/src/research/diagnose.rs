@@ -79,7 +79,11 @@ pub struct FailureDiagnosis {
 /// Judges a failure. `gates` are those of the verification that failed; `log` is what was printed, and counts only where an attempt has no
 /// record of its failure.
 #[must_use]
-pub fn diagnose(step: &FailedStep<'_>, gates: &[SkillGateRow], log: Option<&str>) -> FailureDiagnosis {
+pub fn diagnose(
+    step: &FailedStep<'_>,
+    gates: &[SkillGateRow],
+    log: Option<&str>,
+) -> FailureDiagnosis {
     match step {
         FailedStep::Gates(..) => of_gates(gates),
         FailedStep::Build(build) => match build.failure.as_ref().and_then(recorded) {
@@ -103,9 +107,18 @@ fn recorded(failure: &Value) -> Option<SkillFailure> {
 }
 
 fn of_record(failure: SkillFailure) -> FailureDiagnosis {
-    let measured = failure.facts.iter().flat_map(|(name, value)| flat(name, value)).take(MAX_MEASURED);
-    let measured = measured.map(|(name, value)| (shown(&name), plain(&value))).collect();
-    let facts = failure.findings.iter().map(|finding| fact("build", finding));
+    let measured = failure
+        .facts
+        .iter()
+        .flat_map(|(name, value)| flat(name, value))
+        .take(MAX_MEASURED);
+    let measured = measured
+        .map(|(name, value)| (shown(&name), plain(&value)))
+        .collect();
+    let facts = failure
+        .findings
+        .iter()
+        .map(|finding| fact("build", finding));
     let why = match failure.kind {
         FailureKind::GateViolation => {
             "the attempt changed what it may not change, or did not make both files"
@@ -118,7 +131,13 @@ fn of_record(failure: SkillFailure) -> FailureDiagnosis {
         | FailureKind::VerifyPolicy
         | FailureKind::VerifyInvariant => "the record of the attempt says so",
     };
-    FailureDiagnosis::new(failure.kind, DiagnosisBasis::Record, why.to_owned(), facts, measured)
+    FailureDiagnosis::new(
+        failure.kind,
+        DiagnosisBasis::Record,
+        why.to_owned(),
+        facts,
+        measured,
+    )
 }
 
 /// Which kind a gate that did not pass makes. The gravest comes first.
@@ -133,25 +152,40 @@ const BY_GATE: [(SkillGate, FailureKind); 6] = [
 
 /// The failed gate that the kind follows from.
 pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
-    let (row, kind) = BY_GATE
-        .iter()
-        .find_map(|(gate, kind)| Some((gates.iter().find(|row| gate.is_of(row) && !row.passed)?, *kind)))?;
+    let (row, kind) = BY_GATE.iter().find_map(|(gate, kind)| {
+        Some((
+            gates.iter().find(|row| gate.is_of(row) && !row.passed)?,
+            *kind,
+        ))
+    })?;
     if SkillGate::Policy.is_of(row) && only_of(row, TEST_EMPTY) {
         // Nothing that could do harm, only a test that asks nothing.
         return Some((row, FailureKind::VerifyTest));
     }
-    Some((row, if only_out_of_time(row) { FailureKind::Timeout } else { kind }))
+    Some((
+        row,
+        if only_out_of_time(row) {
+            FailureKind::Timeout
+        } else {
+            kind
+        },
+    ))
 }
 
 /// Whether every error of a gate has this code, and there is one.
 fn only_of(row: &SkillGateRow, code: Code) -> bool {
-    let mut errors = findings_of(row).into_iter().filter(|found| found.level == Level::Error).peekable();
+    let mut errors = findings_of(row)
+        .into_iter()
+        .filter(|found| found.level == Level::Error)
+        .peekable();
     errors.peek().is_some() && errors.all(|found| found.code == code)
 }
 
 /// Whether a gate did not pass for its time alone. Those that judge texts have none.
 fn only_out_of_time(row: &SkillGateRow) -> bool {
-    let judges_texts = [SkillGate::Invariants, SkillGate::Policy].iter().any(|gate| gate.is_of(row));
+    let judges_texts = [SkillGate::Invariants, SkillGate::Policy]
+        .iter()
+        .any(|gate| gate.is_of(row));
     !judges_texts && only_of(row, GATE_TIMED_OUT)
 }
 
@@ -167,7 +201,13 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
         .collect();
     let Some((first, kind)) = decisive(gates) else {
         let why = "the verification failed, and no gate is recorded that did not pass".to_owned();
-        return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Record, why, [], Map::new());
+        return FailureDiagnosis::new(
+            FailureKind::Unknown,
+            DiagnosisBasis::Record,
+            why,
+            [],
+            Map::new(),
+        );
     };
     let others: Vec<&str> = failed.iter().skip(1).map(|row| row.gate.as_str()).collect();
     let mut why = match kind {
@@ -184,13 +224,18 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
         let mut figures = json!({ "findings": row.findings.as_array().map_or(0, Vec::len) });
         // How long a skill takes for an example that its builder is not shown, it can choose by what the example holds.
         if !SkillGate::Examples.is_of(row) {
-            figures["seconds"] = json!(std::time::Duration::from_millis(row.duration_ms).as_secs_f64());
+            figures["seconds"] =
+                json!(std::time::Duration::from_millis(row.duration_ms).as_secs_f64());
         }
         measured.insert(row.gate.clone(), figures);
         if SkillGate::Examples.is_of(row) {
             facts.extend(counted(&findings));
         } else {
-            facts.extend(findings.iter().map(|finding| fact(row.gate.as_str(), finding)));
+            facts.extend(
+                findings
+                    .iter()
+                    .map(|finding| fact(row.gate.as_str(), finding)),
+            );
         }
     }
     FailureDiagnosis::new(kind, DiagnosisBasis::Record, why, facts, measured)
@@ -200,7 +245,9 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
 fn counted(findings: &[Finding]) -> Vec<FailureFact> {
     let mut counts: BTreeMap<(&str, Level), u64> = BTreeMap::new();
     for finding in findings {
-        *counts.entry((finding.code.as_str(), finding.level)).or_default() += 1;
+        *counts
+            .entry((finding.code.as_str(), finding.level))
+            .or_default() += 1;
     }
     let told = |((code, level), count): ((&str, Level), u64)| FailureFact {
         source: SkillGate::Examples.as_str().to_owned(),
@@ -219,22 +266,40 @@ static WORDS: LazyLock<Vec<(FailureKind, Option<Regex>)>> = LazyLock::new(|| {
     let table = [
         (FailureKind::VerifyInvariant, r"(?i)\binvariants?\b"),
         (FailureKind::VerifyPolicy, r"(?i)\b(?:policy|forbidden)\b"),
-        (FailureKind::GateViolation, r"(?i)\b(?:gate violation|disallowed|not allowed to change)\b"),
+        (
+            FailureKind::GateViolation,
+            r"(?i)\b(?:gate violation|disallowed|not allowed to change)\b",
+        ),
         (FailureKind::VerifyTest, r"(?i)\bpytest\b"),
         (FailureKind::VerifyLint, r"(?i)\b(?:ruff|mypy)\b"),
         (FailureKind::Timeout, r"(?i)\b(?:timed out|timeout)\b"),
-        (FailureKind::BuildError, r"(?i)\b(?:exit code|exited with|command not found)\b"),
+        (
+            FailureKind::BuildError,
+            r"(?i)\b(?:exit code|exited with|command not found)\b",
+        ),
     ];
-    table.into_iter().map(|(kind, pattern)| (kind, Regex::new(pattern).ok())).collect()
+    table
+        .into_iter()
+        .map(|(kind, pattern)| (kind, Regex::new(pattern).ok()))
+        .collect()
 });
 
 fn of_text(log: Option<&str>) -> FailureDiagnosis {
     let Some(log) = log else {
         let why = "neither a record nor a log of it is kept".to_owned();
-        return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Nothing, why, [], Map::new());
+        return FailureDiagnosis::new(
+            FailureKind::Unknown,
+            DiagnosisBasis::Nothing,
+            why,
+            [],
+            Map::new(),
+        );
     };
     let says = |words: &Option<Regex>| words.as_ref().is_some_and(|words| words.is_match(log));
-    let kind = WORDS.iter().find(|(_, words)| says(words)).map_or(FailureKind::Unknown, |(kind, _)| *kind);
+    let kind = WORDS
+        .iter()
+        .find(|(_, words)| says(words))
+        .map_or(FailureKind::Unknown, |(kind, _)| *kind);
     let why = "no record of it is kept; this is a guess by words of its log".to_owned();
     FailureDiagnosis::new(kind, DiagnosisBasis::LogText, why, [], Map::new())
 }
@@ -250,7 +315,14 @@ impl FailureDiagnosis {
         let mut facts: Vec<FailureFact> = facts.into_iter().collect();
         let left_out = facts.len().saturating_sub(MAX_FACTS);
         facts.truncate(MAX_FACTS);
-        Self { kind, basis, why, facts, facts_left_out: left_out as u64, measured }
+        Self {
+            kind,
+            basis,
+            why,
+            facts,
+            facts_left_out: left_out as u64,
+            measured,
+        }
     }
 }
 
@@ -294,7 +366,9 @@ fn flat(name: &str, value: &Value) -> Vec<(String, Value)> {
                 ("ended", "exited") => "exit_code".to_owned(),
                 _ => format!("{name} {inner}"),
             };
-            map.iter().map(|(inner, value)| (named(inner), value.clone())).collect()
+            map.iter()
+                .map(|(inner, value)| (named(inner), value.clone()))
+                .collect()
         }
         _ => vec![(name.to_owned(), value.clone())],
     }
@@ -305,7 +379,12 @@ fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(shown(text)),
         Value::Array(items) => Value::Array(
-            items.iter().filter(|item| !item.is_array() && !item.is_object()).take(20).map(plain).collect(),
+            items
+                .iter()
+                .filter(|item| !item.is_array() && !item.is_object())
+                .take(20)
+                .map(plain)
+                .collect(),
         ),
         Value::Object(map) => Value::String(format!("{} values", map.len())),
         other => other.clone(),

@@ -97,9 +97,13 @@ pub fn escalation(
     in_a_row: u64,
     advice: EscalationAdvice<'_>,
 ) -> Vec<EscalationTrigger> {
-    let security = matches!(diagnosis.kind, FailureKind::VerifyPolicy | FailureKind::VerifyInvariant);
+    let security = matches!(
+        diagnosis.kind,
+        FailureKind::VerifyPolicy | FailureKind::VerifyInvariant
+    );
     // A kind that was guessed from printed text is no answer: whoever printed it might have chosen it.
-    let ambiguous = diagnosis.kind == FailureKind::Unknown || diagnosis.basis != DiagnosisBasis::Record;
+    let ambiguous =
+        diagnosis.kind == FailureKind::Unknown || diagnosis.basis != DiagnosisBasis::Record;
     let (widens, large) = match advice {
         EscalationAdvice::Proposed { old, new } => (widens(old, new), is_large(old, new)),
         EscalationAdvice::NotAsked | EscalationAdvice::Missing => (false, false),
@@ -157,7 +161,9 @@ const WIDENING: [&str; 36] = [
 /// Whether such a word stands in the new text more often than in the old one, or a word in two scripts, which is there to look like another.
 fn widens(old: &str, new: &str) -> bool {
     let before = counts(old);
-    counts(new).into_iter().any(|(word, count)| count > before.get(&word).copied().unwrap_or(0))
+    counts(new)
+        .into_iter()
+        .any(|(word, count)| count > before.get(&word).copied().unwrap_or(0))
 }
 
 /// How often each word that matters stands in a text. Letters of full width count as plain ones, and what nobody sees parts no word.
@@ -166,11 +172,18 @@ fn counts(text: &str) -> BTreeMap<String, usize> {
     let mut word = String::new();
     let mut before = ' ';
     for c in text.chars().chain(std::iter::once(' ')) {
-        if c != '\n' && c != '\r' && c != '\t' && (is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}')) {
+        if c != '\n'
+            && c != '\r'
+            && c != '\t'
+            && (is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
+        {
             continue;
         }
         let c = match c {
-            '\u{ff01}'..='\u{ff5e}' => u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c),
+            '\u{ff01}'..='\u{ff5e}' => u32::from(c)
+                .checked_sub(0xfee0)
+                .and_then(char::from_u32)
+                .unwrap_or(c),
             other => other,
         };
         // `NetworkSkill` and `SECRET_READ` hold words as well.
@@ -191,8 +204,7 @@ fn counts(text: &str) -> BTreeMap<String, usize> {
 fn matters(word: &str) -> bool {
     let plain = word.chars().any(|c| c.is_ascii_alphabetic());
     // Greek, Cyrillic, Armenian and Cherokee have letters that look like Latin ones.
-    let lookalike =
-        |c: char| matches!(c, '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}');
+    let lookalike = |c: char| matches!(c, '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}');
     WIDENING.contains(&word) || (plain && word.chars().any(lookalike))
 }
 

@@ -28,7 +28,9 @@ pub(super) fn log_of(
         }
         FailedStep::Build(build) => {
             let named = build.failure.as_ref().and_then(|failure| {
-                serde_json::from_value::<SkillFailure>(failure.clone()).ok().and_then(|failure| failure.log)
+                serde_json::from_value::<SkillFailure>(failure.clone())
+                    .ok()
+                    .and_then(|failure| failure.log)
             });
             let newest = || {
                 let of_it = |row: &&SkillArtifactRow| {
@@ -43,7 +45,9 @@ pub(super) fn log_of(
 
 /// The end of a log, without secrets, control characters shown.
 pub(super) fn read_end(ledger: &Ledger, log: &Digest) -> Result<Option<Untrusted>, LedgerError> {
-    Ok(ledger.artifact(log)?.map(|bytes| Untrusted::new(end_of(&bytes))))
+    Ok(ledger
+        .artifact(log)?
+        .map(|bytes| Untrusted::new(end_of(&bytes))))
 }
 
 fn end_of(bytes: &[u8]) -> String {
@@ -73,9 +77,15 @@ mod tests {
     #[test]
     fn an_excerpt_is_the_end_without_secrets_and_escapes() {
         let token = crucible_testkit::made_up_token();
-        let log = format!("{}\u{1b}[31mexport TOKEN={token}\nthe end", "x\n".repeat(50_000));
+        let log = format!(
+            "{}\u{1b}[31mexport TOKEN={token}\nthe end",
+            "x\n".repeat(50_000)
+        );
         let end = end_of(log.as_bytes());
-        assert!(end.ends_with("\nthe end") && end.starts_with("[the beginning is left out]\n"), "{end}");
+        assert!(
+            end.ends_with("\nthe end") && end.starts_with("[the beginning is left out]\n"),
+            "{end}"
+        );
         assert!(!end.contains(&token) && !end.contains('\u{1b}'), "{end}");
         assert!(end.chars().count() <= EXCERPT_CHARS + 40);
         assert_eq!(end_of(b"short"), "short");

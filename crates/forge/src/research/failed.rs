@@ -57,7 +57,9 @@ pub fn standing_failure<'a>(
             SkillBuildStatus::Running | SkillBuildStatus::Aborted => continue,
             SkillBuildStatus::Failed => FailedStep::Build(build),
             SkillBuildStatus::Succeeded => match newest_end(verifications, build.id) {
-                Some(gates) if gates.status == VerificationStatus::Failed => FailedStep::Gates(build, gates),
+                Some(gates) if gates.status == VerificationStatus::Failed => {
+                    FailedStep::Gates(build, gates)
+                }
                 Some(_) | None => break,
             },
         };
@@ -73,7 +75,10 @@ pub(super) fn standing_gates<'a>(
     verifications: &'a [VerificationRow],
 ) -> Option<FailedStep<'a>> {
     let made = |build: &&SkillBuildRow| build.status == SkillBuildStatus::Succeeded;
-    let build = builds.iter().filter(made).max_by_key(|build| build.attempt)?;
+    let build = builds
+        .iter()
+        .filter(made)
+        .max_by_key(|build| build.attempt)?;
     let gates = newest_end(verifications, build.id)?;
     (gates.status == VerificationStatus::Failed).then_some(FailedStep::Gates(build, gates))
 }
@@ -81,7 +86,11 @@ pub(super) fn standing_gates<'a>(
 /// The newest verification of an attempt that came to an end by itself.
 fn newest_end(verifications: &[VerificationRow], build: u64) -> Option<&VerificationRow> {
     let ended = |row: &&VerificationRow| {
-        row.build == build && matches!(row.status, VerificationStatus::Passed | VerificationStatus::Failed)
+        row.build == build
+            && matches!(
+                row.status,
+                VerificationStatus::Passed | VerificationStatus::Failed
+            )
     };
     verifications.iter().filter(ended).max_by_key(|row| row.id)
 }

@@ -70,7 +70,13 @@ impl ResearchNote {
         log: Option<Digest>,
         excerpt: Option<Untrusted>,
     ) -> Self {
-        let text = told(name, &failure.step, failure.in_a_row, &diagnosis, excerpt.as_ref());
+        let text = told(
+            name,
+            &failure.step,
+            failure.in_a_row,
+            &diagnosis,
+            excerpt.as_ref(),
+        );
         Self {
             schema_version: NOTE_FORM.to_owned(),
             name: name.to_owned(),
@@ -122,13 +128,19 @@ fn told(
     if !diagnosis.measured.is_empty() {
         text.push_str("\n## Measured\n\n");
         for (what, value) in &diagnosis.measured {
-            text.push_str(&format!("- {what}: {}\n", short_line(&value.to_string(), 300)));
+            text.push_str(&format!(
+                "- {what}: {}\n",
+                short_line(&value.to_string(), 300)
+            ));
         }
     }
     if !diagnosis.facts.is_empty() {
         text.push_str("\n## Found\n\n");
         for fact in &diagnosis.facts {
-            text.push_str(&format!("- {} {} {}: {}\n", fact.source, fact.code, fact.subject, fact.hint));
+            text.push_str(&format!(
+                "- {} {} {}: {}\n",
+                fact.source, fact.code, fact.subject, fact.hint
+            ));
         }
         if diagnosis.facts_left_out > 0 {
             text.push_str(&format!("- and {} more\n", diagnosis.facts_left_out));

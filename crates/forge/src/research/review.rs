@@ -55,7 +55,10 @@ pub struct RetryMaterial {
 /// # Errors
 ///
 /// Fails when the ledger cannot be read.
-pub fn needs_review(ledger: &Ledger, skill: &SkillRow) -> Result<Vec<EscalationTrigger>, LedgerError> {
+pub fn needs_review(
+    ledger: &Ledger,
+    skill: &SkillRow,
+) -> Result<Vec<EscalationTrigger>, LedgerError> {
     match look(ledger, skill)? {
         Some(looked) => looked.unreviewed(ledger),
         None => Ok(Vec::new()),
@@ -91,7 +94,13 @@ pub fn record_review(
         triggers: triggers.clone(),
     };
     let bytes = to_canonical_json(&review)?;
-    ledger.keep_skill_artifact(skill.id, Some(review.build), SkillArtifactKind::Note, &bytes, moment)?;
+    ledger.keep_skill_artifact(
+        skill.id,
+        Some(review.build),
+        SkillArtifactKind::Note,
+        &bytes,
+        moment,
+    )?;
     Ok(triggers)
 }
 
@@ -100,7 +109,10 @@ pub fn record_review(
 /// # Errors
 ///
 /// Fails when the ledger cannot be read.
-pub fn retry_material(ledger: &Ledger, skill: &SkillRow) -> Result<Option<RetryMaterial>, LedgerError> {
+pub fn retry_material(
+    ledger: &Ledger,
+    skill: &SkillRow,
+) -> Result<Option<RetryMaterial>, LedgerError> {
     let Some(looked) = look(ledger, skill)? else {
         return Ok(None);
     };
@@ -116,29 +128,47 @@ pub fn retry_material(ledger: &Ledger, skill: &SkillRow) -> Result<Option<RetryM
         None => found_in_standing(ledger, skill)?,
         Some(_) => None,
     };
-    Ok(Some(RetryMaterial { failure: Untrusted::new(looked.note.text), standing, advice }))
+    Ok(Some(RetryMaterial {
+        failure: Untrusted::new(looked.note.text),
+        standing,
+        advice,
+    }))
 }
 
 impl Looked {
     /// What calls a person and was looked at by none: what the rows say, and what each note of this failure added. A review covers what came
     /// before it. That there was no advice counts until the next note.
-    pub(super) fn unreviewed(&self, ledger: &Ledger) -> Result<Vec<EscalationTrigger>, LedgerError> {
-        const OF_ADVICE: [EscalationTrigger; 2] =
-            [EscalationTrigger::PermissionWidening, EscalationTrigger::LargeDiff];
+    pub(super) fn unreviewed(
+        &self,
+        ledger: &Ledger,
+    ) -> Result<Vec<EscalationTrigger>, LedgerError> {
+        const OF_ADVICE: [EscalationTrigger; 2] = [
+            EscalationTrigger::PermissionWidening,
+            EscalationTrigger::LargeDiff,
+        ];
         let mut open: BTreeSet<EscalationTrigger> = self.note.triggers.iter().copied().collect();
         let mut unanswered = false;
-        for row in self.artifacts.iter().filter(|row| row.build == Some(self.note.build)) {
+        for row in self
+            .artifacts
+            .iter()
+            .filter(|row| row.build == Some(self.note.build))
+        {
             match row.kind {
                 SkillArtifactKind::ResearchNote => {
                     let note: Option<ResearchNote> = read(ledger, row)?;
                     let Some(note) = note.filter(|note| {
-                        note.schema_version == NOTE_FORM && self.is_about(note.build, note.verification)
+                        note.schema_version == NOTE_FORM
+                            && self.is_about(note.build, note.verification)
                     }) else {
                         continue;
                     };
                     unanswered = matches!(note.advice, NotedAdvice::Missing { .. });
                     if matches!(note.advice, NotedAdvice::Kept { .. }) {
-                        open.extend(note.triggers.into_iter().filter(|trigger| OF_ADVICE.contains(trigger)));
+                        open.extend(
+                            note.triggers
+                                .into_iter()
+                                .filter(|trigger| OF_ADVICE.contains(trigger)),
+                        );
                     }
                 }
                 SkillArtifactKind::Note => {
@@ -166,13 +196,21 @@ impl Looked {
     }
 
     fn of_the_attempt(&self, kind: SkillArtifactKind) -> impl Iterator<Item = &SkillArtifactRow> {
-        self.artifacts.iter().filter(move |row| row.kind == kind && row.build == Some(self.note.build))
+        self.artifacts
+            .iter()
+            .filter(move |row| row.kind == kind && row.build == Some(self.note.build))
     }
 }
 
 /// An artifact, where it is of this form.
-fn read<T: DeserializeOwned>(ledger: &Ledger, row: &SkillArtifactRow) -> Result<Option<T>, LedgerError> {
-    if ledger.artifact_size(&row.digest)?.is_none_or(|size| size > MOST_BYTES) {
+fn read<T: DeserializeOwned>(
+    ledger: &Ledger,
+    row: &SkillArtifactRow,
+) -> Result<Option<T>, LedgerError> {
+    if ledger
+        .artifact_size(&row.digest)?
+        .is_none_or(|size| size > MOST_BYTES)
+    {
         return Ok(None);
     }
     let bytes = ledger.artifact(&row.digest)?.unwrap_or_default();

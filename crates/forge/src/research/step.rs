@@ -84,7 +84,11 @@ pub(super) fn look(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Looked>, 
     };
     let artifacts = ledger.skill_artifacts(skill.id)?;
     let mut note = note_of(ledger, skill, &failure, &artifacts)?;
-    note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, EscalationAdvice::NotAsked);
+    note.triggers = escalation(
+        &note.diagnosis,
+        note.failures_in_a_row,
+        EscalationAdvice::NotAsked,
+    );
     Ok(Some(Looked { note, artifacts }))
 }
 
@@ -100,13 +104,29 @@ fn note_of(
     };
     let log = log_of(&failure.step, &gates, artifacts);
     let excerpt = log.map(|log| read_end(ledger, &log)).transpose()?.flatten();
-    let diagnosis = diagnose(&failure.step, &gates, excerpt.as_ref().map(Untrusted::as_str));
-    let is_cut = diagnosis.facts.iter().any(|fact| fact.code == ANSWER_CUT.as_str());
-    Ok(ResearchNote::new(&skill.name, failure, diagnosis, log, excerpt.filter(|_| !is_cut)))
+    let diagnosis = diagnose(
+        &failure.step,
+        &gates,
+        excerpt.as_ref().map(Untrusted::as_str),
+    );
+    let is_cut = diagnosis
+        .facts
+        .iter()
+        .any(|fact| fact.code == ANSWER_CUT.as_str());
+    Ok(ResearchNote::new(
+        &skill.name,
+        failure,
+        diagnosis,
+        log,
+        excerpt.filter(|_| !is_cut),
+    ))
 }
 
 /// What the gates found in the files that stand now, as a note tells it. An attempt that came to nothing since has mended none of it.
-pub(super) fn found_in_standing(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Untrusted>, LedgerError> {
+pub(super) fn found_in_standing(
+    ledger: &Ledger,
+    skill: &SkillRow,
+) -> Result<Option<Untrusted>, LedgerError> {
     let builds = ledger.skill_builds(skill.id)?;
     let verifications = ledger.verifications(skill.id)?;
     let Some(step) = standing_gates(&builds, &verifications) else {
@@ -136,7 +156,11 @@ pub async fn research(
         .skill(project.key(), name.as_str())?
         .ok_or_else(|| ResearchError::Unknown { name: name.clone() })?;
     SkillStep::Research.check(name, skill.status)?;
-    let Some(Looked { mut note, artifacts }) = look(ledger, &skill)? else {
+    let Some(Looked {
+        mut note,
+        artifacts,
+    }) = look(ledger, &skill)?
+    else {
         return Err(ResearchError::NothingFailed { name: name.clone() });
     };
     let mut proposed = None;
@@ -144,7 +168,10 @@ pub async fn research(
         let packet = packet_of(ledger, &artifacts, note.build)?;
         let given = advised(advice, &note, &packet).await;
         let state = match &given {
-            Ok(kept) => EscalationAdvice::Proposed { old: &packet, new: kept.proposed.as_str() },
+            Ok(kept) => EscalationAdvice::Proposed {
+                old: &packet,
+                new: kept.proposed.as_str(),
+            },
             Err(_) => EscalationAdvice::Missing,
         };
         note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, state);
@@ -153,23 +180,42 @@ pub async fn research(
                 let bytes = to_canonical_json(&kept)?;
                 let moment = Moment::of(world.clock);
                 let kind = SkillArtifactKind::Note;
-                let digest = ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, moment)?;
+                let digest =
+                    ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, moment)?;
                 proposed = Some(kept.proposed);
-                NotedAdvice::Kept { note: digest, model: kept.model, left_out_chars: kept.left_out_chars }
+                NotedAdvice::Kept {
+                    note: digest,
+                    model: kept.model,
+                    left_out_chars: kept.left_out_chars,
+                }
             }
             Err(why) => NotedAdvice::Missing { why },
         };
     }
     let bytes = note.document()?;
     let kind = SkillArtifactKind::ResearchNote;
-    let digest =
-        ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, Moment::of(world.clock))?;
+    let digest = ledger.keep_skill_artifact(
+        skill.id,
+        Some(note.build),
+        kind,
+        &bytes,
+        Moment::of(world.clock),
+    )?;
     let unreviewed = needs_review(ledger, &skill)?;
-    Ok(ResearchOutcome { note, digest, proposed, unreviewed })
+    Ok(ResearchOutcome {
+        note,
+        digest,
+        proposed,
+        unreviewed,
+    })
 }
 
 /// Asks, or tells why there is no advice: without secrets.
-async fn advised(advice: AdviceSource<'_>, note: &ResearchNote, packet: &str) -> Result<KeptAdvice, String> {
+async fn advised(
+    advice: AdviceSource<'_>,
+    note: &ResearchNote,
+    packet: &str,
+) -> Result<KeptAdvice, String> {
     let asked = Asked {
         skill: &note.name,
         build: note.build,
@@ -178,7 +224,9 @@ async fn advised(advice: AdviceSource<'_>, note: &ResearchNote, packet: &str) ->
         packet,
     };
     let given = match advice {
-        AdviceSource::Of(advisor) => ask(advisor, &asked).await.map_err(|error| error.to_string()),
+        AdviceSource::Of(advisor) => ask(advisor, &asked)
+            .await
+            .map_err(|error| error.to_string()),
         AdviceSource::Unavailable(error) => Err(error.to_string()),
         AdviceSource::NotAsked => Err("nobody was asked".to_owned()),
     };
@@ -186,9 +234,14 @@ async fn advised(advice: AdviceSource<'_>, note: &ResearchNote, packet: &str) ->
 }
 
 /// The packet of an attempt; empty where none is kept.
-fn packet_of(ledger: &Ledger, artifacts: &[SkillArtifactRow], build: u64) -> Result<String, LedgerError> {
-    let of_it =
-        |row: &&SkillArtifactRow| row.kind == SkillArtifactKind::BuildPacket && row.build == Some(build);
+fn packet_of(
+    ledger: &Ledger,
+    artifacts: &[SkillArtifactRow],
+    build: u64,
+) -> Result<String, LedgerError> {
+    let of_it = |row: &&SkillArtifactRow| {
+        row.kind == SkillArtifactKind::BuildPacket && row.build == Some(build)
+    };
     let bytes = match artifacts.iter().rfind(of_it) {
         Some(row) => ledger.artifact(&row.digest)?.unwrap_or_default(),
         None => Vec::new(),

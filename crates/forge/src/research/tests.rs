@@ -6,8 +6,8 @@ use crucible_host::clock::PinnedClock;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_ledger::{
-    Ledger, Moment, NewSkill, NewSkillBuild, NewVerification, SideEffect, SkillArtifactKind, SkillBuildEnd,
-    SkillBuildRow, SkillGateRow, SkillRow, VerificationEnd, VerificationLevel,
+    Ledger, Moment, NewSkill, NewSkillBuild, NewVerification, SideEffect, SkillArtifactKind,
+    SkillBuildEnd, SkillBuildRow, SkillGateRow, SkillRow, VerificationEnd, VerificationLevel,
 };
 use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, BudgetLimits, CallBudget, ClientOptions, Context, LlmError,
@@ -32,11 +32,18 @@ struct Scene {
 
 fn moment() -> Moment {
     let at: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();
-    Moment { at, clock: ClockSource::Pinned }
+    Moment {
+        at,
+        clock: ClockSource::Pinned,
+    }
 }
 
 fn project() -> ForgeProject {
-    ForgeProject::new("/p".into(), Digest::of(b"project"), "skillset".parse().unwrap())
+    ForgeProject::new(
+        "/p".into(),
+        Digest::of(b"project"),
+        "skillset".parse().unwrap(),
+    )
 }
 
 fn finding(code: &'static str, subject: &str) -> Finding {
@@ -44,7 +51,12 @@ fn finding(code: &'static str, subject: &str) -> Finding {
 }
 
 fn failed(kind: FailureKind) -> SkillBuildEnd {
-    let failure = SkillFailure { kind, findings: Vec::new(), facts: Map::new(), log: None };
+    let failure = SkillFailure {
+        kind,
+        findings: Vec::new(),
+        facts: Map::new(),
+        log: None,
+    };
     SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap())
 }
 
@@ -61,17 +73,32 @@ impl Scene {
             side_effect: SideEffect::ReadOnly,
             grants: json!({}),
             spec: b"spec".to_vec(),
-            held_out: Some(br#"[{"input": {"text": "held back"}, "output": {"count": 2}}]"#.to_vec()),
+            held_out: Some(
+                br#"[{"input": {"text": "held back"}, "output": {"count": 2}}]"#.to_vec(),
+            ),
         };
         ledger.propose_skill(&new).unwrap();
-        let skill = ledger.skill(project().key(), "word_count").unwrap().unwrap();
-        Self { home, ledger, skill }
+        let skill = ledger
+            .skill(project().key(), "word_count")
+            .unwrap()
+            .unwrap();
+        Self {
+            home,
+            ledger,
+            skill,
+        }
     }
 
     fn begin(&mut self, packet: &str) -> SkillBuildRow {
-        let new = NewSkillBuild { moment: moment(), proposal: self.skill.id, agent: "claude".to_owned() };
+        let new = NewSkillBuild {
+            moment: moment(),
+            proposal: self.skill.id,
+            agent: "claude".to_owned(),
+        };
         let packet = packet.as_bytes().to_vec();
-        self.ledger.begin_skill_build::<crucible_ledger::LedgerError>(&new, |_| Ok(packet)).unwrap()
+        self.ledger
+            .begin_skill_build::<crucible_ledger::LedgerError>(&new, |_| Ok(packet))
+            .unwrap()
     }
 
     fn build(&mut self, end: &SkillBuildEnd) -> SkillBuildRow {
@@ -83,21 +110,28 @@ impl Scene {
     /// An attempt whose files were built and whose gates came out so.
     fn verified(&mut self, failed_gates: &[(SkillGate, Value)]) {
         let digest = Digest::of(b"x");
-        let build = self.build(&SkillBuildEnd::Succeeded { skill: digest, test: digest });
+        let build = self.build(&SkillBuildEnd::Succeeded {
+            skill: digest,
+            test: digest,
+        });
         let new = NewVerification {
             moment: moment(),
             proposal: self.skill.id,
             build: build.id,
             level: VerificationLevel::Skill,
-            required: SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec(),
+            required: SkillGate::REQUIRED
+                .map(|gate| gate.as_str().to_owned())
+                .to_vec(),
             skill: digest,
             test: digest,
         };
         let row = self.ledger.begin_verification(&new).unwrap();
         for gate in SkillGate::REQUIRED.into_iter().chain([SkillGate::Examples]) {
             let found = failed_gates.iter().find(|(failed, _)| *failed == gate);
-            let log =
-                self.ledger.put_artifact("gate-log", format!("{gate:?} printed this").as_bytes()).unwrap();
+            let log = self
+                .ledger
+                .put_artifact("gate-log", format!("{gate:?} printed this").as_bytes())
+                .unwrap();
             let result = SkillGateRow {
                 gate: gate.as_str().to_owned(),
                 passed: found.is_none(),
@@ -105,13 +139,22 @@ impl Scene {
                 findings: found.map_or(json!([]), |(_, findings)| findings.clone()),
                 log: Some(log),
             };
-            self.ledger.record_skill_gate(&row, moment(), &result).unwrap();
+            self.ledger
+                .record_skill_gate(&row, moment(), &result)
+                .unwrap();
         }
-        let end = if failed_gates.is_empty() { VerificationEnd::Passed } else { VerificationEnd::Failed };
+        let end = if failed_gates.is_empty() {
+            VerificationEnd::Passed
+        } else {
+            VerificationEnd::Failed
+        };
         self.ledger.end_verification(&row, moment(), end).unwrap();
     }
 
-    async fn research(&mut self, advice: AdviceSource<'_>) -> Result<ResearchOutcome, ResearchError> {
+    async fn research(
+        &mut self,
+        advice: AdviceSource<'_>,
+    ) -> Result<ResearchOutcome, ResearchError> {
         let env = Environment::from_pairs::<&str, &str>([], "/");
         let clock = PinnedClock(moment().at);
         let world = ForgeWorld {
@@ -135,7 +178,14 @@ impl Scene {
     }
 
     fn review(&mut self) -> Vec<EscalationTrigger> {
-        record_review(&mut self.ledger, &self.skill, "a maintainer", "read it", moment()).unwrap()
+        record_review(
+            &mut self.ledger,
+            &self.skill,
+            "a maintainer",
+            "read it",
+            moment(),
+        )
+        .unwrap()
     }
 }
 
@@ -158,26 +208,48 @@ fn client(base_url: &str) -> ModelClient {
     };
     let backend = construct("gateway", &settings, &context).unwrap();
     let budget = CallBudget::new(BudgetLimits::calls(9));
-    ModelClient::new(backend, ClientOptions { retry: RetryPolicy::NEVER, ..ClientOptions::new(budget) })
+    ModelClient::new(
+        backend,
+        ClientOptions {
+            retry: RetryPolicy::NEVER,
+            ..ClientOptions::new(budget)
+        },
+    )
 }
 
 fn nobody() -> AdviceSource<'static> {
     let time = std::time::Duration::from_secs(30);
     let (provider, model) = ("gateway".to_owned(), "test-model".to_owned());
-    let gone = LlmError::Timeout { provider, model, duration: time, call: time, cap: time };
+    let gone = LlmError::Timeout {
+        provider,
+        model,
+        duration: time,
+        call: time,
+        cap: time,
+    };
     AdviceSource::Unavailable(AdviceError::Unavailable(gone))
 }
 
 #[tokio::test]
 async fn each_kind_follows_from_its_record() {
-    for kind in
-        [FailureKind::GateViolation, FailureKind::Timeout, FailureKind::BuildError, FailureKind::Unknown]
-    {
+    for kind in [
+        FailureKind::GateViolation,
+        FailureKind::Timeout,
+        FailureKind::BuildError,
+        FailureKind::Unknown,
+    ] {
         let mut scene = Scene::new();
         scene.build(&failed(kind));
         let note = scene.looked().await;
-        assert_eq!((note.diagnosis.kind, note.diagnosis.basis), (kind, DiagnosisBasis::Record));
-        let expected: &[_] = if kind == FailureKind::Unknown { &[EscalationTrigger::Ambiguous] } else { &[] };
+        assert_eq!(
+            (note.diagnosis.kind, note.diagnosis.basis),
+            (kind, DiagnosisBasis::Record)
+        );
+        let expected: &[_] = if kind == FailureKind::Unknown {
+            &[EscalationTrigger::Ambiguous]
+        } else {
+            &[]
+        };
         assert_eq!(note.triggers, expected, "{kind:?}");
     }
     // Of gates the gravest decides: what is wrong with safety is never hidden behind style.
@@ -190,44 +262,88 @@ async fn each_kind_follows_from_its_record() {
         (SkillGate::Ruff, FailureKind::VerifyLint),
     ];
     for (at, (gate, kind)) in gravest_first.iter().enumerate() {
-        let rest: Vec<(SkillGate, Value)> =
-            gravest_first[at..].iter().map(|(gate, _)| (*gate, json!([]))).collect();
+        let rest: Vec<(SkillGate, Value)> = gravest_first[at..]
+            .iter()
+            .map(|(gate, _)| (*gate, json!([])))
+            .collect();
         let mut scene = Scene::new();
         scene.verified(&rest);
         let note = scene.looked().await;
         assert_eq!(note.diagnosis.kind, *kind, "{gate:?} and all after it");
         let security = at < 2;
-        assert_eq!(note.triggers.contains(&EscalationTrigger::SecurityClass), security, "{gate:?}");
+        assert_eq!(
+            note.triggers.contains(&EscalationTrigger::SecurityClass),
+            security,
+            "{gate:?}"
+        );
         assert_eq!(scene.needs_review().is_empty(), !security);
     }
 }
 
 #[tokio::test]
 async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something() {
-    let late = json!([Finding::error(Code::new("forge-gate-timed-out"), "pytest: 5 s", "Wait less.")]);
+    let late = json!([Finding::error(
+        Code::new("forge-gate-timed-out"),
+        "pytest: 5 s",
+        "Wait less."
+    )]);
     let note = Finding::warning(Code::new("forge-pytest-warning"), "x", "Look.");
     let late_with_a_note = json!([note, late[0]]);
-    let wrong = json!([late[0], Finding::error(Code::new("forge-test-failed"), "test_x", "Mend it.")]);
+    let wrong = json!([
+        late[0],
+        Finding::error(Code::new("forge-test-failed"), "test_x", "Mend it.")
+    ]);
     let cases = [
-        (vec![(SkillGate::Pytest, late.clone())], FailureKind::Timeout),
-        (vec![(SkillGate::Pytest, late_with_a_note)], FailureKind::Timeout),
-        (vec![(SkillGate::Examples, late.clone()), (SkillGate::Ruff, json!([]))], FailureKind::Timeout),
-        (vec![(SkillGate::Pytest, wrong.clone())], FailureKind::VerifyTest),
-        (vec![(SkillGate::Ruff, late.clone()), (SkillGate::Pytest, wrong)], FailureKind::VerifyTest),
-        // Safety is never hidden, whatever a row of its gate holds.
-        (vec![(SkillGate::Policy, late.clone())], FailureKind::VerifyPolicy),
         (
-            vec![(SkillGate::Pytest, late.clone()), (SkillGate::Invariants, json!([]))],
+            vec![(SkillGate::Pytest, late.clone())],
+            FailureKind::Timeout,
+        ),
+        (
+            vec![(SkillGate::Pytest, late_with_a_note)],
+            FailureKind::Timeout,
+        ),
+        (
+            vec![
+                (SkillGate::Examples, late.clone()),
+                (SkillGate::Ruff, json!([])),
+            ],
+            FailureKind::Timeout,
+        ),
+        (
+            vec![(SkillGate::Pytest, wrong.clone())],
+            FailureKind::VerifyTest,
+        ),
+        (
+            vec![(SkillGate::Ruff, late.clone()), (SkillGate::Pytest, wrong)],
+            FailureKind::VerifyTest,
+        ),
+        // Safety is never hidden, whatever a row of its gate holds.
+        (
+            vec![(SkillGate::Policy, late.clone())],
+            FailureKind::VerifyPolicy,
+        ),
+        (
+            vec![
+                (SkillGate::Pytest, late.clone()),
+                (SkillGate::Invariants, json!([])),
+            ],
             FailureKind::VerifyInvariant,
         ),
         // A row in a form that nobody knows says nothing of time.
-        (vec![(SkillGate::Pytest, json!("forge-gate-timed-out"))], FailureKind::VerifyTest),
+        (
+            vec![(SkillGate::Pytest, json!("forge-gate-timed-out"))],
+            FailureKind::VerifyTest,
+        ),
     ];
     for (gates, kind) in cases {
         let mut scene = Scene::new();
         scene.verified(&gates);
         let note = scene.looked().await;
-        assert_eq!((note.diagnosis.kind, note.diagnosis.basis), (kind, DiagnosisBasis::Record), "{gates:?}");
+        assert_eq!(
+            (note.diagnosis.kind, note.diagnosis.basis),
+            (kind, DiagnosisBasis::Record),
+            "{gates:?}"
+        );
     }
 }
 
@@ -235,19 +351,34 @@ async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something(
 async fn the_newest_failure_counts_and_none_that_was_mended() {
     let mut scene = Scene::new();
     let nothing = scene.research(AdviceSource::NotAsked).await;
-    assert!(matches!(nothing, Err(ResearchError::NothingFailed { .. })), "{nothing:?}");
+    assert!(
+        matches!(nothing, Err(ResearchError::NothingFailed { .. })),
+        "{nothing:?}"
+    );
     scene.build(&failed(FailureKind::Timeout));
     scene.verified(&[(SkillGate::Policy, json!([]))]);
-    assert_eq!(scene.looked().await.diagnosis.kind, FailureKind::VerifyPolicy);
+    assert_eq!(
+        scene.looked().await.diagnosis.kind,
+        FailureKind::VerifyPolicy
+    );
     // The attempt after it is newer than its gates, and one that was interrupted tells nothing.
     scene.build(&failed(FailureKind::BuildError));
     scene.build(&SkillBuildEnd::Aborted(json!({ "kind": "TIMEOUT" })));
     let note = scene.looked().await;
-    assert_eq!((note.diagnosis.kind, note.attempt, note.failures_in_a_row), (FailureKind::BuildError, 3, 3));
+    assert_eq!(
+        (note.diagnosis.kind, note.attempt, note.failures_in_a_row),
+        (FailureKind::BuildError, 3, 3)
+    );
     let digest = Digest::of(b"x");
-    scene.build(&SkillBuildEnd::Succeeded { skill: digest, test: digest });
+    scene.build(&SkillBuildEnd::Succeeded {
+        skill: digest,
+        test: digest,
+    });
     let mended = scene.research(AdviceSource::NotAsked).await;
-    assert!(matches!(mended, Err(ResearchError::NothingFailed { .. })), "{mended:?}");
+    assert!(
+        matches!(mended, Err(ResearchError::NothingFailed { .. })),
+        "{mended:?}"
+    );
     assert_eq!(scene.needs_review(), []);
     assert_eq!(retry_material(&scene.ledger, &scene.skill).unwrap(), None);
 }
@@ -257,14 +388,19 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
     let words = "build timed out\nTIMEOUT\nexit code 1\nruff found 3 problems";
     // A record counts, whatever stands in the log.
     let mut scene = Scene::new();
-    let log = scene.ledger.put_artifact("BUILD_LOG", words.as_bytes()).unwrap();
+    let log = scene
+        .ledger
+        .put_artifact("BUILD_LOG", words.as_bytes())
+        .unwrap();
     let failure = SkillFailure {
         kind: FailureKind::GateViolation,
         findings: vec![finding("forge-scope-outside", "timeout: policy: ruff")],
         facts: Map::from_iter([("exit_code".to_owned(), json!(1))]),
         log: Some(log),
     };
-    scene.build(&SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap()));
+    scene.build(&SkillBuildEnd::Failed(
+        serde_json::to_value(failure).unwrap(),
+    ));
     let note = scene.looked().await;
     assert_eq!(note.diagnosis.kind, FailureKind::GateViolation);
     assert_eq!(note.diagnosis.measured["exit_code"], 1);
@@ -284,15 +420,26 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
             facts: Map::from_iter([("ended".to_owned(), ended)]),
             log: None,
         };
-        scene.build(&SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap()));
+        scene.build(&SkillBuildEnd::Failed(
+            serde_json::to_value(failure).unwrap(),
+        ));
         let note = scene.looked().await;
-        assert_eq!(note.diagnosis.measured, Map::from_iter([(name.to_owned(), value.clone())]));
-        assert!(note.text.contains(&format!("{name}: {value}")), "{}", note.text);
+        assert_eq!(
+            note.diagnosis.measured,
+            Map::from_iter([(name.to_owned(), value.clone())])
+        );
+        assert!(
+            note.text.contains(&format!("{name}: {value}")),
+            "{}",
+            note.text
+        );
     }
 
     // A record of a kind that nobody knows is a record.
     let mut scene = Scene::new();
-    let build = scene.build(&SkillBuildEnd::Failed(json!({ "kind": "HARMLESS", "findings": "?" })));
+    let build = scene.build(&SkillBuildEnd::Failed(
+        json!({ "kind": "HARMLESS", "findings": "?" }),
+    ));
     let keep = |scene: &mut Scene, build: u64, text: &str| {
         let kind = SkillArtifactKind::BuildLog;
         scene
@@ -311,7 +458,10 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
     let guesses = [
         ("the build timed out", FailureKind::Timeout),
         ("TIMEOUT_x and timeout_y, no_timeout", FailureKind::Unknown),
-        ("ruff: 1; policy: forbidden import", FailureKind::VerifyPolicy),
+        (
+            "ruff: 1; policy: forbidden import",
+            FailureKind::VerifyPolicy,
+        ),
         ("exit code 3", FailureKind::BuildError),
         ("", FailureKind::Unknown),
     ];
@@ -321,20 +471,29 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
         keep(&mut scene, build.id, text);
         let note = scene.looked().await;
         assert_eq!(note.diagnosis.kind, kind, "{text}");
-        assert!(scene.needs_review().contains(&EscalationTrigger::Ambiguous), "{text}");
+        assert!(
+            scene.needs_review().contains(&EscalationTrigger::Ambiguous),
+            "{text}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_test_that_asks_nothing_is_a_fault_of_the_test_and_no_matter_of_security() {
-    for (second, kind) in
-        [("forge-test-empty", FailureKind::VerifyTest), ("forge-network", FailureKind::VerifyPolicy)]
-    {
+    for (second, kind) in [
+        ("forge-test-empty", FailureKind::VerifyTest),
+        ("forge-network", FailureKind::VerifyPolicy),
+    ] {
         let mut scene = Scene::new();
-        let found = vec![finding("forge-test-empty", "test_it"), finding(second, "line 1")];
+        let found = vec![
+            finding("forge-test-empty", "test_it"),
+            finding(second, "line 1"),
+        ];
         scene.verified(&[(SkillGate::Policy, json!(found))]);
         assert_eq!(scene.looked().await.diagnosis.kind, kind);
-        let is_security = scene.needs_review().contains(&EscalationTrigger::SecurityClass);
+        let is_security = scene
+            .needs_review()
+            .contains(&EscalationTrigger::SecurityClass);
         assert_eq!(is_security, kind == FailureKind::VerifyPolicy);
     }
 }
@@ -342,51 +501,117 @@ async fn a_test_that_asks_nothing_is_a_fault_of_the_test_and_no_matter_of_securi
 #[tokio::test]
 async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
     let token = made_up_token();
-    let many: Vec<Finding> =
-        (1..=60).map(|line| finding("forge-ruff", &format!("src/a.py:{line}:7 {token} \u{1b}[2J"))).collect();
-    let held_out = vec![finding("forge-example-output", "example 1: \"held back\" gave 3 and not 2"); 2];
+    let many: Vec<Finding> = (1..=60)
+        .map(|line| {
+            finding(
+                "forge-ruff",
+                &format!("src/a.py:{line}:7 {token} \u{1b}[2J"),
+            )
+        })
+        .collect();
+    let held_out = vec![
+        finding(
+            "forge-example-output",
+            "example 1: \"held back\" gave 3 and not 2"
+        );
+        2
+    ];
     let mut scene = Scene::new();
-    scene.verified(&[(SkillGate::Examples, json!(held_out)), (SkillGate::Ruff, json!(many))]);
+    scene.verified(&[
+        (SkillGate::Examples, json!(held_out)),
+        (SkillGate::Ruff, json!(many)),
+    ]);
     let outcome = scene.research(AdviceSource::NotAsked).await.unwrap();
     let note = &outcome.note;
-    assert_eq!((note.diagnosis.facts.len(), note.diagnosis.facts_left_out), (40, 21));
-    assert!(note.excerpt.is_none() && note.log.is_none(), "what the examples printed is kept back");
-    assert_eq!(note.diagnosis.facts[0].subject, "2 of the held-out examples' findings");
+    assert_eq!(
+        (note.diagnosis.facts.len(), note.diagnosis.facts_left_out),
+        (40, 21)
+    );
+    assert!(
+        note.excerpt.is_none() && note.log.is_none(),
+        "what the examples printed is kept back"
+    );
+    assert_eq!(
+        note.diagnosis.facts[0].subject,
+        "2 of the held-out examples' findings"
+    );
     let fact = &note.diagnosis.facts[1];
-    assert_eq!((fact.file.as_deref(), fact.line), (Some("src/a.py"), Some(1)));
-    assert_eq!(note.diagnosis.measured["ruff"], json!({ "seconds": 1.5, "findings": 60 }));
+    assert_eq!(
+        (fact.file.as_deref(), fact.line),
+        (Some("src/a.py"), Some(1))
+    );
+    assert_eq!(
+        note.diagnosis.measured["ruff"],
+        json!({ "seconds": 1.5, "findings": 60 })
+    );
     // A skill chooses how long it takes by what it is given.
-    assert_eq!(note.diagnosis.measured["examples"], json!({ "findings": 2 }));
+    assert_eq!(
+        note.diagnosis.measured["examples"],
+        json!({ "findings": 2 })
+    );
     let bytes = scene.ledger.artifact(&outcome.digest).unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    let retry = retry_material(&scene.ledger, &scene.skill).unwrap().unwrap();
+    let retry = retry_material(&scene.ledger, &scene.skill)
+        .unwrap()
+        .unwrap();
     for told in [text.as_str(), retry.failure.as_str()] {
-        assert!(!told.contains(&token) && !told.contains("held back") && !told.contains('\u{1b}'), "{told}");
+        assert!(
+            !told.contains(&token) && !told.contains("held back") && !told.contains('\u{1b}'),
+            "{told}"
+        );
         assert!(told.len() < 64 * 1024);
     }
     assert_eq!(serde_json::from_str::<ResearchNote>(&text).unwrap(), *note);
-    let kept = scene.ledger.skill_artifacts(scene.skill.id).unwrap().pop().unwrap();
-    assert_eq!((kept.kind, kept.digest), (SkillArtifactKind::ResearchNote, outcome.digest));
-    assert_eq!(kept.build, Some(note.build), "a note is kept with its attempt");
+    let kept = scene
+        .ledger
+        .skill_artifacts(scene.skill.id)
+        .unwrap()
+        .pop()
+        .unwrap();
+    assert_eq!(
+        (kept.kind, kept.digest),
+        (SkillArtifactKind::ResearchNote, outcome.digest)
+    );
+    assert_eq!(
+        kept.build,
+        Some(note.build),
+        "a note is kept with its attempt"
+    );
 }
 
 #[test]
 fn an_attempt_that_came_to_nothing_does_not_hide_what_the_gates_found_in_the_files_that_stand() {
     let mut scene = Scene::new();
-    let found = json!([finding("forge-mypy", "tests/test_skill_word_count.py:8:1: no-untyped-def")]);
+    let found = json!([finding(
+        "forge-mypy",
+        "tests/test_skill_word_count.py:8:1: no-untyped-def"
+    )]);
     scene.verified(&[(SkillGate::Mypy, found)]);
-    let material = |scene: &Scene| retry_material(&scene.ledger, &scene.skill).unwrap().unwrap();
+    let material = |scene: &Scene| {
+        retry_material(&scene.ledger, &scene.skill)
+            .unwrap()
+            .unwrap()
+    };
     let retry = material(&scene);
-    assert!(retry.failure.as_str().contains("no-untyped-def") && retry.standing.is_none(), "told once");
+    assert!(
+        retry.failure.as_str().contains("no-untyped-def") && retry.standing.is_none(),
+        "told once"
+    );
     for kind in [FailureKind::GateViolation, FailureKind::Timeout] {
         scene.build(&failed(kind));
         let retry = material(&scene);
-        assert!(!retry.failure.as_str().contains("no-untyped-def"), "{retry:?}");
+        assert!(
+            !retry.failure.as_str().contains("no-untyped-def"),
+            "{retry:?}"
+        );
         assert!(retry.standing.unwrap().as_str().contains("no-untyped-def"));
     }
     // Files that nobody judged yet are not spoken of with the words for others.
     let digest = Digest::of(b"y");
-    scene.build(&SkillBuildEnd::Succeeded { skill: digest, test: digest });
+    scene.build(&SkillBuildEnd::Succeeded {
+        skill: digest,
+        test: digest,
+    });
     scene.build(&failed(FailureKind::Timeout));
     assert_eq!(material(&scene).standing, None);
 }
@@ -404,12 +629,19 @@ fn three_failures_in_a_row_call_a_person_and_two_do_not() {
     assert_eq!(scene.needs_review(), []);
     assert_eq!(scene.review(), [], "nothing is left to look at");
     scene.build(&SkillBuildEnd::Aborted(json!({})));
-    assert_eq!(scene.needs_review(), [], "an attempt that was interrupted changes nothing");
+    assert_eq!(
+        scene.needs_review(),
+        [],
+        "an attempt that was interrupted changes nothing"
+    );
     scene.build(&failed(FailureKind::BuildError));
     assert_eq!(scene.needs_review(), [EscalationTrigger::RepeatedFailure]);
     // A success in between begins the count anew.
     let digest = Digest::of(b"x");
-    scene.build(&SkillBuildEnd::Succeeded { skill: digest, test: digest });
+    scene.build(&SkillBuildEnd::Succeeded {
+        skill: digest,
+        test: digest,
+    });
     scene.build(&failed(FailureKind::BuildError));
     assert_eq!(scene.needs_review(), []);
 }
@@ -432,7 +664,11 @@ fn with_advice(old: &str, new: &str) -> Vec<EscalationTrigger> {
 #[test]
 fn more_than_half_of_the_packet_is_a_large_change_and_half_is_not() {
     let large = [EscalationTrigger::LargeDiff];
-    let lines = |from: usize, to: usize| (from..to).map(|line| format!("line {line}\n")).collect::<String>();
+    let lines = |from: usize, to: usize| {
+        (from..to)
+            .map(|line| format!("line {line}\n"))
+            .collect::<String>()
+    };
     let old = lines(0, 10);
     assert_eq!(with_advice(&old, &old), []);
     let replaced = |count: usize| lines(50, 50 + count) + &lines(count, 10);
@@ -443,10 +679,18 @@ fn more_than_half_of_the_packet_is_a_large_change_and_half_is_not() {
     assert_eq!(with_advice(&old, &lines(0, 15)), [], "half is added");
     assert_eq!(with_advice(&old, &lines(0, 16)), large);
     let turned: String = old.lines().rev().map(|line| format!("{line}\n")).collect();
-    assert_eq!(with_advice(&old, &turned), large, "the same lines in another order");
+    assert_eq!(
+        with_advice(&old, &turned),
+        large,
+        "the same lines in another order"
+    );
     assert_eq!(with_advice("", "a\n"), large);
     assert_eq!(with_advice(&old, ""), large);
-    assert_eq!(with_advice(&old, &lines(0, 6_000)), large, "what is too long to compare");
+    assert_eq!(
+        with_advice(&old, &lines(0, 6_000)),
+        large,
+        "what is too long to compare"
+    );
 }
 
 #[test]
@@ -467,25 +711,49 @@ fn words_that_widen_are_found_whole_and_where_the_packet_did_not_have_them() {
         ("größer", &[]),
         ("слова", &[]),
     ] {
-        assert_eq!(with_advice(old, &format!("{old}{word}\n")), expected, "{word}");
+        assert_eq!(
+            with_advice(old, &format!("{old}{word}\n")),
+            expected,
+            "{word}"
+        );
     }
-    assert_eq!(with_advice("the network\na\nb\n", "a\nb\nthe network\n"), [], "it stood there before");
+    assert_eq!(
+        with_advice("the network\na\nb\n", "a\nb\nthe network\n"),
+        [],
+        "it stood there before"
+    );
 }
 
 #[test]
 fn security_and_ambiguity_call_a_person() {
     let of = |kind, advice| escalation(&FailureDiagnosis { kind, ..plain() }, 1, advice);
     for kind in [FailureKind::VerifyPolicy, FailureKind::VerifyInvariant] {
-        assert_eq!(of(kind, EscalationAdvice::NotAsked), [EscalationTrigger::SecurityClass]);
+        assert_eq!(
+            of(kind, EscalationAdvice::NotAsked),
+            [EscalationTrigger::SecurityClass]
+        );
     }
-    assert_eq!(of(FailureKind::Unknown, EscalationAdvice::NotAsked), [EscalationTrigger::Ambiguous]);
-    assert_eq!(of(FailureKind::VerifyTest, EscalationAdvice::Missing), [EscalationTrigger::Ambiguous]);
-    for kind in [FailureKind::VerifyTest, FailureKind::VerifyLint, FailureKind::Timeout] {
+    assert_eq!(
+        of(FailureKind::Unknown, EscalationAdvice::NotAsked),
+        [EscalationTrigger::Ambiguous]
+    );
+    assert_eq!(
+        of(FailureKind::VerifyTest, EscalationAdvice::Missing),
+        [EscalationTrigger::Ambiguous]
+    );
+    for kind in [
+        FailureKind::VerifyTest,
+        FailureKind::VerifyLint,
+        FailureKind::Timeout,
+    ] {
         assert_eq!(of(kind, EscalationAdvice::NotAsked), []);
     }
     for basis in [DiagnosisBasis::LogText, DiagnosisBasis::Nothing] {
         let guessed = FailureDiagnosis { basis, ..plain() };
-        assert_eq!(escalation(&guessed, 1, EscalationAdvice::NotAsked), [EscalationTrigger::Ambiguous]);
+        assert_eq!(
+            escalation(&guessed, 1, EscalationAdvice::NotAsked),
+            [EscalationTrigger::Ambiguous]
+        );
     }
 }
 
@@ -499,20 +767,31 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
     let mut scene = Scene::new();
     scene.build(&failed(FailureKind::BuildError));
     let outcome = scene.research(AdviceSource::Of(&advisor)).await.unwrap();
-    assert_eq!(outcome.note.triggers, [EscalationTrigger::PermissionWidening]);
+    assert_eq!(
+        outcome.note.triggers,
+        [EscalationTrigger::PermissionWidening]
+    );
     assert_eq!(outcome.unreviewed, [EscalationTrigger::PermissionWidening]);
     assert!(matches!(outcome.note.advice, NotedAdvice::Kept { .. }));
     let asked = &server.requests()[0].body["messages"][0]["content"];
     let asked = asked.as_str().unwrap();
-    assert!(asked.contains("line 4") && asked.contains("BUILD_ERROR"), "{asked}");
+    assert!(
+        asked.contains("line 4") && asked.contains("BUILD_ERROR"),
+        "{asked}"
+    );
     assert!(asked.chars().count() <= 8_000);
 
-    let retry = retry_material(&scene.ledger, &scene.skill).unwrap().unwrap();
+    let retry = retry_material(&scene.ledger, &scene.skill)
+        .unwrap()
+        .unwrap();
     let advice = retry.advice.unwrap();
     assert!(advice.as_str().contains("Use the network") && !advice.as_str().contains(&token));
     // Another note does not take back what the advice called for; somebody who looked does, for what was there.
     scene.looked().await;
-    assert_eq!(scene.needs_review(), [EscalationTrigger::PermissionWidening]);
+    assert_eq!(
+        scene.needs_review(),
+        [EscalationTrigger::PermissionWidening]
+    );
     scene.review();
     assert_eq!(scene.needs_review(), []);
     let server = FakeApi::start([Reply::Answer("Send money.".to_owned())]);
@@ -521,7 +800,10 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
     scene.research(AdviceSource::Of(&advisor)).await.unwrap();
     assert_eq!(
         scene.needs_review(),
-        [EscalationTrigger::PermissionWidening, EscalationTrigger::LargeDiff],
+        [
+            EscalationTrigger::PermissionWidening,
+            EscalationTrigger::LargeDiff
+        ],
         "what a review did not see is not reviewed"
     );
 }
@@ -534,7 +816,13 @@ async fn without_an_answer_the_packet_stays_and_a_person_is_called() {
     assert_eq!(outcome.note.triggers, [EscalationTrigger::Ambiguous]);
     assert!(matches!(&outcome.note.advice, NotedAdvice::Missing { why } if !why.is_empty()));
     assert_eq!(outcome.proposed, None);
-    assert_eq!(retry_material(&scene.ledger, &scene.skill).unwrap().unwrap().advice, None);
+    assert_eq!(
+        retry_material(&scene.ledger, &scene.skill)
+            .unwrap()
+            .unwrap()
+            .advice,
+        None
+    );
     assert_eq!(scene.needs_review(), [EscalationTrigger::Ambiguous]);
     // A server that is there and gives nothing is the same.
     let server = FakeApi::start([Reply::Status(500), Reply::Answer(" ".to_owned())]);
@@ -564,7 +852,10 @@ async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
     let client = client(&server.base_url());
     let advisor = Advisor::new(&client, AdviceLimits::default());
     scene.research(AdviceSource::Of(&advisor)).await.unwrap();
-    assert_eq!(scene.needs_review(), [EscalationTrigger::LargeDiff, EscalationTrigger::Ambiguous]);
+    assert_eq!(
+        scene.needs_review(),
+        [EscalationTrigger::LargeDiff, EscalationTrigger::Ambiguous]
+    );
     // A review of another attempt says nothing of this one.
     scene.review();
     scene.build(&failed(FailureKind::Unknown));
@@ -575,11 +866,16 @@ async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
 async fn a_skill_that_is_worked_on_or_verified_is_not_looked_into() {
     let mut scene = Scene::new();
     scene.build(&failed(FailureKind::Timeout));
-    let held = project().lock(scene.home.path(), &"word_count".parse().unwrap(), "a test").unwrap();
+    let held = project()
+        .lock(scene.home.path(), &"word_count".parse().unwrap(), "a test")
+        .unwrap();
     let busy = scene.research(AdviceSource::NotAsked).await;
     assert!(matches!(busy, Err(ResearchError::Lock(_))), "{busy:?}");
     drop(held);
     scene.verified(&[]);
     let refused = scene.research(AdviceSource::NotAsked).await;
-    assert!(matches!(refused, Err(ResearchError::Refused(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ResearchError::Refused(_))),
+        "{refused:?}"
+    );
 }

@@ -45,31 +45,53 @@ impl<'a> ProvidedSecrets<'a> {
             // Space around it is no part of it: who hands on what is between still hands it on.
             let value = value.trim();
             if value.len() < SHORTEST_HANDED || has_lines {
-                return Err(RunnerError::SecretUnfit { name: name.clone(), least: SHORTEST_HANDED });
+                return Err(RunnerError::SecretUnfit {
+                    name: name.clone(),
+                    least: SHORTEST_HANDED,
+                });
             }
             handed.push((name, value));
         }
-        let spelled: Vec<Secret> = handed.iter().flat_map(|(_, value)| spellings(value)).collect();
-        let longest = spelled.iter().map(|value| value.expose().len()).max().unwrap_or_default();
-        Ok(Self { secrets: handed, keys: HandedKeys::new(&spelled), longest })
+        let spelled: Vec<Secret> = handed
+            .iter()
+            .flat_map(|(_, value)| spellings(value))
+            .collect();
+        let longest = spelled
+            .iter()
+            .map(|value| value.expose().len())
+            .max()
+            .unwrap_or_default();
+        Ok(Self {
+            secrets: handed,
+            keys: HandedKeys::new(&spelled),
+            longest,
+        })
     }
 
     /// The text without their values, nor what looks like any other secret.
     fn redacted(&self, text: &str) -> String {
-        Scanner::builtin().redact(&self.keys.out_of_text(text)).text.into_owned()
+        Scanner::builtin()
+            .redact(&self.keys.out_of_text(text))
+            .text
+            .into_owned()
     }
 
     /// What was printed, without their values; where it was cut, without the bytes in which a secret may have been cut.
     pub(super) fn taken_out(&self, printed: Captured) -> Captured {
         let text = self.of_cut(&printed.text(), printed.extent);
-        Captured { bytes: text.into_bytes(), ..printed }
+        Captured {
+            bytes: text.into_bytes(),
+            ..printed
+        }
     }
 
     /// A text without their values; where it was cut, without the end in which one may have been cut.
     fn of_cut(&self, text: &str, extent: Extent) -> String {
         let mut text = self.redacted(text);
         if extent == Extent::Cut {
-            let sure = text.len().saturating_sub(SECRET_REACH.max(self.longest.saturating_mul(GROWTH)));
+            let sure = text
+                .len()
+                .saturating_sub(SECRET_REACH.max(self.longest.saturating_mul(GROWTH)));
             text.truncate(text.floor_char_boundary(sure));
         }
         text
@@ -84,7 +106,10 @@ impl<'a> ProvidedSecrets<'a> {
     /// Which of them a value holds, in a text or a key, or spelled in its JSON.
     fn held_in(&self, value: &Value) -> Option<&SecretName> {
         let text = value.to_string();
-        let found = self.secrets.iter().find(|(_, secret)| text.contains(secret) || is_in(value, secret));
+        let found = self
+            .secrets
+            .iter()
+            .find(|(_, secret)| text.contains(secret) || is_in(value, secret));
         found.map(|(name, _)| *name)
     }
 }
@@ -93,7 +118,10 @@ impl<'a> ProvidedSecrets<'a> {
 /// without meaning to.
 fn spellings(value: &str) -> [Secret; 3] {
     let json = Value::from(value).to_string();
-    let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let json = json
+        .strip_prefix('"')
+        .and_then(|json| json.strip_suffix('"'))
+        .unwrap_or_default();
     let python = value.replace('\\', "\\\\").replace('\'', "\\'");
     [value, json, &python].map(|spelled| Secret::new(spelled.to_owned()))
 }
@@ -102,7 +130,9 @@ fn is_in(value: &Value, secret: &str) -> bool {
     match value {
         Value::String(text) => text.contains(secret),
         Value::Array(items) => items.iter().any(|item| is_in(item, secret)),
-        Value::Object(map) => map.iter().any(|(key, item)| key.contains(secret) || is_in(item, secret)),
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, item)| key.contains(secret) || is_in(item, secret)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -117,7 +147,8 @@ pub(super) fn read(completed: &Completed, secrets: &ProvidedSecrets<'_>) -> Skil
         End::Exited(0) => {}
         End::TimedOut => return SkillEnd::TimedOut,
         End::Forbidden => {
-            let what = "a system call that its class does not allow; the kernel ended it there".to_owned();
+            let what =
+                "a system call that its class does not allow; the kernel ended it there".to_owned();
             return SkillEnd::Denied { what };
         }
         End::Exited(code) => return broken(format!("it ended the process with exit code {code}")),
@@ -126,7 +157,10 @@ pub(super) fn read(completed: &Completed, secrets: &ProvidedSecrets<'_>) -> Skil
         End::DiskLimit => return broken("it wrote more than 256 MiB".to_owned()),
     }
     if completed.stdout.extent == Extent::Cut {
-        return broken(format!("its result has more than {} MiB", MAX_RESULT_BYTES >> 20));
+        return broken(format!(
+            "its result has more than {} MiB",
+            MAX_RESULT_BYTES >> 20
+        ));
     }
     if completed.stdout.bytes.is_empty() {
         return broken("it ended the process without giving a result".to_owned());
@@ -151,26 +185,43 @@ fn of(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
     };
     match kind {
         "returned" => match secrets.held_in(&value) {
-            Some(secret) => SkillEnd::HoldsSecret { secret: secret.clone() },
+            Some(secret) => SkillEnd::HoldsSecret {
+                secret: secret.clone(),
+            },
             None => SkillEnd::Returned(value),
         },
         "misfit" => match secrets.held_in(&value) {
-            Some(secret) => SkillEnd::HoldsSecret { secret: secret.clone() },
+            Some(secret) => SkillEnd::HoldsSecret {
+                secret: secret.clone(),
+            },
             None => {
-                let (place, what) = (text("place", MOST_OF_A_PLACE), text("what", MOST_OF_A_PLACE));
-                SkillEnd::Broken { why: short_line(&format!("{place} {what}"), 400) }
+                let (place, what) = (
+                    text("place", MOST_OF_A_PLACE),
+                    text("what", MOST_OF_A_PLACE),
+                );
+                SkillEnd::Broken {
+                    why: short_line(&format!("{place} {what}"), 400),
+                }
             }
         },
         "raised" => {
             let (kind, message) = (text("kind", 120), text("message", 2_000));
             match value.get("errno").and_then(Value::as_i64) {
                 Some(number) if REFUSALS.contains(&number) || NO_SUCH_NAME.contains(&number) => {
-                    SkillEnd::Denied { what: short_line(&format!("{kind}: {message}"), 400) }
+                    SkillEnd::Denied {
+                        what: short_line(&format!("{kind}: {message}"), 400),
+                    }
                 }
-                _ => SkillEnd::Raised { kind, message, traceback: text("traceback", 8_000) },
+                _ => SkillEnd::Raised {
+                    kind,
+                    message,
+                    traceback: text("traceback", 8_000),
+                },
             }
         }
-        _ => SkillEnd::Broken { why: "it wrote something else where its result belongs".to_owned() },
+        _ => SkillEnd::Broken {
+            why: "it wrote something else where its result belongs".to_owned(),
+        },
     }
 }
 
@@ -201,12 +252,19 @@ mod tests {
     #[test]
     fn a_value_in_what_an_exception_says_is_taken_out_before_anything_is_cut() {
         // Wherever the cut of each text falls in the value.
-        for (field, most) in
-            [("kind", 120), ("message", 2_000), ("traceback", 8_000), ("message", LONGEST_TOLD)]
-        {
+        for (field, most) in [
+            ("kind", 120),
+            ("message", 2_000),
+            ("traceback", 8_000),
+            ("message", LONGEST_TOLD),
+        ] {
             for shown in [0, 1, 7, 30, KEY.len() - 1, KEY.len()] {
-                let text: String =
-                    "q".repeat(most - shown).chars().chain(KEY.chars()).take(LONGEST_TOLD).collect();
+                let text: String = "q"
+                    .repeat(most - shown)
+                    .chars()
+                    .chain(KEY.chars())
+                    .take(LONGEST_TOLD)
+                    .collect();
                 for errno in [Value::Null, json!(13)] {
                     let told = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
                     let end = format!("{:?}", answered(&told, &key()));
@@ -218,7 +276,10 @@ mod tests {
         // What stands for a value is longer than a short one is: what is behind many of them is not sure either.
         let secrets = [
             ("SHORT".parse().unwrap(), Secret::new("abcdef".to_owned())),
-            ("LONG".parse().unwrap(), Secret::new(format!("begin{}", "abcdef".repeat(400)))),
+            (
+                "LONG".parse().unwrap(),
+                Secret::new(format!("begin{}", "abcdef".repeat(400))),
+            ),
         ];
         let message: String = "q"
             .repeat(LONGEST_TOLD - 2_000)
@@ -227,25 +288,50 @@ mod tests {
             .take(LONGEST_TOLD)
             .collect();
         let told = ProvidedSecrets::new(&secrets).unwrap().told(&message);
-        assert!(!told.contains("begin") && !told.contains("abc"), "{}", told.len());
+        assert!(
+            !told.contains("begin") && !told.contains("abc"),
+            "{}",
+            told.len()
+        );
     }
 
     #[test]
     fn a_value_in_what_is_no_result_is_a_held_secret_and_gives_no_part_of_it_out() {
         for (place, what) in [
-            (format!("the result/{KEY}"), "is of the type object".to_owned()),
-            (format!("the result/{}{KEY}/x", "a".repeat(90)), "is no finite number".to_owned()),
-            ("the result/a".to_owned(), format!("is of the type {}{KEY}", "A".repeat(50))),
+            (
+                format!("the result/{KEY}"),
+                "is of the type object".to_owned(),
+            ),
+            (
+                format!("the result/{}{KEY}/x", "a".repeat(90)),
+                "is no finite number".to_owned(),
+            ),
+            (
+                "the result/a".to_owned(),
+                format!("is of the type {}{KEY}", "A".repeat(50)),
+            ),
         ] {
             let end = answered(&json!({"misfit": {"place": place, "what": what}}), &key());
-            assert!(matches!(&end, SkillEnd::HoldsSecret { secret } if secret.as_str() == "KEY"), "{end:?}");
+            assert!(
+                matches!(&end, SkillEnd::HoldsSecret { secret } if secret.as_str() == "KEY"),
+                "{end:?}"
+            );
         }
         // A value that was cut at the bound is none, and is not shown.
         for shown in [0, 1, 7, 30, KEY.len() - 1] {
-            let place: String =
-                "a".repeat(LONGEST_TOLD - shown).chars().chain(KEY.chars()).take(LONGEST_TOLD).collect();
-            let end = answered(&json!({"misfit": {"place": place, "what": "is of the type set"}}), &key());
-            let SkillEnd::Broken { why } = end else { panic!("{end:?}") };
+            let place: String = "a"
+                .repeat(LONGEST_TOLD - shown)
+                .chars()
+                .chain(KEY.chars())
+                .take(LONGEST_TOLD)
+                .collect();
+            let end = answered(
+                &json!({"misfit": {"place": place, "what": "is of the type set"}}),
+                &key(),
+            );
+            let SkillEnd::Broken { why } = end else {
+                panic!("{end:?}")
+            };
             shows_nothing_of_it(&why);
             assert!(why.ends_with("… is of the type set"), "{why}");
         }
@@ -253,16 +339,30 @@ mod tests {
 
     #[test]
     fn a_value_is_taken_out_as_documents_and_exceptions_spell_it() {
-        let secrets = [("KEY".parse().unwrap(), Secret::new("\"it's\" a\\value".to_owned()))];
+        let secrets = [(
+            "KEY".parse().unwrap(),
+            Secret::new("\"it's\" a\\value".to_owned()),
+        )];
         let handed = ProvidedSecrets::new(&secrets).unwrap();
-        for shown in ["\"it's\" a\\value", "\\\"it's\\\" a\\\\value", "\"it\\'s\" a\\\\value"] {
-            assert_eq!(handed.redacted(&format!("x {shown} y")), "x [secret:handed-over] y", "{shown}");
+        for shown in [
+            "\"it's\" a\\value",
+            "\\\"it's\\\" a\\\\value",
+            "\"it\\'s\" a\\\\value",
+        ] {
+            assert_eq!(
+                handed.redacted(&format!("x {shown} y")),
+                "x [secret:handed-over] y",
+                "{shown}"
+            );
         }
     }
 
     #[test]
     fn a_result_that_holds_a_handed_value_is_known_with_and_without_the_space_around_it() {
-        let secrets = [("KEY".parse().unwrap(), Secret::new("  a-value of \"ours\" ".to_owned()))];
+        let secrets = [(
+            "KEY".parse().unwrap(),
+            Secret::new("  a-value of \"ours\" ".to_owned()),
+        )];
         let handed = ProvidedSecrets::new(&secrets).unwrap();
         for held in [
             json!({"text": "it is a-value of \"ours\"."}),
@@ -271,6 +371,10 @@ mod tests {
         ] {
             assert!(handed.held_in(&held).is_some(), "{held}");
         }
-        assert!(handed.held_in(&json!({"text": "a-value of theirs"})).is_none());
+        assert!(
+            handed
+                .held_in(&json!({"text": "a-value of theirs"}))
+                .is_none()
+        );
     }
 }

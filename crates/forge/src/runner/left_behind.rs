@@ -35,8 +35,14 @@ const CACHE: &str = "__pycache__";
 /// What is large in a git directory and starts no program.
 const GIT_DATA: [&str; 3] = ["objects", "refs", "logs"];
 /// What in a git directory decides which programs git starts, and whose objects it takes.
-const GIT_ORDERS: [&str; 6] =
-    ["config", "config.worktree", "commondir", "gitdir", "attributes", "alternates"];
+const GIT_ORDERS: [&str; 6] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "attributes",
+    "alternates",
+];
 /// Where git looks for the objects of others.
 const ALTERNATES: &str = "objects/info";
 /// Bits of a mode by which a file can be run.
@@ -190,8 +196,12 @@ impl DirectoryState {
     }
 
     fn new(root: &Path, places: &[PathBuf], naming: Naming, most: usize) -> Self {
-        let meta =
-            |place: &PathBuf| Some((place.clone(), identity_and_mode(&place.symlink_metadata().ok()?)));
+        let meta = |place: &PathBuf| {
+            Some((
+                place.clone(),
+                identity_and_mode(&place.symlink_metadata().ok()?),
+            ))
+        };
         Self {
             root: root.to_owned(),
             places: places.to_vec(),
@@ -232,11 +242,17 @@ impl DirectoryState {
     /// What came or changed since and matters.
     #[must_use]
     pub fn left_behind(&self) -> Vec<LeftBehind> {
-        let mut left = Left { each: Vec::new(), groups: Vec::new() };
+        let mut left = Left {
+            each: Vec::new(),
+            groups: Vec::new(),
+        };
         let mut seen = 0;
         let repositories: HashSet<&Path> = self.repositories.iter().map(PathBuf::as_path).collect();
-        let mut open: Vec<(PathBuf, Option<usize>)> =
-            self.places.iter().map(|place| (place.clone(), None)).collect();
+        let mut open: Vec<(PathBuf, Option<usize>)> = self
+            .places
+            .iter()
+            .map(|place| (place.clone(), None))
+            .collect();
         while let Some((at, mut group)) = open.pop() {
             if self.naming == Naming::Each && left.each.len() > MOST_NAMED {
                 break;
@@ -260,7 +276,10 @@ impl DirectoryState {
                     self.changed_orders(&at, &mut seen, &mut left);
                     continue;
                 }
-                if entries.iter().any(|(_, path, meta)| self.is_new(path, meta)) {
+                if entries
+                    .iter()
+                    .any(|(_, path, meta)| self.is_new(path, meta))
+                {
                     left.push(group, self.told(&at, ResidueReason::Obeyed));
                 }
                 // A directory that was handed out hides nothing by becoming one.
@@ -268,8 +287,12 @@ impl DirectoryState {
                     continue;
                 }
             }
-            if self.naming == Naming::Grouped && group.is_none() && self.is_of_a_program(&at, &entries) {
-                left.groups.push((self.told(&at, ResidueReason::Obeyed), Vec::new()));
+            if self.naming == Naming::Grouped
+                && group.is_none()
+                && self.is_of_a_program(&at, &entries)
+            {
+                left.groups
+                    .push((self.told(&at, ResidueReason::Obeyed), Vec::new()));
                 group = Some(left.groups.len() - 1);
             }
             for (name, path, meta) in entries {
@@ -304,7 +327,9 @@ impl DirectoryState {
     fn is_of_a_program(&self, directory: &Path, entries: &[Entry]) -> bool {
         let means = || meaning(&self.below(directory), PlaceKind::Directory);
         !self.places.iter().any(|place| place == directory)
-            && (entries.iter().any(|(name, _, _)| MADE_BY_PROGRAMS.contains(&name.as_str()))
+            && (entries
+                .iter()
+                .any(|(name, _, _)| MADE_BY_PROGRAMS.contains(&name.as_str()))
                 || means().is_some())
     }
 
@@ -313,22 +338,38 @@ impl DirectoryState {
     }
 
     fn told(&self, path: &Path, why: ResidueReason) -> LeftBehind {
-        LeftBehind { path: self.below(path), why, paths: 1 }
+        LeftBehind {
+            path: self.below(path),
+            why,
+            paths: 1,
+        }
     }
 
     /// The path from the top of what is looked at.
     fn below(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+        path.strip_prefix(&self.root)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Whether a directory that was there has another mode now, or one that came lets everybody in where the one above it does not.
     fn has_another_mode(&self, directory: &Path) -> bool {
-        let now = |path: &Path| path.symlink_metadata().ok().map(|meta| identity_and_mode(&meta));
-        let Some((identity, mode)) = now(directory) else { return true };
+        let now = |path: &Path| {
+            path.symlink_metadata()
+                .ok()
+                .map(|meta| identity_and_mode(&meta))
+        };
+        let Some((identity, mode)) = now(directory) else {
+            return true;
+        };
         match self.modes.get(directory) {
             Some((before, was)) if *before == identity => *was != mode,
             Some(_) | None => {
-                let above = directory.parent().and_then(now).map_or(0, |(_, above)| above);
+                let above = directory
+                    .parent()
+                    .and_then(now)
+                    .map_or(0, |(_, above)| above);
                 mode & LOOSE & !above != 0
             }
         }
@@ -338,7 +379,14 @@ impl DirectoryState {
 /// Why it matters that this lies below a granted directory, if it does; its path is that from the top.
 fn matters(path: &str, meta: &Metadata) -> Option<ResidueReason> {
     let kind = meta.file_type();
-    let means = meaning(path, if kind.is_dir() { PlaceKind::Directory } else { PlaceKind::File });
+    let means = meaning(
+        path,
+        if kind.is_dir() {
+            PlaceKind::Directory
+        } else {
+            PlaceKind::File
+        },
+    );
     match means {
         Some(PlaceMeaning::Secret) => return Some(ResidueReason::NamedSecret),
         Some(PlaceMeaning::Own | PlaceMeaning::Obeyed) => return Some(ResidueReason::Obeyed),
@@ -368,8 +416,11 @@ fn stamp(meta: &Metadata) -> Stamp {
 #[must_use]
 pub fn git_directory_around(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|at| {
-        at.file_name().is_some_and(|name| is_git(&name.to_string_lossy()))
-            || REPOSITORY.iter().all(|part| at.join(part).symlink_metadata().is_ok())
+        at.file_name()
+            .is_some_and(|name| is_git(&name.to_string_lossy()))
+            || REPOSITORY
+                .iter()
+                .all(|part| at.join(part).symlink_metadata().is_ok())
     })
 }
 
@@ -393,7 +444,10 @@ impl Left {
         for (directory, inside) in self.groups {
             let is_cache = directory.path.ends_with(CACHE);
             if inside.len() > MOST_ALIKE || is_cache && !inside.is_empty() {
-                left.push(LeftBehind { paths: inside.len(), ..directory });
+                left.push(LeftBehind {
+                    paths: inside.len(),
+                    ..directory
+                });
             } else {
                 left.extend(inside);
             }
@@ -411,7 +465,11 @@ impl Left {
         };
         if left.len() > most {
             let paths = left.drain(most..).map(|one| one.paths).sum();
-            left.push(LeftBehind { path: "…".to_owned(), why: ResidueReason::More, paths });
+            left.push(LeftBehind {
+                path: "…".to_owned(),
+                why: ResidueReason::More,
+                paths,
+            });
         }
         left
     }
@@ -464,13 +522,19 @@ fn is_repository_part(at: &Path, git_dir: &Path, name: &str) -> bool {
 
 /// Whether a directory of these entries is a git directory.
 fn is_repository(entries: &[Entry]) -> bool {
-    REPOSITORY.iter().all(|wanted| entries.iter().any(|(name, _, _)| name == wanted))
+    REPOSITORY
+        .iter()
+        .all(|wanted| entries.iter().any(|(name, _, _)| name == wanted))
 }
 
 type Entry = (String, PathBuf, Metadata);
 
 fn entries(directory: &Path, seen: &mut usize, most: usize) -> Result<Vec<Entry>, RunnerError> {
-    let fail = |source| FsError::Io { action: "list", path: directory.to_owned(), source };
+    let fail = |source| FsError::Io {
+        action: "list",
+        path: directory.to_owned(),
+        source,
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -491,7 +555,10 @@ fn entries(directory: &Path, seen: &mut usize, most: usize) -> Result<Vec<Entry>
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out what a skill left by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out what a skill left by hand"
+)]
 mod tests {
     use super::*;
 
@@ -519,7 +586,9 @@ mod tests {
     }
 
     fn told(left: &[LeftBehind]) -> Vec<(&str, ResidueReason)> {
-        left.iter().map(|one| (one.path.as_str(), one.why)).collect()
+        left.iter()
+            .map(|one| (one.path.as_str(), one.why))
+            .collect()
     }
 
     #[test]
@@ -560,16 +629,29 @@ mod tests {
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind();
-            assert!(matches!(told(&left).as_slice(), [(_, ResidueReason::Obeyed)]), "{path}: {left:?}");
+            assert!(
+                matches!(told(&left).as_slice(), [(_, ResidueReason::Obeyed)]),
+                "{path}: {left:?}"
+            );
             // The same, when it was there before.
             assert_eq!(room.look().left_behind(), [], "{path}");
         }
-        for path in [".kube/x", ".env", "a/.env.local", "id_rsa", "a/server.pem", ".ssh/known_hosts"] {
+        for path in [
+            ".kube/x",
+            ".env",
+            "a/.env.local",
+            "id_rsa",
+            "a/server.pem",
+            ".ssh/known_hosts",
+        ] {
             let room = Room::new();
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind();
-            assert!(matches!(told(&left).as_slice(), [(_, ResidueReason::NamedSecret)]), "{path}: {left:?}");
+            assert!(
+                matches!(told(&left).as_slice(), [(_, ResidueReason::NamedSecret)]),
+                "{path}: {left:?}"
+            );
         }
     }
 
@@ -578,8 +660,17 @@ mod tests {
         let room = Room::new();
         room.put("notes/old.py", 0o755);
         let before = room.look();
-        let plain =
-            ["a.md", "b/c/d.txt", "data.json", "e.csv", "build/x.txt", "runs/y", "module.py", "na\nme", "c:"];
+        let plain = [
+            "a.md",
+            "b/c/d.txt",
+            "data.json",
+            "e.csv",
+            "build/x.txt",
+            "runs/y",
+            "module.py",
+            "na\nme",
+            "c:",
+        ];
         for path in plain {
             room.put(&format!("notes/{path}"), 0o644);
         }
@@ -597,10 +688,14 @@ mod tests {
         let before = room.look();
         assert_eq!(before.left_behind(), []);
         room.put("notes/deep/tool", 0o700);
-        std::fs::set_permissions(room.dir.path().join("notes/plain.txt"), PermissionsExt::from_mode(0o645))
-            .unwrap();
+        std::fs::set_permissions(
+            room.dir.path().join("notes/plain.txt"),
+            PermissionsExt::from_mode(0o645),
+        )
+        .unwrap();
         room.put("notes/conftest.py", 0o644);
-        let socket = std::os::unix::net::UnixListener::bind(room.dir.path().join("notes/pipe")).unwrap();
+        let socket =
+            std::os::unix::net::UnixListener::bind(room.dir.path().join("notes/pipe")).unwrap();
         let left = before.left_behind();
         assert_eq!(
             told(&left),
@@ -616,18 +711,33 @@ mod tests {
         let room = Room::new();
         room.put("notes/a/conftest.py", 0o644);
         let before = room.look();
-        std::fs::rename(room.dir.path().join("notes/a"), room.dir.path().join("notes/b")).unwrap();
-        assert_eq!(told(&before.left_behind()), [("notes/b/conftest.py", ResidueReason::Obeyed)]);
+        std::fs::rename(
+            room.dir.path().join("notes/a"),
+            room.dir.path().join("notes/b"),
+        )
+        .unwrap();
+        assert_eq!(
+            told(&before.left_behind()),
+            [("notes/b/conftest.py", ResidueReason::Obeyed)]
+        );
     }
 
     #[test]
     fn a_repository_without_the_name_of_one_is_known_by_what_it_holds() {
         let room = Room::new();
         let before = room.look();
-        for path in ["notes/r/HEAD", "notes/r/config", "notes/r/objects/x", "notes/r/refs/x"] {
+        for path in [
+            "notes/r/HEAD",
+            "notes/r/config",
+            "notes/r/objects/x",
+            "notes/r/refs/x",
+        ] {
             room.put(path, 0o644);
         }
-        assert_eq!(told(&before.left_behind()), [("notes/r", ResidueReason::Obeyed)]);
+        assert_eq!(
+            told(&before.left_behind()),
+            [("notes/r", ResidueReason::Obeyed)]
+        );
         assert_eq!(room.look().left_behind(), []);
     }
 
@@ -643,7 +753,10 @@ mod tests {
         std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();
         assert_eq!(
             told(&before.left_behind()),
-            [("a/.aws/credentials", ResidueReason::NamedSecret), ("scripts/ci", ResidueReason::Obeyed)]
+            [
+                ("a/.aws/credentials", ResidueReason::NamedSecret),
+                ("scripts/ci", ResidueReason::Obeyed)
+            ]
         );
     }
 
@@ -659,12 +772,19 @@ mod tests {
         mode(&room, "notes/old", 0o777);
         mode(&room, "notes/kept", 0o2777);
         let before = room.look();
-        for (path, bits) in [("notes/new", 0o775), ("notes/old/deep", 0o777), ("notes/kept/deep", 0o2775)] {
+        for (path, bits) in [
+            ("notes/new", 0o775),
+            ("notes/old/deep", 0o777),
+            ("notes/kept/deep", 0o2775),
+        ] {
             mode(&room, path, bits);
         }
         assert_eq!(before.left_behind(), []);
         mode(&room, "notes", 0o777);
-        assert_eq!(told(&before.left_behind()), [("notes", ResidueReason::Mode)]);
+        assert_eq!(
+            told(&before.left_behind()),
+            [("notes", ResidueReason::Mode)]
+        );
         mode(&room, "notes", 0o755);
         mode(&room, "notes/old", 0o755);
         mode(&room, "notes/new/open", 0o757);

@@ -23,8 +23,8 @@ use crucible_host::fs::{FsError, create_dir_all};
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, RepoPath, SECRET_REACH, Secret};
 use crucible_sandbox::{
-    CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction, Resources,
-    SandboxError, Spawn, Stdin,
+    CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction,
+    Resources, SandboxError, Spawn, Stdin,
 };
 use serde_json::{Value, json};
 
@@ -244,16 +244,26 @@ impl From<RefusedPlace> for RunnerError {
 /// # Errors
 ///
 /// [`RunnerError`] when nothing was run. Whatever the skill did is a [`SkillRan`].
-pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<SkillRan, RunnerError> {
+pub async fn execute(
+    world: &ForgeWorld<'_>,
+    call: &SkillCall<'_>,
+) -> Result<SkillRan, RunnerError> {
     let order = order(call)?;
     let secrets = answer::ProvidedSecrets::new(&call.secrets)?;
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, EMPTY);
-    let walls = walls::around(world, call, WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?)?;
+    let walls = walls::around(
+        world,
+        call,
+        WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?,
+    )?;
     let before = match &walls.staging {
         Some(staging) => {
-            let places: Vec<PathBuf> =
-                staging.places().iter().map(|place| staging.top().join(place.as_str())).collect();
+            let places: Vec<PathBuf> = staging
+                .places()
+                .iter()
+                .map(|place| staging.top().join(place.as_str()))
+                .collect();
             Some(DirectoryState::look(staging.top(), &places)?)
         }
         None => None,
@@ -267,7 +277,17 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
         ..Limits::new(call.timeout)
     };
     let spawn = Spawn {
-        args: ["-I", "-B", "-S", "-X", "utf8", "-c", include_str!("runner.py")].map(Into::into).to_vec(),
+        args: [
+            "-I",
+            "-B",
+            "-S",
+            "-X",
+            "utf8",
+            "-c",
+            include_str!("runner.py"),
+        ]
+        .map(Into::into)
+        .to_vec(),
         env: environment(world, call),
         stdin: Stdin::Bytes(order),
         confinement: Confinement::Confined(walls.profile),
@@ -279,19 +299,32 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
     let printed = secrets.taken_out(completed.stderr.clone());
-    let left_behind = before.map(|before| before.left_behind()).unwrap_or_default();
+    let left_behind = before
+        .map(|before| before.left_behind())
+        .unwrap_or_default();
     let end = match answer::read(&completed, &secrets) {
-        SkillEnd::Returned(_) if !left_behind.is_empty() => {
-            SkillEnd::Denied { what: LEFT_SOMETHING.to_owned() }
-        }
+        SkillEnd::Returned(_) if !left_behind.is_empty() => SkillEnd::Denied {
+            what: LEFT_SOMETHING.to_owned(),
+        },
         end => end,
     };
-    Ok(SkillRan { end, left_behind, printed, duration, receipt, staging: walls.staging })
+    Ok(SkillRan {
+        end,
+        left_behind,
+        printed,
+        duration,
+        receipt,
+        staging: walls.staging,
+    })
 }
 
 /// All that the runner is told.
 fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
-    let SkillCode { paths, package, skill } = call.code;
+    let SkillCode {
+        paths,
+        package,
+        skill,
+    } = call.code;
     let bytes = call.input.to_string().len();
     if bytes as u64 > MAX_INPUT_BYTES {
         return Err(RunnerError::InputTooLarge { bytes });
@@ -311,10 +344,22 @@ fn environment(
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     // The sandbox shows the directories of `PATH`, in a home too; no program is ever started from them.
     let path = std::env::join_paths(call.site_packages).unwrap_or_default();
-    let mut env =
-        vec![("PATH".into(), path), ("LANG".into(), "C.UTF-8".into()), ("HOME".into(), CONFINED_HOME.into())];
-    env.extend(world.env.get_os("TZ").map(|zone| ("TZ".into(), zone.to_owned())));
-    env.extend(call.secrets.iter().map(|(name, value)| (name.as_str().into(), value.expose().into())));
+    let mut env = vec![
+        ("PATH".into(), path),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("HOME".into(), CONFINED_HOME.into()),
+    ];
+    env.extend(
+        world
+            .env
+            .get_os("TZ")
+            .map(|zone| ("TZ".into(), zone.to_owned())),
+    );
+    env.extend(
+        call.secrets
+            .iter()
+            .map(|(name, value)| (name.as_str().into(), value.expose().into())),
+    );
     env
 }
 

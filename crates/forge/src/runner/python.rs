@@ -16,32 +16,48 @@ use crate::world::ForgeWorld;
 /// How long a manager's script may take to say where its Python is.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What it is asked.
-const QUESTION: &str =
-    "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', '') or sys.executable), end='')";
+const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', '') or sys.executable), end='')";
 
 /// The interpreter that skills are run by: the one that is named, or `python3` of the `PATH`.
 ///
 /// # Errors
 ///
 /// [`RunnerError::NoPython`] where there is none.
-pub async fn find_python(world: &ForgeWorld<'_>, named: Option<&Path>) -> Result<PathBuf, RunnerError> {
+pub async fn find_python(
+    world: &ForgeWorld<'_>,
+    named: Option<&Path>,
+) -> Result<PathBuf, RunnerError> {
     let wanted = named.unwrap_or(Path::new("python3"));
-    let none = |why: String| RunnerError::NoPython { why: format!("{}: {why}", wanted.display()) };
-    let found = world.env.find_program(wanted).map_err(|error| none(error.to_string()))?;
+    let none = |why: String| RunnerError::NoPython {
+        why: format!("{}: {why}", wanted.display()),
+    };
+    let found = world
+        .env
+        .find_program(wanted)
+        .map_err(|error| none(error.to_string()))?;
     let begin = read_prefix(&found, ByteLimit(2)).map_err(|error| none(error.to_string()))?;
     if begin.bytes != b"#!" {
-        return found.canonicalize().map_err(|error| none(error.to_string()));
+        return found
+            .canonicalize()
+            .map_err(|error| none(error.to_string()));
     }
     let mut spawn = Spawn::new(&found, Path::new("/"), Limits::new(PATIENCE));
     spawn.args = ["-I", "-S", "-c", QUESTION].map(Into::into).to_vec();
     spawn.env = base_env(world.env);
     spawn.env.extend(toolchain_env(world.env));
-    spawn.env.extend(world.env.get_os("HOME").map(|home| ("HOME".into(), home.to_owned())));
+    spawn.env.extend(
+        world
+            .env
+            .get_os("HOME")
+            .map(|home| ("HOME".into(), home.to_owned())),
+    );
     let answer = world.sandbox.run(spawn).await?;
     let path = PathBuf::from(answer.stdout.text().trim());
     if answer.end == End::Exited(0) && path.is_absolute() && path.is_file() {
         Ok(path)
     } else {
-        Err(none("it is a script that does not say which interpreter it stands for".to_owned()))
+        Err(none(
+            "it is a script that does not say which interpreter it stands for".to_owned(),
+        ))
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crucible_host::WorkDir;
 use crucible_host::fs::{
-    FsError, create_dir_all, create_dir_beneath, make_link, read_beneath, read_regular_up_to, set_mode,
-    write_unflushed,
+    FsError, create_dir_all, create_dir_beneath, make_link, read_beneath, read_regular_up_to,
+    set_mode, write_unflushed,
 };
 use crucible_host::lock::{Lock, LockError};
 use crucible_model::{ByteLimit, Digest, RepoPath};
@@ -87,7 +87,11 @@ type Stamp = (u64, u64, i64, i64);
 
 impl Staging {
     /// Copies these places of the project at `root` into the directory `top`, which is empty.
-    pub(super) fn copy(root: &Path, places: &[RepoPath], top: WorkDir) -> Result<Self, RunnerError> {
+    pub(super) fn copy(
+        root: &Path,
+        places: &[RepoPath],
+        top: WorkDir,
+    ) -> Result<Self, RunnerError> {
         let mut staging = Self {
             top,
             places: outermost(places),
@@ -134,11 +138,12 @@ impl Staging {
                     open.push(below);
                 }
             } else if meta.is_symlink() {
-                let leads = std::fs::read_link(root.join(&below)).map_err(|source| FsError::Io {
-                    action: "read the link",
-                    path: root.join(&below),
-                    source,
-                })?;
+                let leads =
+                    std::fs::read_link(root.join(&below)).map_err(|source| FsError::Io {
+                        action: "read the link",
+                        path: root.join(&below),
+                        source,
+                    })?;
                 make_link(&leads, &target)?;
                 self.links.insert(below);
             } else if meta.is_file() && !is_secret_file(&below) {
@@ -157,7 +162,13 @@ impl Staging {
                 *bytes += content.len() as u64;
                 write_unflushed(&target, &content, meta.permissions().mode() & MODE)?;
                 let stamp = stamp(&look(&target)?);
-                self.files.insert(below, Copied { digest: Digest::of(&content), stamp });
+                self.files.insert(
+                    below,
+                    Copied {
+                        digest: Digest::of(&content),
+                        stamp,
+                    },
+                );
             }
         }
         Ok(())
@@ -189,7 +200,11 @@ impl Staging {
         let _alone = alone(project, home, paths).await?;
         let place = journal_place(project, home, paths)?;
         let ours = |claim: &EditClaim| is_ours(claim, &self.places);
-        let journal = EditJournal { path: &place, purpose: purpose(paths), agrees: &ours };
+        let journal = EditJournal {
+            path: &place,
+            purpose: purpose(paths),
+            agrees: &ours,
+        };
         edit_tree(project.root(), &edits, &journal)?;
         for directory in new {
             // Those that hold something were made with it.
@@ -208,14 +223,24 @@ impl Staging {
         let mut directories = BTreeSet::new();
         let (mut files, mut links) = (BTreeSet::new(), BTreeSet::new());
         let mut seen = 0;
-        let mut open: Vec<String> = self.places.iter().map(|place| place.as_str().to_owned()).collect();
+        let mut open: Vec<String> = self
+            .places
+            .iter()
+            .map(|place| place.as_str().to_owned())
+            .collect();
         while let Some(at) = open.pop() {
-            let listed = entries(&self.top().join(&at), &mut seen)
-                .map_err(|_| StagingError::Unfit { path: at.clone(), why: "it cannot be listed" })?;
+            let listed =
+                entries(&self.top().join(&at), &mut seen).map_err(|_| StagingError::Unfit {
+                    path: at.clone(),
+                    why: "it cannot be listed",
+                })?;
             directories.insert(at.clone());
             for (name, meta) in listed {
                 let below = format!("{at}/{}", name.to_string_lossy());
-                let unfit = |why| StagingError::Unfit { path: below.clone(), why };
+                let unfit = |why| StagingError::Unfit {
+                    path: below.clone(),
+                    why,
+                };
                 if name.to_str().is_none() {
                     return Err(unfit("its name is not UTF-8"));
                 }
@@ -229,12 +254,19 @@ impl Staging {
                     if copied.is_some_and(|copied| copied.stamp == stamp(&meta)) {
                         continue;
                     }
-                    let path: RepoPath =
-                        below.parse().map_err(|_| unfit("its name cannot be used in a project"))?;
-                    let bytes = read_regular_up_to(&self.top().join(&below), ByteLimit(MOST_BYTES))?;
+                    let path: RepoPath = below
+                        .parse()
+                        .map_err(|_| unfit("its name cannot be used in a project"))?;
+                    let bytes =
+                        read_regular_up_to(&self.top().join(&below), ByteLimit(MOST_BYTES))?;
                     let before = copied.map(|copied| copied.digest);
                     if before != Some(Digest::of(&bytes)) {
-                        edits.push(TreeEdit { path, before, after: Some(bytes), new_file: NewFile::Plain });
+                        edits.push(TreeEdit {
+                            path,
+                            before,
+                            after: Some(bytes),
+                            new_file: NewFile::Plain,
+                        });
                     }
                 } else {
                     return Err(unfit("it is neither a file nor a directory"));
@@ -243,7 +275,10 @@ impl Staging {
         }
         if let Some(link) = self.links.symmetric_difference(&links).next() {
             let why = "a symbolic link came or went, and links are not changed";
-            return Err(StagingError::Unfit { path: link.clone(), why });
+            return Err(StagingError::Unfit {
+                path: link.clone(),
+                why,
+            });
         }
         for (path, copied) in self.files.iter().filter(|(path, _)| !files.contains(*path)) {
             let path = path.parse().map_err(|_| StagingError::Unfit {
@@ -251,7 +286,12 @@ impl Staging {
                 why: "its name cannot be used in a project",
             })?;
             let before = Some(copied.digest);
-            edits.push(TreeEdit { path, before, after: None, new_file: NewFile::Plain });
+            edits.push(TreeEdit {
+                path,
+                before,
+                after: None,
+                new_file: NewFile::Plain,
+            });
         }
         Ok(Different { edits, directories })
     }
@@ -278,15 +318,26 @@ pub(super) async fn settle(
     let _alone = alone(project, home, paths).await?;
     if tree_edit_under_way(&place)?.is_some() {
         let ours = |claim: &EditClaim| is_ours(claim, places);
-        let journal = EditJournal { path: &place, purpose: purpose(paths), agrees: &ours };
+        let journal = EditJournal {
+            path: &place,
+            purpose: purpose(paths),
+            agrees: &ours,
+        };
         recover_tree_edit(project.root(), &journal)?;
     }
     Ok(())
 }
 
 /// Waits until no other run of this skill brings its files.
-async fn alone(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<Lock, StagingError> {
-    let file = project.own_directory(home)?.join(format!("{}-{}-run.lock", project.key(), paths.module));
+async fn alone(
+    project: &ForgeProject,
+    home: &Path,
+    paths: &SkillPaths,
+) -> Result<Lock, StagingError> {
+    let file =
+        project
+            .own_directory(home)?
+            .join(format!("{}-{}-run.lock", project.key(), paths.module));
     let mut waited = Duration::ZERO;
     loop {
         match Lock::acquire(&file, "crucible skill run") {
@@ -299,8 +350,14 @@ async fn alone(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Resul
     }
 }
 
-fn journal_place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<PathBuf, LockError> {
-    Ok(project.own_directory(home)?.join(format!("{}-{}-run.json", project.key(), paths.module)))
+fn journal_place(
+    project: &ForgeProject,
+    home: &Path,
+    paths: &SkillPaths,
+) -> Result<PathBuf, LockError> {
+    Ok(project
+        .own_directory(home)?
+        .join(format!("{}-{}-run.json", project.key(), paths.module)))
 }
 
 fn purpose(paths: &SkillPaths) -> Digest {
@@ -310,9 +367,11 @@ fn purpose(paths: &SkillPaths) -> Digest {
 /// Whether a record is of files below these places alone.
 fn is_ours(claim: &EditClaim, places: &[RepoPath]) -> bool {
     let below = |path: &RepoPath| {
-        places
-            .iter()
-            .any(|place| path.as_str().strip_prefix(place.as_str()).is_some_and(|rest| rest.starts_with('/')))
+        places.iter().any(|place| {
+            path.as_str()
+                .strip_prefix(place.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+        })
     };
     claim.edits.iter().all(|edit| below(&edit.path))
 }
@@ -320,10 +379,15 @@ fn is_ours(claim: &EditClaim, places: &[RepoPath]) -> bool {
 /// Those of the places that lie in no other.
 fn outermost(places: &[RepoPath]) -> Vec<RepoPath> {
     let lies_in = |path: &RepoPath, other: &RepoPath| {
-        path.as_str().strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        path.as_str()
+            .strip_prefix(other.as_str())
+            .is_some_and(|rest| rest.starts_with('/'))
     };
-    let mut outer: Vec<RepoPath> =
-        places.iter().filter(|path| !places.iter().any(|other| lies_in(path, other))).cloned().collect();
+    let mut outer: Vec<RepoPath> = places
+        .iter()
+        .filter(|path| !places.iter().any(|other| lies_in(path, other)))
+        .cloned()
+        .collect();
     outer.sort_by(|one, other| one.as_str().cmp(other.as_str()));
     outer.dedup();
     outer
@@ -339,22 +403,36 @@ fn remove_empty(root: &Path, directory: &str) {
 }
 
 fn look(path: &Path) -> Result<Metadata, FsError> {
-    path.symlink_metadata().map_err(|source| FsError::Io { action: "look at", path: path.to_owned(), source })
+    path.symlink_metadata().map_err(|source| FsError::Io {
+        action: "look at",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn stamp(meta: &Metadata) -> Stamp {
     (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())
 }
 
-fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<(std::ffi::OsString, Metadata)>, RunnerError> {
-    let fail = |source| FsError::Io { action: "list", path: directory.to_owned(), source };
+fn entries(
+    directory: &Path,
+    seen: &mut usize,
+) -> Result<Vec<(std::ffi::OsString, Metadata)>, RunnerError> {
+    let fail = |source| FsError::Io {
+        action: "list",
+        path: directory.to_owned(),
+        source,
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         *seen += 1;
         if *seen > MOST_ENTRIES {
             let place = format!("in {}", directory.display());
-            return Err(RunnerError::TooManyPlaces { place, most: MOST_ENTRIES });
+            return Err(RunnerError::TooManyPlaces {
+                place,
+                most: MOST_ENTRIES,
+            });
         }
         found.push((entry.file_name(), entry.metadata().map_err(fail)?));
     }
@@ -380,7 +458,11 @@ mod tests {
             std::fs::create_dir_all(dir.path().join("home")).unwrap();
             let project = ForgeProject::new(root, Digest::of(b"p"), "skillset".parse().unwrap());
             let paths = project.paths(&"word_count".parse().unwrap()).unwrap();
-            let room = Self { dir, project, paths };
+            let room = Self {
+                dir,
+                project,
+                paths,
+            };
             room.put("notes/a.md", "a");
             room.put("notes/sub/b.md", "b");
             room
@@ -400,7 +482,9 @@ mod tests {
         }
 
         async fn bring(&self, staging: &Staging) -> Result<(), StagingError> {
-            staging.bring(&self.project, &self.dir.path().join("home"), &self.paths).await
+            staging
+                .bring(&self.project, &self.dir.path().join("home"), &self.paths)
+                .await
         }
     }
 
@@ -425,7 +509,15 @@ mod tests {
         assert_eq!(room.text("notes/.env").as_deref(), Some("KEY=hidden"));
         let root = room.project.root();
         assert!(root.join("notes/empty").is_dir() && !root.join("notes/sub").exists());
-        assert_eq!(root.join("notes/a.md").metadata().unwrap().permissions().mode() & MODE, 0o640);
+        assert_eq!(
+            root.join("notes/a.md")
+                .metadata()
+                .unwrap()
+                .permissions()
+                .mode()
+                & MODE,
+            0o640
+        );
     }
 
     #[tokio::test]
@@ -452,10 +544,21 @@ mod tests {
             std::fs::rename(room.project.root().join(swapped), &outside).unwrap();
             std::os::unix::fs::symlink(&outside, room.project.root().join(swapped)).unwrap();
             room.bring(&staging).await.unwrap_err();
-            let places = [outside.clone(), outside.join("b.md"), outside.join("sub/b.md")];
+            let places = [
+                outside.clone(),
+                outside.join("b.md"),
+                outside.join("sub/b.md"),
+            ];
             let b = places.into_iter().find(|path| path.is_file());
-            assert_eq!(std::fs::read_to_string(b.unwrap()).unwrap(), "b", "{swapped}");
-            assert!(!outside.join("new.md").exists() && !outside.join("sub/new.md").exists(), "{swapped}");
+            assert_eq!(
+                std::fs::read_to_string(b.unwrap()).unwrap(),
+                "b",
+                "{swapped}"
+            );
+            assert!(
+                !outside.join("new.md").exists() && !outside.join("sub/new.md").exists(),
+                "{swapped}"
+            );
         }
     }
 
@@ -464,7 +567,10 @@ mod tests {
         let room = Room::new();
         std::os::unix::fs::symlink("a.md", room.project.root().join("notes/link")).unwrap();
         let staging = room.staging();
-        assert_eq!(std::fs::read_to_string(staging.top().join("notes/link")).unwrap(), "a");
+        assert_eq!(
+            std::fs::read_to_string(staging.top().join("notes/link")).unwrap(),
+            "a"
+        );
         std::fs::remove_file(staging.top().join("notes/link")).unwrap();
         std::fs::write(staging.top().join("notes/a.md"), "A").unwrap();
         let error = room.bring(&staging).await.unwrap_err().to_string();

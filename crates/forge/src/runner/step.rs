@@ -95,7 +95,9 @@ pub enum RunStepError {
         problems: Vec<String>,
     },
     /// What the ledger has of the skill cannot be read.
-    #[error("what the ledger has of the skill {name} cannot be read: {why}; run `crucible ledger verify`")]
+    #[error(
+        "what the ledger has of the skill {name} cannot be read: {why}; run `crucible ledger verify`"
+    )]
     Record {
         /// Its name.
         name: SkillName,
@@ -143,15 +145,37 @@ pub async fn run_skill(
     let registry = SkillRegistry::read(project);
     let Some(row) = ledger.skill(project.key(), name.as_str())? else {
         let listed = matches!(&registry, Ok(Some(registry)) if registry.names(name));
-        let listed = if listed { Listed::InRegistry } else { Listed::Nowhere };
-        return Err(RunStepError::Unknown { name: name.clone(), listed });
+        let listed = if listed {
+            Listed::InRegistry
+        } else {
+            Listed::Nowhere
+        };
+        return Err(RunStepError::Unknown {
+            name: name.clone(),
+            listed,
+        });
     };
     let trust = ledger.skill_trust(project.key(), name.as_str())?;
     let paths = project.paths(name)?;
-    let Taken { skill, bytes, mut verdict } = take(project, name, &paths, row.status, trust.as_ref());
+    let Taken {
+        skill,
+        bytes,
+        mut verdict,
+    } = take(project, name, &paths, row.status, trust.as_ref());
     if let Some(trust) = &trust {
-        verdict.merge(SkillRegistry::judge(&registry, name, &paths, &row, trust, request.unhashed));
-        verdict.merge(judge_test(name, &read_skill_file(project, &paths.test), trust));
+        verdict.merge(SkillRegistry::judge(
+            &registry,
+            name,
+            &paths,
+            &row,
+            trust,
+            request.unhashed,
+        ));
+        verdict.merge(judge_test(
+            name,
+            &read_skill_file(project, &paths.test),
+            trust,
+        ));
     }
     let (Some(trust), Some(bytes), true) = (trust.as_ref(), bytes, verdict.passes()) else {
         let report = SkillRunReport {
@@ -167,23 +191,33 @@ pub async fn run_skill(
         record(world, ledger, &row, &report)?;
         return Ok(report);
     };
-    let unreadable = |why: String| RunStepError::Record { name: name.clone(), why };
+    let unreadable = |why: String| RunStepError::Record {
+        name: name.clone(),
+        why,
+    };
     let schema = IoSchema::from_value(row.io_schema.clone())
         .map_err(|error: IoSchemaError| unreadable(error.to_string()))?;
-    let grants: Grants =
-        serde_json::from_value(row.grants.clone()).map_err(|error| unreadable(error.to_string()))?;
+    let grants: Grants = serde_json::from_value(row.grants.clone())
+        .map_err(|error| unreadable(error.to_string()))?;
     grants.check(row.side_effect).map_err(|error| match error {
         GrantsError::Place(refused) => RunnerError::from(refused).into(),
         error => unreadable(error.to_string()),
     })?;
     let problems = schema.problems(IoSide::Input, request.input);
     if !problems.is_empty() {
-        return Err(RunStepError::Input { name: name.clone(), problems });
+        return Err(RunStepError::Input {
+            name: name.clone(),
+            problems,
+        });
     }
     let python = find_python(world, request.python).await?;
     let places: Vec<RepoPath> = grants.write_paths.iter().filter_map(granted).collect();
     staging::settle(project, &world.home, &paths, &places).await?;
-    let code = SkillCode { paths, package: project.package().clone(), skill: bytes };
+    let code = SkillCode {
+        paths,
+        package: project.package().clone(),
+        skill: bytes,
+    };
     let ran = execute(
         world,
         &SkillCall {
@@ -215,16 +249,23 @@ pub async fn run_skill(
         printed: ran.printed,
         duration: ran.duration,
         receipt: Some(ran.receipt),
-        end: Some(ran.end)
-            .filter(|end| outcome == SkillRunOutcome::Succeeded || !matches!(end, SkillEnd::Returned(_))),
+        end: Some(ran.end).filter(|end| {
+            outcome == SkillRunOutcome::Succeeded || !matches!(end, SkillEnd::Returned(_))
+        }),
     };
     record(world, ledger, &row, &report)?;
-    if let Some(change) = demote_what_fails(world, ledger, project, name, trust, request.demote_after)? {
+    if let Some(change) =
+        demote_what_fails(world, ledger, project, name, trust, request.demote_after)?
+    {
         let why = change.promotion.map(|row| row.reason).unwrap_or_default();
         let hint = format!(
             "It is trusted no more: {why}. Look into it, then `crucible skill verify {name}` and promote it again, or build it anew."
         );
-        report.verdict.push(Finding::warning(Code::new("forge-run-demoted"), name.to_string(), hint));
+        report.verdict.push(Finding::warning(
+            Code::new("forge-run-demoted"),
+            name.to_string(),
+            hint,
+        ));
         report.verdict.merge(change.verdict);
     }
     Ok(report)
@@ -250,7 +291,11 @@ fn take(
     let read = read_skill_file(project, &paths.skill);
     let skill = read.as_deref().ok().map(Digest::of);
     let verdict = judge_bytes(name, status, trust, &read, skill.as_ref());
-    Taken { skill, bytes: read.ok().filter(|_| verdict.passes()), verdict }
+    Taken {
+        skill,
+        bytes: read.ok().filter(|_| verdict.passes()),
+        verdict,
+    }
 }
 
 /// Whether what was read is what somebody answers for.
@@ -261,7 +306,8 @@ fn judge_bytes(
     read: &Result<Vec<u8>, String>,
     digest: Option<&Digest>,
 ) -> Verdict {
-    let refuse = |code: Code, hint: String| Verdict::new(vec![Finding::error(code, name.to_string(), hint)]);
+    let refuse =
+        |code: Code, hint: String| Verdict::new(vec![Finding::error(code, name.to_string(), hint)]);
     let Some(trust) = trust else {
         let why = match SkillStep::Run.check(name, status) {
             Ok(()) => format!("nobody answers for the skill {name}"),
@@ -332,37 +378,64 @@ fn judge_run(
             if problems.is_empty() {
                 return (SkillRunOutcome::Succeeded, verdict);
             }
-            let hint = format!("Its result does not fit its schema: {}", problems.join("; "));
-            (SkillRunOutcome::Failed, error(Code::new("forge-run-output"), hint))
+            let hint = format!(
+                "Its result does not fit its schema: {}",
+                problems.join("; ")
+            );
+            (
+                SkillRunOutcome::Failed,
+                error(Code::new("forge-run-output"), hint),
+            )
         }
         SkillEnd::Raised { kind, message, .. } => (
             SkillRunOutcome::Failed,
-            error(Code::new("forge-run-raised"), format!("It raised {kind}: {message}")),
+            error(
+                Code::new("forge-run-raised"),
+                format!("It raised {kind}: {message}"),
+            ),
         ),
         SkillEnd::Denied { what } => {
-            let hint = format!("It tried what a skill of the class {} may not do: {what}", class.as_str());
-            (SkillRunOutcome::Denied, error(Code::new("forge-run-denied"), hint))
+            let hint = format!(
+                "It tried what a skill of the class {} may not do: {what}",
+                class.as_str()
+            );
+            (
+                SkillRunOutcome::Denied,
+                error(Code::new("forge-run-denied"), hint),
+            )
         }
         SkillEnd::HoldsSecret { secret } => {
-            let hint = format!("Its result holds the value of the secret {secret}, and is not given out.");
-            (SkillRunOutcome::Failed, error(Code::new("forge-run-secret"), hint))
+            let hint =
+                format!("Its result holds the value of the secret {secret}, and is not given out.");
+            (
+                SkillRunOutcome::Failed,
+                error(Code::new("forge-run-secret"), hint),
+            )
         }
         SkillEnd::TimedOut => {
             let hint = format!(
                 "It was ended after {:.1} s; give it more time with --timeout.",
                 ran.duration.as_secs_f64()
             );
-            (SkillRunOutcome::Failed, error(Code::new("forge-run-timeout"), hint))
+            (
+                SkillRunOutcome::Failed,
+                error(Code::new("forge-run-timeout"), hint),
+            )
         }
         SkillEnd::Broken { why } => (
             SkillRunOutcome::Failed,
-            error(Code::new("forge-run-no-result"), format!("It gave no result: {why}.")),
+            error(
+                Code::new("forge-run-no-result"),
+                format!("It gave no result: {why}."),
+            ),
         ),
     };
     verdict.push(finding);
     if outcome != SkillRunOutcome::Denied && !ran.left_behind.is_empty() {
-        let hint =
-            format!("It tried what a skill of the class {} may not do: {LEFT_SOMETHING}", class.as_str());
+        let hint = format!(
+            "It tried what a skill of the class {} may not do: {LEFT_SOMETHING}",
+            class.as_str()
+        );
         verdict.push(error(Code::new("forge-run-denied"), hint));
         outcome = SkillRunOutcome::Denied;
     }
@@ -371,9 +444,16 @@ fn judge_run(
 
 /// What a skill wrote did not come to the project, so its run failed.
 fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
-    let said = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+    let said = Scanner::builtin()
+        .redact(&error.to_string())
+        .text
+        .into_owned();
     let hint = format!("Nothing of what it wrote was kept: {said}.");
-    Finding::error(Code::new("forge-run-not-kept"), name.to_string(), short_line(&hint, SHOWN))
+    Finding::error(
+        Code::new("forge-run-not-kept"),
+        name.to_string(),
+        short_line(&hint, SHOWN),
+    )
 }
 
 /// What did not stand around a run.
@@ -381,16 +461,27 @@ fn walls(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
     if receipt.level == IsolationLevel::Full {
         return Verdict::default();
     }
-    let missing: Vec<String> = receipt.missing.iter().map(|lost| lost.layer.to_string()).collect();
+    let missing: Vec<String> = receipt
+        .missing
+        .iter()
+        .map(|lost| lost.layer.to_string())
+        .collect();
     let hint = format!(
         "It ran without all of its walls ({}): nothing kept it to its class there. Set [sandbox] strength to required.",
         missing.join(", ")
     );
-    Verdict::new(vec![Finding::warning(Code::new("forge-run-walls"), name.to_string(), hint)])
+    Verdict::new(vec![Finding::warning(
+        Code::new("forge-run-walls"),
+        name.to_string(),
+        hint,
+    )])
 }
 
 /// The granted secrets, from the environment that the command began with.
-fn secrets(world: &ForgeWorld<'_>, grants: &Grants) -> Result<Vec<(SecretName, Secret)>, RunnerError> {
+fn secrets(
+    world: &ForgeWorld<'_>,
+    grants: &Grants,
+) -> Result<Vec<(SecretName, Secret)>, RunnerError> {
     let value = |name: &SecretName| match world.env.get(name.as_str()) {
         Some(value) if !value.is_empty() => Ok((name.clone(), Secret::new(value.to_owned()))),
         Some(_) | None => Err(RunnerError::SecretMissing { name: name.clone() }),
@@ -411,7 +502,10 @@ fn record(
         .iter()
         .map(|finding| {
             let hint = Scanner::builtin().redact(&finding.hint).text.into_owned();
-            Finding { hint, ..finding.clone() }
+            Finding {
+                hint,
+                ..finding.clone()
+            }
         })
         .collect();
     ledger.record_skill_run(&NewSkillRun {
@@ -459,23 +553,38 @@ mod tests {
         fn new() -> Self {
             let room = tempfile::tempdir().unwrap();
             let root = room.path().canonicalize().unwrap();
-            let project = ForgeProject::new(root.clone(), Digest::of(b"p"), "skillset".parse().unwrap());
+            let project =
+                ForgeProject::new(root.clone(), Digest::of(b"p"), "skillset".parse().unwrap());
             let name: SkillName = "word_count".parse().unwrap();
             let paths = project.paths(&name).unwrap();
             let file = root.join(paths.skill.as_str());
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            Self { _room: room, project, name, paths, file }
+            Self {
+                _room: room,
+                project,
+                name,
+                paths,
+                file,
+            }
         }
 
         fn take(&self, trust: Option<&PromotionRow>) -> Taken {
-            let status = if trust.is_some() { SkillStatus::Trusted } else { SkillStatus::Verified };
+            let status = if trust.is_some() {
+                SkillStatus::Trusted
+            } else {
+                SkillStatus::Verified
+            };
             take(&self.project, &self.name, &self.paths, status, trust)
         }
 
         fn codes(&self, trust: Option<&PromotionRow>) -> Vec<String> {
             let taken = self.take(trust);
             assert_eq!(taken.bytes.is_some(), taken.verdict.passes());
-            taken.verdict.errors().map(|finding| finding.code.to_string()).collect()
+            taken
+                .verdict
+                .errors()
+                .map(|finding| finding.code.to_string())
+                .collect()
         }
     }
 
@@ -542,7 +651,8 @@ mod tests {
 
     mod slow {
         #[test]
-        fn a_file_that_is_exchanged_ten_thousand_times_never_gives_other_bytes_than_the_promoted_ones() {
+        fn a_file_that_is_exchanged_ten_thousand_times_never_gives_other_bytes_than_the_promoted_ones()
+         {
             super::exchange(100);
         }
     }

@@ -54,7 +54,9 @@ pub(super) fn around(
 ) -> Result<Walls, RunnerError> {
     let root = real(call.project_root)?;
     if real(call.python)?.starts_with(&root) {
-        return Err(RunnerError::PythonInProject { python: call.python.to_owned() });
+        return Err(RunnerError::PythonInProject {
+            python: call.python.to_owned(),
+        });
     }
     let mut profile = Profile {
         strength: world.strength,
@@ -69,15 +71,23 @@ pub(super) fn around(
         SideEffect::ReadOnly if !call.grants.read_paths.is_empty() => {
             call.grants.check_places()?;
             let places: Vec<RepoPath> = call.grants.read_paths.iter().filter_map(granted).collect();
-            places.iter().try_for_each(|place| refuse_links(&root, place))?;
+            places
+                .iter()
+                .try_for_each(|place| refuse_links(&root, place))?;
             profile.masked = hidden(&root, &places)?;
             profile.calls = Calls::Read;
-            return Ok(Walls { profile, cwd: root, staging: None, _empty: Some(empty) });
+            return Ok(Walls {
+                profile,
+                cwd: root,
+                staging: None,
+                _empty: Some(empty),
+            });
         }
         SideEffect::ReadOnly | SideEffect::SecretRead => {}
         SideEffect::FileWrite => {
             call.grants.check_places()?;
-            let places: Vec<RepoPath> = call.grants.write_paths.iter().filter_map(granted).collect();
+            let places: Vec<RepoPath> =
+                call.grants.write_paths.iter().filter_map(granted).collect();
             for place in &places {
                 make(&root, place)?;
             }
@@ -88,7 +98,12 @@ pub(super) fn around(
             if !stands_at_its_place(world) {
                 // Below the copy's top, which holds nothing else.
                 profile.writable = staging.places().iter().map(writable).collect();
-                return Ok(Walls { profile, cwd: top, staging: Some(staging), _empty: None });
+                return Ok(Walls {
+                    profile,
+                    cwd: top,
+                    staging: Some(staging),
+                    _empty: None,
+                });
             }
             let mount = |place: &RepoPath| Mount {
                 target: root.join(place.as_str()),
@@ -96,27 +111,42 @@ pub(super) fn around(
             };
             profile.mounts = staging.places().iter().map(mount).collect();
             profile.masked = hidden(&root, &places)?;
-            return Ok(Walls { profile, cwd: root, staging: Some(staging), _empty: None });
+            return Ok(Walls {
+                profile,
+                cwd: root,
+                staging: Some(staging),
+                _empty: None,
+            });
         }
         SideEffect::Network | SideEffect::Money | SideEffect::Messaging => {
             profile.calls = Calls::Connect;
             profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
         }
     }
-    Ok(Walls { profile, cwd: real(empty.path())?, staging: None, _empty: Some(empty) })
+    Ok(Walls {
+        profile,
+        cwd: real(empty.path())?,
+        staging: None,
+        _empty: Some(empty),
+    })
 }
 
 /// Whether the copy can stand at the path of the original: where namespaces are.
 fn stands_at_its_place(world: &ForgeWorld<'_>) -> bool {
     match world.strength {
         Strength::Required => true,
-        Strength::BestEffort => world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available,
+        Strength::BestEffort => {
+            world.sandbox.layers().state(Layer::Namespaces) == LayerState::Available
+        }
         Strength::Off => false,
     }
 }
 
 fn allowed(host: &HostName) -> AllowedHost {
-    AllowedHost { host: host.as_str().to_owned(), ports: PORTS.to_vec() }
+    AllowedHost {
+        host: host.as_str().to_owned(),
+        ports: PORTS.to_vec(),
+    }
 }
 
 /// Refuses a granted path that is a link or lies behind one. One that is not there yet is not seen, and no error.
@@ -126,7 +156,10 @@ fn refuse_links(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
         at.push(part);
         if at.is_symlink() {
             let why = "it is a symbolic link or behind one; grant what it leads to".to_owned();
-            return Err(RunnerError::GrantedPath { path: place.to_string(), why });
+            return Err(RunnerError::GrantedPath {
+                path: place.to_string(),
+                why,
+            });
         }
     }
     Ok(())
@@ -143,7 +176,10 @@ fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
             Ok(_) | Err(_) => continue,
         };
         let why = format!("it is {what}; put a directory there, or remove it, and one is made");
-        return Err(RunnerError::GrantedPath { path: place.to_string(), why });
+        return Err(RunnerError::GrantedPath {
+            path: place.to_string(),
+            why,
+        });
     }
     Ok(create_dir_beneath(root, place.as_str())?)
 }
@@ -156,10 +192,17 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
     let mut inside: Vec<(String, PathBuf)> = Vec::new();
     while let Some(at) = beside.pop_front() {
         for (name, path, kind) in entries(&root.join(&at), &mut seen)? {
-            let below = if at.is_empty() { name } else { format!("{at}/{name}") };
+            let below = if at.is_empty() {
+                name
+            } else {
+                format!("{at}/{name}")
+            };
             let is_granted = |place: &RepoPath| place.as_str() == below;
             let leads_there = |place: &RepoPath| {
-                place.as_str().strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
+                place
+                    .as_str()
+                    .strip_prefix(&below)
+                    .is_some_and(|rest| rest.starts_with('/'))
             };
             if places.iter().any(is_granted) {
                 if kind.is_dir() {
@@ -202,7 +245,11 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
 type Entry = (String, PathBuf, std::fs::FileType);
 
 fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError> {
-    let fail = |source| FsError::Io { action: "list", path: directory.to_owned(), source };
+    let fail = |source| FsError::Io {
+        action: "list",
+        path: directory.to_owned(),
+        source,
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -221,5 +268,9 @@ fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError
 
 /// Where a path really lies.
 fn real(path: &Path) -> Result<PathBuf, FsError> {
-    path.canonicalize().map_err(|source| FsError::Io { action: "find", path: path.to_owned(), source })
+    path.canonicalize().map_err(|source| FsError::Io {
+        action: "find",
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_model::{Digest, RepoPath, RepoPathError};
-use crucible_repo::{EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, edit_tree, recover_tree_edit};
+use crucible_repo::{
+    EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, edit_tree, recover_tree_edit,
+};
 
 use crate::paths::PackageName;
 use crate::project::{ForgeProject, POLICY_FILE};
@@ -72,18 +74,30 @@ impl Skeleton {
     pub fn of(package: &PackageName) -> Result<Self, RepoPathError> {
         let texts = [
             (SETTINGS.to_owned(), include_str!("files/pyproject.toml")),
-            (format!("src/{package}/__init__.py"), include_str!("files/package.py")),
+            (
+                format!("src/{package}/__init__.py"),
+                include_str!("files/package.py"),
+            ),
             (format!("src/{package}/py.typed"), ""),
-            (format!("src/{package}/skills/__init__.py"), include_str!("files/skills.py")),
+            (
+                format!("src/{package}/skills/__init__.py"),
+                include_str!("files/skills.py"),
+            ),
             (format!("src/{package}/skills/base.py"), BASE_CLASS),
             (format!("src/{package}/skills/word_count.py"), EXAMPLE_TEXT),
-            ("tests/test_skill_word_count.py".to_owned(), EXAMPLE_TEST_TEXT),
+            (
+                "tests/test_skill_word_count.py".to_owned(),
+                EXAMPLE_TEST_TEXT,
+            ),
             (POLICY_FILE.to_owned(), include_str!("files/policy.yaml")),
         ];
         let named = |(path, text): (String, &str)| {
-            path.parse().map(|path: RepoPath| (path, of_package(text, package)))
+            path.parse()
+                .map(|path: RepoPath| (path, of_package(text, package)))
         };
-        Ok(Self { files: texts.into_iter().map(named).collect::<Result<_, _>>()? })
+        Ok(Self {
+            files: texts.into_iter().map(named).collect::<Result<_, _>>()?,
+        })
     }
 
     /// Writes those files that are missing: all of them, or none. `home` is Crucible's own directory.
@@ -92,17 +106,26 @@ impl Skeleton {
     ///
     /// [`SkeletonError`], after which the project is as it was.
     pub fn lay(&self, project: &ForgeProject, home: &Path) -> Result<LaidSkeleton, SkeletonError> {
-        let path = project.own_directory(home)?.join(format!("{}-init.json", project.key()));
+        let path = project
+            .own_directory(home)?
+            .join(format!("{}-init.json", project.key()));
         let ours = |claimed: &EditClaim| {
-            claimed
-                .edits
-                .iter()
-                .all(|edit| edit.before.is_none() && self.files.iter().any(|(path, _)| *path == edit.path))
+            claimed.edits.iter().all(|edit| {
+                edit.before.is_none() && self.files.iter().any(|(path, _)| *path == edit.path)
+            })
         };
-        let journal = EditJournal { path: &path, purpose: Digest::of(b"crucible skill init"), agrees: &ours };
+        let journal = EditJournal {
+            path: &path,
+            purpose: Digest::of(b"crucible skill init"),
+            agrees: &ours,
+        };
         // What a killed process left is finished or taken back before anybody looks at what is there.
         recover_tree_edit(project.root(), &journal)?;
-        let mut laid = LaidSkeleton { written: Vec::new(), kept: Vec::new(), settings_to_add: None };
+        let mut laid = LaidSkeleton {
+            written: Vec::new(),
+            kept: Vec::new(),
+            settings_to_add: None,
+        };
         let mut edits = Vec::new();
         for (path, text) in &self.files {
             let place = project.root().join(path.as_str());
@@ -116,7 +139,14 @@ impl Skeleton {
                     });
                     laid.written.push(path.clone());
                 }
-                Err(source) => return Err(FsError::Io { action: "look at", path: place, source }.into()),
+                Err(source) => {
+                    return Err(FsError::Io {
+                        action: "look at",
+                        path: place,
+                        source,
+                    }
+                    .into());
+                }
                 Ok(_) => laid.kept.push(path.clone()),
             }
         }
@@ -131,7 +161,11 @@ impl Skeleton {
 
     /// The settings of the tools alone, for a project that has its own `pyproject.toml`.
     fn settings_of_tools(&self) -> String {
-        let all = self.files.iter().find(|(path, _)| path.as_str() == SETTINGS).map_or("", |(_, text)| text);
+        let all = self
+            .files
+            .iter()
+            .find(|(path, _)| path.as_str() == SETTINGS)
+            .map_or("", |(_, text)| text);
         let begin = all.find("[tool.ruff]").unwrap_or(0);
         all.get(begin..).unwrap_or_default().to_owned()
     }

@@ -1,5 +1,8 @@
 //! What is laid down, where a file is in the way, and whether the tools are content.
-#![expect(clippy::disallowed_methods, reason = "a test lays out directories and starts the tools")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test lays out directories and starts the tools"
+)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +28,9 @@ impl Scene {
     fn lay(&self, package: &str) -> Result<LaidSkeleton, SkeletonError> {
         let package: PackageName = package.parse().unwrap();
         let project = ForgeProject::new(self.root(), Digest::of(b"project"), package.clone());
-        Skeleton::of(&package).unwrap().lay(&project, &self.directory.path().join("home"))
+        Skeleton::of(&package)
+            .unwrap()
+            .lay(&project, &self.directory.path().join("home"))
     }
 
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -47,8 +52,11 @@ impl Scene {
 
 #[test]
 fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
-    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
-    let tools = tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them");
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.tools/python/bin")
+        .canonicalize();
+    let tools =
+        tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them");
     for package in ["skillset", "my_tools2"] {
         let scene = Scene::new();
         scene.lay(package).unwrap();
@@ -66,7 +74,17 @@ fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
             said
         };
         run("ruff", &["check", "--no-cache", "."]);
-        run("ruff", &["format", "--check", "--no-cache", "--line-length", "110", "."]);
+        run(
+            "ruff",
+            &[
+                "format",
+                "--check",
+                "--no-cache",
+                "--line-length",
+                "110",
+                ".",
+            ],
+        );
         run("mypy", &["--strict", "--cache-dir=/dev/null"]);
         let said = run("pytest", &["-q", "-p", "no:cacheprovider"]);
         assert!(said.contains("6 passed"), "{said}");
@@ -76,17 +94,34 @@ fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
 #[test]
 fn what_is_there_stays_and_a_second_time_nothing_is_written() {
     let scene = Scene::new();
-    std::fs::write(scene.root().join("pyproject.toml"), "[project]\nname = \"mine\"\n").unwrap();
+    std::fs::write(
+        scene.root().join("pyproject.toml"),
+        "[project]\nname = \"mine\"\n",
+    )
+    .unwrap();
     std::fs::create_dir_all(scene.root().join("src/skillset/skills")).unwrap();
     std::fs::write(scene.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
     std::os::unix::fs::symlink("nowhere", scene.root().join("src/skillset/py.typed")).unwrap();
     let laid = scene.lay("skillset").unwrap();
     let kept: Vec<&str> = laid.kept.iter().map(RepoPath::as_str).collect();
-    assert_eq!(kept, ["pyproject.toml", "src/skillset/__init__.py", "src/skillset/py.typed"]);
+    assert_eq!(
+        kept,
+        [
+            "pyproject.toml",
+            "src/skillset/__init__.py",
+            "src/skillset/py.typed"
+        ]
+    );
     assert_eq!(laid.written.len(), 5);
     let add = laid.settings_to_add.unwrap();
-    assert!(add.starts_with("[tool.ruff]") && add.contains("[tool.pytest.ini_options]"), "{add}");
-    assert_eq!(std::fs::read(scene.root().join("src/skillset/__init__.py")).unwrap(), b"MINE = 1\n");
+    assert!(
+        add.starts_with("[tool.ruff]") && add.contains("[tool.pytest.ini_options]"),
+        "{add}"
+    );
+    assert_eq!(
+        std::fs::read(scene.root().join("src/skillset/__init__.py")).unwrap(),
+        b"MINE = 1\n"
+    );
     std::fs::remove_file(scene.root().join("src/skillset/py.typed")).unwrap();
     std::fs::write(scene.root().join("src/skillset/py.typed"), "").unwrap();
     let before = scene.files();

@@ -14,7 +14,9 @@ fn row(status: VerificationStatus) -> VerificationRow {
         proposal: 1,
         build: 1,
         level: VerificationLevel::Skill,
-        required: SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec(),
+        required: SkillGate::REQUIRED
+            .map(|gate| gate.as_str().to_owned())
+            .to_vec(),
         status,
         skill: Digest::of(b"skill"),
         test: Digest::of(b"test"),
@@ -24,7 +26,10 @@ fn row(status: VerificationStatus) -> VerificationRow {
 }
 
 fn files(skill: &[u8], test: &[u8]) -> [(RepoPath, Result<Digest, String>); 2] {
-    [("s.py".parse().unwrap(), Ok(Digest::of(skill))), ("t.py".parse().unwrap(), Ok(Digest::of(test)))]
+    [
+        ("s.py".parse().unwrap(), Ok(Digest::of(skill))),
+        ("t.py".parse().unwrap(), Ok(Digest::of(test))),
+    ]
 }
 
 fn gate(gate: SkillGate, passed: bool) -> SkillGateRow {
@@ -43,7 +48,10 @@ fn five() -> Vec<SkillGateRow> {
 }
 
 fn codes(verdict: &Verdict) -> Vec<String> {
-    verdict.errors().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+    verdict
+        .errors()
+        .map(|finding| format!("{} {}", finding.code, finding.subject))
+        .collect()
 }
 
 #[test]
@@ -54,25 +62,51 @@ fn only_what_was_verified_is_promoted() {
     };
     let optional = ExamplesRule::Optional;
     assert!(judge(Some(&passed), files(b"skill", b"test"), optional).is_empty());
-    assert_eq!(judge(Some(&passed), files(b"skill ", b"test"), optional), ["forge-promote-changed s.py"]);
-    assert_eq!(judge(Some(&passed), files(b"skill", b""), optional), ["forge-promote-changed t.py"]);
+    assert_eq!(
+        judge(Some(&passed), files(b"skill ", b"test"), optional),
+        ["forge-promote-changed s.py"]
+    );
+    assert_eq!(
+        judge(Some(&passed), files(b"skill", b""), optional),
+        ["forge-promote-changed t.py"]
+    );
     // The two exchanged are not the two.
-    assert_eq!(judge(Some(&passed), files(b"test", b"skill"), optional).len(), 2);
+    assert_eq!(
+        judge(Some(&passed), files(b"test", b"skill"), optional).len(),
+        2
+    );
     let mut gone = files(b"skill", b"test");
     gone[0].1 = Err("it is a symbolic link".to_owned());
-    assert_eq!(judge(Some(&passed), gone, optional), ["forge-promote-changed s.py"]);
-    for status in [VerificationStatus::Running, VerificationStatus::Failed, VerificationStatus::Aborted] {
+    assert_eq!(
+        judge(Some(&passed), gone, optional),
+        ["forge-promote-changed s.py"]
+    );
+    for status in [
+        VerificationStatus::Running,
+        VerificationStatus::Failed,
+        VerificationStatus::Aborted,
+    ] {
         let found = judge(Some(&row(status)), files(b"skill", b"test"), optional);
         assert_eq!(found, ["forge-promote-unverified word_count"], "{status:?}");
     }
-    assert_eq!(judge(None, files(b"skill", b"test"), optional), ["forge-promote-unverified word_count"]);
+    assert_eq!(
+        judge(None, files(b"skill", b"test"), optional),
+        ["forge-promote-unverified word_count"]
+    );
 }
 
 #[test]
 fn required_examples_have_to_have_passed() {
     let passed = row(VerificationStatus::Passed);
     let judge = |gates: &[SkillGateRow], rule| {
-        judge_promotion(&name(), Some(&passed), gates, &files(b"skill", b"test"), rule).passes()
+        judge_promotion(
+            &name(),
+            Some(&passed),
+            gates,
+            &files(b"skill", b"test"),
+            rule,
+        )
+        .passes()
     };
     let with_examples = |passed| [five(), vec![gate(SkillGate::Examples, passed)]].concat();
     assert!(judge(&five(), ExamplesRule::Optional));
@@ -90,8 +124,18 @@ fn promotion_without_a_required_gate_is_refused() {
             gates.remove(at);
             gates.splice(at..at, row.iter().cloned());
             let files = files(b"skill", b"test");
-            let verdict = judge_promotion(&name(), Some(&passed), &gates, &files, ExamplesRule::Optional);
-            assert_eq!(codes(&verdict), ["forge-promote-unverified word_count"], "{missing:?}");
+            let verdict = judge_promotion(
+                &name(),
+                Some(&passed),
+                &gates,
+                &files,
+                ExamplesRule::Optional,
+            );
+            assert_eq!(
+                codes(&verdict),
+                ["forge-promote-unverified word_count"],
+                "{missing:?}"
+            );
             gates = five();
         }
     }
@@ -102,7 +146,17 @@ fn an_approver_has_a_name_that_can_be_read() {
     assert!(Approval::new("Ada Example", "I read it.").is_ok());
     assert!(Approval::new("größer 漢字", "ok").is_ok());
     let long = "x".repeat(LONGEST_NAME + 1);
-    for bad in ["", " ", "\u{200d}", "a\nb", "a\u{1b}[2J", "a\u{202e}b", "crucible", " Crucible ", &long] {
+    for bad in [
+        "",
+        " ",
+        "\u{200d}",
+        "a\nb",
+        "a\u{1b}[2J",
+        "a\u{202e}b",
+        "crucible",
+        " Crucible ",
+        &long,
+    ] {
         assert!(Approval::new(bad, "ok").is_err(), "{bad:?}");
     }
     for bad in ["", "\t", "a\u{0}b"] {
@@ -135,10 +189,26 @@ fn trust_goes_with_the_last_of_so_many_failures_in_a_row() {
     let fails = |outcomes: &[(SkillRunOutcome, u64)]| keeps_failing(&runs(outcomes), 7, 3);
     assert!(fails(&[(Failed, 7), (Denied, 7), (Failed, 7)]));
     assert!(!fails(&[(Failed, 7), (Failed, 7)]));
-    assert!(!fails(&[(Failed, 7), (Failed, 7), (Succeeded, 7), (Failed, 7)]));
-    assert!(!fails(&[(Succeeded, 7), (Failed, 7), (Failed, 7), (Failed, 7)]));
+    assert!(!fails(&[
+        (Failed, 7),
+        (Failed, 7),
+        (Succeeded, 7),
+        (Failed, 7)
+    ]));
+    assert!(!fails(&[
+        (Succeeded, 7),
+        (Failed, 7),
+        (Failed, 7),
+        (Failed, 7)
+    ]));
     // What was refused was not run.
-    assert!(fails(&[(Refused, 7), (Failed, 7), (Refused, 7), (Failed, 7), (Failed, 7)]));
+    assert!(fails(&[
+        (Refused, 7),
+        (Failed, 7),
+        (Refused, 7),
+        (Failed, 7),
+        (Failed, 7)
+    ]));
     assert!(!fails(&[(Refused, 7), (Refused, 7), (Refused, 7)]));
     // Runs by an earlier promotion are of other bytes.
     assert!(!fails(&[(Failed, 7), (Failed, 7), (Failed, 5)]));
@@ -150,19 +220,44 @@ fn trust_goes_with_the_last_of_so_many_failures_in_a_row() {
 fn what_no_run_would_be_let_have_is_not_promoted() {
     let judge = |grants: serde_json::Value, class| {
         let verdict = judge_grants(&name(), serde_json::from_value(grants), class);
-        let told: Vec<String> =
-            verdict.findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
+        let told: Vec<String> = verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str().to_owned())
+            .collect();
         (verdict.passes(), told)
     };
     let refused = (false, vec!["forge-promote-grants".to_owned()]);
     let (writes, connects) = (SideEffect::FileWrite, SideEffect::Network);
-    assert_eq!(judge(serde_json::json!({"write_paths": ["notes/"]}), writes), (true, Vec::new()));
-    for path in [".github/", ".git/", "reports/.crucible/", "node_modules/", "."] {
-        assert_eq!(judge(serde_json::json!({ "write_paths": [path] }), writes), refused, "{path}");
+    assert_eq!(
+        judge(serde_json::json!({"write_paths": ["notes/"]}), writes),
+        (true, Vec::new())
+    );
+    for path in [
+        ".github/",
+        ".git/",
+        "reports/.crucible/",
+        "node_modules/",
+        ".",
+    ] {
+        assert_eq!(
+            judge(serde_json::json!({ "write_paths": [path] }), writes),
+            refused,
+            "{path}"
+        );
     }
-    assert_eq!(judge(serde_json::json!({"write_paths": []}), writes), refused);
-    assert_eq!(judge(serde_json::json!({"hosts": ["api.example.com"]}), writes), refused);
-    assert_eq!(judge(serde_json::json!({"everything": true}), writes), refused);
+    assert_eq!(
+        judge(serde_json::json!({"write_paths": []}), writes),
+        refused
+    );
+    assert_eq!(
+        judge(serde_json::json!({"hosts": ["api.example.com"]}), writes),
+        refused
+    );
+    assert_eq!(
+        judge(serde_json::json!({"everything": true}), writes),
+        refused
+    );
     let local = judge(serde_json::json!({"hosts": ["127.0.0.1"]}), connects);
     assert_eq!(local, (true, vec!["forge-host-local".to_owned()]));
 }

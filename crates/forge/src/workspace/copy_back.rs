@@ -12,8 +12,8 @@ use crucible_host::lock::LockError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_repo::{
     CopyEntry, EditClaim, EditJournal, EditObstacle, EditRecovery, EditedFile, LinkPolicy, NewFile,
-    OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, read_tree_file, recover_tree_edit,
-    tree_edit_under_way,
+    OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, read_tree_file,
+    recover_tree_edit, tree_edit_under_way,
 };
 use crucible_secrets::Scanner;
 
@@ -42,19 +42,25 @@ pub struct BuiltFile {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyBackError {
     /// The copy changed after it was judged.
-    #[error("{path} changed in the copy while it was judged; build again, and let nothing else write there")]
+    #[error(
+        "{path} changed in the copy while it was judged; build again, and let nothing else write there"
+    )]
     ChangedInCopy {
         /// The file.
         path: RepoPath,
     },
     /// It is larger than a skill or a test may be.
-    #[error("{path} has more than the 256 KiB that are read of a skill; write less, or move data out of it")]
+    #[error(
+        "{path} has more than the 256 KiB that are read of a skill; write less, or move data out of it"
+    )]
     TooLarge {
         /// The file.
         path: RepoPath,
     },
     /// The project has something there that the copy did not get, so nobody saw what would be replaced.
-    #[error("{path} of the project was left out of the copy, because it {why}; move it away and build again")]
+    #[error(
+        "{path} of the project was left out of the copy, because it {why}; move it away and build again"
+    )]
     LeftOut {
         /// The file.
         path: RepoPath,
@@ -91,17 +97,33 @@ impl SkillWorkspace {
         paths: &SkillPaths,
         changes: &[WorkspaceChange],
     ) -> Result<Vec<BuiltFile>, CopyBackError> {
-        paths.files().into_iter().map(|path| self.built_file(path, changes)).collect()
+        paths
+            .files()
+            .into_iter()
+            .map(|path| self.built_file(path, changes))
+            .collect()
     }
 
-    fn built_file(&self, path: &RepoPath, changes: &[WorkspaceChange]) -> Result<BuiltFile, CopyBackError> {
-        let omitted =
-            self.omitted().iter().find(|omission| Path::new(path.as_str()).starts_with(&omission.path));
+    fn built_file(
+        &self,
+        path: &RepoPath,
+        changes: &[WorkspaceChange],
+    ) -> Result<BuiltFile, CopyBackError> {
+        let omitted = self
+            .omitted()
+            .iter()
+            .find(|omission| Path::new(path.as_str()).starts_with(&omission.path));
         if let Some(omission) = omitted {
-            return Err(CopyBackError::LeftOut { path: path.clone(), why: omission.reason.clone() });
+            return Err(CopyBackError::LeftOut {
+                path: path.clone(),
+                why: omission.reason.clone(),
+            });
         }
         let before = self.digest_at_first(path);
-        let judged = match changes.iter().find(|change| change.path == Path::new(path.as_str())) {
+        let judged = match changes
+            .iter()
+            .find(|change| change.path == Path::new(path.as_str()))
+        {
             None => before,
             Some(change) => match &change.now {
                 Some(CopyEntry::File { digest, .. }) => *digest,
@@ -111,7 +133,10 @@ impl SkillWorkspace {
         let changed = || CopyBackError::ChangedInCopy { path: path.clone() };
         let limit = ByteLimit(MAX_SKILL_BYTES as u64);
         let read = match read_tree_file(&self.root, path, LinkPolicy::Refuse, limit) {
-            Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. }) => {
+            Err(TreeEditError::Blocked {
+                why: EditObstacle::TooLarge,
+                ..
+            }) => {
                 return Err(CopyBackError::TooLarge { path: path.clone() });
             }
             Err(TreeEditError::Blocked { .. }) => return Err(changed()),
@@ -121,7 +146,12 @@ impl SkillWorkspace {
         if judged != Some(digest) {
             return Err(changed());
         }
-        Ok(BuiltFile { path: path.clone(), bytes: read, digest, before })
+        Ok(BuiltFile {
+            path: path.clone(),
+            bytes: read,
+            digest,
+            before,
+        })
     }
 }
 
@@ -130,8 +160,9 @@ impl SkillWorkspace {
 pub fn check_built(files: &[BuiltFile]) -> Verdict {
     let found = files.iter().filter_map(|file| {
         let rule = Scanner::builtin().first_in_file(&file.bytes)?;
-        let hint =
-            format!("This looks like a secret ({rule}). A skill gets its secrets by name, when it runs.");
+        let hint = format!(
+            "This looks like a secret ({rule}). A skill gets its secrets by name, when it runs."
+        );
         Some(Finding::error(SECRET, file.path.as_str(), hint))
     });
     Verdict::new(found.collect())
@@ -160,7 +191,11 @@ pub fn copy_back(
         .collect();
     let place = journal_place(project, home, paths)?;
     let ours = |claim: &EditClaim| is_ours(claim, paths);
-    let journal = EditJournal { path: &place, purpose: purpose(paths), agrees: &ours };
+    let journal = EditJournal {
+        path: &place,
+        purpose: purpose(paths),
+        agrees: &ours,
+    };
     edit_tree(project.root(), &edits, &journal).map_err(|error| match error {
         TreeEditError::Blocked { path, why } => CopyBackError::ChangedInProject { path, why },
         error => CopyBackError::Edit(error),
@@ -182,13 +217,23 @@ pub fn recover_copy_back(
         return Ok(EditRecovery::Nothing);
     }
     let ours = |claim: &EditClaim| is_ours(claim, paths);
-    let journal = EditJournal { path: &place, purpose: purpose(paths), agrees: &ours };
+    let journal = EditJournal {
+        path: &place,
+        purpose: purpose(paths),
+        agrees: &ours,
+    };
     Ok(recover_tree_edit(project.root(), &journal)?.outcome)
 }
 
-fn journal_place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<PathBuf, CopyBackError> {
+fn journal_place(
+    project: &ForgeProject,
+    home: &Path,
+    paths: &SkillPaths,
+) -> Result<PathBuf, CopyBackError> {
     // The module is the package and the name: as good as both, and no more than letters, digits, `_` and `.`.
-    Ok(project.own_directory(home)?.join(format!("{}-{}-build.json", project.key(), paths.module)))
+    Ok(project
+        .own_directory(home)?
+        .join(format!("{}-{}-build.json", project.key(), paths.module)))
 }
 
 fn purpose(paths: &SkillPaths) -> Digest {
@@ -197,5 +242,8 @@ fn purpose(paths: &SkillPaths) -> Digest {
 
 /// Whether a record is of these two files alone.
 fn is_ours(claim: &EditClaim, paths: &SkillPaths) -> bool {
-    claim.edits.iter().all(|edit| edit.after.is_some() && paths.files().contains(&&edit.path))
+    claim
+        .edits
+        .iter()
+        .all(|edit| edit.after.is_some() && paths.files().contains(&&edit.path))
 }

@@ -19,11 +19,18 @@ const OVERLAP: usize = 4 * HELD_BACK;
 
 /// How a copy of a project is made.
 pub(super) fn options() -> TreeCopyOptions {
-    TreeCopyOptions { path: Arc::new(by_path), content: Arc::new(by_content), limits: TreeLimits::STANDARD }
+    TreeCopyOptions {
+        path: Arc::new(by_path),
+        content: Arc::new(by_content),
+        limits: TreeLimits::STANDARD,
+    }
 }
 
 fn by_path(path: &Path) -> Option<OmitReason> {
-    if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(OWN)) {
+    if path
+        .file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(OWN))
+    {
         return Some(OmitReason::Own);
     }
     let text = path.to_string_lossy();
@@ -73,13 +80,19 @@ mod tests {
     }
 
     fn large(bytes: &[u8]) -> bool {
-        by_content(FileContent::Large(&mut &bytes[..])).unwrap().is_some()
+        by_content(FileContent::Large(&mut &bytes[..]))
+            .unwrap()
+            .is_some()
     }
 
     #[test]
     fn a_secret_is_found_wherever_it_stands_in_a_large_file() {
         let text = token();
-        assert!(by_content(FileContent::Whole(text.as_bytes())).unwrap().is_some());
+        assert!(
+            by_content(FileContent::Whole(text.as_bytes()))
+                .unwrap()
+                .is_some()
+        );
         for before in [0, PIECE - 20, PIECE + 1] {
             let mut bytes = b"x\n".repeat(before / 2);
             bytes.extend(text.as_bytes());
@@ -95,12 +108,24 @@ mod tests {
 
     #[test]
     fn names_and_places_are_known_whatever_their_case() {
-        for path in
-            [".ENV", "a/.Env.local", ".envs", "x/.npmrc", ".NETRC", "k/Server.PEM", ".ssh", "a/.Crucible"]
-        {
+        for path in [
+            ".ENV",
+            "a/.Env.local",
+            ".envs",
+            "x/.npmrc",
+            ".NETRC",
+            "k/Server.PEM",
+            ".ssh",
+            "a/.Crucible",
+        ] {
             assert!(by_path(Path::new(path)).is_some(), "{path}");
         }
-        for path in ["src/a.py", "environment.md", "tests/test_skill_a.py", "keys.py"] {
+        for path in [
+            "src/a.py",
+            "environment.md",
+            "tests/test_skill_a.py",
+            "keys.py",
+        ] {
             assert_eq!(by_path(Path::new(path)), None, "{path}");
         }
     }

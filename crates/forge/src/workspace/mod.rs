@@ -71,15 +71,26 @@ impl SkillWorkspace {
     /// # Errors
     ///
     /// [`WorkspaceError`], after which there is no copy.
-    pub async fn make(world: &ForgeWorld<'_>, project: &ForgeProject) -> Result<Self, WorkspaceError> {
+    pub async fn make(
+        world: &ForgeWorld<'_>,
+        project: &ForgeProject,
+    ) -> Result<Self, WorkspaceError> {
         create_dir_all(&world.tmp)?;
         refuse_inside(project.root(), &world.tmp)?;
         WorkDir::sweep(&world.tmp, PREFIX);
         let directory = WorkDir::create(&world.tmp, PREFIX, &project.key().short())?;
-        let (root, scratch) = (directory.path().join("copy"), directory.path().join("scratch"));
+        let (root, scratch) = (
+            directory.path().join("copy"),
+            directory.path().join("scratch"),
+        );
         create_dir_all(&scratch)?;
         let copy = copy_tree(project.root(), &root, &left_out::options()).await?;
-        Ok(Self { root, scratch, copy, _directory: directory })
+        Ok(Self {
+            root,
+            scratch,
+            copy,
+            _directory: directory,
+        })
     }
 
     /// The top of the copy.
@@ -138,8 +149,14 @@ impl SkillWorkspace {
     ///
     /// Fails when the copy itself is gone or closed; whatever stands in it is a change at most.
     pub fn changes(&self) -> Result<Vec<WorkspaceChange>, WorkspaceError> {
-        let limits = TreeLimits { entries: MORE_NAMES, ..TreeLimits::STANDARD };
-        Ok(self.copy.manifest.changes(&self.root, Path::new(GIT), &limits)?)
+        let limits = TreeLimits {
+            entries: MORE_NAMES,
+            ..TreeLimits::STANDARD
+        };
+        Ok(self
+            .copy
+            .manifest
+            .changes(&self.root, Path::new(GIT), &limits)?)
     }
 
     /// Writes a file into the copy, whole; a change like any other.
@@ -154,10 +171,16 @@ impl SkillWorkspace {
 
 fn refuse_inside(project: &Path, tmp: &Path) -> Result<(), WorkspaceError> {
     let real = |path: &Path| {
-        path.canonicalize().map_err(|source| FsError::Io { action: "look at", path: path.to_owned(), source })
+        path.canonicalize().map_err(|source| FsError::Io {
+            action: "look at",
+            path: path.to_owned(),
+            source,
+        })
     };
     if real(tmp)?.starts_with(real(project)?) {
-        return Err(WorkspaceError::InsideProject { path: tmp.to_owned() });
+        return Err(WorkspaceError::InsideProject {
+            path: tmp.to_owned(),
+        });
     }
     Ok(())
 }

@@ -46,21 +46,32 @@ pub struct Scope<'a> {
 #[must_use]
 pub fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Verdict {
     let files = scope.paths.files();
-    let named: Vec<Finding> = changes.iter().flat_map(|change| judge(change, &files)).collect();
+    let named: Vec<Finding> = changes
+        .iter()
+        .flat_map(|change| judge(change, &files))
+        .collect();
     let more = named.len().saturating_sub(MAX_SCOPE_FINDINGS);
     let mut verdict = Verdict::new(named.into_iter().take(MAX_SCOPE_FINDINGS).collect());
     if more > 0 {
         let hint = "Only the first ones are listed.";
         verdict.push(Finding::error(MORE, format!("{more} more"), hint));
     }
-    let at = |path: &RepoPath| changes.iter().find(|change| change.path == Path::new(path.as_str()));
+    let at = |path: &RepoPath| {
+        changes
+            .iter()
+            .find(|change| change.path == Path::new(path.as_str()))
+    };
     for path in files {
         let is_gone = match at(path) {
             Some(change) => change.now.is_none(),
             None => !scope.there.contains(&path),
         };
         if is_gone {
-            verdict.push(Finding::error(MISSING, path.as_str(), "A build makes the skill and its test."));
+            verdict.push(Finding::error(
+                MISSING,
+                path.as_str(),
+                "A build makes the skill and its test.",
+            ));
         }
     }
     if changes.is_empty() && scope.form != AnswerForm::StandsAlready {
@@ -80,7 +91,9 @@ fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
             UNSEEN,
             match why {
                 UnseenWhy::TooMany => "The build made more files than are looked at.",
-                UnseenWhy::Closed => "What stands there cannot be looked at, so nobody knows what it is.",
+                UnseenWhy::Closed => {
+                    "What stands there cannot be looked at, so nobody knows what it is."
+                }
             },
         );
     }
@@ -89,20 +102,29 @@ fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
     }
     match (&change.was, &change.now) {
         (None, Some(CopyEntry::Directory { .. }))
-            if files.iter().any(|file| Path::new(file.as_str()).starts_with(path)) =>
+            if files
+                .iter()
+                .any(|file| Path::new(file.as_str()).starts_with(path)) =>
         {
             Vec::new()
         }
         (Some(_), None) => one(REMOVED, "A build removes nothing."),
-        (_, Some(CopyEntry::Directory { .. })) => {
-            one(DIRECTORY, "A build makes no directories but those of its two files, and changes none.")
-        }
+        (_, Some(CopyEntry::Directory { .. })) => one(
+            DIRECTORY,
+            "A build makes no directories but those of its two files, and changes none.",
+        ),
         (Some(CopyEntry::File { digest: was, .. }), Some(CopyEntry::File { digest: now, .. }))
             if was == now && now.is_some() =>
         {
-            one(MODE, "A build changes nobody's permissions and adds no other names.")
+            one(
+                MODE,
+                "A build changes nobody's permissions and adds no other names.",
+            )
         }
-        _ => one(OUTSIDE, "A build makes and changes the skill and its test, and nothing else."),
+        _ => one(
+            OUTSIDE,
+            "A build makes and changes the skill and its test, and nothing else.",
+        ),
     }
 }
 
@@ -110,7 +132,9 @@ fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
 fn judge_file(change: &WorkspaceChange, subject: &str) -> Vec<Finding> {
     let one = |code, hint| vec![Finding::error(code, subject, hint)];
     let (bytes, mode, names) = match &change.now {
-        Some(CopyEntry::File { bytes, mode, names, .. }) => (*bytes, *mode, *names),
+        Some(CopyEntry::File {
+            bytes, mode, names, ..
+        }) => (*bytes, *mode, *names),
         // Said of the file that is missing.
         None => return Vec::new(),
         Some(_) => return one(KIND, "The skill and its test are plain files."),
@@ -121,10 +145,16 @@ fn judge_file(change: &WorkspaceChange, subject: &str) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if bytes > MAX_SKILL_BYTES as u64 {
-        findings.extend(one(SIZE, "The file is larger than the 256 KiB that are read of a skill."));
+        findings.extend(one(
+            SIZE,
+            "The file is larger than the 256 KiB that are read of a skill.",
+        ));
     }
     if mode & 0o7111 & !before != 0 {
-        findings.extend(one(MODE, "A skill is read, not executed, and gives nobody another user's rights."));
+        findings.extend(one(
+            MODE,
+            "A skill is read, not executed, and gives nobody another user's rights.",
+        ));
     }
     if names > 1 {
         let hint = "The file has another name somewhere; its bytes are taken as they were read.";
@@ -136,6 +166,13 @@ fn judge_file(change: &WorkspaceChange, subject: &str) -> Vec<Finding> {
 /// A path in a form that is text whatever its bytes are, and does nothing to a terminal.
 pub(super) fn shown(path: &Path) -> String {
     let written = format!("{path:?}");
-    let bare = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&written);
-    if bare.is_empty() { ".".to_owned() } else { bare.to_owned() }
+    let bare = written
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(&written);
+    if bare.is_empty() {
+        ".".to_owned()
+    } else {
+        bare.to_owned()
+    }
 }

@@ -1,5 +1,8 @@
 //! The copy of a project, what an agent may do to it, and the way back.
-#![expect(clippy::disallowed_methods, reason = "tests lay out files by hand, and start git and themselves")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out files by hand, and start git and themselves"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -53,7 +56,11 @@ impl Scene {
     }
 
     fn project(&self) -> ForgeProject {
-        ForgeProject::new(self.top(), Digest::of(b"project"), "skillset".parse().unwrap())
+        ForgeProject::new(
+            self.top(),
+            Digest::of(b"project"),
+            "skillset".parse().unwrap(),
+        )
     }
 
     fn paths(&self) -> SkillPaths {
@@ -72,17 +79,26 @@ impl Scene {
     }
 
     async fn copy(&self) -> SkillWorkspace {
-        SkillWorkspace::make(&self.world(), &self.project()).await.unwrap()
+        SkillWorkspace::make(&self.world(), &self.project())
+            .await
+            .unwrap()
     }
 
     /// The verdict over what is different in the copy.
     fn judge(&self, workspace: &SkillWorkspace) -> Verdict {
         let paths = self.paths();
-        let there: Vec<&RepoPath> =
-            paths.files().into_iter().filter(|path| workspace.digest_at_first(path).is_some()).collect();
+        let there: Vec<&RepoPath> = paths
+            .files()
+            .into_iter()
+            .filter(|path| workspace.digest_at_first(path).is_some())
+            .collect();
         check_scope(
             &workspace.changes().unwrap(),
-            &Scope { paths: &paths, there: &there, form: AnswerForm::WritesFiles },
+            &Scope {
+                paths: &paths,
+                there: &there,
+                form: AnswerForm::WritesFiles,
+            },
         )
     }
 
@@ -105,7 +121,10 @@ impl Scene {
                     left.push(path.clone());
                     Vec::new()
                 } else if meta.is_symlink() {
-                    std::fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+                    std::fs::read_link(&path)
+                        .unwrap()
+                        .into_os_string()
+                        .into_encoded_bytes()
                 } else {
                     std::fs::read(&path).unwrap()
                 };
@@ -130,15 +149,18 @@ fn build(workspace: &SkillWorkspace) {
 
 fn codes(verdict: &Verdict) -> Vec<(String, String)> {
     let findings = verdict.findings().iter();
-    let mut codes: Vec<_> =
-        findings.map(|finding| (finding.code.to_string(), finding.subject.clone())).collect();
+    let mut codes: Vec<_> = findings
+        .map(|finding| (finding.code.to_string(), finding.subject.clone()))
+        .collect();
     codes.sort();
     codes
 }
 
 fn expect(verdict: &Verdict, expected: &[(&str, &str)]) {
-    let mut expected: Vec<_> =
-        expected.iter().map(|(code, path)| (format!("forge-scope-{code}"), (*path).to_owned())).collect();
+    let mut expected: Vec<_> = expected
+        .iter()
+        .map(|(code, path)| (format!("forge-scope-{code}"), (*path).to_owned()))
+        .collect();
     expected.sort();
     assert_eq!(codes(verdict), expected);
 }
@@ -147,8 +169,15 @@ fn expect(verdict: &Verdict, expected: &[(&str, &str)]) {
 async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have() {
     let scene = Scene::new();
     // Made up, and in two parts, so that nobody takes them for keys.
-    let key = format!("-----BEGIN {}-----\n{}\n", "PRIVATE KEY", "q7Zt4Lm2WsR8vK1x".repeat(8));
-    let token = format!("token = \"ghp_{}\"\n", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9");
+    let key = format!(
+        "-----BEGIN {}-----\n{}\n",
+        "PRIVATE KEY",
+        "q7Zt4Lm2WsR8vK1x".repeat(8)
+    );
+    let token = format!(
+        "token = \"ghp_{}\"\n",
+        "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9"
+    );
     let secrets: [(&str, &str); 14] = [
         (".env", "A=1"),
         (".ENV.Local", "A=1"),
@@ -173,10 +202,17 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
     scene.write(".gitignore", "*.log\n");
     let workspace = scene.copy().await;
     for (path, _) in secrets {
-        assert!(workspace.root().join(path).symlink_metadata().is_err(), "{path}");
+        assert!(
+            workspace.root().join(path).symlink_metadata().is_err(),
+            "{path}"
+        );
     }
     assert!(workspace.root().join("ignored.log").is_file());
-    let told: Vec<_> = workspace.omitted().iter().map(|omission| omission.path.to_str().unwrap()).collect();
+    let told: Vec<_> = workspace
+        .omitted()
+        .iter()
+        .map(|omission| omission.path.to_str().unwrap())
+        .collect();
     assert_eq!(
         told,
         [
@@ -197,7 +233,11 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
             "src/skillset/settings.py",
         ]
     );
-    let own = workspace.omitted().iter().find(|omission| omission.path == Path::new(".crucible")).unwrap();
+    let own = workspace
+        .omitted()
+        .iter()
+        .find(|omission| omission.path == Path::new(".crucible"))
+        .unwrap();
     assert_eq!(own.reason, OmitReason::Own);
     assert!(workspace.changes().unwrap().is_empty() && workspace.scratch().is_dir());
     let place = workspace.root().parent().unwrap().to_owned();
@@ -211,12 +251,18 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
 #[tokio::test]
 async fn a_copy_never_lies_in_the_project_itself() {
     let scene = Scene::new();
-    let world = ForgeWorld { tmp: scene.top().join(".crucible/tmp"), ..scene.world() };
+    let world = ForgeWorld {
+        tmp: scene.top().join(".crucible/tmp"),
+        ..scene.world()
+    };
     let refused = SkillWorkspace::make(&world, &scene.project()).await;
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
     let beside = scene.directory.path().join("beside");
     symlink(scene.top(), &beside).unwrap();
-    let world = ForgeWorld { tmp: beside.join("tmp"), ..scene.world() };
+    let world = ForgeWorld {
+        tmp: beside.join("tmp"),
+        ..scene.world()
+    };
     let refused = SkillWorkspace::make(&world, &scene.project()).await;
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
 }
@@ -226,11 +272,18 @@ async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
     let scene = Scene::new();
     // A project with hooks, a remote and a history of its own.
     let git = |directory: &Path, words: &[&str]| {
-        let output = Command::new("git").args(words).current_dir(directory).output().unwrap();
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(directory)
+            .output()
+            .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     git(&scene.top(), &["init", "-q"]);
-    git(&scene.top(), &["remote", "add", "origin", "https://example.invalid/x"]);
+    git(
+        &scene.top(),
+        &["remote", "add", "origin", "https://example.invalid/x"],
+    );
     scene.write(".git/hooks/post-commit", "#!/bin/sh\ntouch /tmp/never\n");
     let workspace = scene.copy().await;
     assert!(!workspace.root().join(".git").exists());
@@ -251,17 +304,30 @@ async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
     git(copy, &["config", "core.fileMode", "false"]);
     git(copy, &["update-index", "--assume-unchanged", "README.md"]);
     git(copy, &["update-index", "--skip-worktree", "README.md"]);
-    assert_eq!(git(copy, &["status", "--porcelain"]), "", "git itself is deceived");
-    expect(&scene.judge(&workspace), &[("outside", "README.md"), ("outside", "evil.py")]);
+    assert_eq!(
+        git(copy, &["status", "--porcelain"]),
+        "",
+        "git itself is deceived"
+    );
+    expect(
+        &scene.judge(&workspace),
+        &[("outside", "README.md"), ("outside", "evil.py")],
+    );
     std::fs::remove_dir_all(copy.join(".git")).unwrap();
-    expect(&scene.judge(&workspace), &[("outside", "README.md"), ("outside", "evil.py")]);
+    expect(
+        &scene.judge(&workspace),
+        &[("outside", "README.md"), ("outside", "evil.py")],
+    );
 }
 
 #[tokio::test]
 async fn both_files_and_nothing_else() {
     let scene = Scene::new();
     let workspace = scene.copy().await;
-    expect(&scene.judge(&workspace), &[("nothing", SKILL), ("missing", SKILL), ("missing", TEST)]);
+    expect(
+        &scene.judge(&workspace),
+        &[("nothing", SKILL), ("missing", SKILL), ("missing", TEST)],
+    );
     put(workspace.root(), SKILL, "skill\n");
     expect(&scene.judge(&workspace), &[("missing", TEST)]);
     put(workspace.root(), TEST, "test\n");
@@ -287,7 +353,11 @@ async fn whatever_else_an_agent_does_is_refused() {
     let workspace = scene.copy().await;
     build(&workspace);
     let at = |path: &str| workspace.root().join(path);
-    put(workspace.root(), "src/skillset/skills/base.py", "class Other: ...\n");
+    put(
+        workspace.root(),
+        "src/skillset/skills/base.py",
+        "class Other: ...\n",
+    );
     put(workspace.root(), "src/skillset/skills/word_len2.py", "x");
     put(workspace.root(), OsStr::from_bytes(b"\xff\x1b[2Jred"), "x");
     std::fs::create_dir(at("empty")).unwrap();
@@ -320,15 +390,24 @@ async fn the_two_files_are_plain_small_and_have_one_name() {
     put(workspace.root(), TEST, "test\n");
     symlink("/etc/passwd", &skill).unwrap();
     expect(&scene.judge(&workspace), &[("kind", SKILL)]);
-    assert!(matches!(scene.bring_back(&workspace), Err(CopyBackError::ChangedInCopy { .. })));
+    assert!(matches!(
+        scene.bring_back(&workspace),
+        Err(CopyBackError::ChangedInCopy { .. })
+    ));
     std::fs::remove_file(&skill).unwrap();
     std::fs::create_dir(&skill).unwrap();
     expect(&scene.judge(&workspace), &[("kind", SKILL)]);
     std::fs::remove_dir(&skill).unwrap();
     // 10 GB, of which nothing is read.
-    std::fs::File::create(&skill).unwrap().set_len(10 << 30).unwrap();
+    std::fs::File::create(&skill)
+        .unwrap()
+        .set_len(10 << 30)
+        .unwrap();
     expect(&scene.judge(&workspace), &[("size", SKILL)]);
-    assert!(matches!(scene.bring_back(&workspace), Err(CopyBackError::TooLarge { .. })));
+    assert!(matches!(
+        scene.bring_back(&workspace),
+        Err(CopyBackError::TooLarge { .. })
+    ));
     std::fs::remove_file(&skill).unwrap();
     std::fs::write(&skill, "skill\n").unwrap();
     std::fs::hard_link(&skill, workspace.scratch().join("elsewhere")).unwrap();
@@ -340,10 +419,16 @@ async fn the_two_files_are_plain_small_and_have_one_name() {
     std::fs::rename(&skills, workspace.scratch().join("skills")).unwrap();
     symlink(workspace.scratch().join("skills"), &skills).unwrap();
     let changes = workspace.changes().unwrap();
-    let link = changes.iter().find(|change| change.path == Path::new("src/skillset/skills")).unwrap();
+    let link = changes
+        .iter()
+        .find(|change| change.path == Path::new("src/skillset/skills"))
+        .unwrap();
     assert!(matches!(link.now, Some(CopyEntry::Link { .. })));
     assert!(!scene.judge(&workspace).passes());
-    assert!(matches!(scene.bring_back(&workspace), Err(CopyBackError::ChangedInCopy { .. })));
+    assert!(matches!(
+        scene.bring_back(&workspace),
+        Err(CopyBackError::ChangedInCopy { .. })
+    ));
     assert!(!scene.top().join(SKILL).exists());
 }
 
@@ -364,13 +449,27 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
     }
     let verdict = scene.judge(&workspace);
     assert!(!verdict.passes() && verdict.findings().len() <= MAX_SCOPE_FINDINGS + 4);
-    assert!(codes(&verdict).iter().any(|(code, _)| code == "forge-scope-more"));
-    let flood = CopyEntry::Unseen { why: UnseenWhy::TooMany };
-    let change = WorkspaceChange { path: PathBuf::new(), was: None, now: Some(flood) };
+    assert!(
+        codes(&verdict)
+            .iter()
+            .any(|(code, _)| code == "forge-scope-more")
+    );
+    let flood = CopyEntry::Unseen {
+        why: UnseenWhy::TooMany,
+    };
+    let change = WorkspaceChange {
+        path: PathBuf::new(),
+        was: None,
+        now: Some(flood),
+    };
     let paths = scene.paths();
     let verdict = check_scope(
         &[change],
-        &Scope { paths: &paths, there: &paths.files(), form: AnswerForm::WritesFiles },
+        &Scope {
+            paths: &paths,
+            there: &paths.files(),
+            form: AnswerForm::WritesFiles,
+        },
     );
     expect(&verdict, &[("unseen", ".")]);
 }
@@ -383,7 +482,10 @@ async fn what_is_brought_back_are_the_bytes_that_were_judged() {
     let changes = workspace.changes().unwrap();
     put(workspace.root(), SKILL, "swapped\n");
     let swapped = workspace.built(&scene.paths(), &changes);
-    assert!(matches!(swapped, Err(CopyBackError::ChangedInCopy { .. })), "{swapped:?}");
+    assert!(
+        matches!(swapped, Err(CopyBackError::ChangedInCopy { .. })),
+        "{swapped:?}"
+    );
     put(workspace.root(), SKILL, "skill\n");
     let files = workspace.built(&scene.paths(), &changes).unwrap();
     // From here on the copy is of no interest.
@@ -392,7 +494,11 @@ async fn what_is_brought_back_are_the_bytes_that_were_judged() {
     assert_eq!(std::fs::read(scene.top().join(SKILL)).unwrap(), b"skill\n");
     assert!(check_built(&files).passes());
     let mut files = files;
-    files[1].bytes = format!("token = \"ghp_{}\"\n", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9").into_bytes();
+    files[1].bytes = format!(
+        "token = \"ghp_{}\"\n",
+        "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9"
+    )
+    .into_bytes();
     expect(&check_built(&files), &[("secret", TEST)]);
 }
 
@@ -407,10 +513,26 @@ async fn what_somebody_did_to_the_project_meanwhile_stays() {
     let outside = scene.directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let stories: [(&dyn Fn(), &str, EditObstacle); 5] = [
-        (&|| scene.write(SKILL, "edited by hand\n"), SKILL, EditObstacle::Changed),
-        (&|| std::fs::remove_file(scene.top().join(SKILL)).unwrap(), SKILL, EditObstacle::Missing),
-        (&|| scene.write(TEST, "made by hand\n"), TEST, EditObstacle::InTheWay),
-        (&|| symlink("/etc/passwd", scene.top().join(TEST)).unwrap(), TEST, EditObstacle::Link),
+        (
+            &|| scene.write(SKILL, "edited by hand\n"),
+            SKILL,
+            EditObstacle::Changed,
+        ),
+        (
+            &|| std::fs::remove_file(scene.top().join(SKILL)).unwrap(),
+            SKILL,
+            EditObstacle::Missing,
+        ),
+        (
+            &|| scene.write(TEST, "made by hand\n"),
+            TEST,
+            EditObstacle::InTheWay,
+        ),
+        (
+            &|| symlink("/etc/passwd", scene.top().join(TEST)).unwrap(),
+            TEST,
+            EditObstacle::Link,
+        ),
         (
             &|| {
                 std::fs::remove_dir_all(scene.top().join("tests")).unwrap();
@@ -427,7 +549,10 @@ async fn what_somebody_did_to_the_project_meanwhile_stays() {
         build(&workspace);
         meddle();
         let before = scene.state();
-        assert_eq!(blocked(scene.bring_back(&workspace)), (path.to_owned(), why));
+        assert_eq!(
+            blocked(scene.bring_back(&workspace)),
+            (path.to_owned(), why)
+        );
         assert_eq!(scene.state(), before);
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
@@ -436,12 +561,21 @@ async fn what_somebody_did_to_the_project_meanwhile_stays() {
 #[tokio::test]
 async fn a_file_that_the_copy_did_not_get_is_not_replaced() {
     let scene = Scene::new();
-    scene.write(TEST, format!("token = \"ghp_{}\"\n", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9"));
+    scene.write(
+        TEST,
+        format!(
+            "token = \"ghp_{}\"\n",
+            "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9"
+        ),
+    );
     let workspace = scene.copy().await;
     build(&workspace);
     let before = scene.state();
     let refused = scene.bring_back(&workspace);
-    assert!(matches!(refused, Err(CopyBackError::LeftOut { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CopyBackError::LeftOut { .. })),
+        "{refused:?}"
+    );
     assert_eq!(scene.state(), before);
 }
 
@@ -453,10 +587,21 @@ async fn what_is_put_into_the_copy_is_a_change_and_passes_no_link() {
     workspace.put(&paths.skill, b"skill\n").unwrap();
     workspace.put(&paths.test, b"test\n").unwrap();
     assert_eq!(scene.judge(&workspace), Verdict::default());
-    std::fs::rename(workspace.root().join("tests"), workspace.scratch().join("tests")).unwrap();
-    symlink(workspace.scratch().join("tests"), workspace.root().join("tests")).unwrap();
+    std::fs::rename(
+        workspace.root().join("tests"),
+        workspace.scratch().join("tests"),
+    )
+    .unwrap();
+    symlink(
+        workspace.scratch().join("tests"),
+        workspace.root().join("tests"),
+    )
+    .unwrap();
     assert!(workspace.put(&paths.test, b"other\n").is_err());
-    assert_eq!(std::fs::read(workspace.scratch().join("tests/test_skill_word_len.py")).unwrap(), b"test\n");
+    assert_eq!(
+        std::fs::read(workspace.scratch().join("tests/test_skill_word_len.py")).unwrap(),
+        b"test\n"
+    );
 }
 
 #[test]
@@ -464,10 +609,19 @@ fn a_journal_of_anything_else_is_not_believed() {
     let scene = Scene::new();
     scene.write("README.md", "words\n");
     let own = scene.project().own_directory(&scene.home()).unwrap();
-    let place = own.join(format!("{}-skillset.skills.word_len-build.json", scene.project().key()));
+    let place = own.join(format!(
+        "{}-skillset.skills.word_len-build.json",
+        scene.project().key()
+    ));
     std::fs::write(&place, "{}").unwrap();
     let recovered = recover_copy_back(&scene.project(), &scene.home(), &scene.paths());
-    assert!(matches!(recovered, Err(CopyBackError::Edit(TreeEditError::Journal { .. }))), "{recovered:?}");
+    assert!(
+        matches!(
+            recovered,
+            Err(CopyBackError::Edit(TreeEditError::Journal { .. }))
+        ),
+        "{recovered:?}"
+    );
 }
 
 /// Where the child of [`a_kill_leaves_both_files_or_neither`] works.
@@ -483,7 +637,10 @@ fn a_kill_leaves_both_files_or_neither() {
     scene.write(TEST, "0\n");
     let name = "workspace::tests::a_kill_leaves_both_files_or_neither";
     let own = scene.project().own_directory(&scene.home()).unwrap();
-    let journal = own.join(format!("{}-skillset.skills.word_len-build.json", scene.project().key()));
+    let journal = own.join(format!(
+        "{}-skillset.skills.word_len-build.json",
+        scene.project().key()
+    ));
     let mut settled = 0;
     for round in 0..12_u32 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -493,8 +650,14 @@ fn a_kill_leaves_both_files_or_neither() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let changed = lines.by_ref().map(Result::unwrap).filter(|line| line == "changed");
-        assert_eq!(changed.take(1 + round as usize % 3).count(), 1 + round as usize % 3);
+        let changed = lines
+            .by_ref()
+            .map(Result::unwrap)
+            .filter(|line| line == "changed");
+        assert_eq!(
+            changed.take(1 + round as usize % 3).count(),
+            1 + round as usize % 3
+        );
         // The record is there while a change is under way.
         while !journal.exists() {}
         child.kill().unwrap();
@@ -507,21 +670,34 @@ fn a_kill_leaves_both_files_or_neither() {
             recover_copy_back(&scene.project(), &scene.home(), &scene.paths()).unwrap(),
             EditRecovery::Nothing
         );
-        assert_eq!(std::fs::read_dir(scene.top().join("tests")).unwrap().count(), 2, "nothing stays beside");
+        assert_eq!(
+            std::fs::read_dir(scene.top().join("tests"))
+                .unwrap()
+                .count(),
+            2,
+            "nothing stays beside"
+        );
     }
     assert!(settled > 0, "no kill came in the midst of a change");
 }
 
 /// Exchanges both files again and again.
 fn bring_back_for_ever(directory: &Path) {
-    let project =
-        ForgeProject::new(directory.join("project"), Digest::of(b"project"), "skillset".parse().unwrap());
+    let project = ForgeProject::new(
+        directory.join("project"),
+        Digest::of(b"project"),
+        "skillset".parse().unwrap(),
+    );
     let paths = project.paths(&"word_len".parse().unwrap()).unwrap();
     let home = directory.join("home");
     let mut content = std::fs::read(project.root().join(SKILL)).unwrap();
     loop {
         let before = Digest::of(&content);
-        content = if content == b"0\n" { b"1\n".to_vec() } else { b"0\n".to_vec() };
+        content = if content == b"0\n" {
+            b"1\n".to_vec()
+        } else {
+            b"0\n".to_vec()
+        };
         let files = paths.files().map(|path| BuiltFile {
             path: path.clone(),
             bytes: content.clone(),

@@ -3,12 +3,17 @@
 //! The first line of `expected` names the class; every other one is a code that has to be found. Where there is none, nothing may be found
 //! at all.
 
-#![expect(clippy::unwrap_used, reason = "a scenario that cannot be read fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot be read fails its test"
+)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crucible_forge::{Grants, PythonSource, SkillPaths, SkillPolicy, check_invariants, check_policy};
+use crucible_forge::{
+    Grants, PythonSource, SkillPaths, SkillPolicy, check_invariants, check_policy,
+};
 use crucible_ledger::SideEffect;
 use crucible_model::Verdict;
 use proptest::prelude::*;
@@ -35,8 +40,10 @@ fn judged(bytes: &[u8], class: SideEffect) -> Verdict {
 #[test]
 fn every_skill_comes_out_as_expected() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let mut folders: Vec<PathBuf> =
-        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     folders.sort();
     let (mut hostile, mut harmless, mut wrong) = (0, 0, Vec::new());
     for folder in folders {
@@ -50,8 +57,16 @@ fn every_skill_comes_out_as_expected() {
             .unwrap_or_else(|| panic!("{class}"));
         let codes: BTreeSet<&str> = lines.collect();
         let verdict = judged(&std::fs::read(folder.join("skill.py")).unwrap(), class);
-        let found: BTreeSet<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
-        let right = if codes.is_empty() { found.is_empty() } else { codes.is_subset(&found) };
+        let found: BTreeSet<&str> = verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect();
+        let right = if codes.is_empty() {
+            found.is_empty()
+        } else {
+            codes.is_subset(&found)
+        };
         if codes.is_empty() {
             harmless += 1
         } else {
@@ -66,7 +81,10 @@ fn every_skill_comes_out_as_expected() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(hostile >= 240 && harmless >= 55, "scenarios are missing: {hostile} and {harmless}");
+    assert!(
+        hostile >= 240 && harmless >= 55,
+        "scenarios are missing: {hostile} and {harmless}"
+    );
 }
 
 #[test]
@@ -77,11 +95,17 @@ fn the_operators_own_rules_are_kept() {
     )
     .unwrap();
     let found = check_policy(&source, &policy, SideEffect::ReadOnly, &Grants::default());
-    let found: Vec<_> =
-        found.findings().iter().map(|finding| (finding.code.as_str(), finding.subject.as_str())).collect();
+    let found: Vec<_> = found
+        .findings()
+        .iter()
+        .map(|finding| (finding.code.as_str(), finding.subject.as_str()))
+        .collect();
     assert_eq!(
         found,
-        [("forge-import-forbidden", "line 2, column 1: random"), ("forge-pattern", "line 3, column 10")]
+        [
+            ("forge-import-forbidden", "line 2, column 1: random"),
+            ("forge-pattern", "line 3, column 10")
+        ]
     );
     // What is granted and left out is told as that.
     for (class, granted, line, list) in [
@@ -91,15 +115,28 @@ fn the_operators_own_rules_are_kept() {
             "open('notes/x.md', 'w')",
             "allowed_write_paths",
         ),
-        (SideEffect::Network, json!({"hosts": ["127.0.0.1"]}), "x = 'http://127.0.0.1/x'", "allowed_network"),
+        (
+            SideEffect::Network,
+            json!({"hosts": ["127.0.0.1"]}),
+            "x = 'http://127.0.0.1/x'",
+            "allowed_network",
+        ),
     ] {
-        let source = PythonSource::parse(format!("def f() -> None:\n    {line}\n").as_bytes()).unwrap();
+        let source =
+            PythonSource::parse(format!("def f() -> None:\n    {line}\n").as_bytes()).unwrap();
         let grants: Grants = serde_json::from_value(granted).unwrap();
-        let judged =
-            |policy: &str| check_policy(&source, &SkillPolicy::read(policy).unwrap(), class, &grants);
+        let judged = |policy: &str| {
+            check_policy(&source, &SkillPolicy::read(policy).unwrap(), class, &grants)
+        };
         assert!(judged("forbidden_imports: []\n").passes(), "{line}");
         let left_out = judged(&format!("{list}: []\n"));
-        assert!(left_out.findings().iter().any(|finding| finding.hint.contains(list)), "{left_out:?}");
+        assert!(
+            left_out
+                .findings()
+                .iter()
+                .any(|finding| finding.hint.contains(list)),
+            "{left_out:?}"
+        );
     }
     let opened = SkillPolicy::read("allowed_imports: [subprocess]\n").unwrap();
     let source = PythonSource::parse(b"import subprocess\n").unwrap();

@@ -47,7 +47,9 @@ pub fn read_beneath(root: &Path, relative: &str, limit: ByteLimit) -> Result<Vec
 /// Whether a regular file stands below `root`, without any link on the way.
 #[must_use]
 pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
-    let Ok((parent, name)) = parent_of(root, relative, OnTheWay::MustStand) else { return false };
+    let Ok((parent, name)) = parent_of(root, relative, OnTheWay::MustStand) else {
+        return false;
+    };
     kind_of(&parent, name).is_ok_and(|kind| kind == FileType::RegularFile)
 }
 
@@ -58,7 +60,9 @@ pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
 /// Fails when something else stands there, a link among it, or the parent is not writable.
 pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
     let fail = |source| FsError::io("create", &root.join(relative), source);
-    walk(root, Path::new(relative), OnTheWay::Made).map(drop).map_err(fail)
+    walk(root, Path::new(relative), OnTheWay::Made)
+        .map(drop)
+        .map_err(fail)
 }
 
 /// Writes a file below `root` whole, as [`super::write_atomic`] does; directories that are missing on the way are made. A link that
@@ -90,12 +94,14 @@ pub fn flush_beneath(root: &Path, relatives: &[&str]) -> Result<(), FsError> {
     let fail = |relative: &str, source| FsError::io("flush", &root.join(relative), source);
     let mut directories = BTreeMap::new();
     for relative in relatives {
-        open(root, relative).and_then(|file| file.sync_all()).map_err(|source| fail(relative, source))?;
+        open(root, relative)
+            .and_then(|file| file.sync_all())
+            .map_err(|source| fail(relative, source))?;
         directories.insert(Path::new(relative).parent(), relative);
     }
     for relative in directories.into_values() {
-        let (parent, _) =
-            parent_of(root, relative, OnTheWay::MustStand).map_err(|source| fail(relative, source))?;
+        let (parent, _) = parent_of(root, relative, OnTheWay::MustStand)
+            .map_err(|source| fail(relative, source))?;
         rustix::fs::fsync(&parent).map_err(|errno| fail(relative, errno.into()))?;
     }
     Ok(())
@@ -143,7 +149,8 @@ fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
 /// Opens a regular file for reading, without waiting for somebody to write.
 fn open(root: &Path, relative: &str) -> io::Result<File> {
     let (parent, name) = parent_of(root, relative, OnTheWay::MustStand)?;
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
         Ok(fd) => Ok(File::from(fd)),
         Err(Errno::LOOP) => Err(link_stands()),
@@ -152,10 +159,17 @@ fn open(root: &Path, relative: &str) -> io::Result<File> {
 }
 
 /// The open directory of a file, and the file's name.
-fn parent_of<'r>(root: &Path, relative: &'r str, way: OnTheWay) -> io::Result<(OwnedFd, &'r OsStr)> {
+fn parent_of<'r>(
+    root: &Path,
+    relative: &'r str,
+    way: OnTheWay,
+) -> io::Result<(OwnedFd, &'r OsStr)> {
     let path = Path::new(relative);
     let name = path.file_name().ok_or(Errno::INVAL)?;
-    Ok((walk(root, path.parent().unwrap_or(Path::new("")), way)?, name))
+    Ok((
+        walk(root, path.parent().unwrap_or(Path::new("")), way)?,
+        name,
+    ))
 }
 
 /// Opens the directory at `path` below `root`, part by part.
@@ -166,7 +180,9 @@ fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = rustix::fs::openat(CWD, root, flags, Mode::empty())?;
     for part in path.components() {
-        let Component::Normal(name) = part else { return Err(Errno::INVAL.into()) };
+        let Component::Normal(name) = part else {
+            return Err(Errno::INVAL.into());
+        };
         if way == OnTheWay::Made {
             match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o700)) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -209,19 +225,37 @@ mod tests {
         for path in ["a/file", "dir/private"] {
             let error = read_beneath(&root, path, ByteLimit(100)).unwrap_err();
             assert!(error.is_link(), "{error}");
-            assert!(error.to_string().contains("a symbolic link stands there; "), "{error}");
+            assert!(
+                error.to_string().contains("a symbolic link stands there; "),
+                "{error}"
+            );
             assert!(!is_file_beneath(&root, path));
         }
         for path in ["dir/new", "dir/deeper/new"] {
             assert!(write_beneath(&root, path, b"ours").unwrap_err().is_link());
-            assert!(write_beneath_unflushed(&root, path, b"ours").unwrap_err().is_link());
+            assert!(
+                write_beneath_unflushed(&root, path, b"ours")
+                    .unwrap_err()
+                    .is_link()
+            );
         }
-        assert!(create_dir_beneath(&root, "dir/deeper").unwrap_err().is_link());
+        assert!(
+            create_dir_beneath(&root, "dir/deeper")
+                .unwrap_err()
+                .is_link()
+        );
         assert!(create_dir_beneath(&root, "dir").unwrap_err().is_link());
-        assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1, "nothing was written there");
+        assert_eq!(
+            std::fs::read_dir(&other).unwrap().count(),
+            1,
+            "nothing was written there"
+        );
         // The link itself gives way to a file of ours, and what it led to stays.
         write_beneath(&root, "a/file", b"ours").unwrap();
-        assert_eq!(read_beneath(&root, "a/file", ByteLimit(4)).unwrap(), b"ours");
+        assert_eq!(
+            read_beneath(&root, "a/file", ByteLimit(4)).unwrap(),
+            b"ours"
+        );
         assert_eq!(std::fs::read(other.join("private")).unwrap(), b"private");
         assert!(is_file_beneath(&root, "a/file"));
     }
@@ -234,17 +268,39 @@ mod tests {
         write_beneath(&root, "a/b/c", b"new").unwrap();
         assert_eq!(std::fs::read(root.join("a/b/c")).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(root.join("a/b")).unwrap().count(), 1);
-        assert_eq!(std::fs::metadata(root.join("a/b/c")).unwrap().permissions().mode() & 0o777, 0o644);
-        assert_eq!(std::fs::metadata(root.join("a")).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            std::fs::metadata(root.join("a/b/c"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o644
+        );
+        assert_eq!(
+            std::fs::metadata(root.join("a"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o700
+        );
         assert!(write_beneath(&root, "a/b", b"x").is_err());
-        assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 1, "a failed write leaves nothing");
+        assert_eq!(
+            std::fs::read_dir(root.join("a")).unwrap().count(),
+            1,
+            "a failed write leaves nothing"
+        );
         assert!(write_beneath(&root, "../x", b"x").is_err());
         for path in ["a/b/d", "a/e", "f"] {
             write_beneath_unflushed(&root, path, b"later").unwrap();
         }
         flush_beneath(&root, &["a/b/d", "a/e", "a/b/c", "f"]).unwrap();
         assert_eq!(std::fs::read(root.join("a/e")).unwrap(), b"later");
-        assert!(flush_beneath(&root, &["a/e", "a/none"]).unwrap_err().is_not_found());
+        assert!(
+            flush_beneath(&root, &["a/e", "a/none"])
+                .unwrap_err()
+                .is_not_found()
+        );
     }
 
     #[test]
@@ -253,7 +309,10 @@ mod tests {
         let file = File::create(room.path().join("sparse")).unwrap();
         file.set_len(1 << 40).unwrap();
         let error = read_beneath(room.path(), "sparse", ByteLimit(u64::MAX >> 24)).unwrap_err();
-        assert!(matches!(error, FsError::TooLarge { limit, .. } if limit == u64::MAX >> 24), "{error}");
+        assert!(
+            matches!(error, FsError::TooLarge { limit, .. } if limit == u64::MAX >> 24),
+            "{error}"
+        );
     }
 
     #[test]
@@ -261,7 +320,15 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         rustix::fs::mkfifoat(CWD, room.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
         assert!(read_beneath(room.path(), "pipe", ByteLimit(10)).is_err());
-        assert!(read_beneath(room.path(), "none", ByteLimit(10)).unwrap_err().is_not_found());
-        assert!(read_beneath(room.path(), "none/x", ByteLimit(10)).unwrap_err().is_not_found());
+        assert!(
+            read_beneath(room.path(), "none", ByteLimit(10))
+                .unwrap_err()
+                .is_not_found()
+        );
+        assert!(
+            read_beneath(room.path(), "none/x", ByteLimit(10))
+                .unwrap_err()
+                .is_not_found()
+        );
     }
 }

@@ -16,12 +16,13 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read.
     pub fn crawl_cached(&self, key: &str, now: Timestamp) -> Result<Option<String>, LedgerError> {
-        let sql =
-            "SELECT content FROM crawl_cache WHERE cache_key = ?1 AND created_at <= ?2 AND expires_at > ?2";
+        let sql = "SELECT content FROM crawl_cache WHERE cache_key = ?1 AND created_at <= ?2 AND expires_at > ?2";
         self.connection
             .prepare_cached(sql)
             .and_then(|mut select| {
-                select.query_row(params![key, now.to_string()], |row| row.get(0)).optional()
+                select
+                    .query_row(params![key, now.to_string()], |row| row.get(0))
+                    .optional()
             })
             .map_err(self.fail())
     }
@@ -39,7 +40,8 @@ impl Ledger {
         fresh: Duration,
     ) -> Result<(), LedgerError> {
         let since_epoch = u64::try_from(now.unix_millis()).unwrap_or_default();
-        let expires = Timestamp::from_unix(Duration::from_millis(since_epoch).saturating_add(fresh));
+        let expires =
+            Timestamp::from_unix(Duration::from_millis(since_epoch).saturating_add(fresh));
         let sql = "INSERT OR REPLACE INTO crawl_cache (cache_key, created_at, expires_at, content) VALUES (?1, ?2, ?3, ?4)";
         self.connection
             .prepare_cached(sql)

@@ -118,8 +118,12 @@ impl Ledger {
             new.content,
             digest.to_string()
         ];
-        transaction.prepare_cached(sql).and_then(|mut insert| insert.execute(values)).map_err(&fail)?;
-        let body = json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
+        transaction
+            .prepare_cached(sql)
+            .and_then(|mut insert| insert.execute(values))
+            .map_err(&fail)?;
+        let body =
+            json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
         let told = event(new.moment, new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
         append_within(&transaction, told.with_artifact(digest), &fail)?;
         commit(transaction, new.moment.at, &fail)?;
@@ -132,8 +136,9 @@ impl Ledger {
     ///
     /// [`LedgerError::Damaged`] when one is not what the chain knows; fails when the database cannot be read.
     pub fn crawl_artifacts(&self, crawl: u64) -> Result<Vec<CrawlArtifactRow>, LedgerError> {
-        let sql =
-            format!("SELECT {ARTIFACT_COLUMNS} FROM crawl_artifacts WHERE crawl_session_id = ?1 ORDER BY id");
+        let sql = format!(
+            "SELECT {ARTIFACT_COLUMNS} FROM crawl_artifacts WHERE crawl_session_id = ?1 ORDER BY id"
+        );
         let rows: Vec<CrawlArtifactRow> = self
             .connection
             .prepare_cached(&sql)
@@ -191,11 +196,19 @@ impl Ledger {
     }
 
     fn unedited(&self, row: CrawlArtifactRow) -> Result<CrawlArtifactRow, LedgerError> {
-        if Digest::of(row.content.as_bytes()) == row.digest && row.digest.short() == row.content_hash {
+        if Digest::of(row.content.as_bytes()) == row.digest
+            && row.digest.short() == row.content_hash
+        {
             return Ok(row);
         }
-        let detail = format!("the {} artifact of crawl {} was edited", row.kind, row.crawl);
-        Err(LedgerError::Damaged { path: self.path().to_owned(), detail })
+        let detail = format!(
+            "the {} artifact of crawl {} was edited",
+            row.kind, row.crawl
+        );
+        Err(LedgerError::Damaged {
+            path: self.path().to_owned(),
+            detail,
+        })
     }
 }
 

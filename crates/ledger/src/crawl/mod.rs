@@ -24,7 +24,13 @@ use crate::moment::Moment;
 pub const LISTED_CRAWLS: u32 = 20;
 
 /// An event of this moment in the story of a crawl.
-fn event(moment: Moment, crawl: u64, role: &str, name: &str, body: Value) -> Result<NewEvent, LedgerError> {
+fn event(
+    moment: Moment,
+    crawl: u64,
+    role: &str,
+    name: &str,
+    body: Value,
+) -> Result<NewEvent, LedgerError> {
     Ok(moment.event(crawl_run_id(crawl)?, role, name, body))
 }
 
@@ -34,5 +40,9 @@ fn event(moment: Moment, crawl: u64, role: &str, name: &str, body: Value) -> Res
 ///
 /// Never in practice: a number makes a run id.
 pub fn crawl_run_id(id: u64) -> Result<RunId, LedgerError> {
-    format!("crawl-{id}").parse().map_err(|_| LedgerError::Unreadable { what: format!("the crawl {id}") })
+    format!("crawl-{id}")
+        .parse()
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("the crawl {id}"),
+        })
 }

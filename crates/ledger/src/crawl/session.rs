@@ -151,13 +151,25 @@ impl Ledger {
         let id = transaction
             .prepare_cached(sql)
             .and_then(|mut insert| {
-                insert.query_row(params![new.moment.at.to_string(), new.query, new.config_snapshot], |row| {
-                    number(row, 0)
-                })
+                insert.query_row(
+                    params![new.moment.at.to_string(), new.query, new.config_snapshot],
+                    |row| number(row, 0),
+                )
             })
             .map_err(&fail)?;
-        let config = put_within(&transaction, "crawl-config", new.config_snapshot.as_bytes(), &fail)?;
-        let started = event(new.moment, id, ROLE, "CRAWL_STARTED", json!({ "query": new.query }))?;
+        let config = put_within(
+            &transaction,
+            "crawl-config",
+            new.config_snapshot.as_bytes(),
+            &fail,
+        )?;
+        let started = event(
+            new.moment,
+            id,
+            ROLE,
+            "CRAWL_STARTED",
+            json!({ "query": new.query }),
+        )?;
         append_within(&transaction, started.with_artifact(config), &fail)?;
         let claimed = claim(id)?;
         commit(transaction, new.moment.at, &fail)?;
@@ -169,7 +181,12 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, and for all that can be wrong with the database.
-    pub fn note_crawl(&mut self, id: u64, moment: Moment, fact: &CrawlFact) -> Result<(), LedgerError> {
+    pub fn note_crawl(
+        &mut self,
+        id: u64,
+        moment: Moment,
+        fact: &CrawlFact,
+    ) -> Result<(), LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         require_active(&transaction, id, &fail)?;
@@ -184,7 +201,12 @@ impl Ledger {
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, also when `status` would leave it so, and for all that
     /// can be wrong with the database.
-    pub fn end_crawl(&mut self, id: u64, moment: Moment, status: CrawlStatus) -> Result<(), LedgerError> {
+    pub fn end_crawl(
+        &mut self,
+        id: u64,
+        moment: Moment,
+        status: CrawlStatus,
+    ) -> Result<(), LedgerError> {
         if status == CrawlStatus::Active {
             return Err(LedgerError::NoActiveCrawl { id });
         }
@@ -199,7 +221,11 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
-        append_within(&transaction, event(moment, id, ROLE, "CRAWL_ENDED", body)?, &fail)?;
+        append_within(
+            &transaction,
+            event(moment, id, ROLE, "CRAWL_ENDED", body)?,
+            &fail,
+        )?;
         commit(transaction, moment.at, &fail)
     }
 
@@ -210,7 +236,9 @@ impl Ledger {
     /// Fails when the database cannot be read or a row does not hold what Crucible writes.
     pub fn crawl(&self, id: u64) -> Result<Option<CrawlRow>, LedgerError> {
         self.connection
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM crawl_sessions WHERE id = ?1"))
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM crawl_sessions WHERE id = ?1"
+            ))
             .and_then(|mut select| select.query_row([sql_id(id)], read).optional())
             .map_err(self.fail())
     }
@@ -258,10 +286,15 @@ pub(super) fn require_active(
 
 impl CrawlFact {
     /// Writes the fact into the row, and tells the name and the body of its event.
-    fn write(&self, transaction: &Connection, id: i64) -> Result<(&'static str, Value), rusqlite::Error> {
+    fn write(
+        &self,
+        transaction: &Connection,
+        id: i64,
+    ) -> Result<(&'static str, Value), rusqlite::Error> {
         match self {
             Self::Selected { repo, reference } => {
-                let sql = "UPDATE crawl_sessions SET selected_repo = ?2, selected_ref = ?3 WHERE id = ?1";
+                let sql =
+                    "UPDATE crawl_sessions SET selected_repo = ?2, selected_ref = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, repo, reference])?;
                 Ok(("CRAWL_SELECTED", json!({ "repo": repo, "ref": reference })))
             }
@@ -273,12 +306,22 @@ impl CrawlFact {
             Self::Debated { rounds, summary } => {
                 let sql = "UPDATE crawl_sessions SET debate_rounds = ?2, phase_summary = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, rounds, summary])?;
-                Ok(("CRAWL_DEBATED", json!({ "rounds": rounds, "summary": summary })))
+                Ok((
+                    "CRAWL_DEBATED",
+                    json!({ "rounds": rounds, "summary": summary }),
+                ))
             }
-            Self::Planned { plan_hash, prompt_hash } => {
-                let sql = "UPDATE crawl_sessions SET plan_hash = ?2, prompt_hash = ?3 WHERE id = ?1";
+            Self::Planned {
+                plan_hash,
+                prompt_hash,
+            } => {
+                let sql =
+                    "UPDATE crawl_sessions SET plan_hash = ?2, prompt_hash = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, plan_hash, prompt_hash])?;
-                Ok(("CRAWL_PLANNED", json!({ "plan_hash": plan_hash, "prompt_hash": prompt_hash })))
+                Ok((
+                    "CRAWL_PLANNED",
+                    json!({ "plan_hash": plan_hash, "prompt_hash": prompt_hash }),
+                ))
             }
             Self::Exported { path, files } => {
                 let sql = "UPDATE crawl_sessions SET export_path = ?2 WHERE id = ?1";

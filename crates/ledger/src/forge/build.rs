@@ -4,7 +4,9 @@ use crucible_model::{Digest, Timestamp};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
-use super::{SkillStatus, Subject, member, move_on, optional_digest, stored, subject, tell, verification};
+use super::{
+    SkillStatus, Subject, member, move_on, optional_digest, stored, subject, tell, verification,
+};
 use crate::artifact::put_within;
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -99,7 +101,14 @@ impl Ledger {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let from = [SkillStatus::Proposed, SkillStatus::Built];
-        let skill = move_on(&transaction, new.proposal, &from, SkillStatus::Proposed, new.moment, &fail)?;
+        let skill = move_on(
+            &transaction,
+            new.proposal,
+            &from,
+            SkillStatus::Proposed,
+            new.moment,
+            &fail,
+        )?;
         abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
         verification::abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
         let sql = format!(
@@ -117,9 +126,25 @@ impl Ledger {
         let packet = packet(&row)?;
         let kind = SkillArtifactKind::BuildPacket;
         let kept = put_within(&transaction, kind.as_str(), &packet, &fail)?;
-        attach_within(&transaction, new.proposal, Some(row.id), kind, &kept, new.moment, &fail)?;
+        attach_within(
+            &transaction,
+            new.proposal,
+            Some(row.id),
+            kind,
+            &kept,
+            new.moment,
+            &fail,
+        )?;
         let body = json!({ "build": row.id, "attempt": row.attempt, "parent": row.parent, "agent": row.agent, "packet": kept });
-        tell(&transaction, &skill, new.moment, "SKILL_BUILD_STARTED", body, &[kept], &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            new.moment,
+            "SKILL_BUILD_STARTED",
+            body,
+            &[kept],
+            &fail,
+        )?;
         commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
@@ -140,16 +165,34 @@ impl Ledger {
         let skill = match end {
             SkillBuildEnd::Succeeded { .. } => {
                 let from = [SkillStatus::Proposed];
-                move_on(&transaction, build.proposal, &from, SkillStatus::Built, moment, &fail)?
+                move_on(
+                    &transaction,
+                    build.proposal,
+                    &from,
+                    SkillStatus::Built,
+                    moment,
+                    &fail,
+                )?
             }
             SkillBuildEnd::Failed(_) | SkillBuildEnd::Aborted(_) => {
                 subject(&transaction, build.proposal, &fail)?
             }
         };
         if end_within(&transaction, build.id, moment, end, &fail)? == 0 {
-            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+            return Err(LedgerError::SkillMoved {
+                name: skill.name,
+                status: skill.status.as_str(),
+            });
         }
-        tell(&transaction, &skill, moment, "SKILL_BUILD_ENDED", end.body(build.id), &[], &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            moment,
+            "SKILL_BUILD_ENDED",
+            end.body(build.id),
+            &[],
+            &fail,
+        )?;
         commit(transaction, moment.at, &fail)
     }
 
@@ -207,7 +250,15 @@ fn abort_running(
     for build in running {
         let end = SkillBuildEnd::Aborted(json!({ "interrupted": true }));
         end_within(transaction, build.id, moment, &end, fail)?;
-        tell(transaction, skill, moment, "SKILL_BUILD_ENDED", end.body(build.id), &[], fail)?;
+        tell(
+            transaction,
+            skill,
+            moment,
+            "SKILL_BUILD_ENDED",
+            end.body(build.id),
+            &[],
+            fail,
+        )?;
     }
     Ok(())
 }
@@ -220,14 +271,28 @@ fn end_within(
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<usize, LedgerError> {
     let (failure, skill, test) = match end {
-        SkillBuildEnd::Succeeded { skill, test } => (None, Some(skill.to_string()), Some(test.to_string())),
-        SkillBuildEnd::Failed(why) | SkillBuildEnd::Aborted(why) => (Some(why.to_string()), None, None),
+        SkillBuildEnd::Succeeded { skill, test } => {
+            (None, Some(skill.to_string()), Some(test.to_string()))
+        }
+        SkillBuildEnd::Failed(why) | SkillBuildEnd::Aborted(why) => {
+            (Some(why.to_string()), None, None)
+        }
     };
     let sql =
         "UPDATE builds SET status = ?2, failure = ?3, skill_digest = ?4, test_digest = ?5, ended_at = ?6
                WHERE id = ?1 AND status = 'RUNNING'";
-    let values = params![sql_id(build), end.status().as_str(), failure, skill, test, moment.at.to_string()];
-    transaction.prepare_cached(sql).and_then(|mut update| update.execute(values)).map_err(fail)
+    let values = params![
+        sql_id(build),
+        end.status().as_str(),
+        failure,
+        skill,
+        test,
+        moment.at.to_string()
+    ];
+    transaction
+        .prepare_cached(sql)
+        .and_then(|mut update| update.execute(values))
+        .map_err(fail)
 }
 
 fn read(row: &Row<'_>) -> Result<SkillBuildRow, rusqlite::Error> {

@@ -114,7 +114,15 @@ impl Ledger {
         let kept = put_within(&transaction, kind.as_str(), bytes, &fail)?;
         attach_within(&transaction, proposal, build, kind, &kept, moment, &fail)?;
         let body = json!({ "kind": kind, "build": build });
-        tell(&transaction, &skill, moment, "SKILL_ARTIFACT", body, &[kept], &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            moment,
+            "SKILL_ARTIFACT",
+            body,
+            &[kept],
+            &fail,
+        )?;
         commit(transaction, moment.at, &fail)?;
         Ok(kept)
     }
@@ -189,7 +197,15 @@ impl Ledger {
         let body = json!({
             "promotion": new.promotion, "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
         });
-        tell(&transaction, &skill, new.moment, "SKILL_RUN", body, &[], &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            new.moment,
+            "SKILL_RUN",
+            body,
+            &[],
+            &fail,
+        )?;
         commit(transaction, new.moment.at, &fail)
     }
 
@@ -215,7 +231,11 @@ impl Ledger {
                 "SELECT promotion, skill_digest, outcome, findings, duration_ms, at FROM skill_runs
                  WHERE proposal_id = ?1 ORDER BY id DESC LIMIT ?2",
             )
-            .and_then(|mut select| select.query_map(params![sql_id(proposal), most], read)?.collect())
+            .and_then(|mut select| {
+                select
+                    .query_map(params![sql_id(proposal), most], read)?
+                    .collect()
+            })
             .map_err(self.fail())
     }
 }

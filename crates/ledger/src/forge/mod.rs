@@ -20,7 +20,8 @@ pub(crate) use promotion::disagreements;
 pub use promotion::{NewPromotion, PromotionRow};
 pub use proposal::{NewSkill, SideEffect, SkillRow, SkillStatus};
 pub use verification::{
-    NewVerification, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow, VerificationStatus,
+    NewVerification, SkillGateRow, VerificationEnd, VerificationLevel, VerificationRow,
+    VerificationStatus,
 };
 
 use crucible_model::{Digest, RunId};
@@ -42,12 +43,20 @@ const ROLE: &str = "forge";
 ///
 /// Never in practice: what is put together is a run id.
 pub fn skill_run_id(project: &Digest, name: &str) -> Result<RunId, LedgerError> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
     let short: String = name.chars().take(40).map(plain).collect();
     let of = Digest::of(format!("{project}\n{name}").as_bytes());
     format!("skill-{short}-{}", of.short())
         .parse()
-        .map_err(|_| LedgerError::Unreadable { what: format!("the skill {name:?}") })
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("the skill {name:?}"),
+        })
 }
 
 /// A closed set whose members stand in a column under a name.
@@ -93,13 +102,16 @@ fn member<T>(
 
 /// A digest from its column.
 fn digest(row: &Row<'_>, column: usize) -> Result<Digest, rusqlite::Error> {
-    row.get::<_, String>(column)?.parse().map_err(|error| unreadable(column, error))
+    row.get::<_, String>(column)?
+        .parse()
+        .map_err(|error| unreadable(column, error))
 }
 
 /// A digest from a column that may be empty.
 fn optional_digest(row: &Row<'_>, column: usize) -> Result<Option<Digest>, rusqlite::Error> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| text.parse().map_err(|error| unreadable(column, error))).transpose()
+    text.map(|text| text.parse().map_err(|error| unreadable(column, error)))
+        .transpose()
 }
 
 /// JSON from its column.
@@ -143,7 +155,10 @@ fn subject(
             status: member(row, 2, SkillStatus::parse)?,
         })
     };
-    match transaction.prepare_cached(sql).and_then(|mut select| select.query_row([sql_id(proposal)], read)) {
+    match transaction
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_row([sql_id(proposal)], read))
+    {
         Err(rusqlite::Error::QueryReturnedNoRows) => Err(LedgerError::NoSuchSkill { id: proposal }),
         found => found.map_err(fail),
     }
@@ -160,12 +175,21 @@ fn move_on(
 ) -> Result<Subject, LedgerError> {
     let skill = subject(transaction, proposal, fail)?;
     if !from.contains(&skill.status) {
-        return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+        return Err(LedgerError::SkillMoved {
+            name: skill.name,
+            status: skill.status.as_str(),
+        });
     }
     let sql = "UPDATE skill_proposals SET status = ?2, updated_at = ?3 WHERE id = ?1";
     transaction
         .prepare_cached(sql)
-        .and_then(|mut update| update.execute(params![sql_id(proposal), to.as_str(), moment.at.to_string()]))
+        .and_then(|mut update| {
+            update.execute(params![
+                sql_id(proposal),
+                to.as_str(),
+                moment.at.to_string()
+            ])
+        })
         .map_err(fail)?;
     Ok(skill)
 }

@@ -91,7 +91,14 @@ impl Ledger {
     pub fn promote_skill(&mut self, new: &NewPromotion) -> Result<PromotionRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let skill = move_on(&transaction, new.proposal, &[new.from], new.to, new.moment, &fail)?;
+        let skill = move_on(
+            &transaction,
+            new.proposal,
+            &[new.from],
+            new.to,
+            new.moment,
+            &fail,
+        )?;
         if !rests_on_its_verification(&transaction, new, &fail)? {
             return Err(LedgerError::NotVerified { name: skill.name });
         }
@@ -107,8 +114,9 @@ impl Ledger {
             test: new.test,
             at: new.moment.at,
         };
-        let body = serde_json::to_value(row.told())
-            .map_err(|_| LedgerError::Unreadable { what: "a promotion".to_owned() })?;
+        let body = serde_json::to_value(row.told()).map_err(|_| LedgerError::Unreadable {
+            what: "a promotion".to_owned(),
+        })?;
         row.event = tell(&transaction, &skill, new.moment, EVENT, body, &[], &fail)?.seq;
         transaction
             .prepare_cached(&format!(
@@ -155,9 +163,16 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::Damaged`] where row, event and status do not agree, or the head is not the last event.
-    pub fn skill_trust(&self, project: &Digest, name: &str) -> Result<Option<PromotionRow>, LedgerError> {
+    pub fn skill_trust(
+        &self,
+        project: &Digest,
+        name: &str,
+    ) -> Result<Option<PromotionRow>, LedgerError> {
         // One read transaction is one snapshot, whoever promotes meanwhile.
-        let _snapshot = self.connection.unchecked_transaction().map_err(self.fail())?;
+        let _snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(self.fail())?;
         self.trust_of(project, name)
     }
 
@@ -166,8 +181,14 @@ impl Ledger {
     /// # Errors
     ///
     /// As [`Ledger::skill_trust`], for any skill of the project.
-    pub fn trusted_skills(&self, project: &Digest) -> Result<Vec<(SkillRow, PromotionRow)>, LedgerError> {
-        let _snapshot = self.connection.unchecked_transaction().map_err(self.fail())?;
+    pub fn trusted_skills(
+        &self,
+        project: &Digest,
+    ) -> Result<Vec<(SkillRow, PromotionRow)>, LedgerError> {
+        let _snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(self.fail())?;
         let mut trusted = Vec::new();
         for skill in self.skills(project)? {
             if let Some(trust) = self.trust_of(project, &skill.name)? {
@@ -187,17 +208,28 @@ impl Ledger {
         );
         let row = snapshot
             .prepare_cached(&sql)
-            .and_then(|mut select| select.query_row(params![project.to_string(), name], read).optional())
+            .and_then(|mut select| {
+                select
+                    .query_row(params![project.to_string(), name], read)
+                    .optional()
+            })
             .map_err(&fail)?;
         let run = skill_run_id(project, name)?;
         let told: Option<u64> = snapshot
-            .prepare_cached(&format!("SELECT max(seq) FROM events WHERE run_id = ?1 AND event = '{EVENT}'"))
-            .and_then(|mut select| select.query_row([run.as_str()], |row| row.get::<_, Option<i64>>(0)))
+            .prepare_cached(&format!(
+                "SELECT max(seq) FROM events WHERE run_id = ?1 AND event = '{EVENT}'"
+            ))
+            .and_then(|mut select| {
+                select.query_row([run.as_str()], |row| row.get::<_, Option<i64>>(0))
+            })
             .map_err(&fail)?
             .map(i64::unsigned_abs);
         let skill = self.skill(project, name)?;
         let status = skill.as_ref().map(|skill| skill.status);
-        let damaged = |detail: String| LedgerError::Damaged { path: self.path().to_owned(), detail };
+        let damaged = |detail: String| LedgerError::Damaged {
+            path: self.path().to_owned(),
+            detail,
+        };
         match (&row, told) {
             (None, None) => {}
             (Some(row), Some(seq)) if row.event == seq => {
@@ -211,18 +243,27 @@ impl Ledger {
                 }
             }
             (Some(row), Some(seq)) if row.event < seq => {
-                return Err(damaged(format!("event {seq} tells of a promotion whose row is gone")));
+                return Err(damaged(format!(
+                    "event {seq} tells of a promotion whose row is gone"
+                )));
             }
             (None, Some(seq)) => {
-                return Err(damaged(format!("event {seq} tells of a promotion whose row is gone")));
+                return Err(damaged(format!(
+                    "event {seq} tells of a promotion whose row is gone"
+                )));
             }
             (Some(row), _) => {
-                return Err(damaged(format!("no event of this skill tells of promotion {}", row.event)));
+                return Err(damaged(format!(
+                    "no event of this skill tells of promotion {}",
+                    row.event
+                )));
             }
         }
         let trusted = row.filter(|row| row.to == SkillStatus::Trusted);
         if trusted.is_some() != (status == Some(SkillStatus::Trusted)) {
-            return Err(damaged(format!("the status of the skill {name} is not what its promotions say")));
+            return Err(damaged(format!(
+                "the status of the skill {name} is not what its promotions say"
+            )));
         }
         if let (Some(_), Some(skill)) = (&trusted, &skill) {
             if !self.is_as_proposed(skill)? {
@@ -231,7 +272,9 @@ impl Ledger {
                 )));
             }
             if !self.ends_at_its_head()? {
-                return Err(damaged("the head of the chain is not its last event".to_owned()));
+                return Err(damaged(
+                    "the head of the chain is not its last event".to_owned(),
+                ));
             }
         }
         Ok(trusted)
@@ -268,7 +311,11 @@ fn rests_on_its_verification(
 
 /// The columns of a row that is called `p`.
 fn prefixed_columns() -> String {
-    COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ")
+    COLUMNS
+        .split(", ")
+        .map(|column| format!("p.{column}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl PromotionRow {
@@ -287,7 +334,9 @@ impl PromotionRow {
 }
 
 /// What does not agree about promotions: events and skills by what a reader knows them by, with what is wrong.
-pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+pub(crate) fn disagreements(
+    connection: &Connection,
+) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
     let mut found = rows_against_events(connection)?;
     found.extend(events_without_rows(connection)?);
     found.extend(trust_against_rows(connection)?);
@@ -296,7 +345,9 @@ pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<(String, &'st
 }
 
 /// Rows that do not say what their event says, or rest on no verification that passed with the same files.
-fn rows_against_events(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+fn rows_against_events(
+    connection: &Connection,
+) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
     let columns = prefixed_columns();
     let sql = format!(
         "SELECT {columns}, e.body, iif(e.ts = p.at, e.run_id, NULL), s.project, s.name,
@@ -322,8 +373,10 @@ fn rows_against_events(connection: &Connection) -> Result<Vec<(String, &'static 
         let is_own = text(11).is_some_and(|run| own_run.is_some_and(|own| own.as_str() == run));
         let agrees = read(row).is_ok_and(|row| told.as_ref() == Some(&row.told()));
         if !agrees || !is_own {
-            found
-                .push((format!("event {seq}"), "the row of this promotion does not say what the event says"));
+            found.push((
+                format!("event {seq}"),
+                "the row of this promotion does not say what the event says",
+            ));
         } else if !row.get::<_, bool>(14)? {
             found.push((
                 format!("event {seq}"),
@@ -335,23 +388,39 @@ fn rows_against_events(connection: &Connection) -> Result<Vec<(String, &'static 
 }
 
 /// Events that tell of a promotion whose row is gone.
-fn events_without_rows(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+fn events_without_rows(
+    connection: &Connection,
+) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
     let sql = format!(
         "SELECT seq FROM events WHERE event = '{EVENT}' AND seq NOT IN (SELECT event_seq FROM promotions) ORDER BY seq"
     );
     let mut statement = connection.prepare(&sql)?;
     let gone = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    gone.map(|seq| Ok((format!("event {}", seq?), "the row of this promotion was deleted"))).collect()
+    gone.map(|seq| {
+        Ok((
+            format!("event {}", seq?),
+            "the row of this promotion was deleted",
+        ))
+    })
+    .collect()
 }
 
 /// Skills whose status is not what their newest promotion says.
-fn trust_against_rows(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+fn trust_against_rows(
+    connection: &Connection,
+) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
     let sql = "SELECT s.id FROM skill_proposals s
                WHERE (s.status = 'TRUSTED') <> ifnull((SELECT p.to_status = 'TRUSTED' FROM promotions p
                       WHERE p.proposal_id = s.id ORDER BY p.event_seq DESC LIMIT 1), 0) ORDER BY s.id";
     let mut statement = connection.prepare(sql)?;
     let odd = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    odd.map(|id| Ok((format!("skill {}", id?), "its status is not what its promotions say"))).collect()
+    odd.map(|id| {
+        Ok((
+            format!("skill {}", id?),
+            "its status is not what its promotions say",
+        ))
+    })
+    .collect()
 }
 
 fn read(row: &Row<'_>) -> Result<PromotionRow, rusqlite::Error> {

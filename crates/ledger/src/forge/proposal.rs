@@ -97,8 +97,7 @@ pub struct SkillRow {
     pub updated_at: Timestamp,
 }
 
-const COLUMNS: &str =
-    "id, project, name, description, io_schema, side_effect_class, grants, status, created_at, updated_at";
+const COLUMNS: &str = "id, project, name, description, io_schema, side_effect_class, grants, status, created_at, updated_at";
 
 /// The name of the event.
 const EVENT: &str = "SKILL_PROPOSED";
@@ -120,13 +119,17 @@ struct Told {
 impl SkillRow {
     /// Whether the row says what the event of its proposal says.
     fn agrees_with(&self, event: &Value) -> bool {
-        let Ok(told) = Told::deserialize(event) else { return false };
+        let Ok(told) = Told::deserialize(event) else {
+            return false;
+        };
         let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::of(&text));
         told.project == self.project
             && told.name == self.name
             && told.side_effect_class == self.side_effect
             && told.grants == self.grants
-            && told.io_schema.is_none_or(|told| schemas.is_ok_and(|found| found == told))
+            && told
+                .io_schema
+                .is_none_or(|told| schemas.is_ok_and(|found| found == told))
     }
 }
 
@@ -139,8 +142,9 @@ impl Ledger {
     pub fn propose_skill(&mut self, new: &NewSkill) -> Result<u64, LedgerError> {
         let fail = self.fail();
         let text = |value: &Value| -> Result<String, LedgerError> {
-            String::from_utf8(to_canonical_json(value)?)
-                .map_err(|_| LedgerError::Unreadable { what: "canonical JSON".to_owned() })
+            String::from_utf8(to_canonical_json(value)?).map_err(|_| LedgerError::Unreadable {
+                what: "canonical JSON".to_owned(),
+            })
         };
         let (io_schema, grants) = (text(&new.io_schema)?, text(&new.grants)?);
         let run = skill_run_id(&new.project, &new.name)?;
@@ -150,7 +154,9 @@ impl Ledger {
             .and_then(|mut select| select.exists(params![new.project.to_string(), new.name]))
             .map_err(&fail)?;
         if taken {
-            return Err(LedgerError::SkillTaken { name: new.name.clone() });
+            return Err(LedgerError::SkillTaken {
+                name: new.name.clone(),
+            });
         }
         let at = new.moment.at.to_string();
         let id = transaction
@@ -171,13 +177,35 @@ impl Ledger {
                 insert.query_row(values, |row| number(row, 0))
             })
             .map_err(&fail)?;
-        let spec = put_within(&transaction, SkillArtifactKind::SkillSpec.as_str(), &new.spec, &fail)?;
-        attach_within(&transaction, id, None, SkillArtifactKind::SkillSpec, &spec, new.moment, &fail)?;
+        let spec = put_within(
+            &transaction,
+            SkillArtifactKind::SkillSpec.as_str(),
+            &new.spec,
+            &fail,
+        )?;
+        attach_within(
+            &transaction,
+            id,
+            None,
+            SkillArtifactKind::SkillSpec,
+            &spec,
+            new.moment,
+            &fail,
+        )?;
         let mut kept = vec![spec];
         let held_out = match &new.held_out {
             Some(bytes) => {
-                let digest = put_within(&transaction, SkillArtifactKind::Note.as_str(), bytes, &fail)?;
-                attach_within(&transaction, id, None, SkillArtifactKind::Note, &digest, new.moment, &fail)?;
+                let digest =
+                    put_within(&transaction, SkillArtifactKind::Note.as_str(), bytes, &fail)?;
+                attach_within(
+                    &transaction,
+                    id,
+                    None,
+                    SkillArtifactKind::Note,
+                    &digest,
+                    new.moment,
+                    &fail,
+                )?;
                 kept.push(digest);
                 Some(digest)
             }
@@ -204,7 +232,11 @@ impl Ledger {
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM skill_proposals WHERE project = ?1 AND name = ?2"
             ))
-            .and_then(|mut select| select.query_row(params![project.to_string(), name], read).optional())
+            .and_then(|mut select| {
+                select
+                    .query_row(params![project.to_string(), name], read)
+                    .optional()
+            })
             .map_err(self.fail())
     }
 
@@ -231,7 +263,9 @@ impl Ledger {
             .and_then(|mut select| select.query_row([run.as_str()], |row| row.get(0)))
             .map_err(self.fail())?;
         let Some(first) = first else { return Ok(false) };
-        Ok(self.event_as_hashed(first.unsigned_abs())?.is_some_and(|event| skill.agrees_with(&event.body)))
+        Ok(self
+            .event_as_hashed(first.unsigned_abs())?
+            .is_some_and(|event| skill.agrees_with(&event.body)))
     }
 }
 
@@ -239,8 +273,11 @@ impl Ledger {
 pub(super) fn unlike_proposed(
     connection: &Connection,
 ) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
-    let mut first = connection.prepare(&format!("SELECT body FROM events WHERE seq = ({FIRST})"))?;
-    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM skill_proposals ORDER BY id"))?;
+    let mut first =
+        connection.prepare(&format!("SELECT body FROM events WHERE seq = ({FIRST})"))?;
+    let mut statement = connection.prepare(&format!(
+        "SELECT {COLUMNS} FROM skill_proposals ORDER BY id"
+    ))?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -249,7 +286,9 @@ pub(super) fn unlike_proposed(
         if let Ok(skill) = read(row)
             && let Ok(run) = skill_run_id(&skill.project, &skill.name)
         {
-            let body: Option<String> = first.query_row([run.as_str()], |row| row.get(0)).optional()?;
+            let body: Option<String> = first
+                .query_row([run.as_str()], |row| row.get(0))
+                .optional()?;
             let told = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
             agrees = told.is_some_and(|told| skill.agrees_with(&told));
         }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
 use super::{
-    SkillBuildStatus, SkillStatus, Subject, digest, json as json_of, member, move_on, optional_digest,
-    stored, subject, tell,
+    SkillBuildStatus, SkillStatus, Subject, digest, json as json_of, member, move_on,
+    optional_digest, stored, subject, tell,
 };
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -128,15 +128,28 @@ impl Ledger {
     ///
     /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted or the attempt is not the newest, which succeeded; fails where no
     /// gate is named, and for all that can be wrong with the database.
-    pub fn begin_verification(&mut self, new: &NewVerification) -> Result<VerificationRow, LedgerError> {
+    pub fn begin_verification(
+        &mut self,
+        new: &NewVerification,
+    ) -> Result<VerificationRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let from = [SkillStatus::Built, SkillStatus::Verified];
-        let skill = move_on(&transaction, new.proposal, &from, SkillStatus::Built, new.moment, &fail)?;
+        let skill = move_on(
+            &transaction,
+            new.proposal,
+            &from,
+            SkillStatus::Built,
+            new.moment,
+            &fail,
+        )?;
         abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
         let newest = newest_build(&transaction, new.proposal, &fail)?;
         if newest != Some((new.build, SkillBuildStatus::Succeeded)) {
-            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+            return Err(LedgerError::SkillMoved {
+                name: skill.name,
+                status: skill.status.as_str(),
+            });
         }
         let sql = format!(
             "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at, required_gates)
@@ -160,7 +173,15 @@ impl Ledger {
         let body = json!({
             "verification": row.id, "build": row.build, "level": row.level, "skill": row.skill, "test": row.test,
         });
-        tell(&transaction, &skill, new.moment, "SKILL_VERIFICATION_STARTED", body, &[], &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            new.moment,
+            "SKILL_VERIFICATION_STARTED",
+            body,
+            &[],
+            &fail,
+        )?;
         commit(transaction, new.moment.at, &fail)?;
         Ok(row)
     }
@@ -186,9 +207,13 @@ impl Ledger {
             .and_then(|mut select| select.exists([sql_id(verification.id)]))
             .map_err(&fail)?;
         if !runs {
-            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+            return Err(LedgerError::SkillMoved {
+                name: skill.name,
+                status: skill.status.as_str(),
+            });
         }
-        let sql = "INSERT INTO gate_results (verification_id, gate, passed, duration_ms, findings, log)
+        let sql =
+            "INSERT INTO gate_results (verification_id, gate, passed, duration_ms, findings, log)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         transaction
             .prepare_cached(sql)
@@ -208,7 +233,15 @@ impl Ledger {
             "findings": result.findings,
         });
         let logs: Vec<Digest> = result.log.into_iter().collect();
-        tell(&transaction, &skill, moment, "SKILL_GATE_FINISHED", body, &logs, &fail)?;
+        tell(
+            &transaction,
+            &skill,
+            moment,
+            "SKILL_GATE_FINISHED",
+            body,
+            &logs,
+            &fail,
+        )?;
         commit(transaction, moment.at, &fail)
     }
 
@@ -229,7 +262,14 @@ impl Ledger {
         let skill = match end {
             VerificationEnd::Passed => {
                 let (from, to) = ([SkillStatus::Built], SkillStatus::Verified);
-                move_on(&transaction, verification.proposal, &from, to, moment, &fail)?
+                move_on(
+                    &transaction,
+                    verification.proposal,
+                    &from,
+                    to,
+                    moment,
+                    &fail,
+                )?
             }
             VerificationEnd::Failed | VerificationEnd::Aborted => {
                 subject(&transaction, verification.proposal, &fail)?
@@ -239,11 +279,17 @@ impl Ledger {
             let gates = gates_within(&transaction, verification.id, &fail)?;
             let missing = not_passed(&verification.required, &gates);
             if !missing.is_empty() {
-                return Err(LedgerError::GatesNotPassed { name: skill.name, missing: missing.join(", ") });
+                return Err(LedgerError::GatesNotPassed {
+                    name: skill.name,
+                    missing: missing.join(", "),
+                });
             }
         }
         if end_within(&transaction, verification.id, moment, end, &fail)? == 0 {
-            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+            return Err(LedgerError::SkillMoved {
+                name: skill.name,
+                status: skill.status.as_str(),
+            });
         }
         tell_end(&transaction, verification.id, &skill, moment, end, &fail)?;
         commit(transaction, moment.at, &fail)
@@ -288,8 +334,21 @@ pub(super) fn abort_running(
         .and_then(|mut select| select.query_map([sql_id(proposal)], |row| number(row, 0))?.collect())
         .map_err(fail)?;
     for verification in running {
-        end_within(transaction, verification, moment, VerificationEnd::Aborted, fail)?;
-        tell_end(transaction, verification, skill, moment, VerificationEnd::Aborted, fail)?;
+        end_within(
+            transaction,
+            verification,
+            moment,
+            VerificationEnd::Aborted,
+            fail,
+        )?;
+        tell_end(
+            transaction,
+            verification,
+            skill,
+            moment,
+            VerificationEnd::Aborted,
+            fail,
+        )?;
     }
     Ok(())
 }
@@ -301,9 +360,17 @@ fn end_within(
     end: VerificationEnd,
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<usize, LedgerError> {
-    let sql = "UPDATE verifications SET status = ?2, ended_at = ?3 WHERE id = ?1 AND status = 'RUNNING'";
-    let values = params![sql_id(verification), end.status().as_str(), moment.at.to_string()];
-    transaction.prepare_cached(sql).and_then(|mut update| update.execute(values)).map_err(fail)
+    let sql =
+        "UPDATE verifications SET status = ?2, ended_at = ?3 WHERE id = ?1 AND status = 'RUNNING'";
+    let values = params![
+        sql_id(verification),
+        end.status().as_str(),
+        moment.at.to_string()
+    ];
+    transaction
+        .prepare_cached(sql)
+        .and_then(|mut update| update.execute(values))
+        .map_err(fail)
 }
 
 fn tell_end(
@@ -315,7 +382,16 @@ fn tell_end(
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<(), LedgerError> {
     let body = json!({ "verification": verification, "status": end.status() });
-    tell(transaction, skill, moment, "SKILL_VERIFICATION_ENDED", body, &[], fail).map(drop)
+    tell(
+        transaction,
+        skill,
+        moment,
+        "SKILL_VERIFICATION_ENDED",
+        body,
+        &[],
+        fail,
+    )
+    .map(drop)
 }
 
 /// The newest attempt at a skill, with how it stands.
@@ -324,7 +400,8 @@ fn newest_build(
     proposal: u64,
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<Option<(u64, SkillBuildStatus)>, LedgerError> {
-    let sql = "SELECT id, status FROM builds WHERE proposal_id = ?1 ORDER BY attempt_number DESC LIMIT 1";
+    let sql =
+        "SELECT id, status FROM builds WHERE proposal_id = ?1 ORDER BY attempt_number DESC LIMIT 1";
     let read = |row: &Row<'_>| Ok((number(row, 0)?, member(row, 1, SkillBuildStatus::parse)?));
     transaction
         .prepare_cached(sql)
@@ -355,7 +432,9 @@ fn gates_within(
 
 /// The gates that have to pass and did not, or were not run.
 fn not_passed<'a>(required: &'a [String], gates: &'a [SkillGateRow]) -> Vec<&'a str> {
-    let lacking = required.iter().filter(|gate| !gates.iter().any(|row| row.gate == **gate));
+    let lacking = required
+        .iter()
+        .filter(|gate| !gates.iter().any(|row| row.gate == **gate));
     let failed = gates.iter().filter(|row| !row.passed).map(|row| &row.gate);
     lacking.chain(failed).map(String::as_str).collect()
 }

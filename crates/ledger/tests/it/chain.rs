@@ -1,14 +1,17 @@
 //! Appending, storing and reading: what a caller may rely on, also across processes and sudden deaths.
 
-#![expect(clippy::disallowed_methods, reason = "the tests start themselves again as other processes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests start themselves again as other processes"
+)]
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{event, filled, instant, place, run_id};
 use crucible_ledger::{
-    Allowance, BudgetedResource, CallState, Ledger, LedgerError, MAX_BODY_BYTES, MicroDollars, NewCall,
-    Reservation, RunRow, Settlement, Usage,
+    Allowance, BudgetedResource, CallState, Ledger, LedgerError, MAX_BODY_BYTES, MicroDollars,
+    NewCall, Reservation, RunRow, Settlement, Usage,
 };
 use crucible_model::Digest;
 use serde_json::json;
@@ -18,7 +21,10 @@ fn each_event_follows_the_one_before_it() {
     let place = place();
     let ledger = filled(&place.path, 5);
     let events = ledger.events(None).unwrap();
-    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(
+        events.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
     assert_eq!(events[0].prev, Digest::ZERO);
     for pair in events.windows(2) {
         assert_eq!(pair[1].prev, pair[0].hash);
@@ -76,7 +82,10 @@ fn what_is_too_large_or_unknown_is_refused_and_leaves_nothing() {
     let mut ledger = Ledger::open(&place.path).unwrap();
     let mut big = event(1);
     big.body = json!("x".repeat(MAX_BODY_BYTES));
-    assert!(matches!(ledger.append(big), Err(LedgerError::TooLarge { part: "body", .. })));
+    assert!(matches!(
+        ledger.append(big),
+        Err(LedgerError::TooLarge { part: "body", .. })
+    ));
     assert!(matches!(
         ledger.append(event(1).about("p".repeat(5000))),
         Err(LedgerError::TooLarge { part: "path", .. })
@@ -94,7 +103,8 @@ fn odd_text_comes_back_as_it_was() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let mut odd = event(1);
-    odd.body = json!({ "": "\u{0}\n\u{2028}\u{1f980}", "z": [1.5, -0.0, null], "a": { "deep": [[[]]] } });
+    odd.body =
+        json!({ "": "\u{0}\n\u{2028}\u{1f980}", "z": [1.5, -0.0, null], "a": { "deep": [[[]]] } });
     odd.event = "name with\nnewline and \u{0} nul".to_owned();
     let record = ledger.append(odd.clone()).unwrap();
     let read = ledger.event(1).unwrap().unwrap();
@@ -110,7 +120,10 @@ fn artifacts_are_stored_once_under_their_digest() {
     let digest = ledger.put_artifact("log", b"bytes").unwrap();
     assert_eq!(digest, Digest::of(b"bytes"));
     assert_eq!(ledger.put_artifact("other", b"bytes").unwrap(), digest);
-    assert_eq!(ledger.artifact(&digest).unwrap().as_deref(), Some(&b"bytes"[..]));
+    assert_eq!(
+        ledger.artifact(&digest).unwrap().as_deref(),
+        Some(&b"bytes"[..])
+    );
     assert_eq!(ledger.artifact(&Digest::ZERO).unwrap(), None);
     let empty = ledger.put_artifact("log", b"").unwrap();
     assert_eq!(ledger.artifact(&empty).unwrap().as_deref(), Some(&b""[..]));
@@ -138,9 +151,18 @@ fn runs_are_listed_newest_first_and_brought_up_to_date() {
     ledger.record_run(new.clone()).unwrap();
     let later = "2026-01-03T00:00:00Z".parse().unwrap();
     ledger
-        .record_run(RunRow { state: "signed".to_owned(), created: later, updated: later, ..old.clone() })
+        .record_run(RunRow {
+            state: "signed".to_owned(),
+            created: later,
+            updated: later,
+            ..old.clone()
+        })
         .unwrap();
-    let expected = RunRow { state: "signed".to_owned(), updated: later, ..old };
+    let expected = RunRow {
+        state: "signed".to_owned(),
+        updated: later,
+        ..old
+    };
     assert_eq!(ledger.runs().unwrap(), [new, expected.clone()]);
     assert_eq!(ledger.run(&expected.id).unwrap(), Some(expected));
     assert_eq!(ledger.run(&"c".parse().unwrap()).unwrap(), None);
@@ -159,12 +181,27 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
         tokens: 100,
         cost: MicroDollars(5),
     };
-    let allowance = Allowance { calls: Some(3), tokens: Some(250), cost: None };
-    assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 1 });
-    assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 2 });
+    let allowance = Allowance {
+        calls: Some(3),
+        tokens: Some(250),
+        cost: None,
+    };
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: BudgetedResource::Tokens, used: 200, wanted: 100, limit: 250 }
+        Reservation::Granted { seq: 1 }
+    );
+    assert_eq!(
+        ledger.reserve_call(&call, &allowance).unwrap(),
+        Reservation::Granted { seq: 2 }
+    );
+    assert_eq!(
+        ledger.reserve_call(&call, &allowance).unwrap(),
+        Reservation::Refused {
+            what: BudgetedResource::Tokens,
+            used: 200,
+            wanted: 100,
+            limit: 250
+        }
     );
     let end = Settlement {
         ts: instant(),
@@ -174,28 +211,60 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
         cost: Some(MicroDollars(1)),
     };
     ledger.settle_call(&run_id(), 1, &end).unwrap();
-    assert!(matches!(ledger.settle_call(&run_id(), 1, &end), Err(LedgerError::NoOpenCall { seq: 1, .. })));
-    assert!(matches!(ledger.settle_call(&run_id(), 9, &end), Err(LedgerError::NoOpenCall { seq: 9, .. })));
+    assert!(matches!(
+        ledger.settle_call(&run_id(), 1, &end),
+        Err(LedgerError::NoOpenCall { seq: 1, .. })
+    ));
+    assert!(matches!(
+        ledger.settle_call(&run_id(), 9, &end),
+        Err(LedgerError::NoOpenCall { seq: 9, .. })
+    ));
     drop(ledger);
 
     // The second call died with its process: its reservation stays used.
     let mut ledger = Ledger::open(&place.path).unwrap();
-    let usage = Usage { calls: 2, tokens: 130, cost: MicroDollars(6), open: 1 };
+    let usage = Usage {
+        calls: 2,
+        tokens: 130,
+        cost: MicroDollars(6),
+        open: 1,
+    };
     assert_eq!(ledger.usage(&run_id()).unwrap(), usage);
-    assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 3 });
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: BudgetedResource::Calls, used: 3, wanted: 1, limit: 3 }
+        Reservation::Granted { seq: 3 }
     );
-    let cost = Allowance { cost: Some(MicroDollars(15)), ..Allowance::default() };
+    assert_eq!(
+        ledger.reserve_call(&call, &allowance).unwrap(),
+        Reservation::Refused {
+            what: BudgetedResource::Calls,
+            used: 3,
+            wanted: 1,
+            limit: 3
+        }
+    );
+    let cost = Allowance {
+        cost: Some(MicroDollars(15)),
+        ..Allowance::default()
+    };
     assert!(matches!(
         ledger.reserve_call(&call, &cost).unwrap(),
-        Reservation::Refused { what: BudgetedResource::Cost, used: 11, .. }
+        Reservation::Refused {
+            what: BudgetedResource::Cost,
+            used: 11,
+            ..
+        }
     ));
     let calls = ledger.calls(&run_id()).unwrap();
     assert_eq!(calls[0].state, CallState::Settled(end));
-    assert_eq!((&calls[1].call, &calls[1].state), (&call, &CallState::Reserved));
-    assert_eq!(calls.iter().map(|row| row.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        (&calls[1].call, &calls[1].state),
+        (&call, &CallState::Reserved)
+    );
+    assert_eq!(
+        calls.iter().map(|row| row.attempt).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
 }
 
 const CHILD: &str = "CRUCIBLE_TEST_LEDGER";
@@ -216,14 +285,21 @@ fn a_writer_killed_at_any_moment_leaves_a_clean_chain() {
     if let Some(path) = std::env::var_os(CHILD) {
         let mut ledger = Ledger::open(path.as_ref()).unwrap();
         for number in 0..50_000 {
-            let artifact = ledger.put_artifact("log", format!("log {number}").as_bytes()).unwrap();
-            ledger.append(event(number).with_artifact(artifact)).unwrap();
+            let artifact = ledger
+                .put_artifact("log", format!("log {number}").as_bytes())
+                .unwrap();
+            ledger
+                .append(event(number).with_artifact(artifact))
+                .unwrap();
         }
     }
     let place = place();
     let mut before = 0;
     for round in 0..8u64 {
-        let mut child = start_again("chain::a_writer_killed_at_any_moment_leaves_a_clean_chain", &place.path);
+        let mut child = start_again(
+            "chain::a_writer_killed_at_any_moment_leaves_a_clean_chain",
+            &place.path,
+        );
         // Let it get going, then stop it at another moment each time.
         while Ledger::open(&place.path).unwrap().head().unwrap().seq <= before {
             std::thread::sleep(Duration::from_millis(1));
@@ -253,8 +329,9 @@ fn many_processes_keep_one_chain() {
         return;
     }
     let place = place();
-    let children: Vec<_> =
-        (0..4).map(|_| start_again("chain::many_processes_keep_one_chain", &place.path)).collect();
+    let children: Vec<_> = (0..4)
+        .map(|_| start_again("chain::many_processes_keep_one_chain", &place.path))
+        .collect();
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }

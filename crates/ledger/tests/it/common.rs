@@ -17,7 +17,13 @@ pub(crate) fn instant() -> Timestamp {
 }
 
 pub(crate) fn event(number: u64) -> NewEvent {
-    NewEvent::new(run_id(), instant(), "chair", "step-done", json!({ "number": number, "note": "größer" }))
+    NewEvent::new(
+        run_id(),
+        instant(),
+        "chair",
+        "step-done",
+        json!({ "number": number, "note": "größer" }),
+    )
 }
 
 pub(crate) struct Place {
@@ -50,8 +56,17 @@ pub(crate) fn with_every_row(path: &Path) {
     let mut ledger = filled(path, 4);
     crate::rows::book(&mut ledger);
     crate::crawl::tell(&mut ledger);
-    ledger.cache_crawl("key", "answer", instant(), std::time::Duration::from_secs(1)).unwrap();
-    ledger.record_spec_receipt(&crate::spec_receipts::receipt("design", 1, "{}")).unwrap();
+    ledger
+        .cache_crawl(
+            "key",
+            "answer",
+            instant(),
+            std::time::Duration::from_secs(1),
+        )
+        .unwrap();
+    ledger
+        .record_spec_receipt(&crate::spec_receipts::receipt("design", 1, "{}"))
+        .unwrap();
     let (mut ledger, skill) = crate::forge::trusted(path);
     crate::forge::run(&mut ledger, skill);
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
@@ -64,10 +79,14 @@ pub(crate) fn older(path: &Path, version: usize) {
     crucible_host::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let raw = Connection::open(path).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     for file in &files[..version] {
-        raw.execute_batch(&std::fs::read_to_string(file).unwrap()).unwrap();
+        raw.execute_batch(&std::fs::read_to_string(file).unwrap())
+            .unwrap();
     }
     raw.execute_batch(&format!(
         "PRAGMA user_version = {version}; ATTACH '{}' AS newer",
@@ -76,7 +95,11 @@ pub(crate) fn older(path: &Path, version: usize) {
     .unwrap();
     let names = |sql: &str, of: &str| -> Vec<String> {
         let mut select = raw.prepare(sql).unwrap();
-        select.query_map([of], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        select
+            .query_map([of], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     };
     let tables = "SELECT name FROM main.sqlite_schema WHERE type = ?1 AND name NOT IN ('sqlite_sequence', 'schema_version')";
     let copies: Vec<String> = names(tables, "table")
@@ -89,7 +112,13 @@ pub(crate) fn older(path: &Path, version: usize) {
         .collect();
     drop(raw);
     let newer = newer.path.display();
-    tamper(path, &format!("ATTACH '{newer}' AS newer; {} DETACH newer;", copies.concat()));
+    tamper(
+        path,
+        &format!(
+            "ATTACH '{newer}' AS newer; {} DETACH newer;",
+            copies.concat()
+        ),
+    );
 }
 
 /// Runs `sql` with the guards out of the way, and puts the guards back.
@@ -98,8 +127,9 @@ pub(crate) fn tamper(path: &Path, sql: &str) {
     let settings =
         "PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF";
     connection.execute_batch(settings).unwrap();
-    let mut select =
-        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
+    let mut select = connection
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap();
     let triggers: Vec<(String, String)> = select
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap()
@@ -107,7 +137,9 @@ pub(crate) fn tamper(path: &Path, sql: &str) {
         .unwrap();
     drop(select);
     for (name, _) in &triggers {
-        connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+        connection
+            .execute_batch(&format!("DROP TRIGGER {name}"))
+            .unwrap();
     }
     connection.execute_batch(sql).unwrap();
     for (_, sql) in &triggers {

@@ -19,7 +19,10 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn real(at: Timestamp) -> Moment {
-    Moment { at, clock: ClockSource::System }
+    Moment {
+        at,
+        clock: ClockSource::System,
+    }
 }
 
 /// Long before any clock of a machine that runs this.
@@ -33,7 +36,10 @@ fn begin(ledger: &mut Ledger) -> u64 {
         query: Some("ripgrep".to_owned()),
         config_snapshot: "{\"a\":1}".to_owned(),
     };
-    ledger.begin_crawl(&new, |_| Ok::<_, LedgerError>(())).unwrap().0
+    ledger
+        .begin_crawl(&new, |_| Ok::<_, LedgerError>(()))
+        .unwrap()
+        .0
 }
 
 fn artifact(crawl: u64, kind: &'static str, content: &str) -> NewCrawlArtifact {
@@ -62,13 +68,28 @@ fn message(crawl: u64, owner: &str, content: &str) -> NewCrawlMessage {
 /// A session with an artifact that was exported and a message.
 pub(crate) fn tell(ledger: &mut Ledger) {
     let id = begin(ledger);
-    ledger.put_crawl_message(&message(id, "gpt", "{\"reply\":\"x\"}")).unwrap();
     ledger
-        .put_crawl_artifact(&artifact(id, "plan", &format!("{{\"new\":\"{}\"}}", "ü".repeat(500))))
+        .put_crawl_message(&message(id, "gpt", "{\"reply\":\"x\"}"))
+        .unwrap();
+    ledger
+        .put_crawl_artifact(&artifact(
+            id,
+            "plan",
+            &format!("{{\"new\":\"{}\"}}", "ü".repeat(500)),
+        ))
         .unwrap();
     let files = vec![("plan".to_owned(), "plan.json".to_owned())];
     let later = real(at("1999-12-31T23:00:03Z"));
-    ledger.note_crawl(id, later, &CrawlFact::Exported { path: "/out".to_owned(), files }).unwrap();
+    ledger
+        .note_crawl(
+            id,
+            later,
+            &CrawlFact::Exported {
+                path: "/out".to_owned(),
+                files,
+            },
+        )
+        .unwrap();
 }
 
 #[test]
@@ -78,21 +99,57 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     let id = begin(&mut ledger);
     let later = real(at("1999-12-31T23:00:03Z"));
     let facts = [
-        CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: Some("v1:core".to_owned()) },
-        CrawlFact::Detected { build_system: "cargo".to_owned() },
-        CrawlFact::Debated { rounds: 2, summary: "ü".repeat(1000) },
-        CrawlFact::Planned { plan_hash: "a".repeat(12), prompt_hash: "b".repeat(12) },
+        CrawlFact::Selected {
+            repo: "owner/repo".to_owned(),
+            reference: Some("v1:core".to_owned()),
+        },
+        CrawlFact::Detected {
+            build_system: "cargo".to_owned(),
+        },
+        CrawlFact::Debated {
+            rounds: 2,
+            summary: "ü".repeat(1000),
+        },
+        CrawlFact::Planned {
+            plan_hash: "a".repeat(12),
+            prompt_hash: "b".repeat(12),
+        },
     ];
     for fact in &facts {
         ledger.note_crawl(id, later, fact).unwrap();
     }
-    assert_eq!(ledger.put_crawl_message(&message(id, "gpt", "{\"reply\":\"x\"}")).unwrap(), 1);
-    assert_eq!(ledger.put_crawl_message(&message(id, "claude", "{\"reply\":\"y\"}")).unwrap(), 2);
-    let old = ledger.put_crawl_artifact(&artifact(id, "plan", "{\"old\":1}")).unwrap();
-    let digest = ledger.put_crawl_artifact(&artifact(id, "plan", "{\"new\":1}")).unwrap();
+    assert_eq!(
+        ledger
+            .put_crawl_message(&message(id, "gpt", "{\"reply\":\"x\"}"))
+            .unwrap(),
+        1
+    );
+    assert_eq!(
+        ledger
+            .put_crawl_message(&message(id, "claude", "{\"reply\":\"y\"}"))
+            .unwrap(),
+        2
+    );
+    let old = ledger
+        .put_crawl_artifact(&artifact(id, "plan", "{\"old\":1}"))
+        .unwrap();
+    let digest = ledger
+        .put_crawl_artifact(&artifact(id, "plan", "{\"new\":1}"))
+        .unwrap();
     let files = vec![("plan".to_owned(), "plan.json".to_owned())];
-    ledger.note_crawl(id, later, &CrawlFact::Exported { path: "/out".to_owned(), files }).unwrap();
-    ledger.end_crawl(id, real(at("1999-12-31T23:01:00Z")), CrawlStatus::Completed).unwrap();
+    ledger
+        .note_crawl(
+            id,
+            later,
+            &CrawlFact::Exported {
+                path: "/out".to_owned(),
+                files,
+            },
+        )
+        .unwrap();
+    ledger
+        .end_crawl(id, real(at("1999-12-31T23:01:00Z")), CrawlStatus::Completed)
+        .unwrap();
 
     let row = ledger.crawl(id).unwrap().unwrap();
     assert_eq!(
@@ -105,7 +162,10 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     assert_eq!(row.selected_ref.as_deref(), Some("v1:core"));
     assert_eq!(row.build_system.as_deref(), Some("cargo"));
     assert_eq!((row.debate_rounds, row.status), (2, CrawlStatus::Completed));
-    assert_eq!((row.plan_hash, row.prompt_hash), (Some("a".repeat(12)), Some("b".repeat(12))));
+    assert_eq!(
+        (row.plan_hash, row.prompt_hash),
+        (Some("a".repeat(12)), Some("b".repeat(12)))
+    );
     assert_eq!(row.phase_summary.unwrap().chars().count(), 1000);
     assert_eq!(
         (row.export_path.as_deref(), row.config_snapshot.as_deref()),
@@ -113,7 +173,10 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     );
 
     let artifacts = ledger.crawl_artifacts(id).unwrap();
-    let listed: Vec<_> = artifacts.iter().map(|row| (row.digest, row.export_filename.as_deref())).collect();
+    let listed: Vec<_> = artifacts
+        .iter()
+        .map(|row| (row.digest, row.export_filename.as_deref()))
+        .collect();
     assert_eq!(
         listed,
         [(old, None), (digest, Some("plan.json"))],
@@ -122,13 +185,22 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     assert_eq!(artifacts[1].content, "{\"new\":1}");
 
     let messages = ledger.crawl_messages(id).unwrap();
-    let said: Vec<_> = messages.iter().map(|row| (row.seq, row.owner.as_str(), row.created_at)).collect();
+    let said: Vec<_> = messages
+        .iter()
+        .map(|row| (row.seq, row.owner.as_str(), row.created_at))
+        .collect();
     let then = at("1999-12-31T23:00:04Z");
     assert_eq!(said, [(1, "gpt", then), (2, "claude", then)]);
-    assert_eq!(ledger.artifact(&messages[1].digest).unwrap().unwrap(), b"{\"reply\":\"y\"}");
+    assert_eq!(
+        ledger.artifact(&messages[1].digest).unwrap().unwrap(),
+        b"{\"reply\":\"y\"}"
+    );
 
     let events = ledger.events(Some(&crawl_run_id(id).unwrap())).unwrap();
-    let told: Vec<_> = events.iter().map(|event| (event.role.as_str(), event.event.as_str())).collect();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.role.as_str(), event.event.as_str()))
+        .collect();
     assert_eq!(
         told,
         [
@@ -156,21 +228,45 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
-    ledger.put_crawl_message(&message(id, "gpt", "{\"reply\":\"rm\"}")).unwrap();
-    ledger.put_crawl_artifact(&artifact(id, "plan", "{\"safe\":true}")).unwrap();
-    tamper(&place.path, "UPDATE crawl_artifacts SET content = '{\"safe\":1}'");
+    ledger
+        .put_crawl_message(&message(id, "gpt", "{\"reply\":\"rm\"}"))
+        .unwrap();
+    ledger
+        .put_crawl_artifact(&artifact(id, "plan", "{\"safe\":true}"))
+        .unwrap();
+    tamper(
+        &place.path,
+        "UPDATE crawl_artifacts SET content = '{\"safe\":1}'",
+    );
     let error = ledger.crawl_artifacts(id).unwrap_err();
-    assert!(error.to_string().contains("the plan artifact of crawl 1 was edited"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the plan artifact of crawl 1 was edited"),
+        "{error}"
+    );
     tamper(
         &place.path,
         "UPDATE artifacts SET bytes = CAST('{\"reply\":\"ls\"}' AS BLOB) WHERE kind = 'crawl-message'",
     );
     let verdict = ledger.verify(&[]).unwrap();
-    let codes: Vec<_> = verdict.findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
+    let codes: Vec<_> = verdict
+        .findings()
+        .iter()
+        .map(|finding| finding.code.as_str().to_owned())
+        .collect();
     assert_eq!(codes, ["ledger-artifact-edited", "ledger-crawl-edited"]);
-    tamper(&place.path, "UPDATE events SET role = 'claude' WHERE event = 'CRAWL_MESSAGE'");
+    tamper(
+        &place.path,
+        "UPDATE events SET role = 'claude' WHERE event = 'CRAWL_MESSAGE'",
+    );
     let verdict = ledger.verify(&[]).unwrap();
-    assert!(verdict.findings().iter().any(|finding| finding.code.as_str() == "ledger-event-edited"));
+    assert!(
+        verdict
+            .findings()
+            .iter()
+            .any(|finding| finding.code.as_str() == "ledger-event-edited")
+    );
 }
 
 #[test]
@@ -178,16 +274,40 @@ fn an_event_under_a_pinned_clock_says_so_and_a_ref_that_is_not_known_is_absent()
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
-    let pinned = Moment { at: start(), clock: ClockSource::Pinned };
-    let fact = CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: None };
+    let pinned = Moment {
+        at: start(),
+        clock: ClockSource::Pinned,
+    };
+    let fact = CrawlFact::Selected {
+        repo: "owner/repo".to_owned(),
+        reference: None,
+    };
     ledger.note_crawl(id, pinned, &fact).unwrap();
-    ledger.put_crawl_message(&NewCrawlMessage { moment: pinned, ..message(id, "gpt", "{}") }).unwrap();
-    ledger.put_crawl_artifact(&NewCrawlArtifact { moment: pinned, ..artifact(id, "plan", "{}") }).unwrap();
-    ledger.end_crawl(id, pinned, CrawlStatus::Completed).unwrap();
+    ledger
+        .put_crawl_message(&NewCrawlMessage {
+            moment: pinned,
+            ..message(id, "gpt", "{}")
+        })
+        .unwrap();
+    ledger
+        .put_crawl_artifact(&NewCrawlArtifact {
+            moment: pinned,
+            ..artifact(id, "plan", "{}")
+        })
+        .unwrap();
+    ledger
+        .end_crawl(id, pinned, CrawlStatus::Completed)
+        .unwrap();
     let events = ledger.events(Some(&crawl_run_id(id).unwrap())).unwrap();
-    let clocks: Vec<_> = events.iter().map(|event| event.body.get("clock").cloned()).collect();
+    let clocks: Vec<_> = events
+        .iter()
+        .map(|event| event.body.get("clock").cloned())
+        .collect();
     let said = Some(json!("pinned"));
-    assert_eq!(clocks, [None, said.clone(), said.clone(), said.clone(), said]);
+    assert_eq!(
+        clocks,
+        [None, said.clone(), said.clone(), said.clone(), said]
+    );
     assert_eq!(events[1].body["ref"], json!(null));
     assert_eq!(ledger.crawl(id).unwrap().unwrap().selected_ref, None);
 }
@@ -196,39 +316,76 @@ fn an_event_under_a_pinned_clock_says_so_and_a_ref_that_is_not_known_is_absent()
 fn a_call_that_fails_has_changed_nothing() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
-    let new = NewCrawl { moment: real(start()), query: None, config_snapshot: "{}".to_owned() };
+    let new = NewCrawl {
+        moment: real(start()),
+        query: None,
+        config_snapshot: "{}".to_owned(),
+    };
     let refused = ledger.begin_crawl(&new, |id| Err::<(), _>(LedgerError::NoActiveCrawl { id }));
     assert!(matches!(refused, Err(LedgerError::NoActiveCrawl { id: 1 })));
-    assert_eq!((ledger.crawls().unwrap(), ledger.head().unwrap().seq), (Vec::new(), 0));
+    assert_eq!(
+        (ledger.crawls().unwrap(), ledger.head().unwrap().seq),
+        (Vec::new(), 0)
+    );
 
     let id = begin(&mut ledger);
     let before = ledger.crawl(id).unwrap();
     let facts = [
-        CrawlFact::Debated { rounds: 1, summary: "x".repeat(1001) },
-        CrawlFact::Planned { plan_hash: "short".to_owned(), prompt_hash: "b".repeat(12) },
-        CrawlFact::Selected { repo: "x".repeat(2 << 20), reference: None },
+        CrawlFact::Debated {
+            rounds: 1,
+            summary: "x".repeat(1001),
+        },
+        CrawlFact::Planned {
+            plan_hash: "short".to_owned(),
+            prompt_hash: "b".repeat(12),
+        },
+        CrawlFact::Selected {
+            repo: "x".repeat(2 << 20),
+            reference: None,
+        },
     ];
     for fact in &facts {
         ledger.note_crawl(id, real(start()), fact).unwrap_err();
     }
-    ledger.put_crawl_artifact(&artifact(id, "novel", "{}")).unwrap_err();
+    ledger
+        .put_crawl_artifact(&artifact(id, "novel", "{}"))
+        .unwrap_err();
     let mut long = message(id, "gpt", "{\"only\":\"here\"}");
     long.model = "m".repeat(2 << 20);
-    assert!(matches!(ledger.put_crawl_message(&long), Err(LedgerError::TooLarge { .. })));
+    assert!(matches!(
+        ledger.put_crawl_message(&long),
+        Err(LedgerError::TooLarge { .. })
+    ));
     assert_eq!(ledger.crawl(id).unwrap(), before);
     assert_eq!(
-        (ledger.crawl_artifacts(id).unwrap(), ledger.crawl_messages(id).unwrap()),
+        (
+            ledger.crawl_artifacts(id).unwrap(),
+            ledger.crawl_messages(id).unwrap()
+        ),
         (Vec::new(), Vec::new())
     );
-    assert_eq!(ledger.artifact(&Digest::of(b"{\"only\":\"here\"}")).unwrap(), None);
-    assert_eq!(ledger.head().unwrap().seq, 2, "the session began, and its row is recorded");
+    assert_eq!(
+        ledger
+            .artifact(&Digest::of(b"{\"only\":\"here\"}"))
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        ledger.head().unwrap().seq,
+        2,
+        "the session began, and its row is recorded"
+    );
 }
 
 #[test]
 fn a_session_ends_once_and_takes_nothing_after_that() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
-    for status in [CrawlStatus::Completed, CrawlStatus::Failed, CrawlStatus::Aborted] {
+    for status in [
+        CrawlStatus::Completed,
+        CrawlStatus::Failed,
+        CrawlStatus::Aborted,
+    ] {
         let id = begin(&mut ledger);
         assert_eq!(ledger.active_crawls().unwrap(), [id]);
         assert!(matches!(
@@ -238,24 +395,34 @@ fn a_session_ends_once_and_takes_nothing_after_that() {
         ledger.end_crawl(id, real(start()), status).unwrap();
         assert_eq!(ledger.crawl(id).unwrap().unwrap().status, status);
         let head = ledger.head().unwrap();
-        let fact = CrawlFact::Detected { build_system: "cargo".to_owned() };
+        let fact = CrawlFact::Detected {
+            build_system: "cargo".to_owned(),
+        };
         let refused = [
-            ledger.end_crawl(id, real(start()), CrawlStatus::Completed).unwrap_err(),
+            ledger
+                .end_crawl(id, real(start()), CrawlStatus::Completed)
+                .unwrap_err(),
             ledger.note_crawl(id, real(start()), &fact).unwrap_err(),
-            ledger.put_crawl_artifact(&artifact(id, "plan", "{}")).unwrap_err(),
-            ledger.put_crawl_message(&message(id, "gpt", "{}")).unwrap_err(),
+            ledger
+                .put_crawl_artifact(&artifact(id, "plan", "{}"))
+                .unwrap_err(),
+            ledger
+                .put_crawl_message(&message(id, "gpt", "{}"))
+                .unwrap_err(),
         ];
-        assert!(
-            refused
-                .iter()
-                .all(|error| matches!(error, LedgerError::NoActiveCrawl { id: found } if *found == id))
-        );
+        assert!(refused.iter().all(
+            |error| matches!(error, LedgerError::NoActiveCrawl { id: found } if *found == id)
+        ));
         assert_eq!(ledger.head().unwrap(), head);
         assert!(ledger.active_crawls().unwrap().is_empty());
     }
     for nobody in [0, 99, u64::MAX] {
         assert!(ledger.crawl(nobody).unwrap().is_none());
-        assert!(ledger.end_crawl(nobody, real(start()), CrawlStatus::Failed).is_err());
+        assert!(
+            ledger
+                .end_crawl(nobody, real(start()), CrawlStatus::Failed)
+                .is_err()
+        );
     }
 }
 
@@ -284,11 +451,17 @@ fn sessions_that_begin_at_once_get_numbers_of_their_own() {
             begin(&mut ledger)
         };
         let threads: Vec<_> = (0..many).map(|_| scope.spawn(one)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     ids.sort_unstable();
     assert_eq!(ids, (1..=many as u64).collect::<Vec<_>>());
-    assert_eq!(Ledger::open(path).unwrap().verify(&[]).unwrap().findings(), []);
+    assert_eq!(
+        Ledger::open(path).unwrap().verify(&[]).unwrap().findings(),
+        []
+    );
 }
 
 #[test]
@@ -318,15 +491,22 @@ fn a_row_that_was_edited_into_nonsense_is_an_error() {
 }
 
 fn cached(path: &Path, now: &str) -> Option<String> {
-    Ledger::open(path).unwrap().crawl_cached("key", at(now)).unwrap()
+    Ledger::open(path)
+        .unwrap()
+        .crawl_cached("key", at(now))
+        .unwrap()
 }
 
 #[test]
 fn the_cache_is_fresh_for_its_time_and_not_a_moment_longer() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
-    ledger.cache_crawl("key", "old", start(), Duration::from_secs(1)).unwrap();
-    ledger.cache_crawl("key", "answer", start(), Duration::from_secs(900)).unwrap();
+    ledger
+        .cache_crawl("key", "old", start(), Duration::from_secs(1))
+        .unwrap();
+    ledger
+        .cache_crawl("key", "answer", start(), Duration::from_secs(900))
+        .unwrap();
     for (now, found) in [
         ("1999-12-31T23:00:00Z", Some("answer")),
         ("1999-12-31T23:14:59.999Z", Some("answer")),
@@ -345,13 +525,28 @@ fn what_is_too_old_is_taken_out_of_the_cache() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let quarter = Duration::from_secs(900);
-    ledger.cache_crawl("old", "1", at("1999-12-31T22:45:00Z"), quarter).unwrap();
-    ledger.cache_crawl("ahead", "1", at("1999-12-31T23:00:01Z"), quarter).unwrap();
-    ledger.cache_crawl("fresh", "1", at("1999-12-31T22:45:01Z"), quarter).unwrap();
+    ledger
+        .cache_crawl("old", "1", at("1999-12-31T22:45:00Z"), quarter)
+        .unwrap();
+    ledger
+        .cache_crawl("ahead", "1", at("1999-12-31T23:00:01Z"), quarter)
+        .unwrap();
+    ledger
+        .cache_crawl("fresh", "1", at("1999-12-31T22:45:01Z"), quarter)
+        .unwrap();
     assert_eq!(ledger.prune_crawl_cache(start()).unwrap(), 2);
     let raw = Connection::open(&place.path).unwrap();
-    let left: String =
-        raw.query_row("SELECT group_concat(cache_key) FROM crawl_cache", [], |row| row.get(0)).unwrap();
+    let left: String = raw
+        .query_row(
+            "SELECT group_concat(cache_key) FROM crawl_cache",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
     assert_eq!(left, "fresh");
-    assert_eq!(ledger.head().unwrap().seq, 0, "the cache is no part of the chain");
+    assert_eq!(
+        ledger.head().unwrap().seq,
+        0,
+        "the cache is no part of the chain"
+    );
 }

@@ -1,10 +1,10 @@
 //! The story of skills: steps, rows and events stand or fall together; a step from the wrong place is refused.
 
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification,
-    SideEffect, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGateRow,
-    SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow, VerificationStatus,
-    skill_run_id,
+    Ledger, LedgerError, Moment, NewPromotion, NewSkill, NewSkillBuild, NewSkillRun,
+    NewVerification, SideEffect, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus,
+    SkillGateRow, SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel,
+    VerificationRow, VerificationStatus, skill_run_id,
 };
 use crucible_model::{ClockSource, Digest};
 use serde_json::{Value, json};
@@ -19,7 +19,10 @@ pub(crate) fn project() -> Digest {
 }
 
 pub(crate) fn moment() -> Moment {
-    Moment { at: instant(), clock: ClockSource::System }
+    Moment {
+        at: instant(),
+        clock: ClockSource::System,
+    }
 }
 
 pub(crate) fn proposal(name: &str) -> NewSkill {
@@ -37,14 +40,21 @@ pub(crate) fn proposal(name: &str) -> NewSkill {
 }
 
 pub(crate) fn build(ledger: &mut Ledger, proposal: u64) -> Result<SkillBuildRow, LedgerError> {
-    let new = NewSkillBuild { moment: moment(), proposal, agent: "claude".to_owned() };
+    let new = NewSkillBuild {
+        moment: moment(),
+        proposal,
+        agent: "claude".to_owned(),
+    };
     ledger.begin_skill_build(&new, |row| {
         Ok::<_, LedgerError>(format!("packet of attempt {}", row.attempt).into_bytes())
     })
 }
 
 pub(crate) fn succeeded() -> SkillBuildEnd {
-    SkillBuildEnd::Succeeded { skill: Digest::of(b"skill"), test: Digest::of(b"test") }
+    SkillBuildEnd::Succeeded {
+        skill: Digest::of(b"skill"),
+        test: Digest::of(b"test"),
+    }
 }
 
 pub(crate) fn verification(proposal: u64, build: u64) -> NewVerification {
@@ -80,8 +90,13 @@ pub(crate) fn status(ledger: &Ledger, name: &str) -> SkillStatus {
 /// Records that each of these gates passed, or did not.
 pub(crate) fn record(ledger: &mut Ledger, checked: &VerificationRow, gates: &[&str], passed: bool) {
     for &gate in gates {
-        let row =
-            SkillGateRow { gate: gate.to_owned(), passed, duration_ms: 12, findings: json!([]), log: None };
+        let row = SkillGateRow {
+            gate: gate.to_owned(),
+            passed,
+            duration_ms: 12,
+            findings: json!([]),
+            log: None,
+        };
         ledger.record_skill_gate(checked, moment(), &row).unwrap();
     }
 }
@@ -89,7 +104,12 @@ pub(crate) fn record(ledger: &mut Ledger, checked: &VerificationRow, gates: &[&s
 /// The events of `word_count`, by name.
 pub(crate) fn told(ledger: &Ledger) -> Vec<String> {
     let run = skill_run_id(&project(), "word_count").unwrap();
-    ledger.events(Some(&run)).unwrap().into_iter().map(|event| event.event).collect()
+    ledger
+        .events(Some(&run))
+        .unwrap()
+        .into_iter()
+        .map(|event| event.event)
+        .collect()
 }
 
 /// A ledger in which `word_count` is trusted, and its number.
@@ -97,17 +117,27 @@ pub(crate) fn trusted(path: &std::path::Path) -> (Ledger, u64) {
     let mut ledger = Ledger::open(path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();
     let attempt = build(&mut ledger, id).unwrap();
-    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
-    let checked = ledger.begin_verification(&verification(id, attempt.id)).unwrap();
+    ledger
+        .end_skill_build(&attempt, moment(), &succeeded())
+        .unwrap();
+    let checked = ledger
+        .begin_verification(&verification(id, attempt.id))
+        .unwrap();
     record(&mut ledger, &checked, &REQUIRED, true);
-    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger
+        .end_verification(&checked, moment(), VerificationEnd::Passed)
+        .unwrap();
     ledger.promote_skill(&promotion(id, checked.id)).unwrap();
     (ledger, id)
 }
 
 /// Records a run of a skill that is trusted.
 pub(crate) fn run(ledger: &mut Ledger, proposal: u64) {
-    let promotion = ledger.promotions(proposal).unwrap().pop().map(|promotion| promotion.event);
+    let promotion = ledger
+        .promotions(proposal)
+        .unwrap()
+        .pop()
+        .map(|promotion| promotion.event);
     let run = NewSkillRun {
         moment: moment(),
         proposal,
@@ -129,33 +159,55 @@ fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
 
     let first = build(&mut ledger, id).unwrap();
     let why = json!({ "kind": "TIMEOUT" });
-    ledger.end_skill_build(&first, moment(), &SkillBuildEnd::Failed(why.clone())).unwrap();
+    ledger
+        .end_skill_build(&first, moment(), &SkillBuildEnd::Failed(why.clone()))
+        .unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Proposed);
     let second = build(&mut ledger, id).unwrap();
     assert_eq!((second.attempt, second.parent), (2, Some(first.id)));
-    ledger.end_skill_build(&second, moment(), &succeeded()).unwrap();
+    ledger
+        .end_skill_build(&second, moment(), &succeeded())
+        .unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
     let builds = ledger.skill_builds(id).unwrap();
     assert_eq!(builds[0].failure, Some(why));
     assert_eq!(builds[1].skill, Some(Digest::of(b"skill")));
 
-    let checked = ledger.begin_verification(&verification(id, second.id)).unwrap();
+    let checked = ledger
+        .begin_verification(&verification(id, second.id))
+        .unwrap();
     let log = ledger.put_artifact("gate-log", b"1 passed").unwrap();
     for (gate, log) in [("pytest", Some(log)), ("policy", None)] {
-        let row =
-            SkillGateRow { gate: gate.to_owned(), passed: true, duration_ms: 12, findings: json!([]), log };
+        let row = SkillGateRow {
+            gate: gate.to_owned(),
+            passed: true,
+            duration_ms: 12,
+            findings: json!([]),
+            log,
+        };
         ledger.record_skill_gate(&checked, moment(), &row).unwrap();
         assert!(ledger.skill_gates(checked.id).unwrap().contains(&row));
-        assert!(ledger.record_skill_gate(&checked, moment(), &row).is_err(), "each gate once");
+        assert!(
+            ledger.record_skill_gate(&checked, moment(), &row).is_err(),
+            "each gate once"
+        );
     }
     record(&mut ledger, &checked, &["ruff", "mypy", "invariants"], true);
-    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger
+        .end_verification(&checked, moment(), VerificationEnd::Passed)
+        .unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Verified);
-    assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Passed);
+    assert_eq!(
+        ledger.verifications(id).unwrap()[0].status,
+        VerificationStatus::Passed
+    );
 
     assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
     let row = ledger.promote_skill(&promotion(id, checked.id)).unwrap();
-    assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), Some(row.clone()));
+    assert_eq!(
+        ledger.skill_trust(&project(), "word_count").unwrap(),
+        Some(row.clone())
+    );
     assert_eq!(ledger.promotions(id).unwrap(), std::slice::from_ref(&row));
     let run = NewSkillRun {
         moment: moment(),
@@ -168,12 +220,24 @@ fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
     };
     ledger.record_skill_run(&run).unwrap();
     let ran = &ledger.skill_runs(id, 5).unwrap()[0];
-    assert_eq!((ran.outcome, ran.promotion), (SkillRunOutcome::Succeeded, Some(row.event)));
+    assert_eq!(
+        (ran.outcome, ran.promotion),
+        (SkillRunOutcome::Succeeded, Some(row.event))
+    );
 
-    let kinds: Vec<_> = ledger.skill_artifacts(id).unwrap().into_iter().map(|row| row.kind).collect();
+    let kinds: Vec<_> = ledger
+        .skill_artifacts(id)
+        .unwrap()
+        .into_iter()
+        .map(|row| row.kind)
+        .collect();
     assert_eq!(
         kinds,
-        [SkillArtifactKind::SkillSpec, SkillArtifactKind::BuildPacket, SkillArtifactKind::BuildPacket]
+        [
+            SkillArtifactKind::SkillSpec,
+            SkillArtifactKind::BuildPacket,
+            SkillArtifactKind::BuildPacket
+        ]
     );
     assert_eq!(
         told(&ledger),
@@ -203,15 +267,35 @@ fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
     let (mut ledger, id) = trusted(&place.path);
     let head = ledger.head().unwrap();
     let moved = |result: Result<(), LedgerError>| {
-        assert!(matches!(result, Err(LedgerError::SkillMoved { status: "TRUSTED", .. })), "{result:?}");
+        assert!(
+            matches!(
+                result,
+                Err(LedgerError::SkillMoved {
+                    status: "TRUSTED",
+                    ..
+                })
+            ),
+            "{result:?}"
+        );
     };
     moved(build(&mut ledger, id).map(drop));
     moved(ledger.begin_verification(&verification(id, 1)).map(drop));
     moved(ledger.promote_skill(&promotion(id, 1)).map(drop));
-    assert!(matches!(ledger.propose_skill(&proposal("word_count")), Err(LedgerError::SkillTaken { .. })));
-    assert!(matches!(build(&mut ledger, 99), Err(LedgerError::NoSuchSkill { id: 99 })));
+    assert!(matches!(
+        ledger.propose_skill(&proposal("word_count")),
+        Err(LedgerError::SkillTaken { .. })
+    ));
+    assert!(matches!(
+        build(&mut ledger, 99),
+        Err(LedgerError::NoSuchSkill { id: 99 })
+    ));
     // The same name in another project is another skill.
-    ledger.propose_skill(&NewSkill { project: Digest::of(b"another"), ..proposal("word_count") }).unwrap();
+    ledger
+        .propose_skill(&NewSkill {
+            project: Digest::of(b"another"),
+            ..proposal("word_count")
+        })
+        .unwrap();
     assert_eq!(ledger.head().unwrap().seq, head.seq + 2);
     assert_eq!(ledger.skills(&project()).unwrap().len(), 1);
 }
@@ -221,7 +305,11 @@ fn a_packet_that_cannot_be_made_leaves_no_attempt() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();
-    let new = NewSkillBuild { moment: moment(), proposal: id, agent: "claude".to_owned() };
+    let new = NewSkillBuild {
+        moment: moment(),
+        proposal: id,
+        agent: "claude".to_owned(),
+    };
     let failed = ledger.begin_skill_build(&new, |_| Err(LedgerError::NoSuchSkill { id: 0 }));
     assert!(failed.is_err());
     assert_eq!(ledger.skill_builds(id).unwrap(), []);
@@ -242,15 +330,33 @@ fn an_attempt_and_a_verification_that_were_killed_are_ended_by_the_next() {
         ledger.end_skill_build(&killed, moment(), &succeeded()),
         Err(LedgerError::SkillMoved { .. })
     ));
-    ledger.end_skill_build(&next, moment(), &succeeded()).unwrap();
-    let killed = ledger.begin_verification(&verification(id, next.id)).unwrap();
-    let again = ledger.begin_verification(&verification(id, next.id)).unwrap();
-    assert!(ledger.end_verification(&killed, moment(), VerificationEnd::Failed).is_err());
+    ledger
+        .end_skill_build(&next, moment(), &succeeded())
+        .unwrap();
+    let killed = ledger
+        .begin_verification(&verification(id, next.id))
+        .unwrap();
+    let again = ledger
+        .begin_verification(&verification(id, next.id))
+        .unwrap();
+    assert!(
+        ledger
+            .end_verification(&killed, moment(), VerificationEnd::Failed)
+            .is_err()
+    );
     let run = skill_run_id(&project(), "word_count").unwrap();
     let events = ledger.events(Some(&run)).unwrap();
-    let ended = events.iter().rfind(|event| event.event == "SKILL_VERIFICATION_ENDED").unwrap();
-    assert_eq!(ended.body, json!({ "verification": killed.id, "status": "ABORTED" }));
-    ledger.end_verification(&again, moment(), VerificationEnd::Failed).unwrap();
+    let ended = events
+        .iter()
+        .rfind(|event| event.event == "SKILL_VERIFICATION_ENDED")
+        .unwrap();
+    assert_eq!(
+        ended.body,
+        json!({ "verification": killed.id, "status": "ABORTED" })
+    );
+    ledger
+        .end_verification(&again, moment(), VerificationEnd::Failed)
+        .unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
 }
@@ -276,8 +382,14 @@ fn rows_hold_only_what_the_seed_names() {
         assert!(connection.execute(bad, []).is_err(), "{bad}");
     }
     let names: Vec<Value> = [
-        SideEffect::ALL.iter().map(|one| json!(one)).collect::<Vec<_>>(),
-        SkillArtifactKind::ALL.iter().map(|one| json!(one)).collect(),
+        SideEffect::ALL
+            .iter()
+            .map(|one| json!(one))
+            .collect::<Vec<_>>(),
+        SkillArtifactKind::ALL
+            .iter()
+            .map(|one| json!(one))
+            .collect(),
     ]
     .concat();
     assert_eq!(names.len(), 13);

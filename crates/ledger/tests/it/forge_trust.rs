@@ -1,16 +1,16 @@
 //! Trust in skills: what it takes to be verified and promoted, and that no reader is taken in by rows that were edited, added or deleted.
 
 use crucible_ledger::{
-    Ledger, LedgerError, NewPromotion, NewSkillRun, NewVerification, SkillArtifactKind, SkillGateRow,
-    SkillRunOutcome, SkillStatus, VerificationEnd, VerificationStatus,
+    Ledger, LedgerError, NewPromotion, NewSkillRun, NewVerification, SkillArtifactKind,
+    SkillGateRow, SkillRunOutcome, SkillStatus, VerificationEnd, VerificationStatus,
 };
 use crucible_model::Digest;
 use serde_json::json;
 
 use crate::common::{older, place, tamper};
 use crate::forge::{
-    REQUIRED, build, moment, project, promotion, proposal, record, status, succeeded, told, trusted,
-    verification,
+    REQUIRED, build, moment, project, promotion, proposal, record, status, succeeded, told,
+    trusted, verification,
 };
 
 /// A ledger in which `word_count` is built, the number of the skill and of the attempt.
@@ -18,7 +18,9 @@ fn built(path: &std::path::Path) -> (Ledger, u64, u64) {
     let mut ledger = Ledger::open(path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();
     let attempt = build(&mut ledger, id).unwrap();
-    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
+    ledger
+        .end_skill_build(&attempt, moment(), &succeeded())
+        .unwrap();
     (ledger, id, attempt.id)
 }
 
@@ -36,8 +38,13 @@ fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
     let place = place();
     let (mut ledger, id, attempt) = built(&place.path);
     for left_out in REQUIRED {
-        let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
-        let others: Vec<&str> = REQUIRED.into_iter().filter(|gate| *gate != left_out).collect();
+        let checked = ledger
+            .begin_verification(&verification(id, attempt))
+            .unwrap();
+        let others: Vec<&str> = REQUIRED
+            .into_iter()
+            .filter(|gate| *gate != left_out)
+            .collect();
         record(&mut ledger, &checked, &others, true);
         let refused = ledger.end_verification(&checked, moment(), VerificationEnd::Passed);
         let missing = left_out;
@@ -47,17 +54,29 @@ fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
         );
         record(&mut ledger, &checked, &[left_out], false);
         assert!(
-            ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err(),
+            ledger
+                .end_verification(&checked, moment(), VerificationEnd::Passed)
+                .is_err(),
             "{missing} failed"
         );
         assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
-        ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
+        ledger
+            .end_verification(&checked, moment(), VerificationEnd::Failed)
+            .unwrap();
     }
-    let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
+    let checked = ledger
+        .begin_verification(&verification(id, attempt))
+        .unwrap();
     record(&mut ledger, &checked, &REQUIRED, true);
     record(&mut ledger, &checked, &["examples"], false);
-    assert!(ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err());
-    ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
+    assert!(
+        ledger
+            .end_verification(&checked, moment(), VerificationEnd::Passed)
+            .is_err()
+    );
+    ledger
+        .end_verification(&checked, moment(), VerificationEnd::Failed)
+        .unwrap();
     // What has ended hears of no gate any more.
     let late = SkillGateRow {
         gate: "examples".to_owned(),
@@ -67,7 +86,10 @@ fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
         log: None,
     };
     let refused = ledger.record_skill_gate(&checked, moment(), &late);
-    assert!(matches!(refused, Err(LedgerError::SkillMoved { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(LedgerError::SkillMoved { .. })),
+        "{refused:?}"
+    );
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
 }
 
@@ -78,13 +100,24 @@ fn a_verification_is_one_of_the_newest_attempt_and_ends_with_the_next() {
     let overtaken = ledger.begin_verification(&verification(id, first)).unwrap();
     record(&mut ledger, &overtaken, &REQUIRED, true);
     let second = build(&mut ledger, id).unwrap();
-    ledger.end_skill_build(&second, moment(), &succeeded()).unwrap();
-    assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Aborted);
+    ledger
+        .end_skill_build(&second, moment(), &succeeded())
+        .unwrap();
+    assert_eq!(
+        ledger.verifications(id).unwrap()[0].status,
+        VerificationStatus::Aborted
+    );
     let late = ledger.end_verification(&overtaken, moment(), VerificationEnd::Passed);
-    assert!(matches!(late, Err(LedgerError::SkillMoved { .. })), "{late:?}");
+    assert!(
+        matches!(late, Err(LedgerError::SkillMoved { .. })),
+        "{late:?}"
+    );
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
     let old = ledger.begin_verification(&verification(id, first));
-    assert!(matches!(old, Err(LedgerError::SkillMoved { .. })), "{old:?}");
+    assert!(
+        matches!(old, Err(LedgerError::SkillMoved { .. })),
+        "{old:?}"
+    );
     assert!(told(&ledger).contains(&"SKILL_VERIFICATION_ENDED".to_owned()));
 }
 
@@ -94,9 +127,13 @@ fn trust_rests_on_the_newest_verification_of_the_same_files() {
     let (mut ledger, id, attempt) = built(&place.path);
     let mut checks = Vec::new();
     for _ in 0..2 {
-        let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
+        let checked = ledger
+            .begin_verification(&verification(id, attempt))
+            .unwrap();
         record(&mut ledger, &checked, &REQUIRED, true);
-        ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+        ledger
+            .end_verification(&checked, moment(), VerificationEnd::Passed)
+            .unwrap();
         checks.push(checked.id);
     }
     let good = promotion(id, checks[1]);
@@ -104,23 +141,60 @@ fn trust_rests_on_the_newest_verification_of_the_same_files() {
     let wrong = [
         ("an older verification", promotion(id, checks[0])),
         ("no such verification", promotion(id, 99)),
-        ("none", NewPromotion { verification: None, ..good.clone() }),
-        ("another skill", NewPromotion { skill: other, ..good.clone() }),
-        ("another test", NewPromotion { test: other, ..good.clone() }),
-        ("a step that is none", NewPromotion { to: SkillStatus::Built, ..good.clone() }),
+        (
+            "none",
+            NewPromotion {
+                verification: None,
+                ..good.clone()
+            },
+        ),
+        (
+            "another skill",
+            NewPromotion {
+                skill: other,
+                ..good.clone()
+            },
+        ),
+        (
+            "another test",
+            NewPromotion {
+                test: other,
+                ..good.clone()
+            },
+        ),
+        (
+            "a step that is none",
+            NewPromotion {
+                to: SkillStatus::Built,
+                ..good.clone()
+            },
+        ),
     ];
     for (what, new) in wrong {
         let refused = ledger.promote_skill(&new);
-        assert!(matches!(refused, Err(LedgerError::NotVerified { .. })), "{what}: {refused:?}");
-        assert_eq!(status(&ledger, "word_count"), SkillStatus::Verified, "{what}");
+        assert!(
+            matches!(refused, Err(LedgerError::NotVerified { .. })),
+            "{what}: {refused:?}"
+        );
+        assert_eq!(
+            status(&ledger, "word_count"),
+            SkillStatus::Verified,
+            "{what}"
+        );
     }
     // A verification of another skill is none of this one.
     let foreign = ledger.propose_skill(&proposal("other")).unwrap();
     let attempt = build(&mut ledger, foreign).unwrap();
-    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
-    let checked = ledger.begin_verification(&verification(foreign, attempt.id)).unwrap();
+    ledger
+        .end_skill_build(&attempt, moment(), &succeeded())
+        .unwrap();
+    let checked = ledger
+        .begin_verification(&verification(foreign, attempt.id))
+        .unwrap();
     record(&mut ledger, &checked, &REQUIRED, true);
-    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger
+        .end_verification(&checked, moment(), VerificationEnd::Passed)
+        .unwrap();
     assert!(ledger.promote_skill(&promotion(id, checked.id)).is_err());
     ledger.promote_skill(&good).unwrap();
 }
@@ -131,7 +205,9 @@ fn the_database_itself_refuses_what_the_program_would() {
     let (ledger, id) = trusted(&place.path);
     drop(ledger);
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF")
+        .unwrap();
     let forged = Digest::of(b"forged");
     for bad in [
         format!(
@@ -162,9 +238,17 @@ fn a_gate_of_any_name_is_required_where_it_is_named() {
         required: names.iter().map(|name| (*name).to_owned()).collect(),
         ..verification(id, attempt)
     };
-    assert!(ledger.begin_verification(&named(&[])).is_err(), "no gate is no verification");
-    let checked = ledger.begin_verification(&named(&["licences", "größe"])).unwrap();
-    assert_eq!(ledger.verifications(id).unwrap()[0].required, ["licences", "größe"]);
+    assert!(
+        ledger.begin_verification(&named(&[])).is_err(),
+        "no gate is no verification"
+    );
+    let checked = ledger
+        .begin_verification(&named(&["licences", "größe"]))
+        .unwrap();
+    assert_eq!(
+        ledger.verifications(id).unwrap()[0].required,
+        ["licences", "größe"]
+    );
     record(&mut ledger, &checked, &["licences"], true);
     let refused = ledger.end_verification(&checked, moment(), VerificationEnd::Passed);
     assert!(
@@ -190,7 +274,9 @@ fn a_gate_of_any_name_is_required_where_it_is_named() {
     }
     drop(connection);
     record(&mut ledger, &checked, &["größe"], true);
-    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger
+        .end_verification(&checked, moment(), VerificationEnd::Passed)
+        .unwrap();
     ledger.promote_skill(&promotion(id, checked.id)).unwrap();
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
 }
@@ -202,22 +288,38 @@ fn verifications_of_an_older_ledger_name_their_gates() {
     let mut ledger = Ledger::open(&place.path).unwrap();
     let checked = ledger.verifications(1).unwrap();
     assert_eq!(checked[0].required, REQUIRED);
-    assert_eq!(ledger.skill_gates(checked[0].id).unwrap().len(), REQUIRED.len());
-    assert!(ledger.skill_trust(&project(), "word_count").unwrap().is_some());
+    assert_eq!(
+        ledger.skill_gates(checked[0].id).unwrap().len(),
+        REQUIRED.len()
+    );
+    assert!(
+        ledger
+            .skill_trust(&project(), "word_count")
+            .unwrap()
+            .is_some()
+    );
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
     // A verification goes on where the older version left it, by the same gates.
     ledger.promote_skill(&away(1)).unwrap();
     let build = ledger.skill_builds(1).unwrap()[0].id;
     let checked = ledger.begin_verification(&verification(1, build)).unwrap();
     record(&mut ledger, &checked, &REQUIRED[1..], true);
-    assert!(ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err());
+    assert!(
+        ledger
+            .end_verification(&checked, moment(), VerificationEnd::Passed)
+            .is_err()
+    );
 }
 
 #[test]
 fn a_run_names_the_promotion_that_let_it_run() {
     let place = place();
     let (mut ledger, id) = trusted(&place.path);
-    let promoted = ledger.skill_trust(&project(), "word_count").unwrap().unwrap().event;
+    let promoted = ledger
+        .skill_trust(&project(), "word_count")
+        .unwrap()
+        .unwrap()
+        .event;
     let run = |promotion, skill: &[u8], outcome| NewSkillRun {
         moment: moment(),
         proposal: id,
@@ -234,14 +336,31 @@ fn a_run_names_the_promotion_that_let_it_run() {
     ];
     for new in wrong {
         let refused = ledger.record_skill_run(&new);
-        assert!(matches!(refused, Err(LedgerError::NotPromoted { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(LedgerError::NotPromoted { .. })),
+            "{refused:?}"
+        );
     }
-    ledger.record_skill_run(&run(Some(promoted), b"other", SkillRunOutcome::Refused)).unwrap();
-    ledger.record_skill_run(&run(None, b"other", SkillRunOutcome::Failed)).unwrap();
+    ledger
+        .record_skill_run(&run(Some(promoted), b"other", SkillRunOutcome::Refused))
+        .unwrap();
+    ledger
+        .record_skill_run(&run(None, b"other", SkillRunOutcome::Failed))
+        .unwrap();
     // Trust was taken away while it ran: that it ran is told all the same. What took it away lets nothing run.
     let taken = ledger.promote_skill(&away(id)).unwrap();
-    ledger.record_skill_run(&run(Some(promoted), b"skill", SkillRunOutcome::Denied)).unwrap();
-    assert!(ledger.record_skill_run(&run(Some(taken.event), b"skill", SkillRunOutcome::Succeeded)).is_err());
+    ledger
+        .record_skill_run(&run(Some(promoted), b"skill", SkillRunOutcome::Denied))
+        .unwrap();
+    assert!(
+        ledger
+            .record_skill_run(&run(
+                Some(taken.event),
+                b"skill",
+                SkillRunOutcome::Succeeded
+            ))
+            .is_err()
+    );
     assert_eq!(ledger.skill_runs(id, 9).unwrap().len(), 3);
 }
 
@@ -272,13 +391,22 @@ fn a_promotion_that_was_edited_or_written_by_hand_is_found_by_each_reader() {
         drop(ledger);
         tamper(&place.path, &edit);
         let ledger = Ledger::open(&place.path).unwrap();
-        let name = if edit.contains("'other'") { "other" } else { "word_count" };
+        let name = if edit.contains("'other'") {
+            "other"
+        } else {
+            "word_count"
+        };
         let trust = ledger.skill_trust(&project(), name);
-        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(
+            matches!(trust, Err(LedgerError::Damaged { .. })),
+            "{edit}: {trust:?}"
+        );
         if name == "word_count" {
             let findings = ledger.verify(&[]).unwrap();
-            let told =
-                findings.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+            let told = findings
+                .findings()
+                .iter()
+                .any(|found| found.code.as_str() == "ledger-promotion-edited");
             assert!(told, "{edit}");
         }
     }
@@ -298,15 +426,23 @@ fn a_demotion_that_was_deleted_is_missed_by_each_reader() {
         ledger.promote_skill(&away(id)).unwrap();
         // A run of another skill, and one of this skill, come after it: neither hides it.
         ledger.propose_skill(&proposal("other")).unwrap();
-        ledger.keep_skill_artifact(id, None, SkillArtifactKind::Note, b"a note", moment()).unwrap();
+        ledger
+            .keep_skill_artifact(id, None, SkillArtifactKind::Note, b"a note", moment())
+            .unwrap();
         assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
         drop(ledger);
         tamper(&place.path, edit);
         let ledger = Ledger::open(&place.path).unwrap();
         let trust = ledger.skill_trust(&project(), "word_count");
-        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(
+            matches!(trust, Err(LedgerError::Damaged { .. })),
+            "{edit}: {trust:?}"
+        );
         let found = ledger.verify(&[]).unwrap();
-        let told = found.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+        let told = found
+            .findings()
+            .iter()
+            .any(|found| found.code.as_str() == "ledger-promotion-edited");
         assert!(told, "{edit}");
     }
 }
@@ -327,7 +463,10 @@ fn a_skill_that_may_do_something_else_than_was_proposed_is_found_by_each_reader(
         tamper(&place.path, edit);
         let ledger = Ledger::open(&place.path).unwrap();
         let trust = ledger.skill_trust(&project(), "word_count");
-        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(
+            matches!(trust, Err(LedgerError::Damaged { .. })),
+            "{edit}: {trust:?}"
+        );
         assert!(!ledger.verify(&[]).unwrap().passes(), "{edit}");
     }
 }
@@ -350,7 +489,10 @@ fn a_head_that_was_moved_lets_nobody_be_trusted() {
         tamper(&place.path, edit);
         let ledger = Ledger::open(&place.path).unwrap();
         let trust = ledger.skill_trust(&project(), "word_count");
-        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(
+            matches!(trust, Err(LedgerError::Damaged { .. })),
+            "{edit}: {trust:?}"
+        );
         assert!(!ledger.verify(&[]).unwrap().passes(), "{edit}");
     }
 }
@@ -367,7 +509,10 @@ fn a_promotion_whose_verification_was_edited_is_found() {
         drop(trusted(&place.path));
         tamper(&place.path, &format!("PRAGMA foreign_keys = OFF; {edit}"));
         let found = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
-        let told = found.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+        let told = found
+            .findings()
+            .iter()
+            .any(|found| found.code.as_str() == "ledger-promotion-edited");
         assert!(told, "{edit}");
     }
 }

@@ -18,8 +18,18 @@ fn the_file_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     drop(filled(&place.path, 1));
-    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::metadata(place.path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        std::fs::metadata(place.path.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
 }
 
 #[test]
@@ -28,7 +38,15 @@ fn looking_for_a_ledger_makes_none() {
     assert!(Ledger::open_existing(&place.path).unwrap().is_none());
     assert!(!place.path.exists());
     drop(filled(&place.path, 1));
-    assert_eq!(Ledger::open_existing(&place.path).unwrap().unwrap().head().unwrap().seq, 1);
+    assert_eq!(
+        Ledger::open_existing(&place.path)
+            .unwrap()
+            .unwrap()
+            .head()
+            .unwrap()
+            .seq,
+        1
+    );
 }
 
 #[test]
@@ -43,7 +61,10 @@ fn stale_temporary_files_beside_the_ledger_are_removed() {
     let living = std::fs::File::open(&held).unwrap();
     living.lock().unwrap();
     drop(filled(&place.path, 1));
-    assert_eq!([&stale, &held, &other].map(|file| file.exists()), [false, true, true]);
+    assert_eq!(
+        [&stale, &held, &other].map(|file| file.exists()),
+        [false, true, true]
+    );
     drop(living);
     drop(Ledger::open(&place.path).unwrap());
     assert!(!held.exists() && other.exists());
@@ -63,10 +84,16 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let path = place.dir.path().join("ledger.db");
     let text = "this is a text file, long enough to hold a header of its own. ".repeat(20);
     std::fs::write(&path, &text).unwrap();
-    assert!(matches!(Ledger::open(&path), Err(LedgerError::NotADatabase { .. })));
+    assert!(matches!(
+        Ledger::open(&path),
+        Err(LedgerError::NotADatabase { .. })
+    ));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     std::fs::write(&path, "x").unwrap();
-    assert!(matches!(Ledger::open(&path), Err(LedgerError::NotADatabase { .. })));
+    assert!(matches!(
+        Ledger::open(&path),
+        Err(LedgerError::NotADatabase { .. })
+    ));
 }
 
 #[test]
@@ -74,10 +101,15 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
     let place = place();
     let path = place.dir.path().join("ledger.db");
     let other = Connection::open(&path).unwrap();
-    other.execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1;").unwrap();
+    other
+        .execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1;")
+        .unwrap();
     drop(other);
     let before = std::fs::read(&path).unwrap();
-    assert!(matches!(Ledger::open(&path), Err(LedgerError::Foreign { .. })));
+    assert!(matches!(
+        Ledger::open(&path),
+        Err(LedgerError::Foreign { .. })
+    ));
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -85,18 +117,29 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
 fn a_ledger_of_a_later_version_is_refused_and_left_alone() {
     let place = place();
     drop(filled(&place.path, 2));
-    Connection::open(&place.path).unwrap().execute_batch("PRAGMA user_version = 999").unwrap();
+    Connection::open(&place.path)
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 999")
+        .unwrap();
     let error = Ledger::open(&place.path).unwrap_err();
     assert!(matches!(error, LedgerError::Newer { found: 999, .. }));
     assert!(error.to_string().contains("newer Crucible"), "{error}");
     let raw = Connection::open(&place.path).unwrap();
-    assert_eq!(raw.query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    assert_eq!(
+        raw.query_row("SELECT count(*) FROM events", [], |row| row
+            .get::<_, i64>(0))
+            .unwrap(),
+        2
+    );
 }
 
 #[test]
 fn a_directory_or_a_missing_parent_that_cannot_be_made_is_named() {
     let place = place();
-    assert!(matches!(Ledger::open(place.dir.path()), Err(LedgerError::CannotOpen { .. })));
+    assert!(matches!(
+        Ledger::open(place.dir.path()),
+        Err(LedgerError::CannotOpen { .. })
+    ));
     std::fs::write(place.dir.path().join("file"), "").unwrap();
     assert!(matches!(
         Ledger::open(&place.dir.path().join("file/home/ledger.db")),
@@ -136,7 +179,10 @@ fn another_writer_is_waited_for_and_then_named() {
     let holder = Connection::open(&place.path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut ledger = Ledger::open_waiting(&place.path, Duration::from_millis(50)).unwrap();
-    for error in [ledger.append(event(2)).map(drop).unwrap_err(), ledger.check_writable().unwrap_err()] {
+    for error in [
+        ledger.append(event(2)).map(drop).unwrap_err(),
+        ledger.check_writable().unwrap_err(),
+    ] {
         assert!(matches!(error, LedgerError::Locked { .. }), "{error}");
     }
     assert_eq!(ledger.events(None).unwrap().len(), 1, "reading goes on");
@@ -159,15 +205,21 @@ fn on_a_tiny_disk(test: &str, then: &str) {
         .env(CHILD, place.dir.path())
         .output()
         .unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_full_disk_is_an_error_and_the_ledger_stays_whole() {
     let Some(dir) = std::env::var_os(CHILD) else {
-        on_a_tiny_disk("opening::a_full_disk_is_an_error_and_the_ledger_stays_whole", "");
+        on_a_tiny_disk(
+            "opening::a_full_disk_is_an_error_and_the_ledger_stays_whole",
+            "",
+        );
         return;
     };
     let path = Path::new(&dir).join("ledger.db");
@@ -182,7 +234,10 @@ fn a_full_disk_is_an_error_and_the_ledger_stays_whole() {
     };
     assert!(matches!(error, LedgerError::DiskFull { .. }), "{error}");
     assert!(written > 10);
-    assert!(matches!(ledger.put_artifact("log", &vec![1; 600_000]), Err(LedgerError::DiskFull { .. })));
+    assert!(matches!(
+        ledger.put_artifact("log", &vec![1; 600_000]),
+        Err(LedgerError::DiskFull { .. })
+    ));
     assert_eq!(ledger.head().unwrap().seq, written);
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
     drop(ledger);
@@ -195,14 +250,20 @@ fn a_full_disk_is_an_error_and_the_ledger_stays_whole() {
 #[test]
 fn a_read_only_disk_is_named() {
     let Some(dir) = std::env::var_os(CHILD) else {
-        on_a_tiny_disk("opening::a_read_only_disk_is_named", "mount -o remount,ro tiny \"$0\" &&");
+        on_a_tiny_disk(
+            "opening::a_read_only_disk_is_named",
+            "mount -o remount,ro tiny \"$0\" &&",
+        );
         return;
     };
     match Ledger::open(&Path::new(&dir).join("ledger.db")) {
         Err(LedgerError::CannotOpen { .. } | LedgerError::ReadOnly { .. }) => {}
         other => panic!("{other:?}"),
     }
-    assert!(matches!(Ledger::open(&Path::new(&dir).join("home/ledger.db")), Err(LedgerError::Directory(_))));
+    assert!(matches!(
+        Ledger::open(&Path::new(&dir).join("home/ledger.db")),
+        Err(LedgerError::Directory(_))
+    ));
 }
 
 #[test]

@@ -56,7 +56,9 @@ pub(crate) fn book(ledger: &mut Ledger) {
         ledger.record_run(row(run, "signed")).unwrap();
     }
     for seq in 1..=2 {
-        let granted = ledger.reserve_call(&call(&run_id()), &Allowance::default()).unwrap();
+        let granted = ledger
+            .reserve_call(&call(&run_id()), &Allowance::default())
+            .unwrap();
         assert_eq!(granted, Reservation::Granted { seq });
     }
     ledger.settle_call(&run_id(), 1, &settlement()).unwrap();
@@ -76,7 +78,9 @@ fn untouched_rows_agree_with_the_chain() {
     // A run whose name leaves no room for a prefix is told as well.
     let long: RunId = "a".repeat(64).parse().unwrap();
     ledger.record_run(row(&long, "new")).unwrap();
-    ledger.reserve_call(&call(&long), &Allowance::default()).unwrap();
+    ledger
+        .reserve_call(&call(&long), &Allowance::default())
+        .unwrap();
     assert_eq!(ledger.row_faults(&long).unwrap(), []);
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
 }
@@ -106,14 +110,29 @@ fn any_edit_of_a_row_is_found() {
     ] {
         cases.push((of_call(edit), RowKind::Call, format!("call 1 of run {run}")));
     }
-    cases.push((of_call(&format!("request = '{zeroes}'")), RowKind::Call, format!("call 1 of run {run}")));
-    for gone in ["DELETE FROM model_calls WHERE seq = 1", "DELETE FROM model_calls"] {
-        cases.push((gone.to_owned(), RowKind::Call, format!("call 1 of run {run}")));
+    cases.push((
+        of_call(&format!("request = '{zeroes}'")),
+        RowKind::Call,
+        format!("call 1 of run {run}"),
+    ));
+    for gone in [
+        "DELETE FROM model_calls WHERE seq = 1",
+        "DELETE FROM model_calls",
+    ] {
+        cases.push((
+            gone.to_owned(),
+            RowKind::Call,
+            format!("call 1 of run {run}"),
+        ));
     }
     let added = "INSERT INTO model_calls SELECT run_id, 3, provider, model, request, attempt, state, reserved_at, reserved_tokens,
                  reserved_cost, settled_at, outcome, tokens_in, tokens_out, cost
                  FROM model_calls WHERE seq = 2";
-    cases.push((added.to_owned(), RowKind::Call, format!("call 3 of run {run}")));
+    cases.push((
+        added.to_owned(),
+        RowKind::Call,
+        format!("call 3 of run {run}"),
+    ));
     for edit in [
         "goal = 'x'",
         "repo = 'x'",
@@ -128,7 +147,9 @@ fn any_edit_of_a_row_is_found() {
     for record in [
         format!("DELETE FROM recorded_rows WHERE {of_run}"),
         format!("UPDATE recorded_rows SET event = 99 WHERE {of_run}"),
-        format!("UPDATE runs SET state = 'x' WHERE id = '{run}'; DELETE FROM recorded_rows WHERE {of_run}"),
+        format!(
+            "UPDATE runs SET state = 'x' WHERE id = '{run}'; DELETE FROM recorded_rows WHERE {of_run}"
+        ),
         // The row as it was before, with the event that recorded it then.
         format!(
             "UPDATE runs SET state = 'new' WHERE id = '{run}'; UPDATE recorded_rows SET event = event - 1 WHERE {of_run}"
@@ -136,19 +157,37 @@ fn any_edit_of_a_row_is_found() {
     ] {
         cases.push((record, RowKind::Run, format!("run {run}")));
     }
-    cases.push((format!("DELETE FROM runs WHERE id = '{run}'"), RowKind::Run, format!("run {run}")));
+    cases.push((
+        format!("DELETE FROM runs WHERE id = '{run}'"),
+        RowKind::Run,
+        format!("run {run}"),
+    ));
     for (sql, of, subject) in cases {
         let place = booked();
         tamper(&place.path, &sql);
         let ledger = Ledger::open(&place.path).unwrap();
         let faults = ledger.row_faults(&run).unwrap();
-        assert!(faults.iter().any(|fault| (fault.of, &fault.subject) == (of, &subject)), "{sql}: {faults:?}");
-        let code = if of == RowKind::Run { "ledger-run-edited" } else { "ledger-call-edited" };
+        assert!(
+            faults
+                .iter()
+                .any(|fault| (fault.of, &fault.subject) == (of, &subject)),
+            "{sql}: {faults:?}"
+        );
+        let code = if of == RowKind::Run {
+            "ledger-run-edited"
+        } else {
+            "ledger-call-edited"
+        };
         let verdict = ledger.verify(&[]).unwrap();
-        let told =
-            |finding: &crucible_model::Finding| finding.code.as_str() == code && finding.subject == subject;
+        let told = |finding: &crucible_model::Finding| {
+            finding.code.as_str() == code && finding.subject == subject
+        };
         assert!(verdict.findings().iter().any(told), "{sql}: {verdict:?}");
-        assert_eq!(ledger.row_faults(&"other".parse().unwrap()).unwrap(), [], "{sql}");
+        assert_eq!(
+            ledger.row_faults(&"other".parse().unwrap()).unwrap(),
+            [],
+            "{sql}"
+        );
     }
 }
 
@@ -161,10 +200,14 @@ fn older_ledger(path: &std::path::Path) {
     let raw = Connection::open(path).unwrap();
     raw.pragma_update(None, "journal_mode", "WAL").unwrap();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     for file in &files[..6] {
-        raw.execute_batch(&std::fs::read_to_string(file).unwrap()).unwrap();
+        raw.execute_batch(&std::fs::read_to_string(file).unwrap())
+            .unwrap();
     }
     let sql = format!(
         "PRAGMA user_version = 6;
@@ -196,21 +239,39 @@ fn an_older_ledger_verifies_and_its_rows_are_guarded_from_then_on() {
     drop(ledger);
     // Once is enough.
     assert_eq!(Ledger::open(&place.path).unwrap().head().unwrap(), head);
-    tamper(&place.path, "UPDATE model_calls SET tokens_in = 0 WHERE seq = 1");
-    let faults = Ledger::open(&place.path).unwrap().row_faults(&run_id()).unwrap();
+    tamper(
+        &place.path,
+        "UPDATE model_calls SET tokens_in = 0 WHERE seq = 1",
+    );
+    let faults = Ledger::open(&place.path)
+        .unwrap()
+        .row_faults(&run_id())
+        .unwrap();
     let problem = "the row does not say what its event says";
     let subject = format!("call 1 of run {}", run_id());
-    assert_eq!(faults, [RowFault { of: RowKind::Call, subject, problem }]);
+    assert_eq!(
+        faults,
+        [RowFault {
+            of: RowKind::Call,
+            subject,
+            problem
+        }]
+    );
     // Artifacts that no event of the older version spoke of cannot be taken away any more, nor change what they are.
-    for sql in
-        ["DELETE FROM artifacts WHERE kind = 'log'", "UPDATE artifacts SET kind = 'x' WHERE kind = 'log'"]
-    {
+    for sql in [
+        "DELETE FROM artifacts WHERE kind = 'log'",
+        "UPDATE artifacts SET kind = 'x' WHERE kind = 'log'",
+    ] {
         let place = crate::common::place();
         older_ledger(&place.path);
         drop(Ledger::open(&place.path).unwrap());
         tamper(&place.path, sql);
         let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
-        assert_eq!(verdict.findings()[0].subject, format!("artifact {}", Digest::of(b"verified")), "{sql}");
+        assert_eq!(
+            verdict.findings()[0].subject,
+            format!("artifact {}", Digest::of(b"verified")),
+            "{sql}"
+        );
     }
 }
 

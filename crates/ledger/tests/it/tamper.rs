@@ -11,7 +11,10 @@ use rusqlite::Connection;
 /// The code and subject of the first finding after `sql` was run on a ledger of ten events.
 fn first_finding(sql: &str) -> (String, String) {
     let verdict = verdict_after(sql, &[]);
-    let first = verdict.findings().first().unwrap_or_else(|| panic!("not found: {sql}"));
+    let first = verdict
+        .findings()
+        .first()
+        .unwrap_or_else(|| panic!("not found: {sql}"));
     assert!(!verdict.passes());
     (first.code.to_string(), first.subject.clone())
 }
@@ -25,13 +28,26 @@ fn verdict_after(sql: &str, anchors: &[Anchor]) -> Verdict {
 
 #[track_caller]
 fn assert_first(sql: &str, code: &str, subject: &str) {
-    assert_eq!(first_finding(sql), (code.to_owned(), subject.to_owned()), "{sql}");
+    assert_eq!(
+        first_finding(sql),
+        (code.to_owned(), subject.to_owned()),
+        "{sql}"
+    );
 }
 
 #[test]
 fn an_edit_of_any_column_is_named() {
     let zeroes = Digest::ZERO.to_string();
-    for column in ["run_id", "ts", "role", "event", "path", "key", "artifacts", "body"] {
+    for column in [
+        "run_id",
+        "ts",
+        "role",
+        "event",
+        "path",
+        "key",
+        "artifacts",
+        "body",
+    ] {
         assert_first(
             &format!("UPDATE events SET {column} = 'x' WHERE seq = 4"),
             "ledger-event-edited",
@@ -60,11 +76,24 @@ fn an_edit_of_any_column_is_named() {
 
 #[test]
 fn a_deletion_is_named() {
-    assert_first("DELETE FROM events WHERE seq = 1", "ledger-event-missing", "event 1");
-    assert_first("DELETE FROM events WHERE seq = 6", "ledger-event-missing", "event 6");
-    assert_first("DELETE FROM events WHERE seq BETWEEN 3 AND 5", "ledger-event-missing", "event 3");
+    assert_first(
+        "DELETE FROM events WHERE seq = 1",
+        "ledger-event-missing",
+        "event 1",
+    );
+    assert_first(
+        "DELETE FROM events WHERE seq = 6",
+        "ledger-event-missing",
+        "event 6",
+    );
+    assert_first(
+        "DELETE FROM events WHERE seq BETWEEN 3 AND 5",
+        "ledger-event-missing",
+        "event 3",
+    );
     // Renumbered, head and counter included, so that no gap is left.
-    let renumbered = "DELETE FROM events WHERE seq = 6; UPDATE events SET seq = seq - 1 WHERE seq > 6;
+    let renumbered =
+        "DELETE FROM events WHERE seq = 6; UPDATE events SET seq = seq - 1 WHERE seq > 6;
                       UPDATE chain_head SET seq = 9; UPDATE sqlite_sequence SET seq = 9;";
     assert_first(renumbered, "ledger-event-moved", "event 6");
 }
@@ -82,7 +111,11 @@ fn a_swap_is_named() {
 
 #[test]
 fn a_cut_tail_is_named_as_long_as_anything_remembers_it() {
-    assert_first("DELETE FROM events WHERE seq > 7", "ledger-tail-cut", "event 8");
+    assert_first(
+        "DELETE FROM events WHERE seq > 7",
+        "ledger-tail-cut",
+        "event 8",
+    );
     assert_first("DELETE FROM events", "ledger-tail-cut", "event 1");
     let head = "DELETE FROM events WHERE seq > 7;
                 UPDATE chain_head SET (seq, hash) = (SELECT seq, hash FROM events WHERE seq = 7);";
@@ -97,15 +130,26 @@ fn a_tail_cut_without_a_trace_is_found_by_a_landed_commit() {
     let ledger = filled(&place.path, 10);
     let landed = ledger.event(8).unwrap().unwrap();
     let early = ledger.event(2).unwrap().unwrap();
-    let anchors =
-        [Anchor { seq: landed.seq, hash: landed.hash }, Anchor { seq: early.seq, hash: early.hash }];
+    let anchors = [
+        Anchor {
+            seq: landed.seq,
+            hash: landed.hash,
+        },
+        Anchor {
+            seq: early.seq,
+            hash: early.hash,
+        },
+    ];
     assert!(ledger.verify(&anchors).unwrap().passes());
     drop(ledger);
     let sql = "DELETE FROM events WHERE seq > 7; UPDATE sqlite_sequence SET seq = 7;
                UPDATE chain_head SET (seq, hash) = (SELECT seq, hash FROM events WHERE seq = 7);";
     tamper(&place.path, sql);
     let ledger = Ledger::open(&place.path).unwrap();
-    assert!(ledger.verify(&[]).unwrap().passes(), "the database alone cannot know");
+    assert!(
+        ledger.verify(&[]).unwrap().passes(),
+        "the database alone cannot know"
+    );
     let verdict = ledger.verify(&anchors).unwrap();
     assert_eq!(verdict.findings()[0].code.as_str(), "ledger-tail-cut");
     assert_eq!(verdict.findings()[0].subject, "event 8");
@@ -116,7 +160,10 @@ fn a_history_written_anew_is_found_by_a_landed_commit() {
     let place = place();
     let anchor = {
         let event = filled(&place.path, 10).event(6).unwrap().unwrap();
-        Anchor { seq: event.seq, hash: event.hash }
+        Anchor {
+            seq: event.seq,
+            hash: event.hash,
+        }
     };
     let other = crate::common::place();
     let mut forged = Ledger::open(&other.path).unwrap();
@@ -175,7 +222,10 @@ fn an_inserted_event_is_named() {
     );
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert_eq!(
-        (verdict.findings()[0].code.as_str(), verdict.findings()[0].subject.as_str()),
+        (
+            verdict.findings()[0].code.as_str(),
+            verdict.findings()[0].subject.as_str()
+        ),
         ("ledger-event-forged", "event 11")
     );
 
@@ -195,7 +245,10 @@ fn an_inserted_event_is_named() {
     tamper(&place.path, &sql);
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert_eq!(
-        (verdict.findings()[0].code.as_str(), verdict.findings()[0].subject.as_str()),
+        (
+            verdict.findings()[0].code.as_str(),
+            verdict.findings()[0].subject.as_str()
+        ),
         ("ledger-event-forged", "event 6")
     );
 
@@ -212,11 +265,27 @@ fn the_head_and_the_counter_are_checked_too() {
         "ledger-head-edited",
         head,
     );
-    assert_first("UPDATE chain_head SET seq = 4", "ledger-event-forged", "event 5");
-    assert_first("UPDATE chain_head SET seq = 40", "ledger-tail-cut", "event 11");
+    assert_first(
+        "UPDATE chain_head SET seq = 4",
+        "ledger-event-forged",
+        "event 5",
+    );
+    assert_first(
+        "UPDATE chain_head SET seq = 40",
+        "ledger-tail-cut",
+        "event 11",
+    );
     assert_first("DELETE FROM chain_head", "ledger-head-edited", head);
-    assert_first("UPDATE chain_head SET hash = 'x'", "ledger-head-edited", head);
-    assert_first("UPDATE sqlite_sequence SET seq = 4", "ledger-head-edited", head);
+    assert_first(
+        "UPDATE chain_head SET hash = 'x'",
+        "ledger-head-edited",
+        head,
+    );
+    assert_first(
+        "UPDATE sqlite_sequence SET seq = 4",
+        "ledger-head-edited",
+        head,
+    );
     assert_first("DELETE FROM sqlite_sequence", "ledger-head-edited", head);
 }
 
@@ -224,10 +293,26 @@ fn the_head_and_the_counter_are_checked_too() {
 fn artifacts_are_checked() {
     let digest = Digest::of(b"the plan");
     let subject = format!("artifact {digest}");
-    assert_first("UPDATE artifacts SET bytes = x'00'", "ledger-artifact-edited", &subject);
-    assert_first("UPDATE artifacts SET bytes = x''", "ledger-artifact-edited", &subject);
-    assert_first("UPDATE artifacts SET size = 1", "ledger-artifact-edited", &subject);
-    assert_first("UPDATE artifacts SET kind = 'x'", "ledger-artifact-edited", &subject);
+    assert_first(
+        "UPDATE artifacts SET bytes = x'00'",
+        "ledger-artifact-edited",
+        &subject,
+    );
+    assert_first(
+        "UPDATE artifacts SET bytes = x''",
+        "ledger-artifact-edited",
+        &subject,
+    );
+    assert_first(
+        "UPDATE artifacts SET size = 1",
+        "ledger-artifact-edited",
+        &subject,
+    );
+    assert_first(
+        "UPDATE artifacts SET kind = 'x'",
+        "ledger-artifact-edited",
+        &subject,
+    );
     assert_first("DELETE FROM artifacts", "ledger-artifact-missing", &subject);
     assert_first(
         &format!("UPDATE artifacts SET digest = '{}'", Digest::ZERO),
@@ -242,7 +327,13 @@ fn reading_an_edited_artifact_is_an_error() {
     drop(filled(&place.path, 3));
     tamper(&place.path, "UPDATE artifacts SET bytes = x'00'");
     let ledger = Ledger::open(&place.path).unwrap();
-    assert!(ledger.artifact(&Digest::of(b"the plan")).unwrap_err().to_string().contains("edited"));
+    assert!(
+        ledger
+            .artifact(&Digest::of(b"the plan"))
+            .unwrap_err()
+            .to_string()
+            .contains("edited")
+    );
 }
 
 #[test]
@@ -250,21 +341,29 @@ fn a_dropped_or_added_guard_is_named() {
     let place = place();
     drop(filled(&place.path, 3));
     let raw = Connection::open(&place.path).unwrap();
-    raw.execute_batch("DROP TRIGGER events_are_never_removed").unwrap();
+    raw.execute_batch("DROP TRIGGER events_are_never_removed")
+        .unwrap();
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert_eq!(verdict.findings()[0].code.as_str(), "ledger-schema-edited");
-    assert_eq!(verdict.findings()[0].subject, "trigger events_are_never_removed");
+    assert_eq!(
+        verdict.findings()[0].subject,
+        "trigger events_are_never_removed"
+    );
 
     let place = crate::common::place();
     drop(filled(&place.path, 3));
     let raw = Connection::open(&place.path).unwrap();
-    raw.execute_batch("CREATE TRIGGER extra AFTER INSERT ON events BEGIN DELETE FROM runs; END").unwrap();
+    raw.execute_batch("CREATE TRIGGER extra AFTER INSERT ON events BEGIN DELETE FROM runs; END")
+        .unwrap();
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert_eq!(verdict.findings()[0].subject, "trigger extra");
 
     let place = crate::common::place();
     drop(filled(&place.path, 3));
-    Connection::open(&place.path).unwrap().execute_batch("DROP TABLE artifacts").unwrap();
+    Connection::open(&place.path)
+        .unwrap()
+        .execute_batch("DROP TABLE artifacts")
+        .unwrap();
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert!(!verdict.passes());
 }
@@ -287,7 +386,13 @@ fn sql_alone_cannot_change_the_chain() {
     ] {
         assert!(raw.execute_batch(sql).is_err(), "{sql}");
     }
-    assert!(Ledger::open(&place.path).unwrap().verify(&[]).unwrap().passes());
+    assert!(
+        Ledger::open(&place.path)
+            .unwrap()
+            .verify(&[])
+            .unwrap()
+            .passes()
+    );
 }
 
 #[test]

@@ -67,7 +67,9 @@ pub async fn examine(configured: &Configured, strength: Strength, context: &Cont
         let settings = configured.settings.get(kind.name()).unwrap_or(&none);
         provider::check(*kind, settings, context)
     });
-    let programs = program::OWN.iter().map(|own| program::check(own.asked(), context));
+    let programs = program::OWN
+        .iter()
+        .map(|own| program::check(own.asked(), context));
     let (providers, programs) = join(join_all(providers), join_all(programs)).await;
     Diagnosis {
         provider: configured.provider.clone(),
@@ -76,7 +78,11 @@ pub async fn examine(configured: &Configured, strength: Strength, context: &Cont
             .filter(|name| **name != configured.provider)
             .cloned()
             .unwrap_or_default(),
-        strategy: configured.strategy.parse().and_then(ExecutionStrategy::accepted).err(),
+        strategy: configured
+            .strategy
+            .parse()
+            .and_then(ExecutionStrategy::accepted)
+            .err(),
         providers,
         programs,
         strength,

@@ -135,7 +135,12 @@ impl OwnProgram {
 
 /// Finds a program and runs it for its version.
 pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> ProgramCheck {
-    let AskedProgram { program, needed_by, purpose, install } = asked;
+    let AskedProgram {
+        program,
+        needed_by,
+        purpose,
+        install,
+    } = asked;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut check = ProgramCheck {
         name: text(program),

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::program::{self, AskedProgram, NeededBy, ProgramCheck, ProgramState};
 use crate::error::LlmError;
 use crate::registry::{
-    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings, construct,
+    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings,
+    construct,
 };
 
 /// How a provider reaches its models.
@@ -109,9 +110,15 @@ impl ProviderCheck {
     #[must_use]
     pub fn lacks(&self) -> Option<Problem> {
         let problem = self.problem.clone()?;
-        let missing = self.program.as_ref().filter(|program| program.state == ProgramState::Missing);
+        let missing = self
+            .program
+            .as_ref()
+            .filter(|program| program.state == ProgramState::Missing);
         Some(match missing {
-            Some(program) => Problem { what: format!("{} was not found", program.name), ..problem },
+            Some(program) => Problem {
+                what: format!("{} was not found", program.name),
+                ..problem
+            },
             None => problem,
         })
     }
@@ -123,11 +130,17 @@ pub(super) async fn check(
     settings: &ProviderSettings,
     context: &Context,
 ) -> ProviderCheck {
-    let problem = construct(kind.name(), settings, context).err().map(|error| Problem::from(&error));
+    let problem = construct(kind.name(), settings, context)
+        .err()
+        .map(|error| Problem::from(&error));
     let (reach, wanted, install) = match kind.class() {
         ProviderClass::Program { install } => (Reach::Program, program_key(settings), install),
-        ProviderClass::Http { key: KeyUse::Required } => (Reach::Http, Some(KeyWanted::Required), ""),
-        ProviderClass::Http { key: KeyUse::Optional } => (Reach::Http, Some(KeyWanted::Optional), ""),
+        ProviderClass::Http {
+            key: KeyUse::Required,
+        } => (Reach::Http, Some(KeyWanted::Required), ""),
+        ProviderClass::Http {
+            key: KeyUse::Optional,
+        } => (Reach::Http, Some(KeyWanted::Optional), ""),
         ProviderClass::Recording => (Reach::Recording, None, ""),
     };
     let program = match &settings.binary {
@@ -176,32 +189,53 @@ fn program_key(settings: &ProviderSettings) -> Option<KeyWanted> {
 
 fn key(settings: &ProviderSettings, wanted: KeyWanted, env: &Environment) -> KeyCheck {
     let variable = settings.api_key_env.as_deref().map(redacted);
-    let state =
-        match settings.api_key_env.as_deref().and_then(|name| env.get_os(name)).map(|value| value.to_str()) {
-            None => KeyState::Unset,
-            Some(None) => KeyState::NotText,
-            Some(Some(value)) if value.trim().is_empty() => KeyState::Empty,
-            Some(Some(_)) => KeyState::Set,
-        };
-    KeyCheck { variable, state, wanted }
+    let state = match settings
+        .api_key_env
+        .as_deref()
+        .and_then(|name| env.get_os(name))
+        .map(|value| value.to_str())
+    {
+        None => KeyState::Unset,
+        Some(None) => KeyState::NotText,
+        Some(Some(value)) if value.trim().is_empty() => KeyState::Empty,
+        Some(Some(_)) => KeyState::Set,
+    };
+    KeyCheck {
+        variable,
+        state,
+        wanted,
+    }
 }
 
 /// An address without credentials, query and fragment, which may contain a key.
 fn address(url: &str) -> String {
     let shown = without_login(&redacted(url));
-    shown.split(['?', '#']).next().unwrap_or_default().to_owned()
+    shown
+        .split(['?', '#'])
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Redacts a text: a user may have put a key in place of its variable's name.
 fn redacted(text: &str) -> String {
-    crucible_secrets::Scanner::builtin().redact(text).text.into_owned()
+    crucible_secrets::Scanner::builtin()
+        .redact(text)
+        .text
+        .into_owned()
 }
 
 impl From<&LlmError> for Problem {
     fn from(error: &LlmError) -> Self {
         match error.fault() {
-            Some(fault) => Self { what: redacted(&fault.what), next: redacted(&fault.next) },
-            None => Self { what: error.to_string(), next: "try again".to_owned() },
+            Some(fault) => Self {
+                what: redacted(&fault.what),
+                next: redacted(&fault.next),
+            },
+            None => Self {
+                what: error.to_string(),
+                next: "try again".to_owned(),
+            },
         }
     }
 }

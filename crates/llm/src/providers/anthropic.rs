@@ -37,7 +37,9 @@ impl ProviderKind for Anthropic {
     }
 
     fn class(&self) -> ProviderClass {
-        ProviderClass::Http { key: KeyUse::Required }
+        ProviderClass::Http {
+            key: KeyUse::Required,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -53,7 +55,11 @@ impl ProviderKind for Anthropic {
          since 4.5."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
         let endpoint = endpoint("messages", settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let defaults = MessageDefaults {
@@ -61,23 +67,38 @@ impl ProviderKind for Anthropic {
             temperature: settings.temperature,
         };
         let inner = Box::new(AnthropicBackend { endpoint, defaults });
-        let parts = BackendParts::live(NAME, self.capabilities(), model, defaults.max_tokens, inner);
+        let parts =
+            BackendParts::live(NAME, self.capabilities(), model, defaults.max_tokens, inner);
         Ok(Backend::new(parts))
     }
 
-    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+    fn catalogue(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Catalogue, LlmError> {
         // The largest page; the default is twenty.
-        Ok(Catalogue::new(NAME, endpoint("models?limit=1000", settings, context)?))
+        Ok(Catalogue::new(
+            NAME,
+            endpoint("models?limit=1000", settings, context)?,
+        ))
     }
 }
 
-fn endpoint(path: &str, settings: &ProviderSettings, context: &Context) -> Result<Endpoint, LlmError> {
+fn endpoint(
+    path: &str,
+    settings: &ProviderSettings,
+    context: &Context,
+) -> Result<Endpoint, LlmError> {
     let base_url = required(NAME, "base_url", settings.base_url.as_deref())?.trim_end_matches('/');
     let origin = base_url.strip_suffix("/v1").unwrap_or(base_url);
     let key = required_key(NAME, settings, &context.env)?;
     let headers = vec![
         ("x-api-key".to_owned(), key),
-        ("anthropic-version".to_owned(), Secret::new(VERSION.to_owned())),
+        (
+            "anthropic-version".to_owned(),
+            Secret::new(VERSION.to_owned()),
+        ),
     ];
     Endpoint::new(NAME, origin, &format!("v1/{path}"), headers, context)
 }
@@ -90,14 +111,22 @@ struct AnthropicBackend {
 #[async_trait]
 impl LlmBackend for AnthropicBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget { provider: NAME, model: &inv.model };
+        let asked = CallTarget {
+            provider: NAME,
+            model: &inv.model,
+        };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
         let payload = Payload::Json(to_wire(&body, ListBounds::LeftOut));
         // While many calls wait for their models, each keeps only the encoded request.
-        let LlmInvocation { model, messages, .. } = inv;
+        let LlmInvocation {
+            model, messages, ..
+        } = inv;
         drop((body, messages));
-        let asked = CallTarget { provider: NAME, model: &model };
+        let asked = CallTarget {
+            provider: NAME,
+            model: &model,
+        };
         let answer = self.endpoint.send(asked, time, payload).await?;
         messages::response(asked, &answer, ignored)
     }

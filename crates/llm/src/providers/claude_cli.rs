@@ -20,7 +20,9 @@ use crate::client_program::{
 use crate::error::LlmError;
 use crate::http_fault::{CallTarget, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+use crate::registry::{
+    Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required,
+};
 
 mod agent;
 mod output;
@@ -63,7 +65,12 @@ const QUIET: [(&str, &str); 9] = [
 ];
 
 /// Variables that tell the client that it runs inside itself, or to log its requests.
-const LEFT_OUT: [&str; 4] = ["ANTHROPIC_LOG", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "DEBUG"];
+const LEFT_OUT: [&str; 4] = [
+    "ANTHROPIC_LOG",
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "DEBUG",
+];
 
 /// Settings that override those of the user.
 const CLOSED: &str = r#"{"disableAllHooks":true,"permissions":{"deny":["Read"]}}"#;
@@ -85,7 +92,10 @@ impl ProviderKind for ClaudeCli {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
+        Capabilities {
+            edit_format: EditFormat::SearchReplace,
+            structured_output: StructuredOutput::None,
+        }
     }
 
     fn evidence(&self) -> &'static str {
@@ -93,14 +103,31 @@ impl ProviderKind for ClaudeCli {
          a whole file's tokens. The program's own schema option ended well without an object when the model ignored it."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = ClientProgram::find(NAME, INSTALL, &[KEY, TOKEN, LOGIN_TOKEN], settings, context)?;
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
+        let program =
+            ClientProgram::find(NAME, INSTALL, &[KEY, TOKEN, LOGIN_TOKEN], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
-        let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
-        let inner = Box::new(ClaudeCliBackend { program, max_tokens, base_url });
+        let base_url = settings
+            .base_url
+            .as_deref()
+            .map(|url| checked_url(NAME, url))
+            .transpose()?;
+        let inner = Box::new(ClaudeCliBackend {
+            program,
+            max_tokens,
+            base_url,
+        });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS, ..ClientExtra::NONE };
+        let extra = ClientExtra {
+            added_tokens: ADDED_TOKENS,
+            requests: MOST_REQUESTS,
+            ..ClientExtra::NONE
+        };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
@@ -114,7 +141,10 @@ struct ClaudeCliBackend {
 #[async_trait]
 impl LlmBackend for ClaudeCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget { provider: NAME, model: &inv.model };
+        let asked = CallTarget {
+            provider: NAME,
+            model: &inv.model,
+        };
         let time = self.program.time(&inv);
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);
@@ -136,23 +166,61 @@ impl LlmBackend for ClaudeCliBackend {
 }
 
 impl ClaudeCliBackend {
-    fn variables(&self, max_tokens: u64, places: &Places, time: CallTime) -> Vec<(OsString, OsString)> {
-        let mut set: Vec<(OsString, OsString)> =
-            QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
-        set.push(("API_TIMEOUT_MS".into(), time.effective().as_millis().to_string().into()));
-        set.push(("CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(), max_tokens.to_string().into()));
-        set.extend(self.base_url.as_ref().map(|url| (BASE_URL.into(), url.into())));
-        set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
+    fn variables(
+        &self,
+        max_tokens: u64,
+        places: &Places,
+        time: CallTime,
+    ) -> Vec<(OsString, OsString)> {
+        let mut set: Vec<(OsString, OsString)> = QUIET
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec();
+        set.push((
+            "API_TIMEOUT_MS".into(),
+            time.effective().as_millis().to_string().into(),
+        ));
+        set.push((
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(),
+            max_tokens.to_string().into(),
+        ));
+        set.extend(
+            self.base_url
+                .as_ref()
+                .map(|url| (BASE_URL.into(), url.into())),
+        );
+        set.extend(
+            self.program
+                .key()
+                .map(|key| (KEY.into(), key.expose().into())),
+        );
         if self.program.login() == Login::Isolated {
-            set.push(("CLAUDE_CONFIG_DIR".into(), places.home.join(".claude").into()));
+            set.push((
+                "CLAUDE_CONFIG_DIR".into(),
+                places.home.join(".claude").into(),
+            ));
         }
         set
     }
 }
 
 fn arguments(model: &str, system: &str) -> Vec<OsString> {
-    let fixed = ["-p", "--output-format", "json", "--model", model, "--tools", "", "--system-prompt", system];
-    let closed =
-        ["--settings", CLOSED, "--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"];
+    let fixed = [
+        "-p",
+        "--output-format",
+        "json",
+        "--model",
+        model,
+        "--tools",
+        "",
+        "--system-prompt",
+        system,
+    ];
+    let closed = [
+        "--settings",
+        CLOSED,
+        "--strict-mcp-config",
+        "--disable-slash-commands",
+        "--no-session-persistence",
+    ];
     fixed.iter().chain(&closed).map(OsString::from).collect()
 }

@@ -25,7 +25,9 @@ use crate::client_program::{
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+use crate::registry::{
+    Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required,
+};
 
 mod output;
 
@@ -86,8 +88,12 @@ const CLOSED: [&str; 33] = [
 ];
 
 /// Variables that tell the client that it runs inside itself, or to log requests.
-const LEFT_OUT: [&str; 4] =
-    ["CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "RUST_LOG"];
+const LEFT_OUT: [&str; 4] = [
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "RUST_LOG",
+];
 
 /// The provider `codex-cli`.
 pub(crate) struct CodexCli;
@@ -108,7 +114,10 @@ impl ProviderKind for CodexCli {
     /// The program's own schema option accepts only OpenAI's strict schemas, which callers do not
     /// guarantee.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
+        Capabilities {
+            edit_format: EditFormat::SearchReplace,
+            structured_output: StructuredOutput::None,
+        }
     }
 
     fn evidence(&self) -> &'static str {
@@ -116,14 +125,27 @@ impl ProviderKind for CodexCli {
          a whole file's tokens. The program's schema option takes only strict schemas, so it is not relied on."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY, TOKEN], settings, context)?;
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
+        let program =
+            ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY, TOKEN], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
-        let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
+        let base_url = settings
+            .base_url
+            .as_deref()
+            .map(|url| checked_url(NAME, url))
+            .transpose()?;
         let inner = Box::new(CodexCliBackend { program, base_url });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1, ..ClientExtra::NONE };
+        let extra = ClientExtra {
+            added_tokens: ADDED_TOKENS,
+            requests: 1,
+            ..ClientExtra::NONE
+        };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
@@ -136,7 +158,10 @@ struct CodexCliBackend {
 #[async_trait]
 impl LlmBackend for CodexCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget { provider: NAME, model: &inv.model };
+        let asked = CallTarget {
+            provider: NAME,
+            model: &inv.model,
+        };
         let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
@@ -147,7 +172,10 @@ impl LlmBackend for CodexCliBackend {
             files: vec![(places.home.join(SYSTEM), system.into_bytes())],
             stdin: prompt.into_bytes(),
         };
-        let ended = self.program.run(asked, self.program.time(&inv), call).await?;
+        let ended = self
+            .program
+            .run(asked, self.program.time(&inv), call)
+            .await?;
         let mut result =
             output::read(asked, ended.code, &ended.stdout).map_err(|error| ended.explain(error))?;
         note_ignored(&mut result, &inv, &[]);
@@ -158,7 +186,11 @@ impl LlmBackend for CodexCliBackend {
 impl CodexCliBackend {
     fn variables(&self, places: &Places) -> Vec<(OsString, OsString)> {
         let mut set: Vec<(OsString, OsString)> = Vec::new();
-        set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
+        set.extend(
+            self.program
+                .key()
+                .map(|key| (KEY.into(), key.expose().into())),
+        );
         if self.program.login() == Login::Isolated {
             set.push(("CODEX_HOME".into(), places.home.join(".codex").into()));
         }
@@ -179,7 +211,10 @@ impl CodexCliBackend {
         .to_vec();
         args.push(format!("--model={model}").into());
         let mut settings: Vec<String> = CLOSED.map(str::to_owned).to_vec();
-        settings.push(setting("model_instructions_file", &shown(&places.home.join(SYSTEM))));
+        settings.push(setting(
+            "model_instructions_file",
+            &shown(&places.home.join(SYSTEM)),
+        ));
         settings.push(setting("log_dir", &shown(&places.home)));
         settings.push(setting("sqlite_home", &shown(&places.home)));
         // A custom provider: the built-in ones retry for minutes, and cannot be changed.
@@ -202,7 +237,11 @@ impl CodexCliBackend {
             }
         };
         settings.extend(url.map(|url| setting("model_providers.crucible.base_url", url)));
-        args.extend(settings.into_iter().flat_map(|setting| [OsString::from("-c"), setting.into()]));
+        args.extend(
+            settings
+                .into_iter()
+                .flat_map(|setting| [OsString::from("-c"), setting.into()]),
+        );
         args.push("-".into());
         args
     }

@@ -22,7 +22,10 @@ const SERVER: ChatServer = ChatServer {
     },
     // llama.cpp, vLLM and Ollama enforce them; without them, a small model ends a list after its first
     // item.
-    format: ChatFormat { list_bounds: ListBounds::Taken, ..ChatFormat::PLAIN },
+    format: ChatFormat {
+        list_bounds: ListBounds::Taken,
+        ..ChatFormat::PLAIN
+    },
 };
 
 /// The provider `gateway`.
@@ -38,7 +41,9 @@ impl ProviderKind for Gateway {
     }
 
     fn class(&self) -> ProviderClass {
-        ProviderClass::Http { key: KeyUse::Optional }
+        ProviderClass::Http {
+            key: KeyUse::Optional,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -51,17 +56,30 @@ impl ProviderKind for Gateway {
          under a JSON Schema."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
         SERVER.backend(headers(settings, context)?, settings, context)
     }
 
-    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+    fn catalogue(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Catalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }
 
-fn headers(settings: &ProviderSettings, context: &Context) -> Result<Vec<(String, Secret)>, LlmError> {
+fn headers(
+    settings: &ProviderSettings,
+    context: &Context,
+) -> Result<Vec<(String, Secret)>, LlmError> {
     let variable = settings.api_key_env.as_deref();
-    let key = variable.map(|name| named_key(SERVER.provider, name, &context.env)).transpose()?;
+    let key = variable
+        .map(|name| named_key(SERVER.provider, name, &context.env))
+        .transpose()?;
     Ok(key.as_ref().map(bearer).into_iter().collect())
 }

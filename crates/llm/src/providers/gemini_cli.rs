@@ -23,7 +23,9 @@ use crate::client_program::{
 use crate::error::LlmError;
 use crate::http_fault::{CallTarget, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+use crate::registry::{
+    Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required,
+};
 
 mod output;
 
@@ -53,8 +55,14 @@ const QUIET: [(&str, &str); 4] = [
 
 /// Variables that tell the client that it runs inside itself, start it in a container, or enable more
 /// logs.
-const LEFT_OUT: [&str; 6] =
-    ["DEBUG", "DEBUG_MODE", "GEMINI_CLI", "GEMINI_SANDBOX", "GEMINI_WRITE_SYSTEM_MD", "SANDBOX"];
+const LEFT_OUT: [&str; 6] = [
+    "DEBUG",
+    "DEBUG_MODE",
+    "GEMINI_CLI",
+    "GEMINI_SANDBOX",
+    "GEMINI_WRITE_SYSTEM_MD",
+    "SANDBOX",
+];
 
 /// The hints that the client supports.
 const FOLLOWED: [&str; 3] = ["max_tokens", "temperature", "top_p"];
@@ -77,7 +85,10 @@ impl ProviderKind for GeminiCli {
 
     /// The API supports answers with a schema; the program has no option for it.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
+        Capabilities {
+            edit_format: EditFormat::SearchReplace,
+            structured_output: StructuredOutput::None,
+        }
     }
 
     fn evidence(&self) -> &'static str {
@@ -85,15 +96,31 @@ impl ProviderKind for GeminiCli {
          file's tokens. The program has no option that holds an answer to a schema."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
         let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
-        let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
-        let inner =
-            Box::new(GeminiCliBackend { program, max_tokens, temperature: settings.temperature, base_url });
+        let base_url = settings
+            .base_url
+            .as_deref()
+            .map(|url| checked_url(NAME, url))
+            .transpose()?;
+        let inner = Box::new(GeminiCliBackend {
+            program,
+            max_tokens,
+            temperature: settings.temperature,
+            base_url,
+        });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1, ..ClientExtra::NONE };
+        let extra = ClientExtra {
+            added_tokens: ADDED_TOKENS,
+            requests: 1,
+            ..ClientExtra::NONE
+        };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
@@ -108,7 +135,10 @@ struct GeminiCliBackend {
 #[async_trait]
 impl LlmBackend for GeminiCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget { provider: NAME, model: &inv.model };
+        let asked = CallTarget {
+            provider: NAME,
+            model: &inv.model,
+        };
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
@@ -118,19 +148,27 @@ impl LlmBackend for GeminiCliBackend {
             set: self.variables(places),
             left_out: &LEFT_OUT,
             files: vec![
-                (places.work.join(SETTINGS), self.settings(&inv, max_tokens).to_string().into_bytes()),
+                (
+                    places.work.join(SETTINGS),
+                    self.settings(&inv, max_tokens).to_string().into_bytes(),
+                ),
                 (places.home.join(SYSTEM), system.into_bytes()),
             ],
             stdin: prompt.into_bytes(),
         };
-        let ended = self.program.run(asked, self.program.time(&inv), call).await?;
+        let ended = self
+            .program
+            .run(asked, self.program.time(&inv), call)
+            .await?;
         if ended.code != 0 {
             return Err(output::failure(asked, &ended));
         }
         let mut result = output::answer(asked, &ended.stdout)?;
         if output::fills(&result, max_tokens) {
             // The client does not report a cut-off answer; only its length shows that.
-            result.extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));
+            result
+                .extensions
+                .insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));
         }
         if result.raw_response.trim().is_empty() {
             return Err(asked.wordless(Silence::Unexplained));
@@ -142,11 +180,20 @@ impl LlmBackend for GeminiCliBackend {
 
 impl GeminiCliBackend {
     fn variables(&self, places: &Places) -> Vec<(OsString, OsString)> {
-        let mut set: Vec<(OsString, OsString)> =
-            QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
+        let mut set: Vec<(OsString, OsString)> = QUIET
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec();
         set.push(("GEMINI_SYSTEM_MD".into(), places.home.join(SYSTEM).into()));
-        set.extend(self.base_url.as_ref().map(|url| (BASE_URL.into(), url.into())));
-        set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
+        set.extend(
+            self.base_url
+                .as_ref()
+                .map(|url| (BASE_URL.into(), url.into())),
+        );
+        set.extend(
+            self.program
+                .key()
+                .map(|key| (KEY.into(), key.expose().into())),
+        );
         set
     }
 
@@ -154,9 +201,17 @@ impl GeminiCliBackend {
     fn settings(&self, inv: &LlmInvocation, max_tokens: u64) -> Value {
         let mut generation = Map::new();
         generation.insert("maxOutputTokens".to_owned(), Value::from(max_tokens));
-        let temperature = inv.metadata.get("temperature").cloned().or(self.temperature.map(Value::from));
+        let temperature = inv
+            .metadata
+            .get("temperature")
+            .cloned()
+            .or(self.temperature.map(Value::from));
         generation.extend(temperature.map(|value| ("temperature".to_owned(), value)));
-        generation.extend(inv.metadata.get("top_p").map(|value| ("topP".to_owned(), value.clone())));
+        generation.extend(
+            inv.metadata
+                .get("top_p")
+                .map(|value| ("topP".to_owned(), value.clone())),
+        );
         // Every chat model inherits from the first; the second overrides the client's own settings of the
         // model.
         let limits = |name: &str| json!({"match": {"model": name}, "modelConfig": {"generateContentConfig": &generation}});
@@ -189,5 +244,13 @@ impl GeminiCliBackend {
 
 fn arguments(model: &str) -> Vec<OsString> {
     // One argument, so that a model name cannot be taken for an option.
-    [&format!("--model={model}"), "-o", "json", "--extensions", "none"].map(OsString::from).to_vec()
+    [
+        &format!("--model={model}"),
+        "-o",
+        "json",
+        "--extensions",
+        "none",
+    ]
+    .map(OsString::from)
+    .to_vec()
 }

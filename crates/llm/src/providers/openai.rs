@@ -13,7 +13,9 @@ use crate::chat_backend::ChatServer;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
 use crate::offered::Catalogue;
-use crate::registry::{Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required_key};
+use crate::registry::{
+    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required_key,
+};
 
 const SERVER: ChatServer = ChatServer {
     provider: "openai",
@@ -21,7 +23,10 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::SearchReplace,
         structured_output: StructuredOutput::JsonSchema,
     },
-    format: ChatFormat { token_limit: TokenLimit::MaxCompletionTokens, ..ChatFormat::PLAIN },
+    format: ChatFormat {
+        token_limit: TokenLimit::MaxCompletionTokens,
+        ..ChatFormat::PLAIN
+    },
 };
 
 /// The provider `openai`.
@@ -37,7 +42,9 @@ impl ProviderKind for OpenAi {
     }
 
     fn class(&self) -> ProviderClass {
-        ProviderClass::Http { key: KeyUse::Required }
+        ProviderClass::Http {
+            key: KeyUse::Required,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -49,15 +56,30 @@ impl ProviderKind for OpenAi {
          a whole file's tokens. OpenAI documents answers held to a JSON Schema (`response_format`)."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
         SERVER.backend(headers(settings, context)?, settings, context)
     }
 
-    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+    fn catalogue(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Catalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }
 
-fn headers(settings: &ProviderSettings, context: &Context) -> Result<Vec<(String, Secret)>, LlmError> {
-    Ok(vec![bearer(&required_key(SERVER.provider, settings, &context.env)?)])
+fn headers(
+    settings: &ProviderSettings,
+    context: &Context,
+) -> Result<Vec<(String, Secret)>, LlmError> {
+    Ok(vec![bearer(&required_key(
+        SERVER.provider,
+        settings,
+        &context.env,
+    )?)])
 }

@@ -52,7 +52,9 @@ impl ProviderKind for OpenRouter {
     }
 
     fn class(&self) -> ProviderClass {
-        ProviderClass::Http { key: KeyUse::Required }
+        ProviderClass::Http {
+            key: KeyUse::Required,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -64,22 +66,37 @@ impl ProviderKind for OpenRouter {
          OpenRouter documents answers held to a JSON Schema, and is told to use only servers that do so."
     }
 
-    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Backend, LlmError> {
         SERVER.backend(headers(settings, context)?, settings, context)
     }
 
-    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+    fn catalogue(
+        &self,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Catalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }
 
-fn headers(settings: &ProviderSettings, context: &Context) -> Result<Vec<(String, Secret)>, LlmError> {
+fn headers(
+    settings: &ProviderSettings,
+    context: &Context,
+) -> Result<Vec<(String, Secret)>, LlmError> {
     let key = required_key(SERVER.provider, settings, &context.env)?;
-    let named =
-        |key: &str, value: &Option<String>| required(SERVER.provider, key, value.clone()).map(Secret::new);
+    let named = |key: &str, value: &Option<String>| {
+        required(SERVER.provider, key, value.clone()).map(Secret::new)
+    };
     Ok(vec![
         bearer(&key),
-        ("http-referer".to_owned(), named("referer", &settings.referer)?),
+        (
+            "http-referer".to_owned(),
+            named("referer", &settings.referer)?,
+        ),
         ("x-title".to_owned(), named("title", &settings.title)?),
     ])
 }

@@ -50,14 +50,21 @@ impl ProviderKind for Replay {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
+        Capabilities {
+            edit_format: EditFormat::WholeFile,
+            structured_output: StructuredOutput::None,
+        }
     }
 
     fn evidence(&self) -> &'static str {
         "A recording says itself how its answers were asked for; this holds for one that does not."
     }
 
-    fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
+    fn construct(
+        &self,
+        settings: &ProviderSettings,
+        _context: &Context,
+    ) -> Result<Backend, LlmError> {
         let source = settings.cassette.as_ref().ok_or_else(|| {
             misconfigured("", "no recording is named".to_owned(), "run `export CRUCIBLE_LLM_REPLAY_CASSETTE=FILE` with a recording, or set [llm.replay] cassette")
         })?;
@@ -66,13 +73,20 @@ impl ProviderKind for Replay {
         let first = cassette.calls.first().map(|call| &call.request);
         let parts = BackendParts {
             provider: NAME,
-            default_model: first.map_or(&header.model, |request| &request.model).clone(),
+            default_model: first
+                .map_or(&header.model, |request| &request.model)
+                .clone(),
             max_output_tokens: 0,
             extra: ClientExtra::NONE,
             capabilities: header.capabilities,
-            speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
+            speaker: Speaker {
+                provider: header.provider.clone(),
+                model: header.model.clone(),
+            },
             origin: Origin::Recording,
-            parameters: first.map(|request| request.metadata.clone()).unwrap_or_default(),
+            parameters: first
+                .map(|request| request.metadata.clone())
+                .unwrap_or_default(),
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
         // Each phase uses its recorded model, because the model is part of the key. Calls of one phase
@@ -81,7 +95,9 @@ impl ProviderKind for Replay {
         let mut phases: BTreeMap<String, String> = BTreeMap::new();
         for call in &cassette.calls {
             let model = &call.request.model;
-            let chosen = phases.entry(call.phase_id.clone()).or_insert_with(|| model.clone());
+            let chosen = phases
+                .entry(call.phase_id.clone())
+                .or_insert_with(|| model.clone());
             if *model == header.model {
                 chosen.clone_from(model);
             }
@@ -97,7 +113,10 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, Played>, LlmErr
     if let Some(path) = &settings.already_played {
         match read(&CassetteSource::File(path.clone())) {
             Ok(cassette) => {
-                cassette.calls.iter().for_each(|call| counts.entry(call.key).or_default().count(call));
+                cassette
+                    .calls
+                    .iter()
+                    .for_each(|call| counts.entry(call.key).or_default().count(call));
             }
             Err(error) if path.exists() => return Err(error),
             // Nothing was replayed yet.
@@ -113,7 +132,11 @@ fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
 
 /// The error for a recording that cannot be replayed.
 pub(crate) fn unusable_recording(error: &CassetteError) -> LlmError {
-    misconfigured("", error.to_string(), "name a recording that this version can read")
+    misconfigured(
+        "",
+        error.to_string(),
+        "name a recording that this version can read",
+    )
 }
 
 fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
@@ -149,7 +172,10 @@ impl ReplayBackend {
     fn new(cassette: &Cassette, before: &HashMap<Digest, Played>) -> Self {
         let mut outcomes: HashMap<Digest, Vec<CallOutcome>> = HashMap::new();
         for call in &cassette.calls {
-            outcomes.entry(call.key).or_default().push(call.outcome.clone());
+            outcomes
+                .entry(call.key)
+                .or_default()
+                .push(call.outcome.clone());
         }
         let mut played = HashMap::new();
         for (key, outcomes) in &mut outcomes {
@@ -158,12 +184,26 @@ impl ReplayBackend {
                 outcomes.retain(CallOutcome::is_answer);
             }
             if let Some(before) = before.get(key) {
-                played.insert(*key, if answered { before.answers } else { before.failures });
+                played.insert(
+                    *key,
+                    if answered {
+                        before.answers
+                    } else {
+                        before.failures
+                    },
+                );
             }
         }
-        let requests =
-            cassette.calls.iter().map(|call| (call.phase_id.clone(), call.request.clone())).collect();
-        Self { requests, outcomes, played: Mutex::new(played) }
+        let requests = cassette
+            .calls
+            .iter()
+            .map(|call| (call.phase_id.clone(), call.request.clone()))
+            .collect();
+        Self {
+            requests,
+            outcomes,
+            played: Mutex::new(played),
+        }
     }
 
     /// Takes the next outcome of a request.
@@ -189,7 +229,12 @@ impl ReplayBackend {
         }
         let shown = render(asked);
         // A request of another phase is unrelated, so a diff to it would not help.
-        let same_phase = || self.requests.iter().filter(|(of, _)| of == phase).map(|(_, request)| request);
+        let same_phase = || {
+            self.requests
+                .iter()
+                .filter(|(of, _)| of == phase)
+                .map(|(_, request)| request)
+        };
         let what = match nearest(&shown, same_phase()) {
             Some(nearest) => format!(
                 "the recording does not contain this request (key {}); compared with the nearest recorded one:\n{}",
@@ -197,7 +242,8 @@ impl ReplayBackend {
                 short_diff(&nearest, &shown)
             ),
             None if !self.requests.is_empty() => {
-                let mut phases: Vec<&str> = self.requests.iter().map(|(of, _)| of.as_str()).collect();
+                let mut phases: Vec<&str> =
+                    self.requests.iter().map(|(of, _)| of.as_str()).collect();
                 phases.sort_unstable();
                 phases.dedup();
                 let named: Vec<&str> = phases.into_iter().take(PHASES).collect();
@@ -218,9 +264,9 @@ impl ReplayBackend {
 impl LlmBackend for ReplayBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = RecordedRequest::of(&inv);
-        let key = asked
-            .key()
-            .map_err(|error| misconfigured(&inv.model, error.to_string(), "correct the metadata"))?;
+        let key = asked.key().map_err(|error| {
+            misconfigured(&inv.model, error.to_string(), "correct the metadata")
+        })?;
         match self.next(&key) {
             Some(CallOutcome::Answered(result)) => Ok(result.clone()),
             Some(CallOutcome::Failed(error)) => Err(error.clone()),
@@ -234,8 +280,10 @@ fn render(request: &RecordedRequest) -> String {
     let mut text = format!("model: {}\n", request.model);
     for (name, value) in &request.metadata {
         // In canonical form, as it is compared: 1 and 1.0 are the same number.
-        let value = to_canonical_json(value)
-            .map_or_else(|_| value.to_string(), |canonical| String::from_utf8_lossy(&canonical).into_owned());
+        let value = to_canonical_json(value).map_or_else(
+            |_| value.to_string(),
+            |canonical| String::from_utf8_lossy(&canonical).into_owned(),
+        );
         let _infallible = writeln!(text, "metadata {name}: {value}");
     }
     for message in &request.messages {
@@ -285,8 +333,12 @@ fn short_diff(recorded: &str, asked: &str) -> String {
 
 /// The lines of one hunk, with their markers.
 fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str]) -> Vec<String> {
-    let marked =
-        |mark: char, lines: &[&str]| lines.iter().map(|line| format!("{mark}{line}")).collect::<Vec<_>>();
+    let marked = |mark: char, lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| format!("{mark}{line}"))
+            .collect::<Vec<_>>()
+    };
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else {
         return Vec::new();
     };

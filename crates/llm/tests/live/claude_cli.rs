@@ -22,23 +22,42 @@ fn claude(base_url: String) -> Backend {
 
 #[tokio::test]
 async fn real_program_returns_answer_and_tokens() {
-    let mut summary = Summary::of("the real claude", "the capital of France, through the program");
+    let mut summary = Summary::of(
+        "the real claude",
+        "the capital of France, through the program",
+    );
     let mut inv = ask("What is the capital of France?");
     inv.metadata.clear();
     let result = claude(live_address()).invoke(inv).await.unwrap();
     summary.answered(&result);
-    assert!(result.whole_answer().unwrap().as_str().contains("Paris"), "{}", result.raw_response);
-    assert_eq!((result.provider.as_str(), result.model_used.as_str()), ("claude-cli", MODEL));
+    assert!(
+        result.whole_answer().unwrap().as_str().contains("Paris"),
+        "{}",
+        result.raw_response
+    );
+    assert_eq!(
+        (result.provider.as_str(), result.model_used.as_str()),
+        ("claude-cli", MODEL)
+    );
     let (input, output) = (result.tokens_input.unwrap(), result.tokens_output.unwrap());
-    assert!(input > 0 && (1..=MAX_TOKENS).contains(&output), "{input} {output}");
+    assert!(
+        input > 0 && (1..=MAX_TOKENS).contains(&output),
+        "{input} {output}"
+    );
     summary.passed("whole, names Paris, tokens reported");
 }
 
 /// Nothing reaches the model: the server does not know the address.
 #[tokio::test]
 async fn real_program_failure_marked_success_is_error() {
-    let summary = Summary::of("the real claude, failing", "at an address that the server does not know");
-    let error = claude(format!("{}/nowhere", live_address())).invoke(ask("Say hello.")).await.unwrap_err();
+    let summary = Summary::of(
+        "the real claude, failing",
+        "at an address that the server does not know",
+    );
+    let error = claude(format!("{}/nowhere", live_address()))
+        .invoke(ask("Say hello."))
+        .await
+        .unwrap_err();
     assert_eq!(error.class(), "misconfiguration", "{error}");
     assert!(!format!("{error:?}").contains(KEY.1), "{error:?}");
     summary.passed("a typed error, no key in it");

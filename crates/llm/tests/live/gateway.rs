@@ -14,19 +14,32 @@ use crate::support::{MAX_TOKENS, NO_LIMITS, Summary, ask, client, context, gatew
 #[tokio::test]
 async fn plain_question_gets_whole_answer() {
     let mut summary = Summary::of("plain answer", "the capital of France");
-    let result = gateway().invoke(ask("What is the capital of France?")).await.unwrap();
+    let result = gateway()
+        .invoke(ask("What is the capital of France?"))
+        .await
+        .unwrap();
     summary.answered(&result);
-    assert!(result.whole_answer().unwrap().as_str().contains("Paris"), "{}", result.raw_response);
+    assert!(
+        result.whole_answer().unwrap().as_str().contains("Paris"),
+        "{}",
+        result.raw_response
+    );
     assert_eq!(result.finish(), Finish::Complete);
     assert_eq!(result.provider, "gateway");
     let (input, output) = (result.tokens_input.unwrap(), result.tokens_output.unwrap());
-    assert!(input >= 10 && (1..=MAX_TOKENS).contains(&output), "{input} {output}");
+    assert!(
+        input >= 10 && (1..=MAX_TOKENS).contains(&output),
+        "{input} {output}"
+    );
     summary.passed("whole, names Paris, tokens reported");
 }
 
 #[tokio::test]
 async fn a_schema_holds_the_answer_to_its_form() {
-    let mut summary = Summary::of("held to a schema", "two facts as an object of a JSON Schema");
+    let mut summary = Summary::of(
+        "held to a schema",
+        "two facts as an object of a JSON Schema",
+    );
     let schema = json!({
         "type": "object",
         "properties": {
@@ -38,30 +51,43 @@ async fn a_schema_holds_the_answer_to_its_form() {
         "additionalProperties": false,
     });
     let mut inv = ask("Tell me about Paris.");
-    let format =
-        json!({"type": "json_schema", "json_schema": {"name": "city", "strict": true, "schema": schema}});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "city", "strict": true, "schema": schema}});
     inv.metadata.insert("response_format".to_owned(), format);
     let result = gateway().invoke(inv).await.unwrap();
     summary.answered(&result);
     let answer: Value = serde_json::from_str(result.whole_answer().unwrap().as_str()).unwrap();
     let fields = answer.as_object().unwrap();
     assert_eq!(fields.len(), 3, "{answer}");
-    assert!(fields["city"].is_string() && fields["population_in_millions"].is_i64(), "{answer}");
-    assert!(["Africa", "Asia", "Europe"].contains(&fields["continent"].as_str().unwrap()), "{answer}");
+    assert!(
+        fields["city"].is_string() && fields["population_in_millions"].is_i64(),
+        "{answer}"
+    );
+    assert!(
+        ["Africa", "Asia", "Europe"].contains(&fields["continent"].as_str().unwrap()),
+        "{answer}"
+    );
     summary.passed("parses, has the three fields and no other");
 }
 
 /// The one prompt longer than 256 tokens: the server refuses it before the model sees it.
 #[tokio::test]
 async fn a_prompt_beyond_the_context_is_unsupported() {
-    let summary = Summary::of("too long a prompt", "20,000 words, refused before the model sees one");
+    let summary = Summary::of(
+        "too long a prompt",
+        "20,000 words, refused before the model sees one",
+    );
     let mut inv = ask("Sum this up.");
     let text = Untrusted::new("word ".repeat(20_000));
-    inv.messages.push(Message::user(PromptBuilder::new().untrusted("text", &text).build()));
+    inv.messages.push(Message::user(
+        PromptBuilder::new().untrusted("text", &text).build(),
+    ));
     let error = gateway().invoke(inv).await.unwrap_err();
     assert_eq!(error.class(), "unsupported", "{error}");
     let said = error.to_string();
-    assert!(said.contains("context") && !said.contains("word word"), "{said}");
+    assert!(
+        said.contains("context") && !said.contains("word word"),
+        "{said}"
+    );
     summary.passed("refused as unsupported");
 }
 
@@ -81,7 +107,10 @@ async fn live_answer_at_limit_is_cut_off() {
 #[tokio::test]
 async fn the_budget_settles_with_what_the_server_counted() {
     let mut summary = Summary::of("budget", "two words, then once more over the budget");
-    let budget = CallBudget::new(BudgetLimits { tokens: Limit::At(400), ..NO_LIMITS });
+    let budget = CallBudget::new(BudgetLimits {
+        tokens: Limit::At(400),
+        ..NO_LIMITS
+    });
     let client = client(gateway(), Recording::Off, &budget);
     let result = client.call(ask("Say hello.")).await.unwrap();
     summary.answered(&result);
@@ -91,9 +120,14 @@ async fn the_budget_settles_with_what_the_server_counted() {
 
     // The worst case of the call exceeds the rest of the budget, so it is not sent.
     let mut greedy = ask("Say hello.");
-    greedy.metadata.insert("max_tokens".to_owned(), json!(400 - counted));
+    greedy
+        .metadata
+        .insert("max_tokens".to_owned(), json!(400 - counted));
     let error = client.call(greedy).await.unwrap_err();
-    assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
+    assert!(
+        error.to_string().starts_with("LLM budget exhausted"),
+        "{error}"
+    );
     assert_eq!(budget.used().unwrap(), used);
     summary.passed("settled to the counted tokens; the next call refused unsent");
 }
@@ -116,13 +150,19 @@ async fn what_was_recorded_replays_equal_from_the_file_alone() {
     }
     assert_ne!(spoken[0].raw_response, spoken[1].raw_response);
 
-    let settings = ProviderSettings { cassette: Some(path.into()), ..ProviderSettings::default() };
+    let settings = ProviderSettings {
+        cassette: Some(path.into()),
+        ..ProviderSettings::default()
+    };
     let replay = construct("replay", &settings, &context(("UNUSED", ""))).unwrap();
     let replay = client(replay, Recording::Off, &CallBudget::new(NO_LIMITS));
     // In reverse order, so that the question determines the answer.
     for (question, spoken) in questions.into_iter().zip(spoken).rev() {
         assert_eq!(replay.call(ask(question)).await.unwrap(), spoken);
     }
-    assert!(replay.call(ask(questions[0])).await.is_err(), "it was asked once only");
+    assert!(
+        replay.call(ask(questions[0])).await.is_err(),
+        "it was asked once only"
+    );
     summary.passed("both answers replay equal; asking once more is refused");
 }

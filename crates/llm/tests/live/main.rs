@@ -5,8 +5,14 @@
 //! an answer, and as little as possible of a small model's knowledge. Each test prints a summary line,
 //! even if it fails. Without the server, or where real models are forbidden, every test fails with that
 //! message; none is skipped.
-#![expect(clippy::disallowed_methods, reason = "tests read where the server is and write their summary")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read where the server is and write their summary"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
 
 mod claude_cli;
 mod gateway;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, ClientOptions, Context, Limit, LlmInvocation, LlmResult, Message,
-    ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, construct,
+    Backend, BudgetLimits, CallBudget, ClientOptions, Context, Limit, LlmInvocation, LlmResult,
+    Message, ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, construct,
 };
 use crucible_model::PromptBuilder;
 use crucible_sandbox::Sandbox;
@@ -25,8 +25,11 @@ pub(crate) const MAX_TOKENS: u64 = 64;
 /// The most tokens of a question here, as the server counts them (seed 002, *Testing Strategy*).
 const MAX_QUESTION: u64 = 256;
 
-pub(crate) const NO_LIMITS: BudgetLimits =
-    BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
+pub(crate) const NO_LIMITS: BudgetLimits = BudgetLimits {
+    calls: Limit::Unlimited,
+    tokens: Limit::Unlimited,
+    micro_dollars: Limit::Unlimited,
+};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -59,7 +62,11 @@ pub(crate) fn gateway() -> Backend {
 }
 
 /// A backend with all its layers.
-pub(crate) fn client(backend: Backend, recording: Recording, budget: &Arc<CallBudget>) -> ModelClient {
+pub(crate) fn client(
+    backend: Backend,
+    recording: Recording,
+    budget: &Arc<CallBudget>,
+) -> ModelClient {
     let options = ClientOptions {
         scanner: Scanner::builtin(),
         recording,
@@ -79,7 +86,11 @@ pub(crate) fn ask(question: &'static str) -> LlmInvocation {
         model: String::new(),
         timeout: Duration::from_secs(280),
         messages: vec![
-            Message::system(PromptBuilder::new().ours("Answer in as few words as possible.").build()),
+            Message::system(
+                PromptBuilder::new()
+                    .ours("Answer in as few words as possible.")
+                    .build(),
+            ),
             Message::user(PromptBuilder::new().ours(question).build()),
         ],
         metadata: BTreeMap::from([("seed".to_owned(), Value::from(1))]),
@@ -94,7 +105,9 @@ pub(crate) struct Summary {
 impl Summary {
     /// Starts the summary of a test with this question.
     pub(crate) fn of(test: &'static str, asked: &'static str) -> Self {
-        Self { line: LiveLine::of(test, asked) }
+        Self {
+            line: LiveLine::of(test, asked),
+        }
     }
 
     /// Records an answer's model and tokens. A client program adds text to a question; that part is not
@@ -102,12 +115,19 @@ impl Summary {
     pub(crate) fn answered(&mut self, result: &LlmResult) {
         if result.provider == "gateway" {
             let tokens = result.tokens_input.unwrap();
-            assert!(tokens <= MAX_QUESTION, "a question of {tokens} tokens is too long for a live test");
+            assert!(
+                tokens <= MAX_QUESTION,
+                "a question of {tokens} tokens is too long for a live test"
+            );
         }
         let (input, output) = self.line.tokens;
         let first = input.is_none() && output.is_none();
-        let sum = |before: Option<u64>, now: Option<u64>| if first { now } else { Some(before? + now?) };
-        self.line.tokens = (sum(input, result.tokens_input), sum(output, result.tokens_output));
+        let sum =
+            |before: Option<u64>, now: Option<u64>| if first { now } else { Some(before? + now?) };
+        self.line.tokens = (
+            sum(input, result.tokens_input),
+            sum(output, result.tokens_output),
+        );
         self.line.by = (result.provider.clone(), result.model_used.clone());
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crucible_llm::{
-    AdviceError, AdviceFailure, AdviceLimits, Advisor, CallError, LlmError, ModelClient, Question, Recording,
-    RetryPolicy, construct,
+    AdviceError, AdviceFailure, AdviceLimits, Advisor, CallError, LlmError, ModelClient, Question,
+    Recording, RetryPolicy, construct,
 };
 use crucible_model::Untrusted;
 use crucible_testkit::{FakeApi, Reply};
@@ -19,19 +19,33 @@ fn asking(base_url: &str) -> ModelClient {
 
 fn question<'q>(material: &'q [(&'q str, Untrusted)]) -> Question<'q> {
     let hints = BTreeMap::from([("max_tokens".to_owned(), json!(200))]);
-    Question { spec_id: "skill-1", phase_id: "research", task: "Say what is wrong.", material, hints }
+    Question {
+        spec_id: "skill-1",
+        phase_id: "research",
+        task: "Say what is wrong.",
+        material,
+        hints,
+    }
 }
 
-async fn advice_from(reply: Reply, limits: AdviceLimits) -> Result<crucible_llm::Advice, AdviceError> {
+async fn advice_from(
+    reply: Reply,
+    limits: AdviceLimits,
+) -> Result<crucible_llm::Advice, AdviceError> {
     let server = FakeApi::start([reply]);
     let client = asking(&server.base_url());
-    Advisor::new(&client, limits).advise(question(&[("log", Untrusted::new("it failed"))])).await
+    Advisor::new(&client, limits)
+        .advise(question(&[("log", Untrusted::new("it failed"))]))
+        .await
 }
 
 #[test]
 fn the_limits_are_those_of_the_seed() {
     let limits = AdviceLimits::default();
-    assert_eq!((limits.max_prompt_chars, limits.timeout), (8_000, Duration::from_secs(30)));
+    assert_eq!(
+        (limits.max_prompt_chars, limits.timeout),
+        (8_000, Duration::from_secs(30))
+    );
 }
 
 #[tokio::test]
@@ -53,13 +67,29 @@ async fn advice_prompt_is_bounded_and_reports_omissions() {
 
 #[tokio::test]
 async fn nobody_there_is_told_apart_from_nobody_who_helps() {
-    let short = AdviceLimits { timeout: Duration::from_millis(300), ..AdviceLimits::default() };
+    let short = AdviceLimits {
+        timeout: Duration::from_millis(300),
+        ..AdviceLimits::default()
+    };
     let late = advice_from(Reply::Hang, short).await.unwrap_err();
-    assert!(matches!(late, AdviceError::Unavailable(LlmError::Timeout { .. })), "{late}");
-    let dropped = advice_from(Reply::Drop, AdviceLimits::default()).await.unwrap_err();
-    assert!(matches!(dropped, AdviceError::Unavailable(LlmError::Transport(_))), "{dropped}");
-    let unset = construct("gateway", &gateway_settings(), &context(&[])).err().unwrap();
-    assert!(matches!(AdviceError::from(unset), AdviceError::Unavailable(_)));
+    assert!(
+        matches!(late, AdviceError::Unavailable(LlmError::Timeout { .. })),
+        "{late}"
+    );
+    let dropped = advice_from(Reply::Drop, AdviceLimits::default())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(dropped, AdviceError::Unavailable(LlmError::Transport(_))),
+        "{dropped}"
+    );
+    let unset = construct("gateway", &gateway_settings(), &context(&[]))
+        .err()
+        .unwrap();
+    assert!(matches!(
+        AdviceError::from(unset),
+        AdviceError::Unavailable(_)
+    ));
 
     for reply in [
         Reply::Answer(" \n".to_owned()),
@@ -71,9 +101,14 @@ async fn nobody_there_is_told_apart_from_nobody_who_helps() {
         Reply::Status(429),
         Reply::Status(500),
     ] {
-        let error = advice_from(reply.clone(), AdviceLimits::default()).await.unwrap_err();
+        let error = advice_from(reply.clone(), AdviceLimits::default())
+            .await
+            .unwrap_err();
         assert!(
-            matches!(error, AdviceError::Failed(AdviceFailure::Call(CallError::Llm(_)))),
+            matches!(
+                error,
+                AdviceError::Failed(AdviceFailure::Call(CallError::Llm(_)))
+            ),
             "{reply:?}: {error}"
         );
     }
@@ -81,17 +116,36 @@ async fn nobody_there_is_told_apart_from_nobody_who_helps() {
 
 #[tokio::test]
 async fn half_an_advice_is_none() {
-    let error =
-        advice_from(Reply::CutAnswer("do not".to_owned()), AdviceLimits::default()).await.unwrap_err();
-    assert!(matches!(error, AdviceError::Failed(AdviceFailure::CutShort(_))), "{error}");
+    let error = advice_from(
+        Reply::CutAnswer("do not".to_owned()),
+        AdviceLimits::default(),
+    )
+    .await
+    .unwrap_err();
+    assert!(
+        matches!(error, AdviceError::Failed(AdviceFailure::CutShort(_))),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_secret_in_the_material_is_not_sent() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let client = asking(&server.base_url());
-    let log = [("log", Untrusted::new(format!("key = \"{}{}\"", "AKIA", "Z7QK3MTVW2YH5XNB")))];
-    let error = Advisor::new(&client, AdviceLimits::default()).advise(question(&log)).await.unwrap_err();
-    assert!(matches!(error, AdviceError::Failed(AdviceFailure::Call(CallError::Secret(_)))), "{error}");
+    let log = [(
+        "log",
+        Untrusted::new(format!("key = \"{}{}\"", "AKIA", "Z7QK3MTVW2YH5XNB")),
+    )];
+    let error = Advisor::new(&client, AdviceLimits::default())
+        .advise(question(&log))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            AdviceError::Failed(AdviceFailure::Call(CallError::Secret(_)))
+        ),
+        "{error}"
+    );
     assert_eq!(server.requests().len(), 0);
 }

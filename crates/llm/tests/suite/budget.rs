@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_llm::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, ClientExtra, Fault,
-    Limit, ListedPrice, LlmBackend, LlmError, Origin, PlannedCall, Price, PriceTable, Resource, Retried,
-    RetryPolicy, Ticket,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, ClientExtra,
+    Fault, Limit, ListedPrice, LlmBackend, LlmError, Origin, PlannedCall, Price, PriceTable,
+    Resource, Retried, RetryPolicy, Ticket,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,7 +14,11 @@ use serde_json::json;
 use crate::support::{NO_LIMITS, Scripted, Shared, answer, ask, outage};
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_time()
+        .build()
+        .unwrap()
 }
 
 fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Budgeted<Shared> {
@@ -22,7 +26,14 @@ fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Bud
         Price::Unknown => BTreeMap::new(),
         price => {
             let (date, source) = ("2026-01-01".to_owned(), "a test".to_owned());
-            BTreeMap::from([("scripted/*".to_owned(), ListedPrice { price, date, source })])
+            BTreeMap::from([(
+                "scripted/*".to_owned(),
+                ListedPrice {
+                    price,
+                    date,
+                    source,
+                },
+            )])
         }
     };
     Budgeted::new(
@@ -39,7 +50,10 @@ fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Bud
 }
 
 fn tokens(limit: u64) -> BudgetLimits {
-    BudgetLimits { tokens: Limit::At(limit), ..NO_LIMITS }
+    BudgetLimits {
+        tokens: Limit::At(limit),
+        ..NO_LIMITS
+    }
 }
 
 mod properties {
@@ -128,10 +142,28 @@ mod properties {
 async fn retries_count_against_call_limit() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let budget = CallBudget::new(BudgetLimits::calls(2));
-    let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
-    let error = Retried::new(budgeted, RetryPolicy::PHASES).invoke(ask("x")).await.unwrap_err();
-    assert_eq!(error, LlmError::BudgetExceeded { resource: Resource::Calls, limit: 2, attempted: 3 });
-    assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
+    let budgeted = under(
+        Shared(backend.clone()),
+        100,
+        Arc::clone(&budget),
+        Price::Unknown,
+    );
+    let error = Retried::new(budgeted, RetryPolicy::PHASES)
+        .invoke(ask("x"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        LlmError::BudgetExceeded {
+            resource: Resource::Calls,
+            limit: 2,
+            attempted: 3
+        }
+    );
+    assert!(
+        error.to_string().starts_with("LLM budget exhausted"),
+        "{error}"
+    );
     assert_eq!((backend.calls(), budget.used().unwrap().calls), (2, 2));
 }
 
@@ -165,11 +197,19 @@ async fn a_call_that_is_abandoned_stays_reserved() {
 
 #[tokio::test]
 async fn reported_cost_overrides_estimate() {
-    let price = Price::PerMillionTokens { input: 1_000_000, output: 2_000_000 };
-    let limits = BudgetLimits { micro_dollars: Limit::At(100_000), ..NO_LIMITS };
+    let price = Price::PerMillionTokens {
+        input: 1_000_000,
+        output: 2_000_000,
+    };
+    let limits = BudgetLimits {
+        micro_dollars: Limit::At(100_000),
+        ..NO_LIMITS
+    };
     let budget = CallBudget::new(limits);
     let mut reported = answer("ok");
-    reported.extensions.insert("cost_micro_dollars".to_owned(), json!(7));
+    reported
+        .extensions
+        .insert("cost_micro_dollars".to_owned(), json!(7));
     let backend = Scripted::new([Ok(answer("ok")), Ok(reported)]);
     let budgeted = under(Shared(backend), 100, Arc::clone(&budget), price);
     budgeted.invoke(ask("x")).await.unwrap();
@@ -177,7 +217,12 @@ async fn reported_cost_overrides_estimate() {
     budgeted.invoke(ask("x")).await.unwrap();
     assert_eq!(budget.used().unwrap().micro_dollars, 20 + 7);
 
-    let unpriced = under(Shared(Scripted::new([])), 100, CallBudget::new(limits), Price::Unknown);
+    let unpriced = under(
+        Shared(Scripted::new([])),
+        100,
+        CallBudget::new(limits),
+        Price::Unknown,
+    );
     let error = unpriced.invoke(ask("x")).await.unwrap_err();
     assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
 }
@@ -187,15 +232,21 @@ struct Broken;
 
 impl CallBook for Broken {
     fn reserve(&self, _call: &PlannedCall, _limits: &BudgetLimits) -> Result<Ticket, BookError> {
-        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+        Err(BookError::Unavailable {
+            detail: "the disk is full".to_owned(),
+        })
     }
 
     fn settle(&self, _ticket: Ticket, _end: &CallEnd) -> Result<(), BookError> {
-        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+        Err(BookError::Unavailable {
+            detail: "the disk is full".to_owned(),
+        })
     }
 
     fn used(&self) -> Result<Amount, BookError> {
-        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+        Err(BookError::Unavailable {
+            detail: "the disk is full".to_owned(),
+        })
     }
 }
 
@@ -203,9 +254,14 @@ impl CallBook for Broken {
 async fn what_cannot_be_reserved_is_not_sent() {
     let backend = Scripted::new([]);
     let budget = CallBudget::kept(NO_LIMITS, Arc::new(Broken));
-    let error = under(Shared(backend.clone()), 100, budget, Price::Unknown).invoke(ask("x")).await;
+    let error = under(Shared(backend.clone()), 100, budget, Price::Unknown)
+        .invoke(ask("x"))
+        .await;
     let text = error.unwrap_err().to_string();
-    assert!(text.contains("nothing was sent") && text.contains("the disk is full"), "{text}");
+    assert!(
+        text.contains("nothing was sent") && text.contains("the disk is full"),
+        "{text}"
+    );
     assert_eq!(backend.calls(), 0);
 }
 
@@ -215,20 +271,45 @@ async fn what_a_client_adds_by_itself_is_reserved_too() {
     let asks = Asks {
         provider: "scripted",
         max_output_tokens: 100,
-        extra: ClientExtra { added_tokens: 4096, ..ClientExtra::NONE },
+        extra: ClientExtra {
+            added_tokens: 4096,
+            ..ClientExtra::NONE
+        },
         origin: Origin::Live,
     };
-    let budgeted = Budgeted::new(Shared(Scripted::new([])), asks, Arc::clone(&budget), Arc::default());
+    let budgeted = Budgeted::new(
+        Shared(Scripted::new([])),
+        asks,
+        Arc::clone(&budget),
+        Arc::default(),
+    );
     budgeted.invoke(ask(&"x".repeat(100))).await.unwrap();
     let error = budgeted.invoke(ask(&"x".repeat(600))).await.unwrap_err();
-    assert!(matches!(error, LlmError::BudgetExceeded { resource: Resource::Tokens, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            LlmError::BudgetExceeded {
+                resource: Resource::Tokens,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn retrying_client_reserves_every_request() {
     let budget = CallBudget::new(tokens(100_000));
-    let extra = ClientExtra { requests: 4, ..ClientExtra::NONE };
-    let asks = Asks { provider: "scripted", max_output_tokens: 1000, extra, origin: Origin::Live };
+    let extra = ClientExtra {
+        requests: 4,
+        ..ClientExtra::NONE
+    };
+    let asks = Asks {
+        provider: "scripted",
+        max_output_tokens: 1000,
+        extra,
+        origin: Origin::Live,
+    };
     let backend = Scripted::new([Err(LlmError::Unsupported(Fault::new("p", "m", "w", "n")))]);
     let budgeted = Budgeted::new(Shared(backend), asks, Arc::clone(&budget), Arc::default());
     assert!(budgeted.invoke(ask("x")).await.is_err());
@@ -239,10 +320,21 @@ async fn retrying_client_reserves_every_request() {
 async fn hints_count_and_invalid_hint_is_refused() {
     let budget = CallBudget::new(tokens(5000));
     let backend = Scripted::new([]);
-    let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
+    let budgeted = under(
+        Shared(backend.clone()),
+        100,
+        Arc::clone(&budget),
+        Price::Unknown,
+    );
     let mut inv = ask("x");
-    inv.metadata.insert("response_format".to_owned(), json!({ "description": "d".repeat(6000) }));
-    assert!(matches!(budgeted.invoke(inv).await, Err(LlmError::BudgetExceeded { .. })));
+    inv.metadata.insert(
+        "response_format".to_owned(),
+        json!({ "description": "d".repeat(6000) }),
+    );
+    assert!(matches!(
+        budgeted.invoke(inv).await,
+        Err(LlmError::BudgetExceeded { .. })
+    ));
     for bad in [json!(-1), json!(0), json!(20.5), json!("all")] {
         let mut inv = ask("x");
         inv.metadata.insert("max_tokens".to_owned(), bad.clone());
@@ -254,9 +346,14 @@ async fn hints_count_and_invalid_hint_is_refused() {
 
 #[tokio::test]
 async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
-    let budget = CallBudget::new(BudgetLimits { micro_dollars: Limit::At(5), ..NO_LIMITS });
+    let budget = CallBudget::new(BudgetLimits {
+        micro_dollars: Limit::At(5),
+        ..NO_LIMITS
+    });
     let mut reported = answer("ok");
-    reported.extensions.insert("cost_micro_dollars".to_owned(), json!(7_000_000));
+    reported
+        .extensions
+        .insert("cost_micro_dollars".to_owned(), json!(7_000_000));
     let asks = Asks {
         provider: "replay",
         max_output_tokens: 9,
@@ -264,16 +361,24 @@ async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
         origin: Origin::Recording,
     };
     let backend = Shared(Scripted::new([Ok(reported)]));
-    Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default()).invoke(ask("x")).await.unwrap();
+    Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default())
+        .invoke(ask("x"))
+        .await
+        .unwrap();
     assert_eq!(budget.used().unwrap().micro_dollars, 0);
 }
 
 #[tokio::test]
 async fn unpaid_origin_uses_only_the_call() {
-    let limits = BudgetLimits { calls: Limit::At(1), tokens: Limit::At(1), micro_dollars: Limit::At(1) };
+    let limits = BudgetLimits {
+        calls: Limit::At(1),
+        tokens: Limit::At(1),
+        micro_dollars: Limit::At(1),
+    };
     let budget = CallBudget::new(limits);
     let mut told = answer("ok");
-    told.extensions.insert("cost_micro_dollars".to_owned(), json!(7_000_000));
+    told.extensions
+        .insert("cost_micro_dollars".to_owned(), json!(7_000_000));
     let asks = Asks {
         provider: "manual_outbox",
         max_output_tokens: 0,
@@ -282,8 +387,27 @@ async fn unpaid_origin_uses_only_the_call() {
     };
     let backend = Shared(Scripted::new([Ok(told.clone()), Ok(told)]));
     let person = Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default());
-    person.invoke(ask("a question of more than one token")).await.unwrap();
-    assert_eq!(budget.used().unwrap(), Amount { calls: 1, tokens: 0, micro_dollars: 0 });
+    person
+        .invoke(ask("a question of more than one token"))
+        .await
+        .unwrap();
+    assert_eq!(
+        budget.used().unwrap(),
+        Amount {
+            calls: 1,
+            tokens: 0,
+            micro_dollars: 0
+        }
+    );
     let refused = person.invoke(ask("x")).await.unwrap_err();
-    assert!(matches!(refused, LlmError::BudgetExceeded { resource: Resource::Calls, .. }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            LlmError::BudgetExceeded {
+                resource: Resource::Calls,
+                ..
+            }
+        ),
+        "{refused}"
+    );
 }

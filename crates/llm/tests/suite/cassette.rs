@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, Attempt, BudgetLimits, CallBudget, CallError, CallOutcome, Cassette, CassetteError,
-    CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Fault, LlmError, LlmInvocation,
-    ModelClient, Origin, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse, TornTail,
-    construct,
+    AnswerFault, Attempt, BudgetLimits, CallBudget, CallError, CallOutcome, Cassette,
+    CassetteError, CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Fault, LlmError,
+    LlmInvocation, ModelClient, Origin, ProviderSettings, Recording, RetryAllowance, RetryPolicy,
+    Reuse, TornTail, construct,
 };
 use crucible_model::Digest;
 use crucible_secrets::Scanner;
@@ -27,7 +27,11 @@ fn writer(path: &Path, reuse: Reuse) -> Arc<CassetteWriter> {
 }
 
 fn recording(scripted: &Arc<Scripted>, path: &Path, reuse: Reuse) -> ModelClient {
-    client(scripted.backend(), Recording::To(writer(path, reuse)), RetryPolicy::PHASES)
+    client(
+        scripted.backend(),
+        Recording::To(writer(path, reuse)),
+        RetryPolicy::PHASES,
+    )
 }
 
 fn replay_of(settings: &ProviderSettings) -> ModelClient {
@@ -36,7 +40,10 @@ fn replay_of(settings: &ProviderSettings) -> ModelClient {
 }
 
 fn replay(path: &Path) -> ModelClient {
-    replay_of(&ProviderSettings { cassette: Some(path.to_owned().into()), ..ProviderSettings::default() })
+    replay_of(&ProviderSettings {
+        cassette: Some(path.to_owned().into()),
+        ..ProviderSettings::default()
+    })
 }
 
 fn cassette_in(dir: &TempDir) -> std::path::PathBuf {
@@ -59,7 +66,11 @@ async fn a_recorded_conversation_replays_without_the_server() {
     );
     let header = CassetteHeader::new("gateway", "test-model", CAPABILITIES);
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
-    let live = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
+    let live = client(
+        gateway(&server.base_url(), None),
+        Recording::To(writer),
+        RetryPolicy::PHASES,
+    );
     let mut spoken = Vec::new();
     // The last request equals the first one, and gets another answer.
     for text in ["a", "b", "a"] {
@@ -70,14 +81,23 @@ async fn a_recorded_conversation_replays_without_the_server() {
     let replayed = replay(&path);
     assert_eq!(replayed.origin(), Origin::Recording);
     assert_eq!(
-        (replayed.speaker().provider.as_str(), replayed.speaker().model.as_str()),
+        (
+            replayed.speaker().provider.as_str(),
+            replayed.speaker().model.as_str()
+        ),
         ("gateway", "test-model")
     );
-    assert_eq!((replayed.default_model(), replayed.capabilities()), ("test-model", CAPABILITIES));
+    assert_eq!(
+        (replayed.default_model(), replayed.capabilities()),
+        ("test-model", CAPABILITIES)
+    );
     for (text, spoken) in ["a", "b", "a"].into_iter().zip(&spoken) {
         let result = replayed.call(ask(text)).await.unwrap();
         assert_eq!(&result, spoken);
-        assert_eq!(result.raw_response.as_bytes(), spoken.raw_response.as_bytes());
+        assert_eq!(
+            result.raw_response.as_bytes(),
+            spoken.raw_response.as_bytes()
+        );
     }
     let error = llm(replayed.call(ask("a")).await.unwrap_err());
     assert!(error.to_string().contains("recorded 2 times"), "{error}");
@@ -111,14 +131,23 @@ mod properties {
 async fn recorded_failure_replays_without_retry() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    let script = [Err(outage(500)), Ok(answer("late")), Err(outage(500)), Err(outage(502)), Err(outage(503))];
+    let script = [
+        Err(outage(500)),
+        Ok(answer("late")),
+        Err(outage(500)),
+        Err(outage(502)),
+        Err(outage(503)),
+    ];
     let scripted = Scripted::new(script);
     let live = recording(&scripted, &path, Reuse::Nothing);
     live.call(ask("a")).await.unwrap();
     live.call(ask("b")).await.unwrap_err();
 
     let cassette = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
-    assert_eq!(cassette.calls[0].attempts, [Attempt::Failed(outage(500)), Attempt::Answered]);
+    assert_eq!(
+        cassette.calls[0].attempts,
+        [Attempt::Failed(outage(500)), Attempt::Answered]
+    );
     assert_eq!(cassette.calls[1].attempts.len(), 3);
     assert_eq!(cassette.calls[1].outcome, CallOutcome::Failed(outage(503)));
     assert_eq!(cassette.calls[0].phase_id, "patch");
@@ -140,7 +169,9 @@ async fn changed_request_fails_with_diff() {
         metadata: std::collections::BTreeMap::from([("temperature".to_owned(), number)]),
         ..ask(text)
     };
-    live.call(with_number("line one\nline two\nline three\n", 1.0.into())).await.unwrap();
+    live.call(with_number("line one\nline two\nline three\n", 1.0.into()))
+        .await
+        .unwrap();
 
     let changed = with_number("line one\nline 2\nline three\n", 1.into());
     let error = llm(replay(&path).call(changed).await.unwrap_err());
@@ -149,15 +180,25 @@ async fn changed_request_fails_with_diff() {
     assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
     assert!(!text.contains("entirely"), "{text}");
     // The same number in another notation is not a difference.
-    assert!(!text.contains("-metadata") && !text.contains("+metadata"), "{text}");
+    assert!(
+        !text.contains("-metadata") && !text.contains("+metadata"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn a_huge_difference_is_shown_short_and_quickly() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    let lines = |seed: u64| (0..20_000u64).map(|n| format!("{}\n", (n * seed) % 7919)).collect::<String>();
-    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask(&lines(3))).await.unwrap();
+    let lines = |seed: u64| {
+        (0..20_000u64)
+            .map(|n| format!("{}\n", (n * seed) % 7919))
+            .collect::<String>()
+    };
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask(&lines(3)))
+        .await
+        .unwrap();
     let begun = std::time::Instant::now();
     let error = llm(replay(&path).call(ask(&lines(5))).await.unwrap_err());
     assert!(error.to_string().len() < 20_000);
@@ -199,26 +240,45 @@ async fn lines_of_parallel_calls_are_each_whole() {
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 64);
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        64
+    );
 }
 
 #[tokio::test]
 async fn unfinished_last_line_is_ignored_then_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask("a"))
+        .await
+        .unwrap();
     let whole = std::fs::read(&path).unwrap();
     // A cut anywhere in the second line, and anywhere in the first.
-    for cut in [whole.len() - 1, whole.len() - 40, whole.iter().position(|b| *b == b'\n').unwrap() + 5] {
+    for cut in [
+        whole.len() - 1,
+        whole.len() - 40,
+        whole.iter().position(|b| *b == b'\n').unwrap() + 5,
+    ] {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let torn = Cassette::parse(&whole[..cut]).unwrap();
         assert_eq!((torn.calls.len(), torn.tail), (0, TornTail::LeftOut));
-        recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("b")).await.unwrap();
+        recording(&Scripted::new([]), &path, Reuse::Nothing)
+            .call(ask("b"))
+            .await
+            .unwrap();
         let mended = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!((mended.calls.len(), mended.tail), (1, TornTail::No));
     }
     std::fs::write(&path, &whole[..10]).unwrap();
-    assert!(matches!(Cassette::parse(&whole[..10]), Err(CassetteError::NotACassette)));
+    assert!(matches!(
+        Cassette::parse(&whole[..10]),
+        Err(CassetteError::NotACassette)
+    ));
     assert_eq!(writer(&path, Reuse::Nothing).calls(), 0);
 }
 
@@ -237,14 +297,24 @@ async fn unused_recorded_answer_is_reused() {
     assert_eq!(scripted.calls(), 2);
     resumed.call(ask("a")).await.unwrap();
     assert_eq!(scripted.calls(), 3);
-    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 3);
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        3
+    );
 }
 
 #[tokio::test]
 async fn a_replay_goes_on_where_an_earlier_process_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
-    let live = recording(&Scripted::new(["1", "2"].map(|text| Ok(answer(text)))), &tape, Reuse::Nothing);
+    let live = recording(
+        &Scripted::new(["1", "2"].map(|text| Ok(answer(text)))),
+        &tape,
+        Reuse::Nothing,
+    );
     live.call(ask("a")).await.unwrap();
     live.call(ask("a")).await.unwrap();
 
@@ -255,7 +325,11 @@ async fn a_replay_goes_on_where_an_earlier_process_stopped() {
     };
     let play = || {
         let backend = construct("replay", &settings, &context(&[])).unwrap();
-        client(backend, Recording::To(writer(&own, Reuse::Nothing)), RetryPolicy::NEVER)
+        client(
+            backend,
+            Recording::To(writer(&own, Reuse::Nothing)),
+            RetryPolicy::NEVER,
+        )
     };
     assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "1");
     assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "2");
@@ -266,25 +340,52 @@ async fn a_replay_goes_on_where_an_earlier_process_stopped() {
 async fn other_formats_versions_and_edits_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask("a"))
+        .await
+        .unwrap();
     let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
 
     let newer = text.replace("crucible-cassette-v1", "crucible-cassette-v2");
-    assert!(matches!(Cassette::parse(newer.as_bytes()), Err(CassetteError::Newer { .. })));
-    for other in ["", "\n", "{}\n", "no json\n", "{\"schema_version\":\"something-else-v1\"}\n"] {
-        assert!(matches!(Cassette::parse(other.as_bytes()), Err(CassetteError::NotACassette)), "{other:?}");
+    assert!(matches!(
+        Cassette::parse(newer.as_bytes()),
+        Err(CassetteError::Newer { .. })
+    ));
+    for other in [
+        "",
+        "\n",
+        "{}\n",
+        "no json\n",
+        "{\"schema_version\":\"something-else-v1\"}\n",
+    ] {
+        assert!(
+            matches!(
+                Cassette::parse(other.as_bytes()),
+                Err(CassetteError::NotACassette)
+            ),
+            "{other:?}"
+        );
     }
     // Additions of a later format version are ignored.
-    let added = text.replace("\"redactions\":0", "\"redactions\":0,\"added_later\":{\"x\":1}");
+    let added = text.replace(
+        "\"redactions\":0",
+        "\"redactions\":0,\"added_later\":{\"x\":1}",
+    );
     assert_ne!(added, text);
     assert_eq!(Cassette::parse(added.as_bytes()).unwrap().calls.len(), 1);
 
     let edited = text.replace("Summarise.", "Summarize.");
     let error = Cassette::parse(edited.as_bytes()).unwrap_err();
-    assert!(matches!(error, CassetteError::BadLine { line: 2, .. }), "{error}");
+    assert!(
+        matches!(error, CassetteError::BadLine { line: 2, .. }),
+        "{error}"
+    );
     assert!(!error.to_string().contains("Summarize"));
     let garbage = format!("{text}garbage\n");
-    assert!(matches!(Cassette::parse(garbage.as_bytes()), Err(CassetteError::BadLine { line: 3, .. })));
+    assert!(matches!(
+        Cassette::parse(garbage.as_bytes()),
+        Err(CassetteError::BadLine { line: 3, .. })
+    ));
 
     let settings = ProviderSettings {
         cassette: Some(CassetteSource::Bytes(newer.into_bytes().into())),
@@ -302,7 +403,10 @@ async fn a_call_that_cannot_be_recorded_has_no_answer() {
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
     std::fs::remove_dir_all(dir.path().join("inner")).unwrap();
     let error = live.call(ask("a")).await.unwrap_err();
-    assert!(matches!(error, CallError::Record(CassetteError::File(_))), "{error}");
+    assert!(
+        matches!(error, CallError::Record(CassetteError::File(_))),
+        "{error}"
+    );
 }
 
 /// An unusable answer.
@@ -317,8 +421,13 @@ fn unusable(fault: AnswerFault) -> LlmError {
 async fn calls_that_failed_are_not_taken_for_used_answers() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    let script =
-        [Err(outage(400)), Ok(answer("used")), Err(outage(400)), Ok(answer("unused")), Ok(answer("new"))];
+    let script = [
+        Err(outage(400)),
+        Ok(answer("used")),
+        Err(outage(400)),
+        Ok(answer("unused")),
+        Ok(answer("new")),
+    ];
     let scripted = Scripted::new(script);
     let live = recording(&scripted, &path, Reuse::Nothing);
     for text in ["a", "a", "b", "b"] {
@@ -343,7 +452,13 @@ async fn calls_that_failed_are_not_taken_for_used_answers() {
 async fn failure_followed_by_answer_is_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
-    let script = [Err(outage(400)), Ok(answer("one")), Err(outage(401)), Ok(answer("two")), Err(outage(402))];
+    let script = [
+        Err(outage(400)),
+        Ok(answer("one")),
+        Err(outage(401)),
+        Ok(answer("two")),
+        Err(outage(402)),
+    ];
     let live = recording(&Scripted::new(script), &path, Reuse::Nothing);
     for text in ["a", "a", "a", "a", "b"] {
         let _either_way = live.call(ask(text)).await;
@@ -355,7 +470,11 @@ async fn failure_followed_by_answer_is_skipped() {
     };
     let play = |reuse| {
         let backend = construct("replay", &settings, &context(&[])).unwrap();
-        client(backend, Recording::To(writer(&own, reuse)), RetryPolicy::PHASES)
+        client(
+            backend,
+            Recording::To(writer(&own, reuse)),
+            RetryPolicy::PHASES,
+        )
     };
     let first = play(Reuse::Nothing);
     assert_eq!(first.call(ask("a")).await.unwrap().raw_response, "one");
@@ -364,14 +483,21 @@ async fn failure_followed_by_answer_is_skipped() {
     // Continued by another process: the next answer follows, whatever failed before.
     let second = play(Reuse::After(1));
     assert_eq!(second.call(ask("a")).await.unwrap().raw_response, "two");
-    assert!(llm(second.call(ask("a")).await.unwrap_err()).to_string().contains("recorded 2 times"));
+    assert!(
+        llm(second.call(ask("a")).await.unwrap_err())
+            .to_string()
+            .contains("recorded 2 times")
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_the_budget_refused_was_not_played() {
     let dir = tempfile::tempdir().unwrap();
     let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
-    recording(&Scripted::new([Ok(answer("one"))]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
+    recording(&Scripted::new([Ok(answer("one"))]), &path, Reuse::Nothing)
+        .call(ask("a"))
+        .await
+        .unwrap();
     let settings = ProviderSettings {
         cassette: Some(path.into()),
         already_played: Some(own.clone()),
@@ -386,11 +512,24 @@ async fn a_call_that_the_budget_refused_was_not_played() {
             budget: CallBudget::new(limits),
             prices: Arc::default(),
         };
-        ModelClient::new(construct("replay", &settings, &context(&[])).unwrap(), options)
+        ModelClient::new(
+            construct("replay", &settings, &context(&[])).unwrap(),
+            options,
+        )
     };
-    let error = llm(play(BudgetLimits::calls(0)).call(ask("a")).await.unwrap_err());
+    let error = llm(play(BudgetLimits::calls(0))
+        .call(ask("a"))
+        .await
+        .unwrap_err());
     assert!(matches!(error, LlmError::BudgetExceeded { .. }), "{error}");
-    assert_eq!(play(BudgetLimits::calls(1)).call(ask("a")).await.unwrap().raw_response, "one");
+    assert_eq!(
+        play(BudgetLimits::calls(1))
+            .call(ask("a"))
+            .await
+            .unwrap()
+            .raw_response,
+        "one"
+    );
 }
 
 #[tokio::test]
@@ -401,7 +540,10 @@ async fn unusable_answer_is_recorded_without_text() {
         let scripted = Scripted::new([Err(unusable(fault))]);
         let live = recording(&scripted, &path, Reuse::Nothing);
         let error = llm(live.call(ask("a")).await.unwrap_err());
-        assert_eq!((error.answer_fault(), error.class()), (Some(fault), "provider_outage"));
+        assert_eq!(
+            (error.answer_fault(), error.class()),
+            (Some(fault), "provider_outage")
+        );
         assert_eq!(scripted.calls(), 1, "it was retried");
 
         assert_eq!(llm(replay(&path).call(ask("a")).await.unwrap_err()), error);
@@ -413,7 +555,11 @@ async fn unusable_answer_is_recorded_without_text() {
     }
     assert_eq!(outage(500).answer_fault(), None);
     // A provider's own failure is recorded as before.
-    assert!(!serde_json::to_string(&outage(500)).unwrap().contains("answer"));
+    assert!(
+        !serde_json::to_string(&outage(500))
+            .unwrap()
+            .contains("answer")
+    );
 }
 
 #[tokio::test]
@@ -426,10 +572,17 @@ async fn recorded_line_digest_is_always_known() {
     live.call(ask("a")).await.unwrap();
     live.call(ask("b")).await.unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    let digests: Vec<Digest> =
-        bytes.trim_ascii_end().split(|byte| *byte == b'\n').skip(1).map(Digest::of).collect();
+    let digests: Vec<Digest> = bytes
+        .trim_ascii_end()
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .map(Digest::of)
+        .collect();
     assert_eq!(Cassette::parse(&bytes).unwrap().lines, digests);
-    assert_eq!(keys.map(|key| live.recorded_line(&key)), [Some(digests[0]), Some(digests[1])]);
+    assert_eq!(
+        keys.map(|key| live.recorded_line(&key)),
+        [Some(digests[0]), Some(digests[1])]
+    );
 
     let resumed = recording(&Scripted::new([]), &path, Reuse::After(1));
     assert_eq!(resumed.recorded_line(&keys[1]), None, "not handed out yet");
@@ -447,11 +600,21 @@ async fn a_recording_tells_how_it_was_asked() {
     first.metadata.insert("seed".to_owned(), 1.into());
     live.call(first.clone()).await.unwrap();
     live.call(ask("b")).await.unwrap();
-    let settings = ProviderSettings { cassette: Some(path.into()), ..ProviderSettings::default() };
+    let settings = ProviderSettings {
+        cassette: Some(path.into()),
+        ..ProviderSettings::default()
+    };
     let backend = construct("replay", &settings, &context(&[])).unwrap();
-    assert_eq!((backend.default_model(), backend.parameters()), ("other", &first.metadata));
+    assert_eq!(
+        (backend.default_model(), backend.parameters()),
+        ("other", &first.metadata)
+    );
     assert_eq!(backend.speaker().model, "m");
-    assert!(gateway("http://127.0.0.1:9/v1", None).parameters().is_empty());
+    assert!(
+        gateway("http://127.0.0.1:9/v1", None)
+            .parameters()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -465,11 +628,29 @@ async fn replay_phase_uses_recordings_model() {
         model: model.to_owned(),
         ..ask(text)
     };
-    for call in [of("begin", "m", "a"), of("seat", "hinted", "b"), of("seat", "m", "c")] {
+    for call in [
+        of("begin", "m", "a"),
+        of("seat", "hinted", "b"),
+        of("seat", "m", "c"),
+    ] {
         live.call(call).await.unwrap();
     }
     let replayed = replay(&path);
     assert_eq!(replayed.model_for("seat"), "m");
-    assert_eq!(replayed.call(of("seat", "", "c")).await.unwrap().raw_response, "own");
-    assert_eq!(replayed.call(of("seat", "hinted", "b")).await.unwrap().raw_response, "named");
+    assert_eq!(
+        replayed
+            .call(of("seat", "", "c"))
+            .await
+            .unwrap()
+            .raw_response,
+        "own"
+    );
+    assert_eq!(
+        replayed
+            .call(of("seat", "hinted", "b"))
+            .await
+            .unwrap()
+            .raw_response,
+        "named"
+    );
 }

@@ -39,9 +39,18 @@ async fn program_gets_prompt_on_stdin_and_key() {
     inv.metadata.insert("temperature".to_owned(), json!(0));
     let result = program.call(inv.clone()).await.unwrap();
 
-    assert_eq!((result.raw_response.as_str(), result.model_used.as_str()), ("hello", "claude-x"));
-    assert_eq!((result.tokens_input, result.tokens_output), (Some(3), Some(4)));
-    assert_eq!(result.extensions[LlmResult::IGNORED_METADATA], json!(["temperature"]));
+    assert_eq!(
+        (result.raw_response.as_str(), result.model_used.as_str()),
+        ("hello", "claude-x")
+    );
+    assert_eq!(
+        (result.tokens_input, result.tokens_output),
+        (Some(3), Some(4))
+    );
+    assert_eq!(
+        result.extensions[LlmResult::IGNORED_METADATA],
+        json!(["temperature"])
+    );
     assert_eq!(program.note("stdin"), inv.messages[1].content.as_str());
     assert_eq!(
         program.note("args"),
@@ -50,13 +59,25 @@ async fn program_gets_prompt_on_stdin_and_key() {
          [--no-session-persistence]\n"
     );
     let environment = program.note("env");
-    assert_eq!(variable(&environment, "ANTHROPIC_API_KEY"), Some("the-users-key"));
+    assert_eq!(
+        variable(&environment, "ANTHROPIC_API_KEY"),
+        Some("the-users-key")
+    );
     assert_eq!(variable(&environment, "CLAUDE_CODE_MAX_RETRIES"), Some("0"));
-    assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), Some("1"));
+    assert_eq!(
+        variable(&environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
+        Some("1")
+    );
     assert_eq!(variable(&environment, "DISABLE_TELEMETRY"), Some("1"));
     assert_eq!(variable(&environment, "API_TIMEOUT_MS"), Some("20000"));
-    assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_ATTACHMENTS"), Some("1"));
-    assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_FILE_MENTIONS"), Some("1"));
+    assert_eq!(
+        variable(&environment, "CLAUDE_CODE_DISABLE_ATTACHMENTS"),
+        Some("1")
+    );
+    assert_eq!(
+        variable(&environment, "CLAUDE_CODE_DISABLE_FILE_MENTIONS"),
+        Some("1")
+    );
     assert_eq!(variable(&environment, "CLAUDECODE"), None);
     assert_eq!(variable(&environment, "XDG_CONFIG_HOME"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
@@ -67,7 +88,10 @@ async fn program_gets_prompt_on_stdin_and_key() {
 
 #[tokio::test]
 async fn users_login_is_used_only_if_configured() {
-    let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
+    let program = stand(&format!(
+        "env > $NOTES/env; printf '%s' '{}'",
+        success("ok")
+    ));
     program.backend(Login::User).invoke(ask("x")).await.unwrap();
     let environment = program.note("env");
     assert_eq!(variable(&environment, "HOME"), Some("/home/someone"));
@@ -76,8 +100,15 @@ async fn users_login_is_used_only_if_configured() {
 
 /// The program's view of its key and its server, and its whole environment.
 async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], String) {
-    let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
-    program.backend_with(settings).invoke(ask("x")).await.unwrap();
+    let program = stand(&format!(
+        "env > $NOTES/env; printf '%s' '{}'",
+        success("ok")
+    ));
+    program
+        .backend_with(settings)
+        .invoke(ask("x"))
+        .await
+        .unwrap();
     let environment = program.note("env");
     let seen = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]
         .map(|name| variable(&environment, name).map(str::to_owned));
@@ -87,7 +118,11 @@ async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], Str
 #[tokio::test]
 async fn the_configured_address_is_where_it_sends_its_calls() {
     let base_url = Some("http://127.0.0.1:8080".to_owned());
-    let ([_, server], _) = key_and_server(ProviderSettings { base_url, ..client_settings() }).await;
+    let ([_, server], _) = key_and_server(ProviderSettings {
+        base_url,
+        ..client_settings()
+    })
+    .await;
     assert_eq!(server.as_deref(), Some("http://127.0.0.1:8080"));
     let ([_, server], _) = key_and_server(client_settings()).await;
     assert_eq!(server.as_deref(), Some("https://elsewhere.example"));
@@ -96,7 +131,10 @@ async fn the_configured_address_is_where_it_sends_its_calls() {
 #[tokio::test]
 async fn configured_key_uses_programs_variable() {
     let api_key_env = Some("TEAM_KEY".to_owned());
-    let settings = ProviderSettings { api_key_env, ..client_settings() };
+    let settings = ProviderSettings {
+        api_key_env,
+        ..client_settings()
+    };
     let ([key, _], environment) = key_and_server(settings.clone()).await;
     assert_eq!(key.as_deref(), Some("the-teams-key"));
     // No other key is sent to that server.
@@ -104,10 +142,19 @@ async fn configured_key_uses_programs_variable() {
         assert_eq!(variable(&environment, other), None);
     }
     // With the user's own login, or without a named key, the user's keys are the login.
-    for plain in [ProviderSettings { login: Login::User, ..settings }, client_settings()] {
+    for plain in [
+        ProviderSettings {
+            login: Login::User,
+            ..settings
+        },
+        client_settings(),
+    ] {
         let ([key, _], environment) = key_and_server(plain).await;
         assert_eq!(key.as_deref(), Some("the-users-key"));
-        assert_eq!(variable(&environment, "ANTHROPIC_AUTH_TOKEN"), Some("the-users-other-key"));
+        assert_eq!(
+            variable(&environment, "ANTHROPIC_AUTH_TOKEN"),
+            Some("the-users-other-key")
+        );
     }
 }
 
@@ -129,7 +176,11 @@ async fn a_blank_system_prompt_is_none() {
     let mut inv = ask("x");
     inv.messages[0] = Message::system(PromptBuilder::new().ours(" \n").build());
     program.call(inv).await.unwrap();
-    assert!(program.note("args").contains("[--system-prompt]\n[Answer with text only.]\n"));
+    assert!(
+        program
+            .note("args")
+            .contains("[--system-prompt]\n[Answer with text only.]\n")
+    );
 }
 
 #[tokio::test]
@@ -144,30 +195,50 @@ async fn last_valid_json_it_prints_is_the_answer() {
 
 #[tokio::test]
 async fn several_turns_are_told_apart() {
-    let program = stand(&format!("cat > $NOTES/stdin; printf '%s' '{}'", success("ok")));
+    let program = stand(&format!(
+        "cat > $NOTES/stdin; printf '%s' '{}'",
+        success("ok")
+    ));
     let mut inv = ask("x");
     inv.messages = vec![
         Message::user(PromptBuilder::new().ours("First.").build()),
-        Message { role: crucible_llm::Role::Assistant, content: PromptBuilder::new().ours("Said.").build() },
+        Message {
+            role: crucible_llm::Role::Assistant,
+            content: PromptBuilder::new().ours("Said.").build(),
+        },
         Message::user(PromptBuilder::new().ours("Second.").build()),
     ];
     program.call(inv).await.unwrap();
-    assert_eq!(program.note("stdin"), "[user]\nFirst.\n\n[assistant]\nSaid.\n\n[user]\nSecond.");
+    assert_eq!(
+        program.note("stdin"),
+        "[user]\nFirst.\n\n[assistant]\nSaid.\n\n[user]\nSecond."
+    );
 }
 
 #[tokio::test]
 async fn oversized_prompt_is_refused_unsent() {
-    let program = stand(&format!("wc -c > $NOTES/size; printf '%s' '{}'", success("ok")));
+    let program = stand(&format!(
+        "wc -c > $NOTES/size; printf '%s' '{}'",
+        success("ok")
+    ));
     let mut long = ask(&"x".repeat(2_900_000));
     program.call(long.clone()).await.unwrap();
     assert!(program.note("size").trim().parse::<usize>().unwrap() > 2_900_000);
 
     std::fs::remove_file(program.dir.path().join("size")).unwrap();
-    let more = PromptBuilder::new().untrusted("f", &Untrusted::new("x".repeat(3_100_000))).build();
+    let more = PromptBuilder::new()
+        .untrusted("f", &Untrusted::new("x".repeat(3_100_000)))
+        .build();
     long.messages[1] = Message::user(more.clone());
-    assert!(matches!(program.call(long.clone()).await, Err(LlmError::Unsupported(_))));
+    assert!(matches!(
+        program.call(long.clone()).await,
+        Err(LlmError::Unsupported(_))
+    ));
     long.messages = vec![Message::system(more)];
-    assert!(matches!(program.call(long).await, Err(LlmError::Unsupported(_))));
+    assert!(matches!(
+        program.call(long).await,
+        Err(LlmError::Unsupported(_))
+    ));
     assert!(!program.dir.path().join("size").exists());
 }
 
@@ -190,7 +261,10 @@ async fn its_traps_are_errors_of_the_right_kind() {
         // It may have made a call already, and quote the answer in its complaint.
         ("echo quoted >&2; exit 0".to_owned(), "provider_outage"),
         ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
-        ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
+        (
+            "echo quoted >&2; kill -TERM $$".to_owned(),
+            "provider_outage",
+        ),
         ("echo 'Password:'; exit 1".to_owned(), "provider_outage"),
     ];
     for (script, expected) in cases {
@@ -212,7 +286,10 @@ async fn stderr_is_short_and_redacted() {
         panic!("an outage")
     };
     let words = fault.stderr.unwrap();
-    assert!(words.len() <= 2048 && words.contains("in ~/x with [secret:"), "{words}");
+    assert!(
+        words.len() <= 2048 && words.contains("in ~/x with [secret:"),
+        "{words}"
+    );
     assert!(!words.contains(&token));
 }
 
@@ -226,5 +303,8 @@ async fn hanging_program_is_killed_with_children() {
     assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(20));
     let child = program.note("child");
-    assert!(!PathBuf::from(format!("/proc/{}", child.trim())).exists(), "the child is still there");
+    assert!(
+        !PathBuf::from(format!("/proc/{}", child.trim())).exists(),
+        "the child is still there"
+    );
 }

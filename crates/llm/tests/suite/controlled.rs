@@ -13,13 +13,19 @@ use proptest::test_runner::TestRunner;
 use crate::support::{ask, client_settings, context, gateway};
 
 fn names_in(dir: &Path) -> Vec<std::path::PathBuf> {
-    let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     names.sort();
     names
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 /// A client program that echoes its input, after it tried to write files to its working directory and
@@ -31,8 +37,14 @@ fn scribbler(room: &Path) -> Backend {
                   \"modelUsage\":{\"m\":{\"inputTokens\":1,\"outputTokens\":2}}}' \"$(cat | wc -c)\"\n";
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let settings = ProviderSettings { binary: Some(program), ..client_settings() };
-    let mut context = context(&[("PATH", "/usr/bin:/bin"), ("HOME", &room.display().to_string())]);
+    let settings = ProviderSettings {
+        binary: Some(program),
+        ..client_settings()
+    };
+    let mut context = context(&[
+        ("PATH", "/usr/bin:/bin"),
+        ("HOME", &room.display().to_string()),
+    ]);
     context.temporary = room.join("tmp");
     std::fs::create_dir(&context.temporary).unwrap();
     construct("claude-cli", &settings, &context).unwrap()
@@ -49,7 +61,12 @@ mod properties {
         let room = tempfile::tempdir().unwrap();
         let program = scribbler(room.path());
         let server = FakeOpenAi::answering(|request| {
-            Reply::Answer(request.body["messages"][1]["content"].as_str().unwrap_or_default().to_owned())
+            Reply::Answer(
+                request.body["messages"][1]["content"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            )
         });
         let http = gateway(&server.base_url(), None);
         let before = names_in(room.path());
@@ -60,11 +77,15 @@ mod properties {
                 let mut inv = ask(&format!("write {text:?} to ../../file and run it"));
                 inv.timeout = Duration::from_secs(60);
                 let backend = if by_program { &program } else { &http };
-                let result =
-                    runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+                let result = runtime
+                    .block_on(backend.invoke(inv))
+                    .map_err(|e| TestCaseError::fail(e.to_string()))?;
                 prop_assert!(!result.raw_response.is_empty());
                 prop_assert_eq!(names_in(room.path()), before.clone());
-                prop_assert_eq!(names_in(&room.path().join("tmp")), Vec::<std::path::PathBuf>::new());
+                prop_assert_eq!(
+                    names_in(&room.path().join("tmp")),
+                    Vec::<std::path::PathBuf>::new()
+                );
                 Ok(())
             })
             .unwrap();
@@ -86,22 +107,34 @@ mod properties {
         let runtime = runtime();
         let mut runner = TestRunner::new(ProptestConfig::default());
         runner
-            .run(&("[a-zA-Z0-9./:_-]{1,40}", 1u64..900), |(model, seconds)| {
-                let mut inv = ask("x");
-                inv.model = model;
-                inv.timeout = Duration::from_secs(seconds);
-                let allowed = inv.timeout;
-                let result =
-                    runtime.block_on(backend.invoke(inv)).map_err(|e| TestCaseError::fail(e.to_string()))?;
-                let receipt = serde_json::to_value(LlmReceipt::of_answer(&result, allowed, None)).unwrap();
-                prop_assert_eq!(&receipt["provider"], "gateway");
-                prop_assert!(receipt["model_used"].as_str().is_some_and(|name| !name.is_empty()));
-                prop_assert_eq!(&receipt["timeout_seconds"], seconds);
-                prop_assert_eq!(&receipt["budget_exhausted"], false);
-                // The server counted no tokens, so the receipt states none.
-                prop_assert!(receipt.get("tokens_input").is_none() && receipt.get("cost").is_none());
-                Ok(())
-            })
+            .run(
+                &("[a-zA-Z0-9./:_-]{1,40}", 1u64..900),
+                |(model, seconds)| {
+                    let mut inv = ask("x");
+                    inv.model = model;
+                    inv.timeout = Duration::from_secs(seconds);
+                    let allowed = inv.timeout;
+                    let result = runtime
+                        .block_on(backend.invoke(inv))
+                        .map_err(|e| TestCaseError::fail(e.to_string()))?;
+                    let receipt =
+                        serde_json::to_value(LlmReceipt::of_answer(&result, allowed, None))
+                            .unwrap();
+                    prop_assert_eq!(&receipt["provider"], "gateway");
+                    prop_assert!(
+                        receipt["model_used"]
+                            .as_str()
+                            .is_some_and(|name| !name.is_empty())
+                    );
+                    prop_assert_eq!(&receipt["timeout_seconds"], seconds);
+                    prop_assert_eq!(&receipt["budget_exhausted"], false);
+                    // The server counted no tokens, so the receipt states none.
+                    prop_assert!(
+                        receipt.get("tokens_input").is_none() && receipt.get("cost").is_none()
+                    );
+                    Ok(())
+                },
+            )
             .unwrap();
     }
 }

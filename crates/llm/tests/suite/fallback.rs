@@ -20,8 +20,14 @@ enum Fault {
     BadUrl,
 }
 
-const FAULTS: [Fault; 6] =
-    [Fault::None, Fault::NoModel, Fault::NoKey, Fault::EmptyKey, Fault::NoBinary, Fault::BadUrl];
+const FAULTS: [Fault; 6] = [
+    Fault::None,
+    Fault::NoModel,
+    Fault::NoKey,
+    Fault::EmptyKey,
+    Fault::NoBinary,
+    Fault::BadUrl,
+];
 
 /// The providers that can be prepared from settings alone.
 const PROVIDERS: [&str; 5] = ["claude-cli", "anthropic", "openai", "openrouter", "gateway"];
@@ -30,7 +36,12 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
     let program = room.path().join("client");
     let settings = ProviderSettings {
         base_url: Some(
-            if fault == Fault::BadUrl { "no address" } else { "http://127.0.0.1:9/v1" }.to_owned(),
+            if fault == Fault::BadUrl {
+                "no address"
+            } else {
+                "http://127.0.0.1:9/v1"
+            }
+            .to_owned(),
         ),
         model: (fault != Fault::NoModel).then(|| "some-model".to_owned()),
         max_tokens: Some(100),
@@ -44,10 +55,17 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
             }
             .to_owned(),
         ),
-        binary: Some(if fault == Fault::NoBinary { room.path().join("nothing") } else { program }),
+        binary: Some(if fault == Fault::NoBinary {
+            room.path().join("nothing")
+        } else {
+            program
+        }),
         ..ProviderSettings::default()
     };
-    NamedProvider { name: name.to_owned(), settings }
+    NamedProvider {
+        name: name.to_owned(),
+        settings,
+    }
 }
 
 /// Whether this fault prevents the preparation of this provider.
@@ -125,16 +143,27 @@ fn recorded_fallback_hides_home() {
         &context(&[("A_KEY", "k"), ("HOME", &home)]),
     );
     let message = ReceiptWarning::fallback(&chosen.unwrap().fell_back.unwrap()).message;
-    assert!(message.contains("~/nothing") && !message.contains(&home), "{message}");
+    assert!(
+        message.contains("~/nothing") && !message.contains(&home),
+        "{message}"
+    );
 }
 
 #[test]
 fn unknown_primary_does_not_fall_back() {
     let room = room();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
-    for (name, says) in [("", "LLM provider must be specified"), ("claud-cli", "unknown provider")] {
-        let nobody = NamedProvider { name: name.to_owned(), settings: ProviderSettings::default() };
-        let error = select(nobody, fallback.clone(), &context(&[("A_KEY", "k")])).err().unwrap();
+    for (name, says) in [
+        ("", "LLM provider must be specified"),
+        ("claud-cli", "unknown provider"),
+    ] {
+        let nobody = NamedProvider {
+            name: name.to_owned(),
+            settings: ProviderSettings::default(),
+        };
+        let error = select(nobody, fallback.clone(), &context(&[("A_KEY", "k")]))
+            .err()
+            .unwrap();
         assert!(error.to_string().contains(says), "{error}");
     }
 }
@@ -143,8 +172,10 @@ fn unknown_primary_does_not_fall_back() {
 async fn provider_failing_during_work_is_kept() {
     use crucible_llm::LlmBackend;
 
-    let (failing, other) =
-        (FakeOpenAi::start([Reply::Status(500)]), FakeOpenAi::start([Reply::Answer("hi".into())]));
+    let (failing, other) = (
+        FakeOpenAi::start([Reply::Status(500)]),
+        FakeOpenAi::start([Reply::Answer("hi".into())]),
+    );
     let at = |server: &FakeOpenAi| NamedProvider {
         name: "gateway".to_owned(),
         settings: ProviderSettings {
@@ -154,7 +185,12 @@ async fn provider_failing_during_work_is_kept() {
             ..ProviderSettings::default()
         },
     };
-    let chosen = select(at(&failing), Fallback::To(Box::new(at(&other))), &context(&[])).unwrap();
+    let chosen = select(
+        at(&failing),
+        Fallback::To(Box::new(at(&other))),
+        &context(&[]),
+    )
+    .unwrap();
     let error = chosen.backend.invoke(ask("x")).await.unwrap_err();
     assert!(matches!(error, LlmError::ProviderOutage(_)), "{error}");
     assert_eq!((failing.requests().len(), other.requests().len()), (1, 0));

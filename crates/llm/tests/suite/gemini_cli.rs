@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, ModelProfile, ProviderSettings,
+    AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, ModelProfile,
+    ProviderSettings,
 };
 use crucible_model::{PromptBuilder, Untrusted};
 use serde_json::{Value, json};
@@ -38,7 +39,10 @@ fn failing(exit: i32, code: &Value, message: &str) -> String {
     let end = serde_json::to_string_pretty(&json!({
         "session_id": "s", "error": {"type": "Error", "message": message, "code": code},
     }));
-    format!("cat > /dev/null; printf '%s\\n' 'Warning: quoted' '{}' >&2; exit {exit}", end.unwrap())
+    format!(
+        "cat > /dev/null; printf '%s\\n' 'Warning: quoted' '{}' >&2; exit {exit}",
+        end.unwrap()
+    )
 }
 
 #[tokio::test]
@@ -56,33 +60,65 @@ async fn program_gets_prompt_on_stdin_and_files() {
     inv.metadata.insert("seed".to_owned(), json!(7));
     let result = program.call(inv.clone()).await.unwrap();
 
-    assert_eq!((result.raw_response.as_str(), result.model_used.as_str()), ("hello", "gemini-x"));
-    assert_eq!((result.tokens_input, result.tokens_output), (Some(11), Some(10)));
-    assert_eq!(result.extensions[LlmResult::IGNORED_METADATA], json!(["seed"]));
+    assert_eq!(
+        (result.raw_response.as_str(), result.model_used.as_str()),
+        ("hello", "gemini-x")
+    );
+    assert_eq!(
+        (result.tokens_input, result.tokens_output),
+        (Some(11), Some(10))
+    );
+    assert_eq!(
+        result.extensions[LlmResult::IGNORED_METADATA],
+        json!(["seed"])
+    );
     assert_eq!(result.finish(), Finish::Unknown);
     assert_eq!(program.note("stdin"), inv.messages[1].content.as_str());
     assert_eq!(program.note("system"), inv.messages[0].content.as_str());
-    assert_eq!(program.note("args"), "[--model=gemini-pro]\n[-o]\n[json]\n[--extensions]\n[none]\n");
+    assert_eq!(
+        program.note("args"),
+        "[--model=gemini-pro]\n[-o]\n[json]\n[--extensions]\n[none]\n"
+    );
     let settings: Value = serde_json::from_str(&program.note("settings")).unwrap();
-    assert_eq!(settings["security"]["auth"]["selectedType"], "gemini-api-key");
+    assert_eq!(
+        settings["security"]["auth"]["selectedType"],
+        "gemini-api-key"
+    );
     assert_eq!(settings["tools"]["core"], json!([]));
     assert_eq!(settings["general"]["maxAttempts"], 1);
     let generation = json!({"maxOutputTokens": 500, "temperature": 0.5});
-    let overrides = settings["modelConfigs"]["customOverrides"].as_array().unwrap();
+    let overrides = settings["modelConfigs"]["customOverrides"]
+        .as_array()
+        .unwrap();
     for (limits, model) in overrides.iter().zip(["chat-base", "gemini-pro"]) {
         assert_eq!(limits["match"]["model"], model);
         assert_eq!(limits["modelConfig"]["generateContentConfig"], generation);
     }
     let environment = program.note("env");
-    assert_eq!(variable(&environment, "GEMINI_API_KEY"), Some("the-users-key"));
-    assert_eq!(variable(&environment, "GEMINI_CLI_TRUST_WORKSPACE"), Some("true"));
-    assert_eq!(variable(&environment, "GEMINI_CLI_NO_RELAUNCH"), Some("true"));
+    assert_eq!(
+        variable(&environment, "GEMINI_API_KEY"),
+        Some("the-users-key")
+    );
+    assert_eq!(
+        variable(&environment, "GEMINI_CLI_TRUST_WORKSPACE"),
+        Some("true")
+    );
+    assert_eq!(
+        variable(&environment, "GEMINI_CLI_NO_RELAUNCH"),
+        Some("true")
+    );
     assert_eq!(variable(&environment, "GEMINI_SANDBOX"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
     assert_eq!(program.note("files"), ".gemini\n");
     // Its private directories are deleted afterwards, including the one for temporary files.
-    for place in [program.note("pwd").trim(), variable(&environment, "TMPDIR").unwrap()] {
-        assert!(place.starts_with(program.dir.path().to_str().unwrap()), "{place}");
+    for place in [
+        program.note("pwd").trim(),
+        variable(&environment, "TMPDIR").unwrap(),
+    ] {
+        assert!(
+            place.starts_with(program.dir.path().to_str().unwrap()),
+            "{place}"
+        );
         assert!(!PathBuf::from(place).exists(), "{place}");
     }
 }
@@ -96,9 +132,15 @@ async fn users_login_still_disables_tools() {
     let mut inv = ask("x");
     inv.messages.remove(0);
     program.backend(Login::User).invoke(inv).await.unwrap();
-    assert_eq!(variable(&program.note("env"), "HOME"), Some("/home/someone"));
+    assert_eq!(
+        variable(&program.note("env"), "HOME"),
+        Some("/home/someone")
+    );
     let settings: Value = serde_json::from_str(&program.note("settings")).unwrap();
-    assert_eq!((&settings["tools"]["core"], settings.get("security")), (&json!([]), None));
+    assert_eq!(
+        (&settings["tools"]["core"], settings.get("security")),
+        (&json!([]), None)
+    );
     assert_eq!(program.note("system"), "Answer with text only.");
 }
 
@@ -106,20 +148,30 @@ async fn users_login_still_disables_tools() {
 async fn address_and_key_use_programs_variables() {
     let seen = async |change: fn(ProviderSettings) -> ProviderSettings| {
         let program = stand(&format!("env > $NOTES/env; {}", printing(&output("ok"))));
-        program.backend_with(change(program.settings())).invoke(ask("x")).await.unwrap();
+        program
+            .backend_with(change(program.settings()))
+            .invoke(ask("x"))
+            .await
+            .unwrap();
         let environment = program.note("env");
         let seen = ["GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"]
             .map(|name| variable(&environment, name).unwrap_or_default().to_owned());
         (seen, environment)
     };
-    assert_eq!(seen(|plain| plain).await.0, ["the-users-key", "https://elsewhere.example"]);
+    assert_eq!(
+        seen(|plain| plain).await.0,
+        ["the-users-key", "https://elsewhere.example"]
+    );
     let ([key, server], environment) = seen(|plain| ProviderSettings {
         base_url: Some("http://127.0.0.1:8080".to_owned()),
         api_key_env: Some("TEAM_KEY".to_owned()),
         ..plain
     })
     .await;
-    assert_eq!([key.as_str(), server.as_str()], ["the-teams-key", "http://127.0.0.1:8080"]);
+    assert_eq!(
+        [key.as_str(), server.as_str()],
+        ["the-teams-key", "http://127.0.0.1:8080"]
+    );
     assert_eq!(variable(&environment, "GOOGLE_API_KEY"), None);
 }
 
@@ -136,13 +188,31 @@ async fn exit_zero_needs_consistent_output() {
         ("echo '{\"error\": \"quoted\"}'".to_owned(), None),
         ("printf 'quoted \\377'".to_owned(), None),
         (with(|out| out["stats"] = json!({})), None),
-        (with(|out| out["error"] = json!({"type": "INVALID_STREAM", "message": "quoted"})), None),
-        (with(|out| out["stats"]["models"]["gemini-x"]["api"]["totalErrors"] = json!(1)), None),
-        (with(|out| out["stats"]["models"]["gemini-x"]["api"]["totalRequests"] = json!(2)), None),
-        (with(|out| out["stats"]["models"]["b"] = out["stats"]["models"]["gemini-x"].clone()), None),
+        (
+            with(|out| out["error"] = json!({"type": "INVALID_STREAM", "message": "quoted"})),
+            None,
+        ),
+        (
+            with(|out| out["stats"]["models"]["gemini-x"]["api"]["totalErrors"] = json!(1)),
+            None,
+        ),
+        (
+            with(|out| out["stats"]["models"]["gemini-x"]["api"]["totalRequests"] = json!(2)),
+            None,
+        ),
+        (
+            with(|out| out["stats"]["models"]["b"] = out["stats"]["models"]["gemini-x"].clone()),
+            None,
+        ),
         (with(|out| out["stats"]["models"] = json!({})), None),
-        (with(|out| out["response"] = json!("  ")), Some(AnswerFault::Empty)),
-        (with(|out| out["response"] = Value::Null), Some(AnswerFault::Empty)),
+        (
+            with(|out| out["response"] = json!("  ")),
+            Some(AnswerFault::Empty),
+        ),
+        (
+            with(|out| out["response"] = Value::Null),
+            Some(AnswerFault::Empty),
+        ),
         (
             with(|out| {
                 out["response"] = json!("");
@@ -152,8 +222,15 @@ async fn exit_zero_needs_consistent_output() {
         ),
     ];
     for (script, fault) in cases {
-        let error = stand(&script).call(ask("words of the prompt")).await.unwrap_err();
-        assert_eq!((error.class(), error.answer_fault()), ("provider_outage", fault), "{script}: {error}");
+        let error = stand(&script)
+            .call(ask("words of the prompt"))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.class(), error.answer_fault()),
+            ("provider_outage", fault),
+            "{script}: {error}"
+        );
         assert!(!error.is_transient(), "{script}");
         assert_says_nothing(&error, "gemini-cli");
     }
@@ -230,15 +307,31 @@ async fn failures_are_classified_by_status_then_exit() {
         (bare(53), "provider_outage"),
         (bare(55), "misconfiguration"),
         (stated(41, 41), "provider_auth"),
-        (failing(1, &json!(1), "exception TypeError: fetch failed sending request"), "transport"),
+        (
+            failing(
+                1,
+                &json!(1),
+                "exception TypeError: fetch failed sending request",
+            ),
+            "transport",
+        ),
         (failing(1, &json!(1), "terminated"), "transport"),
-        (failing(1, &json!(1), "Incomplete JSON segment at the end: quoted"), "provider_outage"),
+        (
+            failing(1, &json!(1), "Incomplete JSON segment at the end: quoted"),
+            "provider_outage",
+        ),
         (bare(1), "provider_outage"),
         ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
-        ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
+        (
+            "echo quoted >&2; kill -TERM $$".to_owned(),
+            "provider_outage",
+        ),
     ];
     for (script, class) in cases {
-        let error = stand(&script).call(ask("words of the prompt")).await.unwrap_err();
+        let error = stand(&script)
+            .call(ask("words of the prompt"))
+            .await
+            .unwrap_err();
         assert_eq!(error.class(), class, "{script}: {error}");
         assert_says_nothing(&error, "gemini-cli");
     }
@@ -246,7 +339,11 @@ async fn failures_are_classified_by_status_then_exit() {
         panic!("an outage")
     };
     assert_eq!(fault.status, Some(529));
-    let hint = stand(&bare(55)).call(ask("x")).await.unwrap_err().to_string();
+    let hint = stand(&bare(55))
+        .call(ask("x"))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(hint.contains("does not trust"), "{hint}");
 }
 
@@ -260,7 +357,10 @@ async fn stderr_before_request_is_short_and_redacted() {
         panic!("an outage")
     };
     let words = fault.stderr.unwrap();
-    assert!(words.len() <= 2048 && words.ends_with("in ~/x with [secret:handed-over]"), "{words}");
+    assert!(
+        words.len() <= 2048 && words.ends_with("in ~/x with [secret:handed-over]"),
+        "{words}"
+    );
 }
 
 #[tokio::test]
@@ -271,16 +371,23 @@ async fn oversized_prompt_is_refused_unsent() {
     assert!(program.note("size").trim().parse::<usize>().unwrap() > 2_900_000);
 
     std::fs::remove_file(program.dir.path().join("size")).unwrap();
-    let more = PromptBuilder::new().untrusted("f", &Untrusted::new("x".repeat(3_100_000))).build();
+    let more = PromptBuilder::new()
+        .untrusted("f", &Untrusted::new("x".repeat(3_100_000)))
+        .build();
     long.messages[1] = Message::user(more);
-    assert!(matches!(program.call(long).await, Err(LlmError::Unsupported(_))));
+    assert!(matches!(
+        program.call(long).await,
+        Err(LlmError::Unsupported(_))
+    ));
     assert!(!program.dir.path().join("size").exists());
 }
 
 #[tokio::test]
 async fn each_phase_asks_the_model_of_its_profile() {
     let program = stand("exit 1");
-    let profile = |model: &str| ModelProfile { model: Some(model.to_owned()) };
+    let profile = |model: &str| ModelProfile {
+        model: Some(model.to_owned()),
+    };
     let settings = ProviderSettings {
         profiles: [("deep".to_owned(), profile("gemini-pro"))].into(),
         phase_profiles: [("design".to_owned(), "deep".to_owned())].into(),
@@ -288,14 +395,22 @@ async fn each_phase_asks_the_model_of_its_profile() {
     };
     let backend = program.backend_with(settings.clone());
     assert_eq!(backend.phase_models()["design"], "gemini-pro");
-    assert_eq!((backend.default_model(), backend.phase_models().len()), ("sonnet", 1));
+    assert_eq!(
+        (backend.default_model(), backend.phase_models().len()),
+        ("sonnet", 1)
+    );
 
-    let wrong =
-        ProviderSettings { phase_profiles: [("design".to_owned(), "deepest".to_owned())].into(), ..settings };
+    let wrong = ProviderSettings {
+        phase_profiles: [("design".to_owned(), "deepest".to_owned())].into(),
+        ..settings
+    };
     let error = program.try_backend_with(&wrong).err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     let text = error.to_string();
-    assert!(text.contains("\"deepest\"") && text.contains("choose one of deep,"), "{text}");
+    assert!(
+        text.contains("\"deepest\"") && text.contains("choose one of deep,"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -306,5 +421,8 @@ async fn hanging_program_is_killed_with_children() {
     let error = program.call(inv).await.unwrap_err();
     assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
     let child = program.note("child");
-    assert!(!PathBuf::from(format!("/proc/{}", child.trim())).exists(), "the child is still there");
+    assert!(
+        !PathBuf::from(format!("/proc/{}", child.trim())).exists(),
+        "the child is still there"
+    );
 }

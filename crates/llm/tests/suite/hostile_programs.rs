@@ -18,7 +18,10 @@ fn program(room: &Path, script: &str, mode: u32) -> PathBuf {
 }
 
 fn settings(binary: PathBuf) -> ProviderSettings {
-    ProviderSettings { binary: Some(binary), ..client_settings() }
+    ProviderSettings {
+        binary: Some(binary),
+        ..client_settings()
+    }
 }
 
 #[test]
@@ -34,10 +37,18 @@ fn what_is_no_program_is_found_before_anything_runs() {
     for client in CLIENTS {
         for binary in &candidates {
             let context = context(&[("PATH", "/usr/bin:/bin")]);
-            let error = construct(client, &settings(binary.clone()), &context).err().unwrap();
-            assert!(matches!(error, LlmError::Misconfiguration(_)), "{client}: {error}");
+            let error = construct(client, &settings(binary.clone()), &context)
+                .err()
+                .unwrap();
+            assert!(
+                matches!(error, LlmError::Misconfiguration(_)),
+                "{client}: {error}"
+            );
             let text = error.to_string();
-            assert!(text.contains("npm install") && text.contains("binary"), "{text}");
+            assert!(
+                text.contains("npm install") && text.contains("binary"),
+                "{text}"
+            );
         }
     }
 }
@@ -45,7 +56,8 @@ fn what_is_no_program_is_found_before_anything_runs() {
 #[tokio::test]
 async fn a_program_that_asks_for_a_password_gets_none() {
     let room = tempfile::tempdir().unwrap();
-    let script = "printf 'Password: '; head -c 5 >/dev/null; read answer </dev/tty && echo got it; exit 0";
+    let script =
+        "printf 'Password: '; head -c 5 >/dev/null; read answer </dev/tty && echo got it; exit 0";
     let binary = program(room.path(), script, 0o755);
     for client in CLIENTS {
         let mut context = context(&[("PATH", "/usr/bin:/bin")]);
@@ -54,9 +66,15 @@ async fn a_program_that_asks_for_a_password_gets_none() {
         let begun = Instant::now();
         match backend.invoke(ask("x")).await {
             // Its output is the answer, whatever it is.
-            Ok(result) => assert_eq!((client, result.raw_response.as_str()), ("gemini-cli", "Password: ")),
+            Ok(result) => assert_eq!(
+                (client, result.raw_response.as_str()),
+                ("gemini-cli", "Password: ")
+            ),
             Err(error) => {
-                assert!(matches!(error, LlmError::ProviderOutage(_)), "{client}: {error}");
+                assert!(
+                    matches!(error, LlmError::ProviderOutage(_)),
+                    "{client}: {error}"
+                );
                 assert!(!error.to_string().contains("got it"), "{error}");
             }
         }
@@ -76,6 +94,9 @@ async fn vanished_program_is_configuration_error() {
         let backend = construct(client, &settings(binary.clone()), &context).unwrap();
         std::fs::remove_file(&binary).unwrap();
         let error = backend.invoke(ask("x")).await.unwrap_err();
-        assert!(matches!(error, LlmError::Misconfiguration(_)), "{client}: {error}");
+        assert!(
+            matches!(error, LlmError::Misconfiguration(_)),
+            "{client}: {error}"
+        );
     }
 }

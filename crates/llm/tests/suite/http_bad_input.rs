@@ -7,8 +7,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, CallError, LlmBackend, LlmError, LlmResult, ProviderSettings, Recording, RetryPolicy,
-    construct,
+    AnswerFault, CallError, LlmBackend, LlmError, LlmResult, ProviderSettings, Recording,
+    RetryPolicy, construct,
 };
 use crucible_testkit::{FakeApi, Reply, RetryAfter};
 use serde_json::json;
@@ -27,18 +27,28 @@ async fn outcome(provider: &str, base_url: &str, timeout: Duration) -> Result<Ll
     let backend = http_backend(provider, base_url, &context(&[("TEST_KEY", KEY)]));
     let mut inv = ask(PROMPT);
     inv.timeout = timeout;
-    let outcome = tokio::time::timeout(DEADLINE, backend.invoke(inv)).await.unwrap();
+    let outcome = tokio::time::timeout(DEADLINE, backend.invoke(inv))
+        .await
+        .unwrap();
     if let Err(error) = &outcome {
         let shown = format!("{error} {error:?}");
-        assert!(!shown.contains("0123456789") && !shown.contains(PROMPT), "{shown}");
-        assert!(shown.contains(provider) && shown.contains("test-model"), "{shown}");
+        assert!(
+            !shown.contains("0123456789") && !shown.contains(PROMPT),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(provider) && shown.contains("test-model"),
+            "{shown}"
+        );
     }
     outcome
 }
 
 async fn error_after(provider: &str, reply: &Reply) -> LlmError {
     let server = FakeApi::start([reply.clone()]);
-    outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err()
+    outcome(provider, &server.base_url(), Duration::from_secs(60))
+        .await
+        .unwrap_err()
 }
 
 #[tokio::test]
@@ -53,15 +63,24 @@ async fn invalid_answer_is_outage_without_retry() {
         Reply::Raw(200, b"{}".to_vec()),
         Reply::Raw(200, b"[]".to_vec()),
         Reply::Raw(200, br#"{"choices":null,"content":null}"#.to_vec()),
-        Reply::Raw(200, br#"{"choices":[{"message":{"content":["parts"]}}],"content":"text"}"#.to_vec()),
+        Reply::Raw(
+            200,
+            br#"{"choices":[{"message":{"content":["parts"]}}],"content":"text"}"#.to_vec(),
+        ),
         Reply::Raw(200, br#"{"choices":[{}],"content":[{}]}"#.to_vec()),
-        Reply::Raw(200, br#"{"choices":{"message":{}},"content":{"text":"x"}}"#.to_vec()),
+        Reply::Raw(
+            200,
+            br#"{"choices":{"message":{}},"content":{"text":"x"}}"#.to_vec(),
+        ),
         Reply::Raw(200, vec![b'['; 200_000]),
     ] {
         for provider in HTTP_PROVIDERS {
             let error = error_after(provider, &reply).await;
             assert_eq!(error.class(), "provider_outage", "{provider}: {reply:?}");
-            assert!(!error.is_transient() && error.answer_fault().is_none(), "{provider}: {error}");
+            assert!(
+                !error.is_transient() && error.answer_fault().is_none(),
+                "{provider}: {error}"
+            );
         }
     }
 }
@@ -77,7 +96,11 @@ async fn an_answer_without_words_is_the_models_fault() {
     ] {
         for provider in HTTP_PROVIDERS {
             let error = error_after(provider, &reply).await;
-            assert_eq!(error.answer_fault(), Some(AnswerFault::Empty), "{provider}: {reply:?}: {error}");
+            assert_eq!(
+                error.answer_fault(),
+                Some(AnswerFault::Empty),
+                "{provider}: {reply:?}: {error}"
+            );
             assert!(!error.is_transient());
         }
     }
@@ -94,15 +117,27 @@ fn flood(head: &'static str, piece: &'static [u8]) -> RawServer {
 
 #[tokio::test]
 async fn fifty_megabytes_are_not_read_announced_or_not() {
-    let announced = flood("HTTP/1.1 200 OK\r\ncontent-length: 50000000\r\n\r\n", b"                ");
+    let announced = flood(
+        "HTTP/1.1 200 OK\r\ncontent-length: 50000000\r\n\r\n",
+        b"                ",
+    );
     let mut piece = b"10000\r\n".to_vec();
     piece.extend_from_slice(&[b' '; 0x10000]);
     piece.extend_from_slice(b"\r\n");
-    let chunked = flood("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", piece.leak());
+    let chunked = flood(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        piece.leak(),
+    );
     for server in [announced, chunked] {
         for provider in HTTP_PROVIDERS {
-            let error = outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err();
-            assert_eq!(error.answer_fault(), Some(AnswerFault::TooLarge), "{provider}: {error}");
+            let error = outcome(provider, &server.base_url(), Duration::from_secs(60))
+                .await
+                .unwrap_err();
+            assert_eq!(
+                error.answer_fault(),
+                Some(AnswerFault::TooLarge),
+                "{provider}: {error}"
+            );
         }
     }
 }
@@ -111,20 +146,32 @@ async fn fifty_megabytes_are_not_read_announced_or_not() {
 async fn headers_without_end_are_broken_off() {
     let server = flood("HTTP/1.1 200 OK\r\n", b"x-filler: 0123456789\r\n");
     for provider in HTTP_PROVIDERS {
-        let error = outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err();
-        assert!(matches!(error, LlmError::Transport(_)), "{provider}: {error}");
+        let error = outcome(provider, &server.base_url(), Duration::from_secs(60))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, LlmError::Transport(_)),
+            "{provider}: {error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_never_ends_is_a_timeout() {
-    for reply in
-        [Reply::Hang, Reply::Endless, Reply::LateAnswer("late".to_owned(), Duration::from_secs(3600))]
-    {
+    for reply in [
+        Reply::Hang,
+        Reply::Endless,
+        Reply::LateAnswer("late".to_owned(), Duration::from_secs(3600)),
+    ] {
         for provider in HTTP_PROVIDERS {
             let server = FakeApi::start([reply.clone()]);
-            let error = outcome(provider, &server.base_url(), Duration::from_millis(300)).await.unwrap_err();
-            assert!(matches!(error, LlmError::Timeout { .. }), "{provider}: {reply:?}: {error}");
+            let error = outcome(provider, &server.base_url(), Duration::from_millis(300))
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(error, LlmError::Timeout { .. }),
+                "{provider}: {reply:?}: {error}"
+            );
         }
     }
 }
@@ -138,7 +185,10 @@ async fn invalid_token_limit_is_refused_unsent() {
             let mut inv = ask(PROMPT);
             inv.metadata.insert("max_tokens".to_owned(), hint.clone());
             let error = backend.invoke(inv).await.unwrap_err();
-            assert!(matches!(error, LlmError::Unsupported(_)), "{provider}: {hint}: {error}");
+            assert!(
+                matches!(error, LlmError::Unsupported(_)),
+                "{provider}: {hint}: {error}"
+            );
         }
         assert_eq!(server.requests().len(), 0, "{provider}");
     }
@@ -149,14 +199,31 @@ async fn a_broken_exchange_is_transport() {
     for provider in HTTP_PROVIDERS {
         for reply in [Reply::Drop, Reply::DropHalfway] {
             let error = error_after(provider, &reply).await;
-            assert!(matches!(error, LlmError::Transport(_)), "{provider}: {reply:?}: {error}");
+            assert!(
+                matches!(error, LlmError::Transport(_)),
+                "{provider}: {reply:?}: {error}"
+            );
         }
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let error = outcome(provider, &format!("http://{free}/v1"), DEADLINE).await.unwrap_err();
-        assert!(matches!(error, LlmError::Transport(_)) && error.to_string().contains("base_url"), "{error}");
-        let no_http = RawServer::start(|mut stream| drop(stream.write_all(b"SSH-2.0-server\r\n\r\n")));
-        let error = outcome(provider, &no_http.base_url(), DEADLINE).await.unwrap_err();
-        assert!(matches!(error, LlmError::Transport(_)), "{provider}: {error}");
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let error = outcome(provider, &format!("http://{free}/v1"), DEADLINE)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, LlmError::Transport(_)) && error.to_string().contains("base_url"),
+            "{error}"
+        );
+        let no_http =
+            RawServer::start(|mut stream| drop(stream.write_all(b"SSH-2.0-server\r\n\r\n")));
+        let error = outcome(provider, &no_http.base_url(), DEADLINE)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, LlmError::Transport(_)),
+            "{provider}: {error}"
+        );
     }
 }
 
@@ -165,7 +232,10 @@ async fn a_redirect_is_not_followed() {
     for provider in HTTP_PROVIDERS {
         let elsewhere = FakeApi::start([Reply::Answer("stolen".to_owned())]);
         let target = Reply::Redirect(format!("{}/chat/completions", elsewhere.base_url()));
-        assert!(matches!(error_after(provider, &target).await, LlmError::Misconfiguration(_)));
+        assert!(matches!(
+            error_after(provider, &target).await,
+            LlmError::Misconfiguration(_)
+        ));
         assert_eq!(elsewhere.requests().len(), 0);
     }
 }
@@ -177,8 +247,12 @@ async fn nobody_waits_for_a_year() {
         let server = FakeApi::start([Reply::RateLimited(RetryAfter::Value("31536000".to_owned()))]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
         let client = client(backend, Recording::Off, RetryPolicy::PHASES);
-        let call = tokio::time::timeout(DEADLINE, client.call(ask(PROMPT))).await.unwrap();
-        let Err(CallError::Llm(LlmError::ProviderQuota(fault))) = call else { panic!("429 is a quota") };
+        let call = tokio::time::timeout(DEADLINE, client.call(ask(PROMPT)))
+            .await
+            .unwrap();
+        let Err(CallError::Llm(LlmError::ProviderQuota(fault))) = call else {
+            panic!("429 is a quota")
+        };
         assert_eq!(fault.retry_after_seconds, Some(31_536_000));
         assert_eq!(server.requests().len(), 1);
     }
@@ -228,9 +302,19 @@ fn invalid_base_url_is_refused_without_text() {
         "http://host/v1#pass-0123",
     ] {
         for provider in HTTP_PROVIDERS {
-            let error = construct(provider, &http_settings(bad), &context).err().unwrap();
-            assert!(matches!(error, LlmError::Misconfiguration(_)), "{provider}: {bad}: {error}");
-            assert!(error.to_string().contains(&format!("[llm.{provider}] base_url")), "{error}");
+            let error = construct(provider, &http_settings(bad), &context)
+                .err()
+                .unwrap();
+            assert!(
+                matches!(error, LlmError::Misconfiguration(_)),
+                "{provider}: {bad}: {error}"
+            );
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("[llm.{provider}] base_url")),
+                "{error}"
+            );
             assert!(!format!("{error} {error:?}").contains("pass-0123"));
         }
     }
@@ -247,12 +331,24 @@ fn invalid_key_is_refused_without_text() {
             "secret-key-0123456789\r\nx-other: 1",
             "schlüssel-0123456789",
         ] {
-            let error = construct(provider, &settings, &context(&[("TEST_KEY", key)])).err().unwrap();
-            assert!(matches!(error, LlmError::Misconfiguration(_)), "{provider}: {error}");
+            let error = construct(provider, &settings, &context(&[("TEST_KEY", key)]))
+                .err()
+                .unwrap();
+            assert!(
+                matches!(error, LlmError::Misconfiguration(_)),
+                "{provider}: {error}"
+            );
             assert!(!format!("{error} {error:?}").contains("0123456789"));
         }
-        let unnamed = ProviderSettings { api_key_env: None, ..settings.clone() };
+        let unnamed = ProviderSettings {
+            api_key_env: None,
+            ..settings.clone()
+        };
         let made = construct(provider, &unnamed, &context(&[("TEST_KEY", KEY)]));
-        assert_eq!(made.is_ok(), provider == "gateway", "only a gateway needs no key");
+        assert_eq!(
+            made.is_ok(),
+            provider == "gateway",
+            "only a gateway needs no key"
+        );
     }
 }

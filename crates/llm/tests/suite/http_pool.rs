@@ -13,7 +13,10 @@ const CALLS: usize = 64;
 
 fn answer() -> Vec<u8> {
     // Every provider finds its own list in it.
-    response(200, r#"{"choices":[{"message":{"content":"ok"}}],"content":[{"type":"text","text":"ok"}]}"#)
+    response(
+        200,
+        r#"{"choices":[{"message":{"content":"ok"}}],"content":[{"type":"text","text":"ok"}]}"#,
+    )
 }
 
 /// The server answers only after all calls have arrived: calls that wait for each other would never end.
@@ -28,7 +31,8 @@ async fn sixty_four_calls_are_in_flight_at_once() {
         }
     });
     let context = context(&[("TEST_KEY", "k")]);
-    let backends = HTTP_PROVIDERS.map(|name| Arc::new(http_backend(name, &server.base_url(), &context)));
+    let backends =
+        HTTP_PROVIDERS.map(|name| Arc::new(http_backend(name, &server.base_url(), &context)));
     let calls: Vec<_> = (backends.iter().cycle().take(CALLS))
         .map(|backend| {
             let backend = Arc::clone(backend);
@@ -45,15 +49,23 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 
 #[tokio::test]
 async fn providers_share_http_connections() {
-    let server = RawServer::start(
-        |mut stream| {
-            while read_request(&mut stream) && stream.write_all(&answer()).is_ok() {}
-        },
-    );
+    let server =
+        RawServer::start(
+            |mut stream| {
+                while read_request(&mut stream) && stream.write_all(&answer()).is_ok() {}
+            },
+        );
     let context = context(&[("TEST_KEY", "k")]);
     for name in HTTP_PROVIDERS.iter().cycle().take(CALLS) {
-        http_backend(name, &server.base_url(), &context).invoke(ask("x")).await.unwrap();
+        http_backend(name, &server.base_url(), &context)
+            .invoke(ask("x"))
+            .await
+            .unwrap();
     }
     // One is usual; a connection that is returned slightly late causes another.
-    assert!(server.connections() < CALLS / 4, "{} connections", server.connections());
+    assert!(
+        server.connections() < CALLS / 4,
+        "{} connections",
+        server.connections()
+    );
 }

@@ -45,9 +45,9 @@ fn reply(request: &SeenRequest, status: u16, quoting: Quoting) -> Reply {
     let quote = format!("{key} {}", request.conversation());
     let raw = |body: serde_json::Value| Reply::Raw(status, body.to_string().into_bytes());
     match quoting {
-        Quoting::ErrorObject => {
-            raw(json!({"type": "error", "error": {"type": "api_error", "code": status, "message": quote}}))
-        }
+        Quoting::ErrorObject => raw(
+            json!({"type": "error", "error": {"type": "api_error", "code": status, "message": quote}}),
+        ),
         Quoting::ErrorCode => raw(json!({"type": quote, "error": {"type": quote, "code": quote}})),
         Quoting::Refusal => raw(json!({
             "choices": [{"message": {"content": null, "refusal": quote}, "error": {"message": quote}}],
@@ -71,7 +71,10 @@ mod properties {
 
     #[test]
     fn no_text_tells_the_key_or_the_prompt() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let now = Arc::new(Mutex::new((200, Quoting::Answer)));
         let plan = Arc::clone(&now);
         let server = FakeApi::answering(move |request| {
@@ -79,8 +82,10 @@ mod properties {
             reply(request, status, quoting)
         });
         let shared = context(&[]);
-        let statuses =
-            [200u16, 200, 200, 400, 401, 402, 403, 404, 408, 413, 418, 422, 429, 500, 502, 503, 529, 599];
+        let statuses = [
+            200u16, 200, 200, 400, 401, 402, 403, 404, 408, 413, 418, 422, 429, 500, 502, 503, 529,
+            599,
+        ];
         let cases = (
             prop::sample::select(HTTP_PROVIDERS.to_vec()),
             "[!-~]{16,40}",
@@ -88,12 +93,18 @@ mod properties {
             prop::sample::select(statuses.to_vec()),
             prop::sample::select(QUOTINGS.to_vec()),
         );
-        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+        let config = ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
         TestRunner::new(config)
             .run(&cases, |(provider, key, prompt, status, quoting)| {
                 *now.lock().unwrap() = (status, quoting);
                 let env = Environment::from_pairs([("TEST_KEY", key.as_str())], "/");
-                let context = Context { env, ..shared.clone() };
+                let context = Context {
+                    env,
+                    ..shared.clone()
+                };
                 let backend = http_backend(provider, &server.base_url(), &context);
                 let shown = runtime.block_on(async {
                     let outcome = backend.invoke(ask(&prompt)).await;
@@ -103,10 +114,17 @@ mod properties {
                     }
                 });
                 for secret in [&key, &prompt] {
-                    for form in [secret.to_owned(), format!("{secret:?}"), json!(secret).to_string()] {
+                    for form in [
+                        secret.to_owned(),
+                        format!("{secret:?}"),
+                        json!(secret).to_string(),
+                    ] {
                         // A part is enough to detect it.
                         let piece: String = form.trim_matches('"').chars().take(12).collect();
-                        prop_assert!(!shown.contains(&piece), "{provider} {status} {quoting:?}: {shown}");
+                        prop_assert!(
+                            !shown.contains(&piece),
+                            "{provider} {status} {quoting:?}: {shown}"
+                        );
                     }
                 }
                 Ok(())
@@ -125,8 +143,13 @@ async fn model_list_error_hides_key() {
         for provider in HTTP_PROVIDERS {
             let settings = http_settings(&server.base_url());
             let context = context(&[("TEST_KEY", key)]);
-            let error = offered(provider, &settings, &context, Duration::from_secs(20)).await.unwrap_err();
-            assert!(!format!("{error} {error:?}").contains("0123456789"), "{error:?}");
+            let error = offered(provider, &settings, &context, Duration::from_secs(20))
+                .await
+                .unwrap_err();
+            assert!(
+                !format!("{error} {error:?}").contains("0123456789"),
+                "{error:?}"
+            );
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crucible_llm::{
-    Availability, ListExtent, LlmError, Offered, OfferedModel, Price, ProviderSettings, availability, offered,
+    Availability, ListExtent, LlmError, Offered, OfferedModel, Price, ProviderSettings,
+    availability, offered,
 };
 use crucible_testkit::{Endpoint, FakeApi, Reply};
 use serde_json::json;
@@ -16,7 +17,11 @@ const KEY: &str = "list-key-0123456789";
 
 fn settings(base_url: &str) -> ProviderSettings {
     // A user who looks for a model has not configured one.
-    ProviderSettings { model: None, max_tokens: None, ..http_settings(base_url) }
+    ProviderSettings {
+        model: None,
+        max_tokens: None,
+        ..http_settings(base_url)
+    }
 }
 
 #[tokio::test]
@@ -24,13 +29,29 @@ async fn http_providers_list_models_without_calls() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::Hang]);
         let context = context(&[("TEST_KEY", KEY)]);
-        let list = offered(provider, &settings(&server.base_url()), &context, TIME).await.unwrap();
-        let model = OfferedModel { id: "fake-model".to_owned(), context_tokens: None, price: Price::Unknown };
-        assert_eq!(list, Offered { models: vec![model], extent: ListExtent::Whole }, "{provider}");
+        let list = offered(provider, &settings(&server.base_url()), &context, TIME)
+            .await
+            .unwrap();
+        let model = OfferedModel {
+            id: "fake-model".to_owned(),
+            context_tokens: None,
+            price: Price::Unknown,
+        };
+        assert_eq!(
+            list,
+            Offered {
+                models: vec![model],
+                extent: ListExtent::Whole
+            },
+            "{provider}"
+        );
 
         let seen = server.requests();
         assert_eq!(seen.len(), 1);
-        assert_eq!((seen[0].method.as_str(), seen[0].endpoint), ("GET", Endpoint::Models));
+        assert_eq!(
+            (seen[0].method.as_str(), seen[0].endpoint),
+            ("GET", Endpoint::Models)
+        );
         assert_eq!(seen[0].key(), Some(KEY), "{provider}");
     }
 }
@@ -44,12 +65,21 @@ async fn openrouter_tells_prices_and_contexts() {
     ]});
     let server = RawServer::json(200, &list.to_string());
     let context = context(&[("TEST_KEY", KEY)]);
-    let list = offered("openrouter", &settings(&server.base_url()), &context, TIME).await.unwrap();
-    let price = Price::PerMillionTokens { input: 3_000_000, output: 15_000_000 };
+    let list = offered("openrouter", &settings(&server.base_url()), &context, TIME)
+        .await
+        .unwrap();
+    let price = Price::PerMillionTokens {
+        input: 3_000_000,
+        output: 15_000_000,
+    };
     assert_eq!(
         list.models,
         [
-            OfferedModel { id: "maker/one".to_owned(), context_tokens: Some(200_000), price },
+            OfferedModel {
+                id: "maker/one".to_owned(),
+                context_tokens: Some(200_000),
+                price
+            },
             OfferedModel {
                 id: "router/auto".to_owned(),
                 context_tokens: Some(2_000_000),
@@ -65,7 +95,11 @@ async fn invalid_model_list_is_typed_error() {
         (200, "<html>list-key-0123456789</html>", "provider_outage"),
         (200, "{}", "provider_outage"),
         (200, r#"{"data":null}"#, "provider_outage"),
-        (200, r#"{"data":[{"name":"list-key-0123456789"}]}"#, "provider_outage"),
+        (
+            200,
+            r#"{"data":[{"name":"list-key-0123456789"}]}"#,
+            "provider_outage",
+        ),
         (401, r#"{"error":"list-key-0123456789"}"#, "provider_auth"),
         (404, "", "misconfiguration"),
         (503, "", "provider_outage"),
@@ -73,7 +107,9 @@ async fn invalid_model_list_is_typed_error() {
         let server = RawServer::json(status, body);
         for provider in HTTP_PROVIDERS {
             let context = context(&[("TEST_KEY", KEY)]);
-            let error = offered(provider, &settings(&server.base_url()), &context, TIME).await.unwrap_err();
+            let error = offered(provider, &settings(&server.base_url()), &context, TIME)
+                .await
+                .unwrap_err();
             assert_eq!(error.class(), class, "{provider}: {body}");
             let shown = format!("{error} {error:?}");
             assert!(shown.contains(provider) && !shown.contains(KEY), "{shown}");
@@ -84,7 +120,9 @@ async fn invalid_model_list_is_typed_error() {
 #[tokio::test]
 async fn who_has_no_server_has_no_list() {
     for provider in ["claude-cli", "replay"] {
-        let error = offered(provider, &client_settings(), &context(&[]), TIME).await.unwrap_err();
+        let error = offered(provider, &client_settings(), &context(&[]), TIME)
+            .await
+            .unwrap_err();
         assert!(matches!(error, LlmError::Unsupported(_)), "{error}");
     }
 }
@@ -99,9 +137,20 @@ async fn a_server_is_available_when_it_lists_its_models() {
     let address = server.base_url();
     drop(server);
     let gone = availability("gateway", &settings(&address), &context, TIME).await;
-    assert!(matches!(gone, Availability::Unavailable(LlmError::Transport(_))), "{gone:?}");
+    assert!(
+        matches!(gone, Availability::Unavailable(LlmError::Transport(_))),
+        "{gone:?}"
+    );
     let mute = RawServer::mute();
-    let silent =
-        availability("gateway", &settings(&mute.base_url()), &context, Duration::from_millis(200)).await;
-    assert!(matches!(silent, Availability::Unavailable(LlmError::Timeout { .. })), "{silent:?}");
+    let silent = availability(
+        "gateway",
+        &settings(&mute.base_url()),
+        &context,
+        Duration::from_millis(200),
+    )
+    .await;
+    assert!(
+        matches!(silent, Availability::Unavailable(LlmError::Timeout { .. })),
+        "{silent:?}"
+    );
 }

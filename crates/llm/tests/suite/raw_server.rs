@@ -36,7 +36,11 @@ impl RawServer {
     /// Answers every request with this response.
     pub(crate) fn json(status: u16, body: &str) -> Self {
         let answer = response(status, body);
-        Self::start(move |mut stream| while read_request(&mut stream) && stream.write_all(&answer).is_ok() {})
+        Self::start(
+            move |mut stream| {
+                while read_request(&mut stream) && stream.write_all(&answer).is_ok() {}
+            },
+        )
     }
 
     /// Accepts every request and sends nothing.
@@ -67,11 +71,15 @@ pub(crate) fn read_request(stream: &mut TcpStream) -> bool {
     let mut seen = Vec::new();
     let mut piece = [0; 16 * 1024];
     loop {
-        let Ok(count @ 1..) = stream.read(&mut piece) else { return false };
+        let Ok(count @ 1..) = stream.read(&mut piece) else {
+            return false;
+        };
         seen.extend_from_slice(&piece[..count]);
         let text = String::from_utf8_lossy(&seen).to_ascii_lowercase();
         if let Some(end) = text.find("\r\n\r\n") {
-            let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let length = text
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             if seen.len() >= end + 4 + length.unwrap_or(0) {
                 return true;
             }

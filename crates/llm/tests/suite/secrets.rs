@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::{
-    CallError, Cassette, CassetteHeader, CassetteWriter, LlmBackend, Message, Recording, RetryPolicy, Reuse,
-    SecretPlace,
+    CallError, Cassette, CassetteHeader, CassetteWriter, LlmBackend, Message, Recording,
+    RetryPolicy, Reuse, SecretPlace,
 };
 use crucible_model::{PromptBuilder, Untrusted};
 use crucible_testkit::{FakeOpenAi, Reply, made_up_token};
@@ -22,28 +22,50 @@ async fn secret_in_request_stops_it_unsent() {
     let header = CassetteHeader::new("gateway", "m", CAPABILITIES);
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let server = FakeOpenAi::start([Reply::Answer("ok".to_owned())]);
-    let client = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
+    let client = client(
+        gateway(&server.base_url(), None),
+        Recording::To(writer),
+        RetryPolicy::PHASES,
+    );
 
     let mut in_message = ask("x");
     let leak = Untrusted::new(format!("a\nb\ntoken: {}\n", made_up_token()));
-    in_message.messages.push(Message::user(PromptBuilder::new().untrusted("f", &leak).build()));
+    in_message.messages.push(Message::user(
+        PromptBuilder::new().untrusted("f", &leak).build(),
+    ));
     let mut in_model = ask("x");
     in_model.model = made_up_token();
     let mut in_metadata = ask("x");
-    in_metadata
-        .metadata
-        .insert("response_format".to_owned(), json!({"a": [{"b": format!("key {}", made_up_token())}]}));
-    let places = [SecretPlace::Message(2), SecretPlace::Model, SecretPlace::Metadata];
+    in_metadata.metadata.insert(
+        "response_format".to_owned(),
+        json!({"a": [{"b": format!("key {}", made_up_token())}]}),
+    );
+    let places = [
+        SecretPlace::Message(2),
+        SecretPlace::Model,
+        SecretPlace::Metadata,
+    ];
     for (inv, expected) in [in_message, in_model, in_metadata].into_iter().zip(places) {
         let error = client.call(inv).await.unwrap_err();
         let shown = format!("{error} {error:?}");
-        let CallError::Secret(found) = error else { panic!("not stopped: {shown}") };
+        let CallError::Secret(found) = error else {
+            panic!("not stopped: {shown}")
+        };
         assert_eq!(found.place, expected);
         assert!(found.rule.contains("github"), "{shown}");
-        assert!(!shown.contains(&made_up_token()) && !shown.contains("a1B2c3D4"), "{shown}");
+        assert!(
+            !shown.contains(&made_up_token()) && !shown.contains("a1B2c3D4"),
+            "{shown}"
+        );
     }
     assert_eq!(server.requests().len(), 0);
-    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 0);
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -54,22 +76,42 @@ async fn secret_in_answer_is_redacted_everywhere() {
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let leaking = || {
         let mut leaking = answer(&format!("use {} here", made_up_token()));
-        leaking.extensions =
-            BTreeMap::from([("note".to_owned(), json!([{"k": format!("key {}", made_up_token())}]))]);
+        leaking.extensions = BTreeMap::from([(
+            "note".to_owned(),
+            json!([{"k": format!("key {}", made_up_token())}]),
+        )]);
         leaking
     };
-    let recorded =
-        client(Scripted::new([Ok(leaking())]).backend(), Recording::To(writer), RetryPolicy::NEVER);
-    let unrecorded = client(Scripted::new([Ok(leaking())]).backend(), Recording::Off, RetryPolicy::NEVER);
+    let recorded = client(
+        Scripted::new([Ok(leaking())]).backend(),
+        Recording::To(writer),
+        RetryPolicy::NEVER,
+    );
+    let unrecorded = client(
+        Scripted::new([Ok(leaking())]).backend(),
+        Recording::Off,
+        RetryPolicy::NEVER,
+    );
     for client in [&recorded, &unrecorded] {
         let result = client.call(ask("x")).await.unwrap();
-        assert!(result.raw_response.starts_with("use [secret:"), "{}", result.raw_response);
-        assert!(!serde_json::to_string(&result).unwrap().contains(&made_up_token()));
+        assert!(
+            result.raw_response.starts_with("use [secret:"),
+            "{}",
+            result.raw_response
+        );
+        assert!(
+            !serde_json::to_string(&result)
+                .unwrap()
+                .contains(&made_up_token())
+        );
         assert_eq!(result.extensions["redactions"], 2);
     }
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains(&made_up_token()));
-    assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
+    assert_eq!(
+        Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions,
+        2
+    );
 }
 
 /// An older program with fewer rules may have recorded the reused answer.
@@ -89,23 +131,40 @@ async fn secret_in_reused_answer_is_redacted() {
     assert!(text.contains("use PLACE here"));
     std::fs::write(&path, text.replace("PLACE", &made_up_token())).unwrap();
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::After(0)).unwrap());
-    let again = client(Scripted::new([]).backend(), Recording::To(writer), RetryPolicy::NEVER);
+    let again = client(
+        Scripted::new([]).backend(),
+        Recording::To(writer),
+        RetryPolicy::NEVER,
+    );
     let result = again.call(ask("x")).await.unwrap();
-    assert!(result.raw_response.starts_with("use [secret:"), "{}", result.raw_response);
+    assert!(
+        result.raw_response.starts_with("use [secret:"),
+        "{}",
+        result.raw_response
+    );
     assert_eq!(result.extensions["redactions"], 1);
 }
 
 /// The text as a JSON string with every character escaped.
 fn escaped(text: &str) -> String {
-    text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
+    text.chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect()
 }
 
 #[test]
 fn secret_anywhere_in_value_is_found() {
-    let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
+    let client = client(
+        Scripted::new([]).backend(),
+        Recording::Off,
+        RetryPolicy::NEVER,
+    );
     for (value, line) in [
         (json!(made_up_token()), 1),
-        (json!({"k": [{"b": format!("a\nb\n{}", made_up_token())}]}), 3),
+        (
+            json!({"k": [{"b": format!("a\nb\n{}", made_up_token())}]}),
+            3,
+        ),
         (json!({"k": [{format!("x {}", made_up_token()): 1}]}), 1),
         // As JSON it would follow the letter `n`, as a part of another word.
         (json!({"k": format!("x\n{}\n", made_up_token())}), 2),
@@ -114,12 +173,20 @@ fn secret_anywhere_in_value_is_found() {
         assert_eq!(found.line, line, "{value}");
         assert!(!format!("{found} {found:?}").contains(&made_up_token()));
     }
-    assert!(client.refuse_secrets(&json!({"k": ["nothing", 1, null, true]})).is_ok());
+    assert!(
+        client
+            .refuse_secrets(&json!({"k": ["nothing", 1, null, true]}))
+            .is_ok()
+    );
 }
 
 #[test]
 fn escaped_secret_in_json_is_redacted() {
-    let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
+    let client = client(
+        Scripted::new([]).backend(),
+        Recording::Off,
+        RetryPolicy::NEVER,
+    );
     let hidden = escaped(&made_up_token());
     for around in [
         r#"{"a" : "@", "a": 1.50, "b":["x\"y", "\u0041"]}"#,
@@ -133,9 +200,19 @@ fn escaped_secret_in_json_is_redacted() {
         let (clean, redactions) = client.redact_json(&said);
         let marker = clean.find("[secret:").map(|begin| &clean[begin..]).unwrap();
         let marker = &marker[..=marker.find(']').unwrap()];
-        assert_eq!((clean.replace(marker, "@"), redactions), (around.to_owned(), 1));
+        assert_eq!(
+            (clean.replace(marker, "@"), redactions),
+            (around.to_owned(), 1)
+        );
     }
-    for plain in ["", "\"", "\"\\", r#"{"a": "\u0041\n"}"#, "é \" ü", &escaped("\"")] {
+    for plain in [
+        "",
+        "\"",
+        "\"\\",
+        r#"{"a": "\u0041\n"}"#,
+        "é \" ü",
+        &escaped("\""),
+    ] {
         assert_eq!(client.redact_json(plain), (plain.into(), 0));
     }
     let both = format!(r#"["{hidden}", "{hidden} \u0041"]"#);

@@ -24,23 +24,36 @@ impl Stand {
         let notes = dir.path().display();
         std::fs::write(&path, format!("#!/bin/sh\nNOTES='{notes}'\n{script}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Self { provider, program, dir }
+        Self {
+            provider,
+            program,
+            dir,
+        }
     }
 
     /// The settings for this program.
     pub(crate) fn settings(&self) -> ProviderSettings {
-        ProviderSettings { binary: Some(self.program.into()), ..client_settings() }
+        ProviderSettings {
+            binary: Some(self.program.into()),
+            ..client_settings()
+        }
     }
 
     pub(crate) fn backend(&self, login: Login) -> Backend {
-        self.backend_with(ProviderSettings { login, ..self.settings() })
+        self.backend_with(ProviderSettings {
+            login,
+            ..self.settings()
+        })
     }
 
     pub(crate) fn backend_with(&self, settings: ProviderSettings) -> Backend {
         self.try_backend_with(&settings).unwrap()
     }
 
-    pub(crate) fn try_backend_with(&self, settings: &ProviderSettings) -> Result<Backend, LlmError> {
+    pub(crate) fn try_backend_with(
+        &self,
+        settings: &ProviderSettings,
+    ) -> Result<Backend, LlmError> {
         let bin = self.dir.path().display().to_string();
         let mut context = context(&[
             ("PATH", &format!("{bin}:/usr/bin:/bin")),
@@ -78,7 +91,9 @@ impl Stand {
 
 /// The value of a variable in the output of `env`.
 pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
-    environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    environment
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Fails if an error contains a key, the prompt or a server's text, for which the scripts use `quoted`.

@@ -9,18 +9,23 @@ use async_trait::async_trait;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Context,
-    Fault, Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin,
-    ProviderSettings, Recording, RetryPolicy, Speaker, StructuredOutput, construct,
+    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions,
+    Context, Fault, Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient,
+    Origin, ProviderSettings, Recording, RetryPolicy, Speaker, StructuredOutput, construct,
 };
 use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
 
-pub(crate) const NO_LIMITS: BudgetLimits =
-    BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
+pub(crate) const NO_LIMITS: BudgetLimits = BudgetLimits {
+    calls: Limit::Unlimited,
+    tokens: Limit::Unlimited,
+    micro_dollars: Limit::Unlimited,
+};
 
-pub(crate) const CAPABILITIES: Capabilities =
-    Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::JsonMode };
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    edit_format: EditFormat::SearchReplace,
+    structured_output: StructuredOutput::JsonMode,
+};
 
 /// A request with this text.
 pub(crate) fn ask(text: &str) -> LlmInvocation {
@@ -105,7 +110,11 @@ pub(crate) fn http_backend(provider: &str, base_url: &str, context: &Context) ->
 }
 
 pub(crate) fn client(backend: Backend, recording: Recording, retry: RetryPolicy) -> ModelClient {
-    let options = ClientOptions { recording, retry, ..ClientOptions::new(CallBudget::new(NO_LIMITS)) };
+    let options = ClientOptions {
+        recording,
+        retry,
+        ..ClientOptions::new(CallBudget::new(NO_LIMITS))
+    };
     ModelClient::new(backend, options)
 }
 
@@ -142,7 +151,10 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn new(script: impl IntoIterator<Item = Result<LlmResult, LlmError>>) -> Arc<Self> {
-        Arc::new(Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() })
+        Arc::new(Self {
+            script: Mutex::new(script.into_iter().collect()),
+            ..Self::default()
+        })
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -156,7 +168,10 @@ impl Scripted {
             max_output_tokens: 100,
             extra: ClientExtra::NONE,
             capabilities: CAPABILITIES,
-            speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },
+            speaker: Speaker {
+                provider: "scripted".to_owned(),
+                model: "m".to_owned(),
+            },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
             inner: Box::new(Shared(Arc::clone(self))),
@@ -173,6 +188,11 @@ impl LlmBackend for Shared {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         self.0.timeouts.lock().unwrap().push(inv.timeout);
         tokio::task::yield_now().await;
-        self.0.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(answer("more")))
+        self.0
+            .script
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or_else(|| Ok(answer("more")))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_llm::{
-    BudgetLimits, CallBudget, CallWatch, ClientOptions, LlmBackend, LlmInvocation, ModelClient, Recording,
-    RetryPolicy,
+    BudgetLimits, CallBudget, CallWatch, ClientOptions, LlmBackend, LlmInvocation, ModelClient,
+    Recording, RetryPolicy,
 };
 
 use crate::raw_server::RawServer;
@@ -34,9 +34,22 @@ impl CallWatch for Told {
 #[tokio::test(start_paused = true)]
 async fn each_attempt_is_told_before_and_after() {
     let told = Arc::new(Told::default());
-    let backend = Scripted::new([Err(outage(503)), Ok(answer("at last"))]).backend().watched(told.clone());
-    client(backend, Recording::Off, RetryPolicy::PHASES).call(ask("x")).await.unwrap();
-    assert_eq!(told.all(), ["asked patch", "answered patch", "asked patch", "answered patch"]);
+    let backend = Scripted::new([Err(outage(503)), Ok(answer("at last"))])
+        .backend()
+        .watched(told.clone());
+    client(backend, Recording::Off, RetryPolicy::PHASES)
+        .call(ask("x"))
+        .await
+        .unwrap();
+    assert_eq!(
+        told.all(),
+        [
+            "asked patch",
+            "answered patch",
+            "asked patch",
+            "answered patch"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -56,7 +69,12 @@ async fn what_the_budget_refuses_is_no_attempt() {
     let told = Arc::new(Told::default());
     let backend = Scripted::new([]).backend().watched(told.clone());
     let options = ClientOptions::new(CallBudget::new(BudgetLimits::calls(0)));
-    assert!(ModelClient::new(backend, options).call(ask("x")).await.is_err());
+    assert!(
+        ModelClient::new(backend, options)
+            .call(ask("x"))
+            .await
+            .is_err()
+    );
     assert_eq!(told.all(), Vec::<String>::new());
 }
 
@@ -64,11 +82,23 @@ async fn what_the_budget_refuses_is_no_attempt() {
 async fn cloned_backend_keeps_models_and_observer() {
     let told = Arc::new(Told::default());
     let models = std::collections::BTreeMap::from([("patch".to_owned(), "strong".to_owned())]);
-    let backend = Scripted::new([]).backend().with_phase_models(models.clone()).watched(told.clone());
+    let backend = Scripted::new([])
+        .backend()
+        .with_phase_models(models.clone())
+        .watched(told.clone());
     assert_eq!(backend.phase_models(), &models);
     let clone = backend.clone();
     for (backend, phase) in [(&backend, "one"), (&clone, "two")] {
-        backend.invoke(LlmInvocation { phase_id: phase.to_owned(), ..ask("x") }).await.unwrap();
+        backend
+            .invoke(LlmInvocation {
+                phase_id: phase.to_owned(),
+                ..ask("x")
+            })
+            .await
+            .unwrap();
     }
-    assert_eq!(told.all(), ["asked one", "answered one", "asked two", "answered two"]);
+    assert_eq!(
+        told.all(),
+        ["asked one", "answered one", "asked two", "answered two"]
+    );
 }

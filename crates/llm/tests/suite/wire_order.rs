@@ -10,9 +10,15 @@ use crate::support::{HTTP_PROVIDERS, ask, context, http_backend};
 
 /// Two objects and a list, with keys that are not in alphabetical order.
 fn schema() -> Value {
-    let issue = closed([("where", json!({"type": "string"})), ("how", json!({"type": "string"}))]);
+    let issue = closed([
+        ("where", json!({"type": "string"})),
+        ("how", json!({"type": "string"})),
+    ]);
     closed([
-        ("seats", json!({"type": "array", "items": issue, "minItems": 3, "maxItems": 7})),
+        (
+            "seats",
+            json!({"type": "array", "items": issue, "minItems": 3, "maxItems": 7}),
+        ),
         ("reason", json!({"type": "string"})),
         ("approved", json!({"type": "boolean"})),
     ])
@@ -42,8 +48,9 @@ async fn every_provider_sends_required_order() {
     for provider in HTTP_PROVIDERS {
         let (raw, _) = sent(provider).await;
         // Only as a key of `properties` does one of these stand before an object.
-        let places: Vec<usize> =
-            ["seats", "where", "how", "reason", "approved"].map(|key| place(&raw, key)).into();
+        let places: Vec<usize> = ["seats", "where", "how", "reason", "approved"]
+            .map(|key| place(&raw, key))
+            .into();
         assert!(places.is_sorted(), "{provider}: {raw}");
     }
 }
@@ -52,10 +59,18 @@ async fn every_provider_sends_required_order() {
 async fn only_gateway_gets_list_bounds() {
     let mut unbounded = schema();
     for bound in ["minItems", "maxItems"] {
-        unbounded["properties"]["seats"].as_object_mut().unwrap().remove(bound).unwrap();
+        unbounded["properties"]["seats"]
+            .as_object_mut()
+            .unwrap()
+            .remove(bound)
+            .unwrap();
     }
     for provider in HTTP_PROVIDERS {
-        let expected = if provider == "gateway" { schema() } else { unbounded.clone() };
+        let expected = if provider == "gateway" {
+            schema()
+        } else {
+            unbounded.clone()
+        };
         assert_eq!(sent(provider).await.1, expected, "{provider}");
     }
 }

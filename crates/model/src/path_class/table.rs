@@ -219,7 +219,11 @@ pub(super) const TABLE: &[Row] = &[
         ],
     ),
     row(Part::Directory, &[ToolSettings], &[".cargo"]),
-    row(Part::Top, &[ToolSettings], &["requirements", "supply-chain"]),
+    row(
+        Part::Top,
+        &[ToolSettings],
+        &["requirements", "supply-chain"],
+    ),
     row(
         Part::Name,
         &[ToolSettings],
@@ -706,7 +710,13 @@ pub(super) const TABLE: &[Row] = &[
     row(
         Part::Name,
         &[GitSetting],
-        &[".gitattributes", ".gitconfig", ".gitignore", ".gitmodules", ".mailmap"],
+        &[
+            ".gitattributes",
+            ".gitconfig",
+            ".gitignore",
+            ".gitmodules",
+            ".mailmap",
+        ],
     ),
     row(
         Part::Directory,
@@ -742,10 +752,10 @@ pub(super) const TABLE: &[Row] = &[
         Part::Extension,
         &[Generated],
         &[
-            "7z", "a", "avif", "bin", "bmp", "bz2", "class", "db", "dll", "dylib", "eot", "exe", "gif", "gz",
-            "ico", "jar", "jpeg", "jpg", "map", "mo", "mp3", "mp4", "o", "otf", "parquet", "pdf", "png",
-            "pyc", "rlib", "so", "sqlite", "tar", "tgz", "ttf", "wasm", "webm", "webp", "whl", "woff",
-            "woff2", "xz", "zip", "zst",
+            "7z", "a", "avif", "bin", "bmp", "bz2", "class", "db", "dll", "dylib", "eot", "exe",
+            "gif", "gz", "ico", "jar", "jpeg", "jpg", "map", "mo", "mp3", "mp4", "o", "otf",
+            "parquet", "pdf", "png", "pyc", "rlib", "so", "sqlite", "tar", "tgz", "ttf", "wasm",
+            "webm", "webp", "whl", "woff", "woff2", "xz", "zip", "zst",
         ],
     ),
     row(
@@ -767,5 +777,9 @@ pub(super) const TABLE: &[Row] = &[
             "thanks",
         ],
     ),
-    row(Part::Extension, &[Document], &["adoc", "markdown", "md", "rst", "txt"]),
+    row(
+        Part::Extension,
+        &[Document],
+        &["adoc", "markdown", "md", "rst", "txt"],
+    ),
 ];

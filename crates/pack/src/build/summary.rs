@@ -23,7 +23,9 @@ pub(super) struct Tally {
 impl Tally {
     /// Takes note of one omission.
     pub(super) fn note(&mut self, path: &str, refusal: &Refusal) {
-        let Some(detail) = &refusal.detail else { return };
+        let Some(detail) = &refusal.detail else {
+            return;
+        };
         if self.details.len() < MAX_DETAILS {
             let shown: String = path.chars().take(200).collect();
             self.details.push(format!("{shown:?} {detail}"));
@@ -33,7 +35,12 @@ impl Tally {
     }
 
     /// Tells it all in a few sentences.
-    pub(super) fn summary(&self, files: &[PackedFile], omitted: &[Omitted], max_bytes: u64) -> String {
+    pub(super) fn summary(
+        &self,
+        files: &[PackedFile],
+        omitted: &[Omitted],
+        max_bytes: u64,
+    ) -> String {
         let bytes: usize = files.iter().map(|file| file.content.len()).sum();
         let cut = files.iter().filter(|file| file.truncated).count();
         let is = if files.len() == 1 { "is" } else { "are" };
@@ -50,15 +57,24 @@ impl Tally {
             for row in omitted {
                 *counts.entry(row.reason).or_default() += 1;
             }
-            let counts: Vec<String> =
-                counts.iter().map(|(reason, count)| format!("{count} {}", reason.as_str())).collect();
-            text.push_str(&format!("{} omitted: {}.", omitted.len(), counts.join(", ")));
+            let counts: Vec<String> = counts
+                .iter()
+                .map(|(reason, count)| format!("{count} {}", reason.as_str()))
+                .collect();
+            text.push_str(&format!(
+                "{} omitted: {}.",
+                omitted.len(),
+                counts.join(", ")
+            ));
         }
         for detail in &self.details {
             text.push_str(&format!(" {detail}."));
         }
         if self.unexplained > 0 {
-            text.push_str(&format!(" {} more were omitted for reasons of this kind.", self.unexplained));
+            text.push_str(&format!(
+                " {} more were omitted for reasons of this kind.",
+                self.unexplained
+            ));
         }
         if self.already_mandatory > 0 {
             text.push_str(&format!(

@@ -27,7 +27,11 @@ impl<'p> Resolver<'p> {
         };
         for path in sorted {
             let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-            resolver.directories.entry(directory).or_default().push(path);
+            resolver
+                .directories
+                .entry(directory)
+                .or_default()
+                .push(path);
             let root = match name {
                 "__init__.py" | "package.json" if !directory.is_empty() => directory,
                 _ => path.strip_suffix(".py").unwrap_or_default(),
@@ -42,8 +46,14 @@ impl<'p> Resolver<'p> {
     }
 
     /// Adds the first of these that exists.
-    fn first(&self, names: impl IntoIterator<Item = String>, found: &mut BTreeSet<RepoPath>) -> bool {
-        let name = names.into_iter().find(|name| self.paths.contains(name.as_str()));
+    fn first(
+        &self,
+        names: impl IntoIterator<Item = String>,
+        found: &mut BTreeSet<RepoPath>,
+    ) -> bool {
+        let name = names
+            .into_iter()
+            .find(|name| self.paths.contains(name.as_str()));
         let path = name.and_then(|name| name.parse().ok());
         path.is_some_and(|path| {
             found.insert(path);
@@ -76,7 +86,11 @@ impl<'p> Resolver<'p> {
         } else {
             let head = inside.split('/').next().unwrap_or_default();
             let roots = self.roots.get(head).map(Vec::as_slice).unwrap_or_default();
-            roots.iter().take(MOST_FILES).map(|root| format!("{root}{inside}")).collect()
+            roots
+                .iter()
+                .take(MOST_FILES)
+                .map(|root| format!("{root}{inside}"))
+                .collect()
         };
         for place in places {
             let is_there = self.python_module(&place, found);
@@ -93,7 +107,10 @@ impl<'p> Resolver<'p> {
     /// `import … from name`, `require(name)`.
     pub(super) fn script(&self, from: &RepoPath, name: &str, found: &mut BTreeSet<RepoPath>) {
         if name.starts_with('.') {
-            let directory = from.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
+            let directory = from
+                .as_str()
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory);
             if let Some(place) = joined(directory, name) {
                 self.script_file(&place, found);
             }
@@ -103,7 +120,13 @@ impl<'p> Resolver<'p> {
         let mut segments = name.split('/').skip(usize::from(name.starts_with('@')));
         let package = segments.next().unwrap_or_default();
         let inside: Vec<&str> = segments.collect();
-        for root in self.roots.get(package).into_iter().flatten().take(MOST_FILES) {
+        for root in self
+            .roots
+            .get(package)
+            .into_iter()
+            .flatten()
+            .take(MOST_FILES)
+        {
             for source in ["src/", "", "lib/"] {
                 let place = format!("{root}{package}/{source}{}", inside.join("/"));
                 if self.script_file(place.trim_end_matches('/'), found) {
@@ -114,14 +137,26 @@ impl<'p> Resolver<'p> {
     }
 
     fn script_file(&self, place: &str, found: &mut BTreeSet<RepoPath>) -> bool {
-        const ENDS: [&str; 8] = [".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".d.ts"];
-        let stem = [".js", ".mjs", ".cjs", ".jsx"].iter().find_map(|end| place.strip_suffix(end));
+        const ENDS: [&str; 8] = [
+            ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".d.ts",
+        ];
+        let stem = [".js", ".mjs", ".cjs", ".jsx"]
+            .iter()
+            .find_map(|end| place.strip_suffix(end));
         let mut names = vec![place.to_owned()];
-        for stem in [Some(place), stem].into_iter().flatten().filter(|stem| !stem.is_empty()) {
+        for stem in [Some(place), stem]
+            .into_iter()
+            .flatten()
+            .filter(|stem| !stem.is_empty())
+        {
             names.extend(ENDS.iter().map(|end| format!("{stem}{end}")));
         }
         for main in ["index", "src/index", "lib/index"] {
-            let main = if place.is_empty() { main.to_owned() } else { format!("{place}/{main}") };
+            let main = if place.is_empty() {
+                main.to_owned()
+            } else {
+                format!("{place}/{main}")
+            };
             names.extend(ENDS.iter().map(|end| format!("{main}{end}")));
         }
         self.first(names, found)
@@ -129,14 +164,26 @@ impl<'p> Resolver<'p> {
 
     /// All files of the package that a file of Go belongs to, tests aside.
     pub(super) fn package_of(&self, from: &RepoPath, found: &mut BTreeSet<RepoPath>) {
-        let directory = from.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
+        let directory = from
+            .as_str()
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory);
         self.go_package(directory, found);
     }
 
     fn go_package(&self, directory: &str, found: &mut BTreeSet<RepoPath>) -> bool {
-        let files = self.directories.get(directory).map(Vec::as_slice).unwrap_or_default();
-        let files = files.iter().filter(|path| path.ends_with(".go") && !path.ends_with("_test.go"));
-        let files: Vec<RepoPath> = files.take(MOST_FILES).filter_map(|path| path.parse().ok()).collect();
+        let files = self
+            .directories
+            .get(directory)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let files = files
+            .iter()
+            .filter(|path| path.ends_with(".go") && !path.ends_with("_test.go"));
+        let files: Vec<RepoPath> = files
+            .take(MOST_FILES)
+            .filter_map(|path| path.parse().ok())
+            .collect();
         let is_any = !files.is_empty();
         found.extend(files);
         is_any
@@ -163,20 +210,29 @@ impl<'p> Resolver<'p> {
         } else {
             format!("{directory}/{stem}")
         };
-        let top = path.split_once("src/").or_else(|| path.split_once("tests/")).map_or("", |(top, _)| top);
+        let top = path
+            .split_once("src/")
+            .or_else(|| path.split_once("tests/"))
+            .map_or("", |(top, _)| top);
         let foreign = words.get(1).copied().unwrap_or_default();
         let mut bases = vec![own];
         match (words[0], foreign) {
             ("mod", _) => {}
-            (_, "self" | "super") => {
-                bases.push(directory.rsplit_once('/').map_or("", |(up, _)| up).to_owned())
-            }
+            (_, "self" | "super") => bases.push(
+                directory
+                    .rsplit_once('/')
+                    .map_or("", |(up, _)| up)
+                    .to_owned(),
+            ),
             (_, "crate") => bases = vec![format!("{top}src")],
             _ => bases = self.crates_named(foreign, top),
         }
         for base in bases {
             if words[0] == "use" && !matches!(foreign, "self" | "super") {
-                self.first(["lib.rs", "main.rs"].map(|main| format!("{base}/{main}")), found);
+                self.first(
+                    ["lib.rs", "main.rs"].map(|main| format!("{base}/{main}")),
+                    found,
+                );
             }
             let mut place = base.clone();
             // Words of a group are alternatives; each is looked up below what precedes it and below the base.
@@ -193,7 +249,10 @@ impl<'p> Resolver<'p> {
     }
 
     fn rust_module(&self, place: &str, found: &mut BTreeSet<RepoPath>) -> bool {
-        self.first([".rs", "/mod.rs"].map(|end| format!("{}{end}", place.trim_start_matches('/'))), found)
+        self.first(
+            [".rs", "/mod.rs"].map(|end| format!("{}{end}", place.trim_start_matches('/'))),
+            found,
+        )
     }
 
     /// Returns the source directories of the crates with this name: the crate of a test, and those in a
@@ -226,13 +285,20 @@ impl<'p> Resolver<'p> {
     /// A class by its full name.
     pub(super) fn java(&self, name: &str, found: &mut BTreeSet<RepoPath>) {
         let inside = name.trim().replace('.', "/");
-        let Some((package, class)) = inside.rsplit_once('/') else { return };
+        let Some((package, class)) = inside.rsplit_once('/') else {
+            return;
+        };
         for (directory, files) in &self.directories {
             if *directory == package
-                || directory.strip_suffix(package).is_some_and(|above| above.ends_with('/'))
+                || directory
+                    .strip_suffix(package)
+                    .is_some_and(|above| above.ends_with('/'))
             {
                 let wanted = files.iter().filter(|path| {
-                    let stem = path.rsplit('/').next().and_then(|name| name.split('.').next());
+                    let stem = path
+                        .rsplit('/')
+                        .next()
+                        .and_then(|name| name.split('.').next());
                     class == "*" || stem == Some(class)
                 });
                 found.extend(wanted.take(MOST_FILES).filter_map(|path| path.parse().ok()));
@@ -243,7 +309,10 @@ impl<'p> Resolver<'p> {
 
 /// Resolves a relative name from a directory; `None` if it leaves the repository.
 fn joined(directory: &str, name: &str) -> Option<String> {
-    let mut segments: Vec<&str> = directory.split('/').filter(|segment| !segment.is_empty()).collect();
+    let mut segments: Vec<&str> = directory
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .collect();
     for segment in name.split('/') {
         match segment {
             "" | "." => {}

@@ -35,25 +35,44 @@ fn imported(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn python_absolute_and_relative_imports_resolve() {
-    assert_eq!(imported("tests/test_core.py", "import os, click\n"), ["src/click/__init__.py"]);
+    assert_eq!(
+        imported("tests/test_core.py", "import os, click\n"),
+        ["src/click/__init__.py"]
+    );
     assert_eq!(
         imported(
             "tests/test_core.py",
             "from click.core import (\n    Option,  # x\n    Command,\n)\nfrom click import types as t\n"
         ),
-        ["src/click/__init__.py", "src/click/core.py", "src/click/types.py"]
+        [
+            "src/click/__init__.py",
+            "src/click/core.py",
+            "src/click/types.py"
+        ]
     );
     assert_eq!(
-        imported("src/click/core.py", "from .types import X\nfrom . import core\n"),
+        imported(
+            "src/click/core.py",
+            "from .types import X\nfrom . import core\n"
+        ),
         ["src/click/__init__.py", "src/click/types.py"]
     );
-    assert!(imported("src/click/core.py", "from ..... import x\nimport\nfrom  import \n").is_empty());
+    assert!(
+        imported(
+            "src/click/core.py",
+            "from ..... import x\nimport\nfrom  import \n"
+        )
+        .is_empty()
+    );
 }
 
 #[test]
 fn scripts_resolve_relative_files_and_workspace_packages() {
     assert_eq!(
-        imported("test/app.js", "var express = require('../')\n  , r = require(\"../lib/router\");"),
+        imported(
+            "test/app.js",
+            "var express = require('../')\n  , r = require(\"../lib/router\");"
+        ),
         ["index.js", "lib/router/index.js"]
     );
     assert_eq!(
@@ -61,7 +80,10 @@ fn scripts_resolve_relative_files_and_workspace_packages() {
             "packages/zod/src/v4/a.test.ts",
             "import { z } from \"zod/v4\";\nimport * as u from './core/util.js'\n"
         ),
-        ["packages/zod/src/v4/core/util.ts", "packages/zod/src/v4/index.ts"]
+        [
+            "packages/zod/src/v4/core/util.ts",
+            "packages/zod/src/v4/index.ts"
+        ]
     );
     assert!(imported("index.js", "require('../../etc/passwd'); require('fs')").is_empty());
 }
@@ -69,7 +91,10 @@ fn scripts_resolve_relative_files_and_workspace_packages() {
 #[test]
 fn go_imports_resolve_by_directory() {
     assert_eq!(
-        imported("mux_test.go", "import (\n\t\"testing\"\n\t\"github.com/go-chi/chi/v5/middleware\"\n)\n"),
+        imported(
+            "mux_test.go",
+            "import (\n\t\"testing\"\n\t\"github.com/go-chi/chi/v5/middleware\"\n)\n"
+        ),
         ["middleware/strip.go", "mux.go"]
     );
 }
@@ -77,7 +102,10 @@ fn go_imports_resolve_by_directory() {
 #[test]
 fn rust_imports_resolve_inside_and_across_crates() {
     assert_eq!(
-        imported("crates/regex/src/lib.rs", "mod word;\nuse crate::{ast::Ast};"),
+        imported(
+            "crates/regex/src/lib.rs",
+            "mod word;\nuse crate::{ast::Ast};"
+        ),
         ["crates/regex/src/ast/mod.rs", "crates/regex/src/word.rs"]
     );
     assert_eq!(
@@ -96,7 +124,10 @@ fn java_classes_resolve_by_their_full_name() {
         imported("src/test/java/T.java", "import com.acme.Parser;\n"),
         ["src/main/java/com/acme/Parser.java"]
     );
-    assert_eq!(imported("src/test/java/T.java", "import com.acme.*;\n").len(), 2);
+    assert_eq!(
+        imported("src/test/java/T.java", "import com.acme.*;\n").len(),
+        2
+    );
 }
 
 #[test]

@@ -25,7 +25,11 @@ impl FileClass {
         let is_any = |wanted: &[PathRole]| wanted.iter().any(|role| roles.has(*role));
         if is_any(&[PathRole::Generated, PathRole::Lockfile]) {
             Self::Generated
-        } else if is_any(&[PathRole::Project, PathRole::ToolSettings, PathRole::TestSettings]) {
+        } else if is_any(&[
+            PathRole::Project,
+            PathRole::ToolSettings,
+            PathRole::TestSettings,
+        ]) {
             Self::Manifest
         } else if is_any(&[PathRole::Test]) {
             Self::Test
@@ -86,8 +90,15 @@ pub fn is_beside(path: &RepoPath) -> bool {
     if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
         return true;
     }
-    let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
-    directories.split('/').any(|name| BESIDE.iter().any(|beside| beside.eq_ignore_ascii_case(name)))
+    let directories = path
+        .as_str()
+        .rsplit_once('/')
+        .map_or("", |(directories, _)| directories);
+    directories.split('/').any(|name| {
+        BESIDE
+            .iter()
+            .any(|beside| beside.eq_ignore_ascii_case(name))
+    })
 }
 
 /// Returns whether a file does not describe how the code works: translations, lists of people, changes or
@@ -95,7 +106,8 @@ pub fn is_beside(path: &RepoPath) -> bool {
 #[must_use]
 pub fn is_filler(path: &RepoPath) -> bool {
     const EXTENSIONS: [&str; 14] = [
-        "adoc", "csv", "eps", "ipynb", "map", "mo", "po", "pot", "snap", "svg", "tape", "tsv", "xliff", "xml",
+        "adoc", "csv", "eps", "ipynb", "map", "mo", "po", "pot", "snap", "svg", "tape", "tsv",
+        "xliff", "xml",
     ];
     const STEMS: [&str; 14] = [
         "authors",
@@ -116,7 +128,10 @@ pub fn is_filler(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
     name.starts_with('.')
-        || path.segments().next().is_some_and(|top| top.starts_with('.'))
+        || path
+            .segments()
+            .next()
+            .is_some_and(|top| top.starts_with('.'))
         || EXTENSIONS.contains(&extension)
         || (matches!(extension, "" | "md" | "rst" | "txt" | "yml" | "yaml")
             && STEMS.iter().any(|known| {
@@ -131,9 +146,15 @@ pub fn is_filler(path: &RepoPath) -> bool {
 pub fn tested_name(path: &RepoPath) -> String {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    let stem = stem.strip_prefix("test_").or_else(|| stem.strip_prefix("test-")).unwrap_or(stem);
+    let stem = stem
+        .strip_prefix("test_")
+        .or_else(|| stem.strip_prefix("test-"))
+        .unwrap_or(stem);
     let endings = ["_test", "_tests", "-test", "_spec"];
-    let stem = endings.iter().find_map(|ending| stem.strip_suffix(ending)).unwrap_or(stem);
+    let stem = endings
+        .iter()
+        .find_map(|ending| stem.strip_suffix(ending))
+        .unwrap_or(stem);
     stem.to_owned()
 }
 
@@ -171,9 +192,13 @@ mod tests {
 
     #[test]
     fn test_shares_name_with_its_source() {
-        for path in
-            ["src/parser.rs", "tests/test_parser.py", "parser_test.go", "a/parser.spec.ts", "tests/parser.rs"]
-        {
+        for path in [
+            "src/parser.rs",
+            "tests/test_parser.py",
+            "parser_test.go",
+            "a/parser.spec.ts",
+            "tests/parser.rs",
+        ] {
             assert_eq!(tested_name(&path.parse().unwrap()), "parser", "{path}");
         }
     }

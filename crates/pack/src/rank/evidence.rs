@@ -61,8 +61,12 @@ impl Evidence {
     /// The files that hold failing tests, sorted.
     #[must_use]
     pub fn failing(&self) -> Vec<&RepoPath> {
-        let mut failing: Vec<&RepoPath> =
-            self.files.iter().filter(|(_, clues)| clues.fails).map(|(path, _)| path).collect();
+        let mut failing: Vec<&RepoPath> = self
+            .files
+            .iter()
+            .filter(|(_, clues)| clues.fails)
+            .map(|(path, _)| path)
+            .collect();
         failing.sort_unstable();
         failing
     }
@@ -70,7 +74,9 @@ impl Evidence {
     /// Returns the names of what the failing tests test.
     pub(super) fn tested_names(&self) -> HashSet<String> {
         let names = self.failing().into_iter().map(tested_name);
-        names.filter(|name| !EMPTY_NAMES.contains(&name.as_str())).collect()
+        names
+            .filter(|name| !EMPTY_NAMES.contains(&name.as_str()))
+            .collect()
     }
 
     /// The points of a file, and why it has them.
@@ -87,7 +93,9 @@ impl Evidence {
             points += FOR_FAILING;
             told.push("holds a failing test".to_owned());
         } else if let Some(depth) = clues.frame {
-            points += FOR_FRAME.saturating_sub(depth.saturating_mul(LESS_PER_FRAME)).max(LEAST_FOR_FRAME);
+            points += FOR_FRAME
+                .saturating_sub(depth.saturating_mul(LESS_PER_FRAME))
+                .max(LEAST_FOR_FRAME);
             told.push("is on the way to a failure".to_owned());
         }
         if let Some(more) = clues.import.and_then(|through| FOR_IMPORT.get(through)) {

@@ -198,23 +198,42 @@ impl Goal {
                 }
                 for word in parts {
                     asks_for_documents |= is_document_word(&word);
-                    if word.chars().count() >= 3 && word.len() <= 64 && !words::is_stop_word(&word) {
+                    if word.chars().count() >= 3 && word.len() <= 64 && !words::is_stop_word(&word)
+                    {
                         dropped.extend(add(&mut patterns, word, Kind::Word));
                     }
                 }
             }
         }
         let own = patterns.len();
-        for hint in hints.iter().filter(|hint| is_code_name(hint) && hint.len() >= 3) {
+        for hint in hints
+            .iter()
+            .filter(|hint| is_code_name(hint) && hint.len() >= 3)
+        {
             let hint = hint.to_lowercase();
-            if patterns.len() < own + MAX_HINTS && patterns.iter().all(|pattern| pattern.text != hint) {
-                patterns.push(Pattern { text: hint, kind: Kind::Hint });
+            if patterns.len() < own + MAX_HINTS
+                && patterns.iter().all(|pattern| pattern.text != hint)
+            {
+                patterns.push(Pattern {
+                    text: hint,
+                    kind: Kind::Hint,
+                });
             }
         }
         let occurrences = Occurrences::of(patterns.iter().map(|pattern| pattern.text.as_str()));
-        let cut = GoalCut { bytes: (whole - goal.len()) as u64, names: dropped.len() as u64 };
+        let cut = GoalCut {
+            bytes: (whole - goal.len()) as u64,
+            names: dropped.len() as u64,
+        };
         let area = area_of(goal).map(str::to_lowercase);
-        Self { patterns, mentions, occurrences, cut, asks_for_documents, area }
+        Self {
+            patterns,
+            mentions,
+            occurrences,
+            cut,
+            asks_for_documents,
+            area,
+        }
     }
 
     /// Returns whether the goal is about documents.
@@ -227,7 +246,9 @@ impl Goal {
     pub fn marks(&self, text: &[u8], most: usize) -> Vec<TextMark> {
         let text = &text[..text.len().min(MAX_TEXT)];
         let mut matches = Vec::new();
-        self.each_match(text, |start, pattern, defined| matches.push((start, pattern, defined)));
+        self.each_match(text, |start, pattern, defined| {
+            matches.push((start, pattern, defined))
+        });
         matches.sort_unstable();
         let (mut line, mut counted) = (1, 0);
         let mut marks = Vec::new();
@@ -241,7 +262,11 @@ impl Goal {
                 Kind::Word => 6,
                 Kind::Hint => 8,
             };
-            marks.push(TextMark { line, pattern, points: if defined { 5 * points } else { points } });
+            marks.push(TextMark {
+                line,
+                pattern,
+                points: if defined { 5 * points } else { points },
+            });
         }
         marks
     }
@@ -256,11 +281,21 @@ impl Goal {
     /// the beginning of it, if known; at most 256 KiB are searched. Files can be examined in any order or in
     /// parallel.
     #[must_use]
-    pub fn look_at(&self, path: RepoPath, class: FileClass, size: u64, text: Option<&[u8]>) -> Candidate {
+    pub fn look_at(
+        &self,
+        path: RepoPath,
+        class: FileClass,
+        size: u64,
+        text: Option<&[u8]>,
+    ) -> Candidate {
         let text = text.unwrap_or_default();
         let binary = memchr::memchr(0, &text[..text.len().min(BINARY_PROBE)]).is_some();
         let class = if binary { FileClass::Generated } else { class };
-        let text_hits = if binary { Vec::new() } else { self.search(&text[..text.len().min(MAX_TEXT)]) };
+        let text_hits = if binary {
+            Vec::new()
+        } else {
+            self.search(&text[..text.len().min(MAX_TEXT)])
+        };
         Candidate {
             mention_points: self.mention_points(&path),
             area_points: self.area_points(&path),
@@ -280,14 +315,19 @@ impl Goal {
     /// Returns the searched identifiers and words, in the order of the goal.
     #[must_use]
     pub fn looked_for(&self) -> Vec<&str> {
-        let own = self.patterns.iter().filter(|pattern| pattern.kind != Kind::Hint);
+        let own = self
+            .patterns
+            .iter()
+            .filter(|pattern| pattern.kind != Kind::Hint);
         own.map(|pattern| pattern.text.as_str()).collect()
     }
 
     /// Returns how many patterns occur in a commit message.
     pub(super) fn shared_with_message(&self, message: &str) -> u64 {
         let hits = self.search(&message.as_bytes()[..message.len().min(MAX_MESSAGE)]);
-        hits.iter().filter(|hit| self.patterns[hit.pattern].kind != Kind::Hint).count() as u64
+        hits.iter()
+            .filter(|hit| self.patterns[hit.pattern].kind != Kind::Hint)
+            .count() as u64
     }
 
     /// Returns the points for what a file shares with this goal; `rarity` weighs each pattern.
@@ -345,9 +385,15 @@ impl Goal {
         let of = |mention: &String| {
             if path == *mention {
                 2000
-            } else if path.strip_suffix(mention.as_str()).is_some_and(|before| before.ends_with('/')) {
+            } else if path
+                .strip_suffix(mention.as_str())
+                .is_some_and(|before| before.ends_with('/'))
+            {
                 1500
-            } else if path.strip_prefix(mention.as_str()).is_some_and(|after| after.starts_with('/')) {
+            } else if path
+                .strip_prefix(mention.as_str())
+                .is_some_and(|after| after.starts_with('/'))
+            {
                 200
             } else {
                 0
@@ -358,13 +404,27 @@ impl Goal {
 
     /// The points of a file in a directory that is the goal's area.
     fn area_points(&self, path: &RepoPath) -> u64 {
-        let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
-        let is_area = |name: &str| self.area.as_deref().is_some_and(|area| name.eq_ignore_ascii_case(area));
-        if directories.split('/').any(is_area) { FOR_AREA } else { 0 }
+        let directories = path
+            .as_str()
+            .rsplit_once('/')
+            .map_or("", |(directories, _)| directories);
+        let is_area = |name: &str| {
+            self.area
+                .as_deref()
+                .is_some_and(|area| name.eq_ignore_ascii_case(area))
+        };
+        if directories.split('/').any(is_area) {
+            FOR_AREA
+        } else {
+            0
+        }
     }
 
     fn name_hits(&self, path: &RepoPath) -> Vec<NameHit> {
-        let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+        let (directories, name) = path
+            .as_str()
+            .rsplit_once('/')
+            .unwrap_or(("", path.as_str()));
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         let in_stem = words::split(stem);
         let in_directories = words::split(directories);
@@ -388,7 +448,11 @@ impl Goal {
             } else {
                 continue;
             };
-            hits.push(NameHit { pattern, place, points });
+            hits.push(NameHit {
+                pattern,
+                place,
+                points,
+            });
         }
         hits
     }
@@ -403,7 +467,11 @@ impl Goal {
                     hit.count += 1;
                     hit.definitions += defined;
                 }
-                None => hits.push(TextHit { pattern, count: 1, definitions: defined }),
+                None => hits.push(TextHit {
+                    pattern,
+                    count: 1,
+                    definitions: defined,
+                }),
             }
         });
         hits.sort_unstable_by_key(|hit| hit.pattern);
@@ -413,7 +481,9 @@ impl Goal {
     /// Calls `found` for every match with its start, its pattern number and whether it is a definition, in
     /// any order. A pattern must begin at a word start; an identifier must also end at a word end.
     fn each_match(&self, text: &[u8], mut found: impl FnMut(usize, usize, bool)) {
-        let Some(occurrences) = &self.occurrences else { return };
+        let Some(occurrences) = &self.occurrences else {
+            return;
+        };
         occurrences.each(text, |pattern, start, end| {
             if !begins_word(text, start) {
                 return;
@@ -433,8 +503,10 @@ impl Goal {
 pub fn area_of(goal: &str) -> Option<&str> {
     let (label, _) = goal.split_once(": ")?;
     let label = label.trim_end_matches('!');
-    let area =
-        label.strip_suffix(')').and_then(|label| label.rsplit_once('(')).map_or(label, |(_, area)| area);
+    let area = label
+        .strip_suffix(')')
+        .and_then(|label| label.rsplit_once('('))
+        .map_or(label, |(_, area)| area);
     let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     (!area.is_empty() && area.chars().all(is_name)).then_some(area)
 }
@@ -463,12 +535,14 @@ fn is_dotted_name(token: &str) -> bool {
     let mut parts = token.split('.').peekable();
     let last = token.rsplit('.').next().unwrap_or_default();
     const ENDINGS: [&str; 22] = [
-        "c", "cfg", "cpp", "css", "go", "h", "html", "ini", "java", "js", "json", "jsx", "md", "py", "rs",
-        "rst", "toml", "ts", "tsx", "txt", "yaml", "yml",
+        "c", "cfg", "cpp", "css", "go", "h", "html", "ini", "java", "js", "json", "jsx", "md",
+        "py", "rs", "rst", "toml", "ts", "tsx", "txt", "yaml", "yml",
     ];
     token.contains('.')
         && !token.contains(['/', '-', ':'])
-        && ENDINGS.binary_search(&last.to_ascii_lowercase().as_str()).is_err()
+        && ENDINGS
+            .binary_search(&last.to_ascii_lowercase().as_str())
+            .is_err()
         && parts.all(is_code_name)
 }
 
@@ -529,7 +603,8 @@ fn begins_word(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|index| text[index]) else {
         return true;
     };
-    !before.is_ascii_alphanumeric() || (text[at].is_ascii_uppercase() && !before.is_ascii_uppercase())
+    !before.is_ascii_alphanumeric()
+        || (text[at].is_ascii_uppercase() && !before.is_ascii_uppercase())
 }
 
 /// Whether the name that begins here follows a word that defines names.
@@ -547,14 +622,21 @@ fn is_defined(text: &[u8], at: usize) -> bool {
 /// Returns whether the name here is assigned a function: `a.b = function`, `b: function`, `func (r *R) b(`,
 /// or a method's own line `async b(x) {`.
 fn is_assigned(text: &[u8], start: usize, end: usize) -> bool {
-    let line_start = start - text[..start].iter().rev().take(80).take_while(|byte| **byte != b'\n').count();
+    let line_start = start
+        - text[..start]
+            .iter()
+            .rev()
+            .take(80)
+            .take_while(|byte| **byte != b'\n')
+            .count();
     let before = text[line_start..start].trim_ascii();
     let after = &text[end..text.len().min(end + 160)];
     let after = &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())];
     match after.trim_ascii_start().first() {
         Some(b'=' | b':') => {
             let value = after.trim_ascii_start()[1..].trim_ascii_start();
-            !before.contains(&b' ') && (value.starts_with(b"function") || value.starts_with(b"async "))
+            !before.contains(&b' ')
+                && (value.starts_with(b"function") || value.starts_with(b"async "))
         }
         Some(b'(') => {
             before.starts_with(b"func (")

@@ -49,8 +49,11 @@ pub struct PastChange {
 
 /// Adds the points for history to each file; generated files get none, because they change with everything.
 pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
-    let told: Vec<&PastChange> =
-        history.commits.iter().filter(|commit| (1..=MOST_FILES).contains(&commit.paths.len())).collect();
+    let told: Vec<&PastChange> = history
+        .commits
+        .iter()
+        .filter(|commit| (1..=MOST_FILES).contains(&commit.paths.len()))
+        .collect();
     if told.is_empty() {
         return;
     }
@@ -64,8 +67,11 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
     let mut points: HashMap<usize, Past> = HashMap::new();
     for commit in told {
         let shared = goal.shared_with_message(&commit.message).min(MOST_SHARED);
-        let changed: Vec<usize> =
-            commit.paths.iter().filter_map(|path| places.get(path.as_str()).copied()).collect();
+        let changed: Vec<usize> = commit
+            .paths
+            .iter()
+            .filter_map(|path| places.get(path.as_str()).copied())
+            .collect();
         let count = commit.paths.len() as u64;
         let company = best.iter().find(|good| changed.contains(good));
         for place in changed {
@@ -76,7 +82,10 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
             }
             if let Some(good) = company.filter(|good| **good != place) {
                 past.points += FOR_COMPANY * 2 / count;
-                past.with.entry(*good).and_modify(|times| *times += 1).or_insert(1);
+                past.with
+                    .entry(*good)
+                    .and_modify(|times| *times += 1)
+                    .or_insert(1);
             }
         }
     }
@@ -105,13 +114,23 @@ impl Past {
     fn told(&self, scored: &[Scored]) -> Vec<String> {
         let mut told = Vec::new();
         if self.named > 0 {
-            told.push(format!("spoken of in {}", counted(self.named, "commit message")));
+            told.push(format!(
+                "spoken of in {}",
+                counted(self.named, "commit message")
+            ));
         }
-        let mut with: Vec<(&u64, &str)> =
-            self.with.iter().map(|(place, times)| (times, scored[*place].candidate.path.as_str())).collect();
+        let mut with: Vec<(&u64, &str)> = self
+            .with
+            .iter()
+            .map(|(place, times)| (times, scored[*place].candidate.path.as_str()))
+            .collect();
         with.sort_unstable_by(|a, b| b.0.cmp(a.0).then(a.1.cmp(b.1)));
         if let Some((times, path)) = with.first() {
-            let times = if **times == 1 { "once".to_owned() } else { format!("{times} times") };
+            let times = if **times == 1 {
+                "once".to_owned()
+            } else {
+                format!("{times} times")
+            };
             told.push(format!("changed together with `{path}` {times}"));
         }
         told

@@ -37,7 +37,9 @@ impl Occurrences {
 
     /// Tells the number of the pattern, its beginning and its end for every occurrence in `text`.
     pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize, usize)) {
-        let Ok(start) = self.automaton.start_state(Anchored::No) else { return };
+        let Ok(start) = self.automaton.start_state(Anchored::No) else {
+            return;
+        };
         let mut part = text.len() / PARTS;
         if part <= self.automaton.max_pattern_len() {
             part = 0;
@@ -47,12 +49,17 @@ impl Occurrences {
             *state = self.after(start, self.up_to(text, number * part));
         }
         let [one, two, three, four] = std::array::from_fn(|number| &text[number * part..][..part]);
-        for (at, (((one, two), three), four)) in one.iter().zip(two).zip(three).zip(four).enumerate() {
+        for (at, (((one, two), three), four)) in
+            one.iter().zip(two).zip(three).zip(four).enumerate()
+        {
             for (state, byte) in states.iter_mut().zip([one, two, three, four]) {
                 *state = self.automaton.next_state(Anchored::No, *state, *byte);
             }
             // Nearly every step ends here, so all four are asked at once.
-            if states.into_iter().fold(false, |any, state| any | self.automaton.is_special(state)) {
+            if states
+                .into_iter()
+                .fold(false, |any, state| any | self.automaton.is_special(state))
+            {
                 for (number, state) in states.into_iter().enumerate() {
                     self.tell(state, number * part + at + 1, &mut found);
                 }
@@ -74,7 +81,9 @@ impl Occurrences {
     }
 
     fn after(&self, start: StateID, bytes: &[u8]) -> StateID {
-        bytes.iter().fold(start, |state, byte| self.automaton.next_state(Anchored::No, state, *byte))
+        bytes.iter().fold(start, |state, byte| {
+            self.automaton.next_state(Anchored::No, state, *byte)
+        })
     }
 
     /// Tells what ends at `end`.
@@ -84,7 +93,11 @@ impl Occurrences {
         }
         for index in 0..self.automaton.match_len(state) {
             let pattern = self.automaton.match_pattern(state, index);
-            found(pattern.as_usize(), end - self.automaton.pattern_len(pattern), end);
+            found(
+                pattern.as_usize(),
+                end - self.automaton.pattern_len(pattern),
+                end,
+            );
         }
     }
 }

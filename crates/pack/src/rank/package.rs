@@ -39,21 +39,39 @@ impl Package {
                 && denied_place(path, Denial::Shown).is_none()
                 && !matches!(standing, Standing::Withheld(_))
         };
-        let best = scored.iter().filter(is_source).find(|file| file.parts.relevance() > 0);
+        let best = scored
+            .iter()
+            .filter(is_source)
+            .find(|file| file.parts.relevance() > 0);
         let (Some(best), true) = (best, has_outlines) else {
-            return Self { waiting: BTreeSet::new(), files: 0, most: 0 };
+            return Self {
+                waiting: BTreeSet::new(),
+                files: 0,
+                most: 0,
+            };
         };
-        let directory = best.candidate.path.as_str().rsplit_once('/').map(|(directory, _)| directory);
+        let directory = best
+            .candidate
+            .path
+            .as_str()
+            .rsplit_once('/')
+            .map(|(directory, _)| directory);
         let is_inside = |file: &&Scored| {
             let path = file.candidate.path.as_str();
             let is_in = match directory {
                 None => !path.contains('/'),
-                Some(directory) => path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/')),
+                Some(directory) => path
+                    .strip_prefix(directory)
+                    .is_some_and(|rest| rest.starts_with('/')),
             };
             is_in && file.candidate.standing == Standing::Asked
         };
         let inside = scored.iter().filter(is_source).filter(is_inside);
-        Self { waiting: inside.map(|file| file.candidate.path.clone()).collect(), files, most }
+        Self {
+            waiting: inside.map(|file| file.candidate.path.clone()).collect(),
+            files,
+            most,
+        }
     }
 
     /// Whether a file is one of those that wait.

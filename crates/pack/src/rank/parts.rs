@@ -42,7 +42,8 @@ impl ScoreParts {
 
     /// The score for what is shared with the goal alone.
     pub(super) fn relevance(&self) -> u64 {
-        let shared = self.names + self.paths + self.symbols + self.text + self.history + self.imports;
+        let shared =
+            self.names + self.paths + self.symbols + self.text + self.history + self.imports;
         (self.mentioned + self.evidence + shared * self.class_percent / 100)
             .saturating_add_signed(self.tested)
     }

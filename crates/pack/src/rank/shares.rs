@@ -58,7 +58,12 @@ pub(super) fn raise_imported(
         .iter()
         .filter(|file| file.candidate.class == FileClass::Source && file.parts.relevance() > 0)
         .take(IMPORTERS)
-        .map(|file| (file.candidate.path.clone(), file.parts.relevance() / FOR_IMPORT))
+        .map(|file| {
+            (
+                file.candidate.path.clone(),
+                file.parts.relevance() / FOR_IMPORT,
+            )
+        })
         .collect();
     let mut raised = false;
     for (importer, points) in best {
@@ -66,7 +71,10 @@ pub(super) fn raise_imported(
         if imported.is_empty() {
             continue;
         }
-        for file in scored.iter_mut().filter(|file| imported.contains(&file.candidate.path)) {
+        for file in scored
+            .iter_mut()
+            .filter(|file| imported.contains(&file.candidate.path))
+        {
             if file.parts.imports < points {
                 file.parts.imports = points;
                 file.told.push(format!("is imported by `{importer}`"));
@@ -80,15 +88,29 @@ pub(super) fn raise_imported(
 impl Room {
     pub(super) fn new(limits: &RankLimits, scored: &[Scored]) -> Self {
         let bytes = limits.max_total_bytes.0;
-        let sources = || scored.iter().filter(|file| file.candidate.class == FileClass::Source);
-        let best = sources().map(|file| file.parts.relevance()).max().unwrap_or_default();
+        let sources = || {
+            scored
+                .iter()
+                .filter(|file| file.candidate.class == FileClass::Source)
+        };
+        let best = sources()
+            .map(|file| file.parts.relevance())
+            .max()
+            .unwrap_or_default();
         let is_pointed_at = scored.iter().any(|file| file.parts.evidence > 0);
-        let weakest = if is_pointed_at { WEAKEST_BESIDE_EVIDENCE } else { WEAKEST };
+        let weakest = if is_pointed_at {
+            WEAKEST_BESIDE_EVIDENCE
+        } else {
+            WEAKEST
+        };
         let weak = sources().filter(|file| file.parts.relevance().saturating_mul(weakest) < best);
         let mut past: Vec<u64> = weak.map(|file| file.parts.history).collect();
         past.sort_unstable_by_key(|points| Reverse(*points));
-        let least_history =
-            past.get(MOST_FOR_HISTORY as usize - 1).copied().unwrap_or_default().max(FOR_HISTORY);
+        let least_history = past
+            .get(MOST_FOR_HISTORY as usize - 1)
+            .copied()
+            .unwrap_or_default()
+            .max(FOR_HISTORY);
         Self {
             weakest,
             least_history,
@@ -110,7 +132,8 @@ impl Room {
             FileClass::Test => self.tests == 0 && file.parts.evidence == 0,
             FileClass::Document => !goal.asks_for_documents() && self.best > 0,
             FileClass::Source | FileClass::Generated => {
-                self.is_weak(file) && (self.for_history == 0 || file.parts.history < self.least_history)
+                self.is_weak(file)
+                    && (self.for_history == 0 || file.parts.history < self.least_history)
             }
             FileClass::Manifest => !is_root_manifest(&file.candidate) && self.best > 0,
         }

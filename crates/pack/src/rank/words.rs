@@ -77,8 +77,8 @@ const STOP_WORDS: &[&str] = &[
 
 /// Words that say nothing at all.
 const LITTLE_WORDS: [&str; 26] = [
-    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of",
-    "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it",
+    "its", "of", "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
 ];
 
 /// Returns whether a lowercase word has no meaning for the search.
@@ -147,13 +147,20 @@ impl<'a> WordStem<'a> {
     pub fn of(word: &'a str) -> Self {
         const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];
         let cut = |word: &'a str, ending: &str| {
-            word.strip_suffix(ending).filter(|begin| begin.chars().nth(2).is_some())
+            word.strip_suffix(ending)
+                .filter(|begin| begin.chars().nth(2).is_some())
         };
-        let with_y = |begin| Self { begin, ends: StemEnd::Y };
+        let with_y = |begin| Self {
+            begin,
+            ends: StemEnd::Y,
+        };
         if let Some(begin) = cut(word, "ies") {
             return with_y(begin);
         }
-        let begin = ENDINGS.iter().find_map(|ending| cut(word, ending)).unwrap_or(word);
+        let begin = ENDINGS
+            .iter()
+            .find_map(|ending| cut(word, ending))
+            .unwrap_or(word);
         if let Some(begin) = cut(begin, "y") {
             return with_y(begin);
         }
@@ -164,7 +171,10 @@ impl<'a> WordStem<'a> {
             .filter(|_| last.nth(1).is_some())
             .and_then(|letter| begin.strip_suffix(letter))
             .unwrap_or(begin);
-        Self { begin, ends: StemEnd::Plain }
+        Self {
+            begin,
+            ends: StemEnd::Plain,
+        }
     }
 }
 
@@ -201,8 +211,14 @@ mod tests {
 
     #[test]
     fn names_fall_into_words() {
-        assert_eq!(split("parseHTTPHeader2Fast"), ["parse", "http", "header2", "fast"]);
-        assert_eq!(split("parse_header-now.rs"), ["parse", "header", "now", "rs"]);
+        assert_eq!(
+            split("parseHTTPHeader2Fast"),
+            ["parse", "http", "header2", "fast"]
+        );
+        assert_eq!(
+            split("parse_header-now.rs"),
+            ["parse", "header", "now", "rs"]
+        );
         assert_eq!(split("___"), Vec::<String>::new());
     }
 
@@ -219,7 +235,10 @@ mod tests {
             ["dependency", "dependencies", "dependency", "dependencies"],
             ["string", "strings", "string", "strings"],
         ] {
-            assert!(forms.iter().all(|form| related(forms[0], form)), "{forms:?}");
+            assert!(
+                forms.iter().all(|form| related(forms[0], form)),
+                "{forms:?}"
+            );
         }
         for (one, other) in [
             ("past", "part"),
@@ -231,7 +250,17 @@ mod tests {
         ] {
             assert!(!related(one, other), "{one} {other}");
         }
-        for odd in ["", "s", "ing", "ies", "ééé", "éééé", "ees", "日本語", "yyyy"] {
+        for odd in [
+            "",
+            "s",
+            "ing",
+            "ies",
+            "ééé",
+            "éééé",
+            "ees",
+            "日本語",
+            "yyyy",
+        ] {
             assert_eq!(WordStem::of(odd).begin.is_empty(), odd.is_empty(), "{odd}");
         }
     }

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crucible_model::{ByteLimit, FileLimit, RepoPath};
-use crucible_pack::{Budget, Entry, FileRequest, LineRange, Mode, Need, RequestVersion, Source, SourceError};
+use crucible_pack::{
+    Budget, Entry, FileRequest, LineRange, Mode, Need, RequestVersion, Source, SourceError,
+};
 
 /// What stands at a path of the fake repository.
 #[derive(Debug, Clone)]
@@ -39,8 +41,13 @@ pub(crate) struct Fake {
 
 impl Fake {
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let node = |(path, text): &(&str, &str)| ((*path).to_owned(), Node::File(text.as_bytes().to_vec()));
-        Self { nodes: files.iter().map(node).collect(), ..Self::default() }
+        let node = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), Node::File(text.as_bytes().to_vec()))
+        };
+        Self {
+            nodes: files.iter().map(node).collect(),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
@@ -53,14 +60,20 @@ impl Source for Fake {
     fn entry(&self, path: &RepoPath) -> Entry {
         match self.nodes.get(path.as_str()) {
             None => Entry::Missing,
-            Some(Node::File(bytes)) => Entry::File { size: bytes.len() as u64 },
+            Some(Node::File(bytes)) => Entry::File {
+                size: bytes.len() as u64,
+            },
             Some(Node::Huge(size)) => Entry::File { size: *size },
-            Some(Node::Link { to, content }) => {
-                Entry::Linked { through: Vec::new(), to: to.parse().unwrap(), size: content.len() as u64 }
-            }
-            Some(Node::Chain { through, to }) => {
-                Entry::Linked { through: vec![through.parse().unwrap()], to: to.parse().unwrap(), size: 1 }
-            }
+            Some(Node::Link { to, content }) => Entry::Linked {
+                through: Vec::new(),
+                to: to.parse().unwrap(),
+                size: content.len() as u64,
+            },
+            Some(Node::Chain { through, to }) => Entry::Linked {
+                through: vec![through.parse().unwrap()],
+                to: to.parse().unwrap(),
+                size: 1,
+            },
             Some(Node::Outward) => Entry::LeavesRepository,
             Some(Node::InCircles) => Entry::LinkInCircles,
             Some(Node::ToNothing) => Entry::LinkToNothing,
@@ -74,15 +87,24 @@ impl Source for Fake {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let linked = |node: &&Node| matches!(node, Node::Link { to, .. } if *to == path.as_str());
         // A link is never read itself: only what it leads to is.
-        let node = self.nodes.get(path.as_str()).filter(|node| !matches!(node, Node::Link { .. }));
+        let node = self
+            .nodes
+            .get(path.as_str())
+            .filter(|node| !matches!(node, Node::Link { .. }));
         let bytes = match node.or_else(|| self.nodes.values().find(linked)).unwrap() {
-            Node::File(bytes) | Node::Link { content: bytes, .. } => bytes[..bytes.len().min(max)].to_vec(),
+            Node::File(bytes) | Node::Link { content: bytes, .. } => {
+                bytes[..bytes.len().min(max)].to_vec()
+            }
             Node::Huge(size) => vec![b'x'; max.min(usize::try_from(*size).unwrap())],
             _ => {
-                return Err(SourceError { path: path.clone(), problem: "permission denied".to_owned() });
+                return Err(SourceError {
+                    path: path.clone(),
+                    problem: "permission denied".to_owned(),
+                });
             }
         };
-        self.bytes_read.set(self.bytes_read.get() + bytes.len() as u64);
+        self.bytes_read
+            .set(self.bytes_read.get() + bytes.len() as u64);
         self.reads.set(self.reads.get() + 1);
         Ok(bytes)
     }
@@ -92,18 +114,28 @@ impl Source for Fake {
         let by_content = content.windows(10).any(|window| window == b"SECRET-KEY");
         // A key of several lines, which only its end makes one.
         let text = String::from_utf8_lossy(content);
-        let spans = text.find("BEGIN-KEY").is_some_and(|at| text[at..].contains("END-KEY"));
+        let spans = text
+            .find("BEGIN-KEY")
+            .is_some_and(|at| text[at..].contains("END-KEY"));
         (by_name || by_content || spans).then(|| "fake-rule".to_owned())
     }
 }
 
 pub(crate) fn full(path: &str) -> Need {
-    Need { path: path.to_owned(), mode: Mode::Full, line_ranges: Vec::new() }
+    Need {
+        path: path.to_owned(),
+        mode: Mode::Full,
+        line_ranges: Vec::new(),
+    }
 }
 
 pub(crate) fn lines(path: &str, ranges: &[[u64; 2]]) -> Need {
     let line_ranges = ranges.iter().map(|range| LineRange::from(*range)).collect();
-    Need { path: path.to_owned(), mode: Mode::Snippets, line_ranges }
+    Need {
+        path: path.to_owned(),
+        mode: Mode::Snippets,
+        line_ranges,
+    }
 }
 
 pub(crate) fn request(needs: Vec<Need>, max_files: u64, max_total_bytes: u64) -> FileRequest {
@@ -111,7 +143,10 @@ pub(crate) fn request(needs: Vec<Need>, max_files: u64, max_total_bytes: u64) ->
         schema_version: RequestVersion::V1,
         goal: "g".to_owned(),
         needs,
-        budget: Budget { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(max_total_bytes) },
+        budget: Budget {
+            max_files: FileLimit(max_files),
+            max_total_bytes: ByteLimit(max_total_bytes),
+        },
         reason: "why not".to_owned(),
     }
 }

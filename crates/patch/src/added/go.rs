@@ -6,19 +6,32 @@ use tree_sitter::Node;
 use super::reach::{forbidden, writes_outside};
 use super::{Checked, Rules, UnitKind};
 
-pub(super) const RULES: Rules = Rules { unit, inside, check, file };
+pub(super) const RULES: Rules = Rules {
+    unit,
+    inside,
+    check,
+    file,
+};
 
 /// Names with which code reaches the process that other tests run in, or skips a test.
-const FORBIDDEN: [&str; 9] =
-    ["Chdir", "Clearenv", "Exit", "Goexit", "Skip", "SkipNow", "Skipf", "Unsetenv", "unsafe"];
+const FORBIDDEN: [&str; 9] = [
+    "Chdir", "Clearenv", "Exit", "Goexit", "Skip", "SkipNow", "Skipf", "Unsetenv", "unsafe",
+];
 
 fn unit(node: Node<'_>, text: &str) -> UnitKind {
     match node.kind() {
         "function_declaration" => {
-            let of = |field| node.child_by_field_name(field).and_then(|part| text.get(part.byte_range()));
-            let (name, parameters) = (of("name").unwrap_or_default(), of("parameters").unwrap_or_default());
+            let of = |field| {
+                node.child_by_field_name(field)
+                    .and_then(|part| text.get(part.byte_range()))
+            };
+            let (name, parameters) = (
+                of("name").unwrap_or_default(),
+                of("parameters").unwrap_or_default(),
+            );
             let rest = name.strip_prefix("Test");
-            let is_test = rest.is_some_and(|rest| !rest.starts_with(char::is_lowercase) && rest != "Main")
+            let is_test = rest
+                .is_some_and(|rest| !rest.starts_with(char::is_lowercase) && rest != "Main")
                 && parameters.ends_with("*testing.T)");
             match name {
                 _ if is_test => UnitKind::Test(name.to_owned()),
@@ -39,13 +52,25 @@ fn inside<'t>(_node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
 
 fn check(node: Node<'_>, text: &str) -> Checked {
     if let Some(at) = forbidden(node, text, &FORBIDDEN) {
-        return Err((at, "this name reaches the process of other tests, or skips one"));
+        return Err((
+            at,
+            "this name reaches the process of other tests, or skips one",
+        ));
     }
-    if text.get(node.byte_range()).is_some_and(|body| body.contains("os.Setenv")) {
-        return Err((node.start_byte(), "os.Setenv stays for other tests; t.Setenv ends with its own"));
+    if text
+        .get(node.byte_range())
+        .is_some_and(|body| body.contains("os.Setenv"))
+    {
+        return Err((
+            node.start_byte(),
+            "os.Setenv stays for other tests; t.Setenv ends with its own",
+        ));
     }
     match writes_outside(node, text, written, binds) {
-        Some(at) => Err((at, "this changes what the test did not make, for other tests as well")),
+        Some(at) => Err((
+            at,
+            "this changes what the test did not make, for other tests as well",
+        )),
         None => Ok(()),
     }
 }
@@ -57,7 +82,9 @@ fn written(node: Node<'_>) -> Vec<Node<'_>> {
         _ => None,
     };
     let mut found = match target {
-        Some(list) if list.kind() == "expression_list" => list.named_children(&mut list.walk()).collect(),
+        Some(list) if list.kind() == "expression_list" => {
+            list.named_children(&mut list.walk()).collect()
+        }
         Some(target) => vec![target],
         None => Vec::new(),
     };
@@ -68,8 +95,14 @@ fn written(node: Node<'_>) -> Vec<Node<'_>> {
 
 fn binds(node: Node<'_>) -> Vec<(Node<'_>, Option<Node<'_>>)> {
     let (names, value) = match node.kind() {
-        "short_var_declaration" => (node.child_by_field_name("left"), node.child_by_field_name("right")),
-        "range_clause" => (node.child_by_field_name("left"), node.child_by_field_name("right")),
+        "short_var_declaration" => (
+            node.child_by_field_name("left"),
+            node.child_by_field_name("right"),
+        ),
+        "range_clause" => (
+            node.child_by_field_name("left"),
+            node.child_by_field_name("right"),
+        ),
         "var_spec" | "parameter_declaration" => {
             let mut cursor = node.walk();
             let names = node.children_by_field_name("name", &mut cursor);
@@ -78,7 +111,9 @@ fn binds(node: Node<'_>) -> Vec<(Node<'_>, Option<Node<'_>>)> {
         }
         _ => (None, None),
     };
-    let Some(names) = names else { return Vec::new() };
+    let Some(names) = names else {
+        return Vec::new();
+    };
     names
         .named_children(&mut names.walk())
         .filter(|name| name.kind() == "identifier")

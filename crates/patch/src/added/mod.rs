@@ -83,13 +83,20 @@ fn rules(grammar: Grammar) -> &'static Rules {
 /// # Errors
 ///
 /// What it changes besides adding tests.
-pub(crate) fn only_adds_tests(path: &RepoPath, before: &[u8], after: &[u8]) -> Result<(), NotOnlyTests> {
+pub(crate) fn only_adds_tests(
+    path: &RepoPath,
+    before: &[u8],
+    after: &[u8],
+) -> Result<(), NotOnlyTests> {
     let (grammar, before, after) = (grammar(path)?, text(before)?, text(after)?);
     let rules = rules(grammar);
     let (old, new) = (parsed(grammar, before)?, parsed(grammar, after)?);
     let words: BTreeSet<&str> = words(before).collect();
     let lines: BTreeSet<&str> = before.lines().map(str::trim).collect();
-    let at = |offset, why| NotOnlyTests { line: line_of(after, offset), why };
+    let at = |offset, why| NotOnlyTests {
+        line: line_of(after, offset),
+        why,
+    };
     let (mut old_imports, mut new_imports) = (Imports::default(), Imports::default());
     let mut taken = Vec::new();
     let mut names = BTreeSet::new();
@@ -117,11 +124,16 @@ pub(crate) fn only_adds_tests(path: &RepoPath, before: &[u8], after: &[u8]) -> R
         }
         taken.push(unit.span);
     }
-    new_imports.extend(&old_imports, &words).map_err(|why| at(0, why))?;
+    new_imports
+        .extend(&old_imports, &words)
+        .map_err(|why| at(0, why))?;
     let is = Rest::of(&new, taken);
     match was.first_difference(&is) {
         None => Ok(()),
-        Some(line) => Err(NotOnlyTests { line, why: "it is no new test with a name of its own" }),
+        Some(line) => Err(NotOnlyTests {
+            line,
+            why: "it is no new test with a name of its own",
+        }),
     }
 }
 
@@ -134,14 +146,18 @@ pub(crate) fn is_file_of_tests(path: &RepoPath, after: &[u8]) -> Result<(), NotO
     let (grammar, text) = (grammar(path)?, text(after)?);
     let rules = rules(grammar);
     if !(rules.file)(path) {
-        return Err(NotOnlyTests { line: 1, why: "a runner takes no tests from a new file of this name" });
+        return Err(NotOnlyTests {
+            line: 1,
+            why: "a runner takes no tests from a new file of this name",
+        });
     }
     let parsed = parsed(grammar, text)?;
     for unit in units(&parsed, rules, &|_| true)? {
         let checked = match unit.kind {
             UnitKind::Import => {
                 // What Python imports by a star may be a fixture or a hook.
-                let is_star = |leaf: &Leaf| grammar == Grammar::Python && leaf.statement.contains('*');
+                let is_star =
+                    |leaf: &Leaf| grammar == Grammar::Python && leaf.statement.contains('*');
                 let is_plain = !leaves(grammar, unit.node, text).iter().any(is_star);
                 if is_plain {
                     Ok(())
@@ -151,16 +167,24 @@ pub(crate) fn is_file_of_tests(path: &RepoPath, after: &[u8]) -> Result<(), NotO
             }
             UnitKind::Test(_) | UnitKind::Group(_) => check_unit(rules, unit.node, text),
             UnitKind::Helper => (rules.check)(unit.node, text),
-            UnitKind::Other => Err((unit.span.start, "it is neither a test nor what a test needs")),
+            UnitKind::Other => Err((
+                unit.span.start,
+                "it is neither a test nor what a test needs",
+            )),
         };
-        checked.map_err(|(offset, why)| NotOnlyTests { line: line_of(text, offset), why })?;
+        checked.map_err(|(offset, why)| NotOnlyTests {
+            line: line_of(text, offset),
+            why,
+        })?;
     }
     Ok(())
 }
 
 /// Whether two texts are the same once each old name is written as its new one.
 pub(crate) fn only_renames(renames: &[(String, String)], before: &[u8], after: &[u8]) -> bool {
-    let (Ok(before), Ok(after)) = (text(before), text(after)) else { return false };
+    let (Ok(before), Ok(after)) = (text(before), text(after)) else {
+        return false;
+    };
     !renames.is_empty() && renamed(renames, before) == renamed(renames, after)
 }
 
@@ -172,7 +196,12 @@ fn renamed(renames: &[(String, String)], text: &str) -> String {
         let word = &rest[start..];
         let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
         let (word, behind) = word.split_at(end);
-        out.push_str(renames.iter().find(|(old, _)| old == word).map_or(word, |(_, new)| new));
+        out.push_str(
+            renames
+                .iter()
+                .find(|(old, _)| old == word)
+                .map_or(word, |(_, new)| new),
+        );
         rest = behind;
     }
     out.push_str(rest);
@@ -193,17 +222,29 @@ fn is_free(name: &str, names: &BTreeSet<String>, words: &BTreeSet<&str>) -> bool
 }
 
 fn grammar(path: &RepoPath) -> Result<Grammar, NotOnlyTests> {
-    Grammar::of(path).ok_or(NotOnlyTests { line: 1, why: "tests of this language are not known one by one" })
+    Grammar::of(path).ok_or(NotOnlyTests {
+        line: 1,
+        why: "tests of this language are not known one by one",
+    })
 }
 
 fn text(bytes: &[u8]) -> Result<&str, NotOnlyTests> {
-    std::str::from_utf8(bytes).map_err(|_| NotOnlyTests { line: 1, why: "it is not UTF-8" })
+    std::str::from_utf8(bytes).map_err(|_| NotOnlyTests {
+        line: 1,
+        why: "it is not UTF-8",
+    })
 }
 
 fn parsed(grammar: Grammar, text: &str) -> Result<Parsed<'_>, NotOnlyTests> {
     Parsed::of(grammar, text).map_err(|why| match why {
-        Unparsed::Error { line } => NotOnlyTests { line, why: "the file cannot be read as its language" },
-        Unparsed::TooMuch => NotOnlyTests { line: 1, why: "the file is too large to be read" },
+        Unparsed::Error { line } => NotOnlyTests {
+            line,
+            why: "the file cannot be read as its language",
+        },
+        Unparsed::TooMuch => NotOnlyTests {
+            line: 1,
+            why: "the file is too large to be read",
+        },
     })
 }
 
@@ -214,7 +255,12 @@ fn check_unit(rules: &Rules, node: Node<'_>, text: &str) -> Checked {
         match (rules.unit)(node, text) {
             UnitKind::Test(_) => (rules.check)(node, text)?,
             UnitKind::Group(_) => rest.extend((rules.inside)(node, text)),
-            _ => return Err((node.start_byte(), "a new group of tests holds tests and nothing else")),
+            _ => {
+                return Err((
+                    node.start_byte(),
+                    "a new group of tests holds tests and nothing else",
+                ));
+            }
         }
     }
     Ok(())
@@ -237,13 +283,20 @@ fn units<'t>(
         } else {
             let kind = (rules.unit)(node, text);
             if kind != UnitKind::Other || !is_decoration(node) {
-                units.push(Unit { span: span(node, text, is_new), node, kind });
+                units.push(Unit {
+                    span: span(node, text, is_new),
+                    node,
+                    kind,
+                });
             }
             (rules.inside)(node, text)
         };
         if inner.len() > MAX_BESIDE {
             let line = line_of(text, node.start_byte());
-            return Err(NotOnlyTests { line, why: "more stands here than is read test by test" });
+            return Err(NotOnlyTests {
+                line,
+                why: "more stands here than is read test by test",
+            });
         }
         inner.reverse();
         rest.extend(inner);
@@ -294,7 +347,11 @@ fn span(node: Node<'_>, text: &str, is_new: &dyn Fn(&str) -> bool) -> Range<usiz
     let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
     let is_alone =
         text[line_start..start].trim().is_empty() && matches!(text[end..line_end].trim(), "" | ";");
-    if is_alone { line_start..line_end } else { start..start }
+    if is_alone {
+        line_start..line_end
+    } else {
+        start..start
+    }
 }
 
 /// A text without what was taken out of it, line by line. Lines of white space count only inside of literals.
@@ -331,7 +388,10 @@ impl<'t> Rest<'t> {
     /// The line of `other` at which it begins to differ.
     fn first_difference(&self, other: &Self) -> Option<u64> {
         let pairs = self.lines.iter().zip(&other.lines);
-        let differs = pairs.clone().find(|(old, new)| old.1 != new.1).map(|(_, new)| new.0);
+        let differs = pairs
+            .clone()
+            .find(|(old, new)| old.1 != new.1)
+            .map(|(_, new)| new.0);
         let longer = || other.lines.get(self.lines.len()).map(|(line, _)| *line);
         let shorter = || {
             let last = other.lines.last().map_or(1, |(line, _)| *line);
@@ -361,7 +421,11 @@ struct Imports {
 
 impl Imports {
     fn add(&mut self, grammar: Grammar, node: Node<'_>, text: &str) {
-        self.leaves.extend(leaves(grammar, node, text).into_iter().map(|leaf| (leaf.key, leaf.statement)));
+        self.leaves.extend(
+            leaves(grammar, node, text)
+                .into_iter()
+                .map(|leaf| (leaf.key, leaf.statement)),
+        );
     }
 
     /// Whether everything that was imported still is, in its order, and whatever is new takes no name that the file uses.
@@ -376,7 +440,11 @@ impl Imports {
                 return Err("a new import takes a name that the file uses");
             }
         }
-        if rest.next().is_some() { Err("an import that was there is gone or has moved") } else { Ok(()) }
+        if rest.next().is_some() {
+            Err("an import that was there is gone or has moved")
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -6,7 +6,12 @@ use tree_sitter::Node;
 use super::reach::{forbidden, kind_inside, writes_outside};
 use super::{Checked, Rules, UnitKind};
 
-pub(super) const RULES: Rules = Rules { unit, inside, check, file };
+pub(super) const RULES: Rules = Rules {
+    unit,
+    inside,
+    check,
+    file,
+};
 
 /// Names with which code reaches other tests, the runner or the interpreter.
 const FORBIDDEN: [&str; 38] = [
@@ -68,12 +73,15 @@ fn is_test_name(name: &str) -> bool {
 }
 
 fn definition(node: Node<'_>) -> Node<'_> {
-    node.child_by_field_name("definition").filter(|_| node.kind() == "decorated_definition").unwrap_or(node)
+    node.child_by_field_name("definition")
+        .filter(|_| node.kind() == "decorated_definition")
+        .unwrap_or(node)
 }
 
 fn name<'a>(node: Node<'_>, text: &'a str) -> &'a str {
     let name = definition(node).child_by_field_name("name");
-    name.and_then(|name| text.get(name.byte_range())).unwrap_or_default()
+    name.and_then(|name| text.get(name.byte_range()))
+        .unwrap_or_default()
 }
 
 fn unit(node: Node<'_>, text: &str) -> UnitKind {
@@ -84,8 +92,14 @@ fn unit(node: Node<'_>, text: &str) -> UnitKind {
         }
         "class_definition" if is_group(inner, text) => UnitKind::Group(name(node, text).to_owned()),
         "function_definition" if is_helper(node, text) => UnitKind::Helper,
-        "import_statement" | "import_from_statement" | "future_import_statement" => UnitKind::Import,
-        "expression_statement" if node.named_child(0).is_some_and(|inner| inner.kind() == "string") => {
+        "import_statement" | "import_from_statement" | "future_import_statement" => {
+            UnitKind::Import
+        }
+        "expression_statement"
+            if node
+                .named_child(0)
+                .is_some_and(|inner| inner.kind() == "string") =>
+        {
             UnitKind::Helper
         }
         "expression_statement" if is_constant(node, text) => UnitKind::Helper,
@@ -96,8 +110,12 @@ fn unit(node: Node<'_>, text: &str) -> UnitKind {
 /// A class of tests: called `Test…`, undecorated, and derived from nothing but unittest's own.
 fn is_group(class: Node<'_>, text: &str) -> bool {
     let bases = class.child_by_field_name("superclasses");
-    let bases = bases.and_then(|bases| text.get(bases.byte_range())).unwrap_or("()");
-    let is_decorated = class.parent().is_some_and(|parent| parent.kind() == "decorated_definition");
+    let bases = bases
+        .and_then(|bases| text.get(bases.byte_range()))
+        .unwrap_or("()");
+    let is_decorated = class
+        .parent()
+        .is_some_and(|parent| parent.kind() == "decorated_definition");
     name(class, text).starts_with("Test")
         && !is_decorated
         && ["()", "(unittest.TestCase)", "(TestCase)", "(object)"].contains(&bases)
@@ -106,16 +124,25 @@ fn is_group(class: Node<'_>, text: &str) -> bool {
 /// A function beside the tests of a new file; no hook, no setup.
 fn is_helper(node: Node<'_>, text: &str) -> bool {
     let name = name(node, text).to_ascii_lowercase();
-    !["pytest", "setup", "teardown", "load_tests"].iter().any(|start| name.starts_with(start))
+    !["pytest", "setup", "teardown", "load_tests"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// `NAME = value`, where nothing is called.
 fn is_constant(node: Node<'_>, text: &str) -> bool {
-    let Some(assignment) = node.named_child(0).filter(|inner| inner.kind() == "assignment") else {
+    let Some(assignment) = node
+        .named_child(0)
+        .filter(|inner| inner.kind() == "assignment")
+    else {
         return false;
     };
-    let left = assignment.child_by_field_name("left").filter(|left| left.kind() == "identifier");
-    let left = left.and_then(|left| text.get(left.byte_range())).unwrap_or("pytest");
+    let left = assignment
+        .child_by_field_name("left")
+        .filter(|left| left.kind() == "identifier");
+    let left = left
+        .and_then(|left| text.get(left.byte_range()))
+        .unwrap_or("pytest");
     !left.starts_with("pytest")
         && !left.starts_with("collect_ignore")
         && !left.starts_with("__")
@@ -124,21 +151,35 @@ fn is_constant(node: Node<'_>, text: &str) -> bool {
 
 fn inside<'t>(node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
     let class = definition(node);
-    let Some(body) = class.child_by_field_name("body").filter(|_| class.kind() == "class_definition") else {
+    let Some(body) = class
+        .child_by_field_name("body")
+        .filter(|_| class.kind() == "class_definition")
+    else {
         return Vec::new();
     };
     let is_prose = |inner: &Node<'t>| {
         inner.kind() == "comment"
             || inner.kind() == "pass_statement"
             || (inner.kind() == "expression_statement"
-                && inner.named_child(0).is_some_and(|inner| inner.kind() == "string"))
+                && inner
+                    .named_child(0)
+                    .is_some_and(|inner| inner.kind() == "string"))
     };
-    body.named_children(&mut body.walk()).filter(|inner| !is_prose(inner)).collect()
+    body.named_children(&mut body.walk())
+        .filter(|inner| !is_prose(inner))
+        .collect()
 }
 
 fn check(node: Node<'_>, text: &str) -> Checked {
-    for decorator in node.children(&mut node.walk()).filter(|child| child.kind() == "decorator") {
-        let written = text.get(decorator.byte_range()).unwrap_or_default().trim_start_matches('@').trim();
+    for decorator in node
+        .children(&mut node.walk())
+        .filter(|child| child.kind() == "decorator")
+    {
+        let written = text
+            .get(decorator.byte_range())
+            .unwrap_or_default()
+            .trim_start_matches('@')
+            .trim();
         let is_fixture = !is_test_name(name(node, text)) && written.starts_with("pytest.fixture");
         let called = written.split('(').next().unwrap_or_default();
         let is_known = DECORATORS.iter().any(|known| {
@@ -148,7 +189,10 @@ fn check(node: Node<'_>, text: &str) -> Checked {
                     .is_some_and(|_| known.ends_with('.') || known.ends_with("patch"))
         });
         if !is_known && !is_fixture {
-            return Err((decorator.start_byte(), "a decorator may change how other tests run"));
+            return Err((
+                decorator.start_byte(),
+                "a decorator may change how other tests run",
+            ));
         }
     }
     if let Some(at) = forbidden(node, text, &FORBIDDEN) {
@@ -156,13 +200,22 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     }
     let starts = |word| forbidden(node, text, &[word]);
     if let (Some(_), Some(at)) = (starts("patch"), starts("start")) {
-        return Err((at, "a patch that is started and not ended stays for other tests"));
+        return Err((
+            at,
+            "a patch that is started and not ended stays for other tests",
+        ));
     }
-    if let Some(at) = kind_inside(node, &["global_statement", "nonlocal_statement", "wildcard_import"]) {
+    if let Some(at) = kind_inside(
+        node,
+        &["global_statement", "nonlocal_statement", "wildcard_import"],
+    ) {
         return Err((at, "a test keeps its names to itself"));
     }
     match writes_outside(node, text, written, binds) {
-        Some(at) => Err((at, "this changes what the test did not make, for other tests as well")),
+        Some(at) => Err((
+            at,
+            "this changes what the test did not make, for other tests as well",
+        )),
         None => Ok(()),
     }
 }
@@ -196,11 +249,18 @@ fn written(node: Node<'_>) -> Vec<Node<'_>> {
 
 fn binds(node: Node<'_>) -> Vec<(Node<'_>, Option<Node<'_>>)> {
     let (target, value) = match node.kind() {
-        "assignment" => (node.child_by_field_name("left"), node.child_by_field_name("right")),
-        "named_expression" => (node.child_by_field_name("name"), node.child_by_field_name("value")),
-        "for_statement" | "for_in_clause" => {
-            (node.child_by_field_name("left"), node.child_by_field_name("right"))
-        }
+        "assignment" => (
+            node.child_by_field_name("left"),
+            node.child_by_field_name("right"),
+        ),
+        "named_expression" => (
+            node.child_by_field_name("name"),
+            node.child_by_field_name("value"),
+        ),
+        "for_statement" | "for_in_clause" => (
+            node.child_by_field_name("left"),
+            node.child_by_field_name("right"),
+        ),
         "as_pattern_target" => (node.named_child(0), None),
         "parameters" => {
             return node

@@ -35,7 +35,11 @@ pub(super) fn forbidden(node: Node<'_>, text: &str, words: &[&str]) -> Option<us
     let mut found = None;
     walk(node, &mut |node| {
         let is_name = node.child_count() == 0 && node.kind().ends_with("identifier");
-        if found.is_none() && is_name && text.get(node.byte_range()).is_some_and(|word| words.contains(&word))
+        if found.is_none()
+            && is_name
+            && text
+                .get(node.byte_range())
+                .is_some_and(|word| words.contains(&word))
         {
             found = Some(node.start_byte());
         }
@@ -65,8 +69,9 @@ pub(super) fn writes_outside<'t>(
     let name = |node: Node<'t>| text.get(node.byte_range()).unwrap_or_default();
     let mut bound: Vec<(&str, Option<&str>)> = vec![("self", None), ("this", None)];
     walk(node, &mut |node| {
-        let with_root =
-            |(bound, value): (Node<'t>, Option<Node<'t>>)| (name(bound), value.and_then(root).map(name));
+        let with_root = |(bound, value): (Node<'t>, Option<Node<'t>>)| {
+            (name(bound), value.and_then(root).map(name))
+        };
         bound.extend(binds(node).into_iter().map(with_root));
     });
     if bound.len() > MAX_BOUND {
@@ -106,7 +111,9 @@ fn root(node: Node<'_>) -> Option<Node<'_>> {
     loop {
         let next = match node.kind() {
             "identifier" | "this" => return Some(node),
-            "attribute" | "member_expression" | "subscript_expression" => node.child_by_field_name("object"),
+            "attribute" | "member_expression" | "subscript_expression" => {
+                node.child_by_field_name("object")
+            }
             "subscript" => node.child_by_field_name("value"),
             "selector_expression" | "index_expression" | "unary_expression" => {
                 node.child_by_field_name("operand")

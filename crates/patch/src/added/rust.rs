@@ -6,7 +6,12 @@ use tree_sitter::Node;
 use super::reach::{forbidden, kind_inside};
 use super::{Checked, Rules, UnitKind};
 
-pub(super) const RULES: Rules = Rules { unit, inside, check, file };
+pub(super) const RULES: Rules = Rules {
+    unit,
+    inside,
+    check,
+    file,
+};
 
 /// Names with which code reaches the process that other tests run in.
 const FORBIDDEN: [&str; 12] = [
@@ -25,26 +30,41 @@ const FORBIDDEN: [&str; 12] = [
 ];
 
 /// Attributes of a test that change nothing but the test.
-const ATTRIBUTES: [&str; 6] = ["should_panic", "allow", "expect", "case", "test_case", "rstest"];
+const ATTRIBUTES: [&str; 6] = [
+    "should_panic",
+    "allow",
+    "expect",
+    "case",
+    "test_case",
+    "rstest",
+];
 
 fn unit(node: Node<'_>, text: &str) -> UnitKind {
     match node.kind() {
         "function_item" if attributes(node, text).iter().any(|name| is_test(name)) => {
-            let name = node.child_by_field_name("name").and_then(|name| text.get(name.byte_range()));
+            let name = node
+                .child_by_field_name("name")
+                .and_then(|name| text.get(name.byte_range()));
             UnitKind::Test(name.unwrap_or_default().to_owned())
         }
         "function_item" | "const_item" | "struct_item" | "enum_item" | "type_item"
-            if attributes(node, text).iter().all(|name| matches!(*name, "derive" | "allow" | "expect")) =>
+            if attributes(node, text)
+                .iter()
+                .all(|name| matches!(*name, "derive" | "allow" | "expect")) =>
         {
             UnitKind::Helper
         }
         "use_declaration"
-            if node.named_child(0).is_none_or(|first| first.kind() != "visibility_modifier") =>
+            if node
+                .named_child(0)
+                .is_none_or(|first| first.kind() != "visibility_modifier") =>
         {
             UnitKind::Import
         }
         // `mod common;` brings what lies beside the tests already.
-        "mod_item" if node.child_by_field_name("body").is_none() && attributes(node, text).is_empty() => {
+        "mod_item"
+            if node.child_by_field_name("body").is_none() && attributes(node, text).is_empty() =>
+        {
             UnitKind::Helper
         }
         _ => UnitKind::Other,
@@ -59,12 +79,18 @@ fn is_test(attribute: &str) -> bool {
 fn attributes<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut before = node.prev_sibling();
-    while let Some(node) =
-        before.filter(|node| matches!(node.kind(), "attribute_item" | "line_comment" | "block_comment"))
-    {
+    while let Some(node) = before.filter(|node| {
+        matches!(
+            node.kind(),
+            "attribute_item" | "line_comment" | "block_comment"
+        )
+    }) {
         if node.kind() == "attribute_item" {
             let written = text.get(node.byte_range()).unwrap_or_default();
-            let name = written.trim_start_matches(['#', '[', ' ']).split(['(', ']', '=', ' ']).next();
+            let name = written
+                .trim_start_matches(['#', '[', ' '])
+                .split(['(', ']', '=', ' '])
+                .next();
             found.extend(name);
         }
         before = node.prev_sibling();
@@ -73,15 +99,21 @@ fn attributes<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
 }
 
 fn inside<'t>(node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
-    let body = node.child_by_field_name("body").filter(|_| node.kind() == "mod_item");
-    body.map(|body| body.named_children(&mut body.walk()).collect()).unwrap_or_default()
+    let body = node
+        .child_by_field_name("body")
+        .filter(|_| node.kind() == "mod_item");
+    body.map(|body| body.named_children(&mut body.walk()).collect())
+        .unwrap_or_default()
 }
 
 fn check(node: Node<'_>, text: &str) -> Checked {
     let attributes = attributes(node, text);
     let is_plain = |name: &&str| is_test(name) || ATTRIBUTES.contains(name) || *name == "derive";
     if !attributes.iter().all(is_plain) {
-        return Err((node.start_byte(), "an attribute may switch the test off, or change others"));
+        return Err((
+            node.start_byte(),
+            "an attribute may switch the test off, or change others",
+        ));
     }
     if let Some(at) = forbidden(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches the process of other tests"));

@@ -8,7 +8,9 @@ const JS: &str = "import { add } from '../add.js';\n\ndescribe('add', () => {\n 
 const GO: &str = "package a\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n";
 
 fn judged(path: &str, before: &str, after: &str) -> Option<&'static str> {
-    only_adds_tests(&path.parse().unwrap(), before.as_bytes(), after.as_bytes()).err().map(|it| it.why)
+    only_adds_tests(&path.parse().unwrap(), before.as_bytes(), after.as_bytes())
+        .err()
+        .map(|it| it.why)
 }
 
 fn insert(text: &str, before: &str, new: &str) -> String {
@@ -34,22 +36,35 @@ fn new_tests_are_additions() {
             "{}\n\ndef test_sub():\n    assert sub(2, 1) == 1\n",
             PY.replace("import add", "import add, sub")
         ),
-        format!("{}\n\ndef test_sub():\n    assert sub(2, 1) == 1\n", insert(PY, "from pkg", "import re\n")),
+        format!(
+            "{}\n\ndef test_sub():\n    assert sub(2, 1) == 1\n",
+            insert(PY, "from pkg", "import re\n")
+        ),
         PY.replace("\n\n\nclass", "\n\n\n\nclass"),
     ] {
         assert_eq!(judged("tests/test_a.py", PY, &after), None, "{after}");
     }
     let rust = "\n/// Two.\n#[test]\n#[should_panic(expected = \"x\")]\nfn two() {\n    let x = add(2, 2);\n    assert_eq!(x, 4);\n}\n";
     assert_eq!(judged("tests/a.rs", RS, &format!("{RS}{rust}")), None);
-    assert_eq!(judged("tests/a.rs", RS, &insert(RS, "#[test]", &rust[1..])), None);
+    assert_eq!(
+        judged("tests/a.rs", RS, &insert(RS, "#[test]", &rust[1..])),
+        None
+    );
     let inner = "  it('adds twice', async () => {\n    const made = add(2, 2);\n    made.x = 1;\n    expect(made).toBe(4);\n  });\n\n";
-    assert_eq!(judged("test/a.test.js", JS, &insert(JS, "  it('adds'", inner)), None);
+    assert_eq!(
+        judged("test/a.test.js", JS, &insert(JS, "  it('adds'", inner)),
+        None
+    );
     let group = "\ndescribe('sub', () => {\n  test('is there', () => {\n    expect(1).toBe(1);\n  });\n});\n";
     assert_eq!(judged("test/a.test.ts", JS, &format!("{JS}{group}")), None);
     let go = "\nfunc TestTwo(t *testing.T) {\n\tx := Add(2, 2)\n\tx++\n\tif x != 5 {\n\t\tt.Errorf(\"%d\", x)\n\t}\n}\n";
     assert_eq!(judged("a_test.go", GO, &format!("{GO}{go}")), None);
     assert_eq!(
-        judged("a_test.go", GO, &GO.replace("\"testing\"", "(\n\t\"strings\"\n\t\"testing\"\n)")),
+        judged(
+            "a_test.go",
+            GO,
+            &GO.replace("\"testing\"", "(\n\t\"strings\"\n\t\"testing\"\n)")
+        ),
         None
     );
 }
@@ -67,9 +82,16 @@ fn whatever_reaches_another_test_is_refused() {
         method("    def test_text(self):\n        pass\n\n"),
         insert(PY, "    def test_text", "def test_new():\n"),
         insert(PY, "    def test_text", "class TestNew:\n"),
-        PY.replace("def test_add():\n    assert add(1, 2) == helper(3)\n", "def test_new():\n    pass\n"),
+        PY.replace(
+            "def test_add():\n    assert add(1, 2) == helper(3)\n",
+            "def test_new():\n    pass\n",
+        ),
         insert(PY, "def test_add", "@pytest.mark.skip\n"),
-        insert(PY, "def test_add", "@pytest.mark.parametrize(\"x\", [])\ndef test_new(x): "),
+        insert(
+            PY,
+            "def test_add",
+            "@pytest.mark.parametrize(\"x\", [])\ndef test_new(x): ",
+        ),
         // What other tests are written with.
         format!("{PY}\n\ndef helper(x):\n    return 3\n"),
         format!("{PY}\n\nhelper = lambda x: 3\n"),
@@ -124,7 +146,10 @@ fn other_languages_are_held_to_the_same() {
         format!("{RS}\n#[test]\n#[cfg(any())]\nfn two() {{}}\n"),
         insert(RS, "fn adds", "#[ignore]\n"),
         insert(RS, "fn adds", "\n#[test]\nfn two() {}\n"),
-        RS.replace("#[test]\nfn adds", "#[test]\n\n#[test]\nfn two() {}\nfn adds"),
+        RS.replace(
+            "#[test]\nfn adds",
+            "#[test]\n\n#[test]\nfn two() {}\nfn adds",
+        ),
         RS.replace("use pkg::add", "use fake::add"),
         insert(RS, "#[test]", "use fake::*;\n"),
         test("std::env::set_var(\"A\", \"1\");"),
@@ -134,7 +159,13 @@ fn other_languages_are_held_to_the_same() {
     ] {
         assert!(judged("tests/a.rs", RS, &after).is_some(), "{after}");
     }
-    let it = |body: &str| insert(JS, "  it('adds'", &format!("  it('new', () => {{ {body} }});\n"));
+    let it = |body: &str| {
+        insert(
+            JS,
+            "  it('adds'",
+            &format!("  it('new', () => {{ {body} }});\n"),
+        )
+    };
     for after in [
         JS.replace("toBe(3)", "toBe(4)"),
         it("beforeEach(() => {})"),
@@ -146,12 +177,22 @@ fn other_languages_are_held_to_the_same() {
         it("delete require.cache[x]"),
         it("counter++"),
         it("Object.assign(lib, {})"),
-        insert(JS, "  it('adds'", "  beforeEach(() => { jest.mock('../add.js') });\n"),
+        insert(
+            JS,
+            "  it('adds'",
+            "  beforeEach(() => { jest.mock('../add.js') });\n",
+        ),
         insert(JS, "  it('adds'", "  it.skip('new', () => {});\n"),
         insert(JS, "  it('adds'", "  it('adds', () => {});\n"),
-        insert(JS, "  it('adds'", "  const expect = () => ({ toBe() {} });\n"),
+        insert(
+            JS,
+            "  it('adds'",
+            "  const expect = () => ({ toBe() {} });\n",
+        ),
         format!("{JS}\njest.mock('../add.js');\n"),
-        format!("{JS}\ndescribe('new', () => {{ beforeAll(() => {{}}); it('x', () => {{}}); }});\n"),
+        format!(
+            "{JS}\ndescribe('new', () => {{ beforeAll(() => {{}}); it('x', () => {{}}); }});\n"
+        ),
         JS.replace("{ add }", "{ fake as add }"),
         insert(JS, "describe", "import './setup.js';\n"),
         JS.replace("it('adds'", "it.only('adds'"),
@@ -180,7 +221,8 @@ fn other_languages_are_held_to_the_same() {
 
 #[test]
 fn a_new_file_holds_tests_and_what_they_need() {
-    let judged = |path: &str, text: &str| is_file_of_tests(&path.parse().unwrap(), text.as_bytes()).err();
+    let judged =
+        |path: &str, text: &str| is_file_of_tests(&path.parse().unwrap(), text.as_bytes()).err();
     let python = "\"\"\"Tests.\"\"\"\nimport pytest\nfrom pkg import add\n\nCASES = [(1, 2)]\n\n\n@pytest.fixture\ndef made():\n    return add(1, 1)\n\n\ndef helper():\n    return 1\n\n\ndef test_new(made):\n    assert made == 2\n";
     for (path, text) in [
         ("tests/test_new.py", python),
@@ -201,9 +243,15 @@ fn a_new_file_holds_tests_and_what_they_need() {
         ("tests/test_new.py", "CASES = [setattr(1, 'a', 2)]\n"),
         ("tests/test_new.py", "pytest_plugins = ['x']\n"),
         ("tests/test_new.py", "from pkg import *\n"),
-        ("tests/test_new.py", "def pytest_runtest_makereport(): pass\n"),
+        (
+            "tests/test_new.py",
+            "def pytest_runtest_makereport(): pass\n",
+        ),
         ("tests/test_new.py", "def setup_module(): pass\n"),
-        ("tests/test_new.py", "@pytest.fixture(autouse=True)\ndef x(): pass\n"),
+        (
+            "tests/test_new.py",
+            "@pytest.fixture(autouse=True)\ndef x(): pass\n",
+        ),
         ("tests/test_new.py", "if True:\n    pass\n"),
         ("tests/new.rs", "macro_rules! a { () => {} }\n"),
         ("tests/new.rs", "use pkg::*;\nimpl A for B {}\n"),
@@ -223,7 +271,11 @@ fn a_rename_changes_the_name_alone() {
     let renames = [("helper".to_owned(), "assist".to_owned())];
     let after = PY.replace("helper", "assist");
     assert!(only_renames(&renames, PY.as_bytes(), after.as_bytes()));
-    assert!(!only_renames(&renames, PY.as_bytes(), after.replace("(3)", "(4)").as_bytes()));
+    assert!(!only_renames(
+        &renames,
+        PY.as_bytes(),
+        after.replace("(3)", "(4)").as_bytes()
+    ));
     assert!(!only_renames(&[], PY.as_bytes(), PY.as_bytes()));
     assert!(!only_renames(&renames, b"helpers()", b"assists()"));
 }

@@ -32,7 +32,10 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
         Proposal::Edits(edits) => {
             let mut blocks = blocks_of(edits);
             for (number, edit) in (1u64..).zip(edits) {
-                let before = after.get(&edit.path).or_else(|| files.get(&edit.path)).map(Vec::as_slice);
+                let before = after
+                    .get(&edit.path)
+                    .or_else(|| files.get(&edit.path))
+                    .map(Vec::as_slice);
                 if matches!(edit.kind, EditKind::Definitions { .. }) {
                     // All of them are put in with the first.
                     if let Some(contents) = blocks.remove(&edit.path) {
@@ -61,13 +64,16 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
                 }
                 let before = match file.old_path() {
                     None => &[][..],
-                    Some(source) => {
-                        files.get(source).ok_or(AnswerError::UnknownFile { path: source.clone() })?
-                    }
+                    Some(source) => files.get(source).ok_or(AnswerError::UnknownFile {
+                        path: source.clone(),
+                    })?,
                 };
                 let content = file
                     .apply_to(before)
-                    .map_err(|line| AnswerError::DoesNotApply { path: path.clone(), line })?;
+                    .map_err(|line| AnswerError::DoesNotApply {
+                        path: path.clone(),
+                        line,
+                    })?;
                 if file.change != Change::Delete {
                     after.insert(path, content);
                 } else if !content.is_empty() {
@@ -85,7 +91,9 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Block { content } => by_block(&edit.path, content, before, false),
         EditKind::Hunks { hunks } => {
-            let before = before.ok_or_else(|| AnswerError::UnknownFile { path: edit.path.clone() })?;
+            let before = before.ok_or_else(|| AnswerError::UnknownFile {
+                path: edit.path.clone(),
+            })?;
             for hunk in hunks {
                 refuse_elided(&edit.path, &hunk.added(), before)?;
             }
@@ -95,13 +103,15 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
             match before {
                 None if search.trim().is_empty() => Ok(replace.as_bytes().to_vec()),
-                None => Err(AnswerError::UnknownFile { path: edit.path.clone() }),
+                None => Err(AnswerError::UnknownFile {
+                    path: edit.path.clone(),
+                }),
                 Some(before) if search.trim().is_empty() && before.trim_ascii().is_empty() => {
                     Ok(replace.as_bytes().to_vec())
                 }
-                Some(_) if search.trim().is_empty() => {
-                    Err(AnswerError::EmptySearch { path: edit.path.clone() })
-                }
+                Some(_) if search.trim().is_empty() => Err(AnswerError::EmptySearch {
+                    path: edit.path.clone(),
+                }),
                 Some(before) => replaced(&edit.path, number, search, replace, before),
             }
         }
@@ -129,18 +139,26 @@ fn blocks_of(edits: &[Edit]) -> BTreeMap<&RepoPath, Vec<&str>> {
 
 /// The content of a file whose definitions are given in blocks. A few are put in one after the other, as each may be written
 /// in a way of its own; more are put in as one text, so that the file is not read as often as there are blocks.
-fn by_definitions(path: &RepoPath, blocks: &[&str], before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
+fn by_definitions(
+    path: &RepoPath,
+    blocks: &[&str],
+    before: Option<&[u8]>,
+) -> Result<Vec<u8>, AnswerError> {
     let old = before.unwrap_or_default();
     let (first, others) = match blocks {
         [] => return Ok(old.to_vec()),
         [only] => {
-            return by_definition(path, only, before).or_else(|error| as_whole(path, only, old, error));
+            return by_definition(path, only, before)
+                .or_else(|error| as_whole(path, only, old, error));
         }
         [first, others @ ..] => (first, others),
     };
     let is_blank = without_mark(old).1.trim_ascii().is_empty();
-    let (mut content, blocks) =
-        if is_blank { (by_definition(path, first, before)?, others) } else { (old.to_vec(), blocks) };
+    let (mut content, blocks) = if is_blank {
+        (by_definition(path, first, before)?, others)
+    } else {
+        (old.to_vec(), blocks)
+    };
     // Without a syntax tree each block is the whole file, and all but one of them would be lost.
     if !takes_definitions(path, &content) {
         return Err(AnswerError::TwoAnswers { path: path.clone() });
@@ -151,18 +169,32 @@ fn by_definitions(path: &RepoPath, blocks: &[&str], before: Option<&[u8]>) -> Re
         }
         return Ok(content);
     }
-    let blocks: Vec<&str> = blocks.iter().map(|block| without_path_comment(path, block, old)).collect();
+    let blocks: Vec<&str> = blocks
+        .iter()
+        .map(|block| without_path_comment(path, block, old))
+        .collect();
     // Set in, a block would become a part of the one above it.
-    if blocks.iter().any(|block| block.trim_start_matches('\n').starts_with([' ', '\t'])) {
-        return Err(AnswerError::TooManyEdits { limit: MAX_APART as u64 });
+    if blocks
+        .iter()
+        .any(|block| block.trim_start_matches('\n').starts_with([' ', '\t']))
+    {
+        return Err(AnswerError::TooManyEdits {
+            limit: MAX_APART as u64,
+        });
     }
     by_definition(path, &blocks.join("\n"), Some(&content))
 }
 
 /// The content of a file of which some definitions are given; without a syntax tree of it they are all of it.
-fn by_definition(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
+fn by_definition(
+    path: &RepoPath,
+    content: &str,
+    before: Option<&[u8]>,
+) -> Result<Vec<u8>, AnswerError> {
     let (mark, text) = without_mark(before.unwrap_or_default());
-    let target = std::str::from_utf8(text).ok().and_then(|text| Target::of(path, text));
+    let target = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| Target::of(path, text));
     let Some(target) = target.filter(|_| !text.trim_ascii().is_empty()) else {
         return whole(path, content, before);
     };
@@ -185,33 +217,52 @@ fn by_block(
         return whole(path, content, before);
     }
     match (takes_definitions(path, old), is_again) {
-        (true, false) => {
-            by_definition(path, content, before).or_else(|error| as_whole(path, content, old, error))
-        }
+        (true, false) => by_definition(path, content, before)
+            .or_else(|error| as_whole(path, content, old, error)),
         (true, true) => by_definition(path, content, before),
-        (false, false) => as_whole(path, content, old, AnswerError::PartOfFile { path: path.clone() }),
+        (false, false) => as_whole(
+            path,
+            content,
+            old,
+            AnswerError::PartOfFile { path: path.clone() },
+        ),
         (false, true) => Err(AnswerError::TwoAnswers { path: path.clone() }),
     }
 }
 
 /// The content of a file of which a block could not be put in: the whole block where it begins and ends as the file does,
 /// the error elsewhere. What does not follow the grammar is no file either way.
-fn as_whole(path: &RepoPath, content: &str, old: &[u8], error: AnswerError) -> Result<Vec<u8>, AnswerError> {
+fn as_whole(
+    path: &RepoPath,
+    content: &str,
+    old: &[u8],
+    error: AnswerError,
+) -> Result<Vec<u8>, AnswerError> {
     let ends = |text: &[u8]| {
-        let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        let mut lines = text
+            .split(|byte| *byte == b'\n')
+            .map(<[u8]>::trim_ascii_end);
         let first = lines.find(|line| !line.is_empty()).map(<[u8]>::to_vec);
         let last = lines.rfind(|line| !line.is_empty()).map(<[u8]>::to_vec);
         (first, last)
     };
     let (_, text) = without_mark(old);
     let is_whole = ends(text) == ends(without_path_comment(path, content, text).as_bytes());
-    let is_grammar = matches!(error, AnswerError::BrokenSyntax { .. } | AnswerError::TooMuchSyntax { .. });
-    if is_whole && !is_grammar { whole(path, content, Some(old)) } else { Err(error) }
+    let is_grammar = matches!(
+        error,
+        AnswerError::BrokenSyntax { .. } | AnswerError::TooMuchSyntax { .. }
+    );
+    if is_whole && !is_grammar {
+        whole(path, content, Some(old))
+    } else {
+        Err(error)
+    }
 }
 
 /// The byte order mark that a text may begin with, and the rest.
 pub(super) fn without_mark(text: &[u8]) -> (&[u8], &[u8]) {
-    text.strip_prefix(BOM).map_or((&[][..], text), |rest| (BOM, rest))
+    text.strip_prefix(BOM)
+        .map_or((&[][..], text), |rest| (BOM, rest))
 }
 
 /// The content of a file that is given whole.
@@ -229,7 +280,11 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let mut out = bom.to_vec();
     let old: Vec<&[u8]> = old_text.split_inclusive(|byte| *byte == b'\n').collect();
-    let new: Vec<&[u8]> = content.as_bytes().split_inclusive(|byte| *byte == b'\n').map(bare).collect();
+    let new: Vec<&[u8]> = content
+        .as_bytes()
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(bare)
+        .collect();
     match Ends::of(&old) {
         Ends::Lf => out.extend_from_slice(content.as_bytes()),
         Ends::CrLf => new.iter().for_each(|line| push(&mut out, line, b"\r\n")),
@@ -240,17 +295,25 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
                 match op {
                     DiffOp::Equal { old_index, len, .. } => {
                         old.iter().skip(old_index).take(len).for_each(|line| {
-                            let end = if line.ends_with(b"\n") { &line[bare(line).len()..] } else { most };
+                            let end = if line.ends_with(b"\n") {
+                                &line[bare(line).len()..]
+                            } else {
+                                most
+                            };
                             push(&mut out, bare(line), end);
                         });
                     }
-                    other => new[other.new_range()].iter().for_each(|line| push(&mut out, line, most)),
+                    other => new[other.new_range()]
+                        .iter()
+                        .for_each(|line| push(&mut out, line, most)),
                 }
             }
         }
     }
     if !old_text.is_empty() && !old_text.ends_with(b"\n") {
-        let kept = out.strip_suffix(b"\n").map(|text| text.strip_suffix(b"\r").unwrap_or(text).len());
+        let kept = out
+            .strip_suffix(b"\n")
+            .map(|text| text.strip_suffix(b"\r").unwrap_or(text).len());
         out.truncate(kept.unwrap_or(out.len()));
     }
     Ok(out)
@@ -270,7 +333,9 @@ impl Ends {
         match crlf {
             0 => Self::Lf,
             all if all == ended => Self::CrLf,
-            some => Self::Mixed { most: if some * 2 > ended { b"\r\n" } else { b"\n" } },
+            some => Self::Mixed {
+                most: if some * 2 > ended { b"\r\n" } else { b"\n" },
+            },
         }
     }
 }
@@ -280,9 +345,16 @@ fn without_path_comment<'a>(path: &RepoPath, content: &'a str, before: &[u8]) ->
     let Some((first, rest)) = content.split_once('\n') else {
         return content;
     };
-    let first_before = before.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first_before = before
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     let was_there = first_before.trim_ascii() == first.trim_ascii().as_bytes();
-    if name::is_path_comment(first, path) && !was_there { rest } else { content }
+    if name::is_path_comment(first, path) && !was_there {
+        rest
+    } else {
+        content
+    }
 }
 
 /// Whether a line is a comment such as `// ... existing code ...`, which stands for code that was left out.
@@ -308,7 +380,11 @@ pub(super) fn is_elision(trimmed: &str) -> bool {
 }
 
 /// Refuses a comment that stands for code left out, unless the file held it before.
-pub(super) fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Result<(), AnswerError> {
+pub(super) fn refuse_elided(
+    path: &RepoPath,
+    content: &str,
+    before: &[u8],
+) -> Result<(), AnswerError> {
     // Made when the first such comment is met, which in most answers is never.
     let mut known: Option<HashSet<&[u8]>> = None;
     for (line, text) in (1u64..).zip(content.lines()) {
@@ -316,11 +392,19 @@ pub(super) fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Re
         if !is_elision(trimmed) {
             continue;
         }
-        let known = known
-            .get_or_insert_with(|| before.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect());
+        let known = known.get_or_insert_with(|| {
+            before
+                .split(|byte| *byte == b'\n')
+                .map(<[u8]>::trim_ascii)
+                .collect()
+        });
         if !known.contains(trimmed.as_bytes()) {
             let text = trimmed.chars().take(80).collect();
-            return Err(AnswerError::Elided { path: path.clone(), line, text });
+            return Err(AnswerError::Elided {
+                path: path.clone(),
+                line,
+                text,
+            });
         }
     }
     Ok(())

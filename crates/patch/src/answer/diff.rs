@@ -41,12 +41,16 @@ pub(super) fn read(text: &str) -> Result<Vec<u8>, AnswerError> {
 fn without_header(first_line: u64, body: &str) -> AnswerError {
     let bare = (first_line..)
         .zip(body.lines().zip(body.lines().skip(1)))
-        .find_map(|(at, (old, new))| (old.starts_with("--- ") && new.starts_with("+++ ")).then_some(at));
+        .find_map(|(at, (old, new))| {
+            (old.starts_with("--- ") && new.starts_with("+++ ")).then_some(at)
+        });
     match bare {
         Some(line) => AnswerError::NoDiffHeader { line },
         None => {
             let first = body.lines().next().unwrap_or_default();
-            AnswerError::NoDiff { begins: first.chars().take(MAX_SHOWN).collect() }
+            AnswerError::NoDiff {
+                begins: first.chars().take(MAX_SHOWN).collect(),
+            }
         }
     }
 }

@@ -11,10 +11,14 @@ pub enum AnswerError {
     #[error("the answer holds no text; answer in the form that was asked for")]
     Empty,
     /// So much was said that who received it stopped reading.
-    #[error("the answer was so long that it was not read to its end; answer with the changed files only")]
+    #[error(
+        "the answer was so long that it was not read to its end; answer with the changed files only"
+    )]
     Unread,
     /// More was said than is read.
-    #[error("the answer has {bytes} bytes, the limit is {limit}; answer with the changed files only")]
+    #[error(
+        "the answer has {bytes} bytes, the limit is {limit}; answer with the changed files only"
+    )]
     TooLarge {
         /// The size of the answer.
         bytes: u64,
@@ -61,7 +65,9 @@ pub enum AnswerError {
         path: RepoPath,
     },
     /// An edit that does not say which file it is for.
-    #[error("line {line}: this edit does not say which file it is for; write `FILE: path` above it")]
+    #[error(
+        "line {line}: this edit does not say which file it is for; write `FILE: path` above it"
+    )]
     NoPath {
         /// The line of the answer, counted from 1.
         line: u64,
@@ -105,7 +111,9 @@ pub enum AnswerError {
         line: u64,
     },
     /// A block that is never closed: the answer was cut off.
-    #[error("line {line}: the code block that begins here is not closed; the answer may have been cut off")]
+    #[error(
+        "line {line}: the code block that begins here is not closed; the answer may have been cut off"
+    )]
     UnclosedFence {
         /// The line of the answer, counted from 1.
         line: u64,
@@ -160,7 +168,9 @@ pub enum AnswerError {
         nearest: String,
     },
     /// A comment that stands for code left out.
-    #[error("{path}, line {line} of the new text: {text:?} stands for code that was left out; write it all")]
+    #[error(
+        "{path}, line {line} of the new text: {text:?} stands for code that was left out; write it all"
+    )]
     Elided {
         /// The file.
         path: RepoPath,
@@ -176,7 +186,9 @@ pub enum AnswerError {
         path: RepoPath,
     },
     /// Text that does not follow the grammar of its language.
-    #[error("{path}: {place} has a syntax error at line {line}; answer with whole, correct definitions")]
+    #[error(
+        "{path}: {place} has a syntax error at line {line}; answer with whole, correct definitions"
+    )]
     BrokenSyntax {
         /// The file.
         path: RepoPath,
@@ -196,7 +208,9 @@ pub enum AnswerError {
         limit: u64,
     },
     /// A block without a definition.
-    #[error("the block for {path} holds no definition; answer with the functions or types that change")]
+    #[error(
+        "the block for {path} holds no definition; answer with the functions or types that change"
+    )]
     NoDefinition {
         /// The file.
         path: RepoPath,
@@ -274,7 +288,9 @@ impl AnswerError {
         match self {
             Self::Empty => Code::new("answer-empty"),
             Self::TooLarge { .. } | Self::Unread => Code::new("answer-too-large"),
-            Self::NoEdit | Self::NoDiff { .. } | Self::NoDiffHeader { .. } => Code::new("answer-no-edit"),
+            Self::NoEdit | Self::NoDiff { .. } | Self::NoDiffHeader { .. } => {
+                Code::new("answer-no-edit")
+            }
             Self::WrongFormat { .. } | Self::PartOfFile { .. } => Code::new("answer-wrong-format"),
             Self::NoPath { .. } => Code::new("answer-no-path"),
             Self::BadPath { .. } => Code::new("answer-bad-path"),
@@ -297,7 +313,9 @@ impl AnswerError {
             Self::SameName { .. } => Code::new("answer-same-name"),
             Self::NoContainer { .. } => Code::new("answer-no-container"),
             Self::NotADefinition { .. } => Code::new("answer-not-a-definition"),
-            Self::PartOfDeclaration { .. } | Self::Tangled { .. } => Code::new("answer-part-of-declaration"),
+            Self::PartOfDeclaration { .. } | Self::Tangled { .. } => {
+                Code::new("answer-part-of-declaration")
+            }
             Self::Patch(error) => error.code(),
             Self::DoesNotApply { .. } => Code::new("answer-does-not-apply"),
         }
@@ -309,7 +327,11 @@ impl AnswerError {
     pub fn is_of_form(&self) -> bool {
         !matches!(
             self,
-            Self::BadPath { .. } | Self::Patch(PatchError { kind: PatchErrorKind::BadPath { .. }, .. })
+            Self::BadPath { .. }
+                | Self::Patch(PatchError {
+                    kind: PatchErrorKind::BadPath { .. },
+                    ..
+                })
         )
     }
 

@@ -8,7 +8,17 @@ use crucible_model::CodeFence;
 use super::AnswerError;
 
 /// Words behind a fence that say: this is for the shell, or shows what it printed.
-const NOT_A_FILE: [&str; 9] = ["bash", "sh", "shell", "console", "zsh", "text", "txt", "output", "plaintext"];
+const NOT_A_FILE: [&str; 9] = [
+    "bash",
+    "sh",
+    "shell",
+    "console",
+    "zsh",
+    "text",
+    "txt",
+    "output",
+    "plaintext",
+];
 
 /// A block of code at the top level of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,5 +83,9 @@ pub fn answer_blocks(text: &str) -> Result<Vec<AnswerBlock<'_>>, AnswerError> {
             (Some(_), _) => {}
         }
     }
-    if open.is_empty() { Ok(blocks) } else { Err(AnswerError::UnclosedFence { line: opened_at }) }
+    if open.is_empty() {
+        Ok(blocks)
+    } else {
+        Err(AnswerError::UnclosedFence { line: opened_at })
+    }
 }

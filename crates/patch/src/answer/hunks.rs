@@ -29,12 +29,18 @@ pub struct LooseHunk {
 impl LooseHunk {
     /// The lines that the file has to have.
     pub(super) fn old_lines(&self) -> impl Iterator<Item = &[u8]> {
-        self.lines.iter().filter(|(kind, _)| *kind != LineKind::Added).map(|(_, text)| text.as_bytes())
+        self.lines
+            .iter()
+            .filter(|(kind, _)| *kind != LineKind::Added)
+            .map(|(_, text)| text.as_bytes())
     }
 
     /// The lines that come in, as one text.
     pub(super) fn added(&self) -> String {
-        let added = self.lines.iter().filter(|(kind, _)| *kind == LineKind::Added);
+        let added = self
+            .lines
+            .iter()
+            .filter(|(kind, _)| *kind == LineKind::Added);
         added.map(|(_, text)| format!("{text}\n")).collect()
     }
 }
@@ -52,14 +58,19 @@ pub fn by_lines(proposal: &Proposal) -> Option<Proposal> {
 pub(super) fn begins(lines: &[&str]) -> bool {
     match lines {
         [first, ..] if first.starts_with("diff --git ") => true,
-        [old, new, hunk, ..] => old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@"),
+        [old, new, hunk, ..] => {
+            old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@")
+        }
         _ => false,
     }
 }
 
 /// Reads the sections of a diff, and a sign-off behind them.
 pub(super) fn read(text: &str) -> Option<Vec<Edit>> {
-    let lines: Vec<&str> = text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.strip_suffix('\r').unwrap_or(line))
+        .collect();
     let mut at = 0;
     let mut edits = Vec::new();
     let mut seen: HashSet<RepoPath> = HashSet::new();
@@ -105,12 +116,18 @@ fn section(lines: &[&str], start: usize) -> Option<(Edit, usize, u64)> {
             at += 1;
         }
     }
-    let names = match (lines.get(at)?.strip_prefix("--- "), lines.get(at + 1)?.strip_prefix("+++ ")) {
+    let names = match (
+        lines.get(at)?.strip_prefix("--- "),
+        lines.get(at + 1)?.strip_prefix("+++ "),
+    ) {
         (Some(old), Some(new)) => {
             at += 2;
             names_of(old, new)?
         }
-        _ => Names { path: named.clone()?, is_new: false },
+        _ => Names {
+            path: named.clone()?,
+            is_new: false,
+        },
     };
     if named.is_some_and(|named| named != names.path) || (is_new && !names.is_new) {
         return None;
@@ -126,7 +143,10 @@ fn section(lines: &[&str], start: usize) -> Option<(Edit, usize, u64)> {
     let kind = match (names.is_new, hunks.as_slice()) {
         (_, []) => return None,
         (true, [only]) if only.lines.iter().all(|(kind, _)| *kind == LineKind::Added) => {
-            EditKind::Replace { search: String::new(), replace: only.added() }
+            EditKind::Replace {
+                search: String::new(),
+                replace: only.added(),
+            }
         }
         (true, _) => return None,
         (false, _) => EditKind::Hunks { hunks },
@@ -141,13 +161,22 @@ struct Names {
 
 /// The path that both names of a section mean.
 fn names_of(old: &str, new: &str) -> Option<Names> {
-    let bare = |name: &str| name.split('\t').next().unwrap_or_default().trim_end().to_owned();
+    let bare = |name: &str| {
+        name.split('\t')
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned()
+    };
     let (old, new) = (bare(old), bare(new));
     if old == "/dev/null" {
         let path = new.strip_prefix("b/").unwrap_or(&new).to_owned();
         return Some(Names { path, is_new: true });
     }
-    Some(Names { path: one_path(&old, &new)?, is_new: false })
+    Some(Names {
+        path: one_path(&old, &new)?,
+        is_new: false,
+    })
 }
 
 /// The path of `a/PATH` and `b/PATH`, or of the same name twice.
@@ -190,12 +219,20 @@ fn hunk(lines: &[&str], start: usize) -> Option<(LooseHunk, usize)> {
     // A line that lost even its marker may stand behind the hunk instead of in it.
     while body
         .last()
-        .is_some_and(|(kind, text): &(LineKind, String)| *kind == LineKind::Context && text.is_empty())
+        .is_some_and(|(kind, text): &(LineKind, String)| {
+            *kind == LineKind::Context && text.is_empty()
+        })
     {
         body.pop();
     }
     let changes = body.iter().any(|(kind, _)| *kind != LineKind::Context);
-    changes.then_some((LooseHunk { stated: None, lines: body }, at))
+    changes.then_some((
+        LooseHunk {
+            stated: None,
+            lines: body,
+        },
+        at,
+    ))
 }
 
 /// Reads as many lines as the header says; nothing where they are not there, or where more of them follow.
@@ -223,18 +260,33 @@ fn counted(lines: &[&str], start: usize, header: Header) -> Option<(LooseHunk, u
         Some(line) => line.starts_with(' ') || is_marked(line),
         None => false,
     };
-    let ahead = next.iter().position(|line| !line.is_empty()).unwrap_or_default();
+    let ahead = next
+        .iter()
+        .position(|line| !line.is_empty())
+        .unwrap_or_default();
     if goes_on && !begins(next.get(ahead..)?) {
         return None;
     }
-    let stated = if header.old_lines == 0 { header.old_start } else { header.old_start.checked_sub(1)? };
+    let stated = if header.old_lines == 0 {
+        header.old_start
+    } else {
+        header.old_start.checked_sub(1)?
+    };
     let changes = body.iter().any(|(kind, _)| *kind != LineKind::Context);
-    changes.then_some((LooseHunk { stated: Some(stated), lines: body }, at))
+    changes.then_some((
+        LooseHunk {
+            stated: Some(stated),
+            lines: body,
+        },
+        at,
+    ))
 }
 
 /// Whether a line adds or takes away, and is no item of a list in prose.
 fn is_marked(line: &str) -> bool {
-    let is_item = line.strip_prefix("- ").is_some_and(|item| !item.starts_with(' '));
+    let is_item = line
+        .strip_prefix("- ")
+        .is_some_and(|item| !item.starts_with(' '));
     line.starts_with(['+', '-']) && !is_item
 }
 
@@ -269,6 +321,10 @@ impl Header {
             Some((start.parse().ok()?, count.parse().ok()?))
         };
         let ((old_start, old_lines), (_, new_lines)) = (range(old)?, range(new)?);
-        Some(Self { old_start, old_lines, new_lines })
+        Some(Self {
+            old_start,
+            old_lines,
+            new_lines,
+        })
     }
 }

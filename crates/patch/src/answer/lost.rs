@@ -49,7 +49,8 @@ pub fn with_lost(
         *balance.entry(definition).or_default() += change;
     }
     let is_lost = |definition: &Definition| {
-        balance.get(definition).is_some_and(|change| *change < 0) && !may_drop.contains(&definition.name)
+        balance.get(definition).is_some_and(|change| *change < 0)
+            && !may_drop.contains(&definition.name)
     };
     let mut restored = Vec::new();
     for change in &changes {
@@ -62,8 +63,13 @@ pub fn with_lost(
         if lost.is_empty() {
             continue;
         }
-        let moved = changes.iter().filter(|other| other.path != change.path).flat_map(|other| &other.counts);
-        let moved = moved.filter(|(_, count)| **count > 0).map(|(definition, _)| definition.name.clone());
+        let moved = changes
+            .iter()
+            .filter(|other| other.path != change.path)
+            .flat_map(|other| &other.counts);
+        let moved = moved
+            .filter(|(_, count)| **count > 0)
+            .map(|(definition, _)| definition.name.clone());
         let gone: BTreeSet<String> = may_drop.iter().cloned().chain(moved).collect();
         if let Some(content) = spliced(change.path, before, &after, &gone) {
             let kept = change.kept(&lost, &content);
@@ -74,7 +80,10 @@ pub fn with_lost(
         }
     }
     after.extend(restored);
-    RestoredDefinitions { files: after, findings }
+    RestoredDefinitions {
+        files: after,
+        findings,
+    }
 }
 
 /// How often each definition came (above zero) or went (below) in a file.
@@ -88,10 +97,13 @@ impl<'a> FileChange<'a> {
         let language = Language::of(path)?;
         let mut counts = BTreeMap::new();
         for (files, sign) in [(before, -1), (after, 1)] {
-            for (definition, count) in
-                files.get(path).map(|text| definitions(language, text)).unwrap_or_default()
+            for (definition, count) in files
+                .get(path)
+                .map(|text| definitions(language, text))
+                .unwrap_or_default()
             {
-                *counts.entry(definition).or_default() += sign * i64::try_from(count).unwrap_or(i64::MAX);
+                *counts.entry(definition).or_default() +=
+                    sign * i64::try_from(count).unwrap_or(i64::MAX);
             }
         }
         Some(Self { path, counts })
@@ -99,23 +111,42 @@ impl<'a> FileChange<'a> {
 
     /// Which of the lost definitions `content` holds again: what is let go may take others with it.
     fn kept<'d>(&self, lost: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
-        let now = Language::of(self.path).map(|language| definitions(language, content)).unwrap_or_default();
-        lost.iter().copied().filter(|definition| now.contains_key(*definition)).collect()
+        let now = Language::of(self.path)
+            .map(|language| definitions(language, content))
+            .unwrap_or_default();
+        lost.iter()
+            .copied()
+            .filter(|definition| now.contains_key(*definition))
+            .collect()
     }
 }
 
 /// The file with the answer's definitions in it, where both can be read and have a definition in common.
-fn spliced(path: &RepoPath, before: &Files, after: &Files, gone: &BTreeSet<String>) -> Option<Vec<u8>> {
+fn spliced(
+    path: &RepoPath,
+    before: &Files,
+    after: &Files,
+    gone: &BTreeSet<String>,
+) -> Option<Vec<u8>> {
     let (mark, old) = without_mark(before.get(path)?);
     let (_, new) = without_mark(after.get(path)?);
-    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    let (old, new) = (
+        std::str::from_utf8(old).ok()?,
+        std::str::from_utf8(new).ok()?,
+    );
     let answer = new.replace("\r\n", "\n");
-    let spliced = Target::of(path, old)?.splice(path, &answer, Speaks::OfAll { gone }).ok()?;
+    let spliced = Target::of(path, old)?
+        .splice(path, &answer, Speaks::OfAll { gone })
+        .ok()?;
     (spliced.found > 0).then(|| [mark, spliced.text.as_bytes()].concat())
 }
 
 fn finding(path: &RepoPath, lost: &[&Definition]) -> Finding {
-    let mut names: Vec<String> = lost.iter().take(MAX_NAMES).map(ToString::to_string).collect();
+    let mut names: Vec<String> = lost
+        .iter()
+        .take(MAX_NAMES)
+        .map(ToString::to_string)
+        .collect();
     if lost.len() > MAX_NAMES {
         names.push(format!("{} more", lost.len() - MAX_NAMES));
     }

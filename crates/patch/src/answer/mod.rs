@@ -97,14 +97,14 @@ pub fn read_answer(
 ) -> Result<Proposal, AnswerError> {
     let text = checked(answer)?;
     match format {
-        EditFormat::WholeFile => {
-            whole::read(&text.replace("\r\n", "\n"), expected, |content| EditKind::WholeFile { content })
-                .map(Proposal::Edits)
-        }
-        EditFormat::Definitions => {
-            whole::read(&text.replace("\r\n", "\n"), expected, |content| EditKind::Definitions { content })
-                .map(Proposal::Edits)
-        }
+        EditFormat::WholeFile => whole::read(&text.replace("\r\n", "\n"), expected, |content| {
+            EditKind::WholeFile { content }
+        })
+        .map(Proposal::Edits),
+        EditFormat::Definitions => whole::read(&text.replace("\r\n", "\n"), expected, |content| {
+            EditKind::Definitions { content }
+        })
+        .map(Proposal::Edits),
         EditFormat::SearchReplace => {
             replace::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits)
         }
@@ -116,17 +116,26 @@ pub fn read_answer(
 fn checked(answer: &Untrusted) -> Result<&str, AnswerError> {
     let text = answer.as_str();
     if text.len() as u64 > MAX_ANSWER_BYTES {
-        return Err(AnswerError::TooLarge { bytes: text.len() as u64, limit: MAX_ANSWER_BYTES });
+        return Err(AnswerError::TooLarge {
+            bytes: text.len() as u64,
+            limit: MAX_ANSWER_BYTES,
+        });
     }
     let text = without_thoughts(text);
-    if text.trim().is_empty() { Err(AnswerError::Empty) } else { Ok(text) }
+    if text.trim().is_empty() {
+        Err(AnswerError::Empty)
+    } else {
+        Ok(text)
+    }
 }
 
 /// What of an answer follows the model's thoughts (`<think>…</think>` at its very beginning); nothing where they have no end.
 #[must_use]
 pub fn without_thoughts(text: &str) -> &str {
     match text.trim_start().strip_prefix("<think>") {
-        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, answer)| answer),
+        Some(thoughts) => thoughts
+            .split_once("</think>")
+            .map_or("", |(_, answer)| answer),
         None => text,
     }
 }

@@ -16,8 +16,10 @@ pub(super) fn in_label(
         return parse(named, line).map(Some);
     }
     // `### path (new file)`
-    let plain =
-        plain.split_once(" (").filter(|_| plain.ends_with(')')).map_or(plain, |(path, _)| undecorated(path));
+    let plain = plain
+        .split_once(" (")
+        .filter(|_| plain.ends_with(')'))
+        .map_or(plain, |(path, _)| undecorated(path));
     if let Some(path) = among(expected, plain) {
         return Ok(Some(path));
     }
@@ -25,17 +27,32 @@ pub(super) fn in_label(
         return parse(plain, line).map(Some);
     }
     // A sentence that mentions exactly one of the expected files in backticks.
-    let mut mentioned: Vec<RepoPath> =
-        text.split('`').skip(1).step_by(2).filter_map(|token| among(expected, token)).collect();
+    let mut mentioned: Vec<RepoPath> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter_map(|token| among(expected, token))
+        .collect();
     mentioned.sort();
     mentioned.dedup();
-    Ok(if mentioned.len() == 1 { mentioned.pop() } else { None })
+    Ok(if mentioned.len() == 1 {
+        mentioned.pop()
+    } else {
+        None
+    })
 }
 
 /// The path among the words behind a fence: `rust:src/a.rs`, `rust src/a.rs`, `src/a.rs`, `rust title="src/a.rs"`.
-pub(super) fn in_info(info: &str, line: u64, expected: &[RepoPath]) -> Result<Option<RepoPath>, AnswerError> {
+pub(super) fn in_info(
+    info: &str,
+    line: u64,
+    expected: &[RepoPath],
+) -> Result<Option<RepoPath>, AnswerError> {
     for word in info.split_whitespace() {
-        let (key, value) = word.split_once('=').or_else(|| word.split_once(':')).unwrap_or(("", word));
+        let (key, value) = word
+            .split_once('=')
+            .or_else(|| word.split_once(':'))
+            .unwrap_or(("", word));
         let value = value.trim_matches(['"', '\'', '{', '}']);
         let is_named = matches!(key, "file" | "filename" | "path" | "title");
         if let Some(path) = among(expected, value) {
@@ -72,15 +89,21 @@ fn uncommented(line: &str) -> &str {
         .iter()
         .find_map(|mark| inner.strip_prefix(mark));
     let inner = start.unwrap_or(inner);
-    inner.strip_suffix("*/").or_else(|| inner.strip_suffix("-->")).unwrap_or(inner).trim()
+    inner
+        .strip_suffix("*/")
+        .or_else(|| inner.strip_suffix("-->"))
+        .unwrap_or(inner)
+        .trim()
 }
 
 /// What stands behind `FILE:` or a like word.
 fn labelled(text: &str) -> Option<&str> {
     let (word, rest) = text.split_once(':')?;
     let word = undecorated(word).to_ascii_lowercase();
-    let is_label =
-        matches!(word.as_str(), "file" | "filename" | "file name" | "file path" | "filepath" | "path");
+    let is_label = matches!(
+        word.as_str(),
+        "file" | "filename" | "file name" | "file path" | "filepath" | "path"
+    );
     let rest = undecorated(rest);
     (is_label && !rest.is_empty()).then_some(rest)
 }
@@ -94,13 +117,17 @@ fn undecorated(text: &str) -> &str {
     {
         text = rest;
     }
-    text = text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")).unwrap_or(text);
+    text = text
+        .strip_prefix("- ")
+        .or_else(|| text.strip_prefix("* "))
+        .unwrap_or(text);
     text.trim_matches(|c: char| matches!(c, '*' | '`' | ':' | '"') || c.is_whitespace())
 }
 
 fn looks_like_path(text: &str) -> bool {
-    let allowed =
-        |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '\\' | '+' | '@' | '~' | ':');
+    let allowed = |c: char| {
+        c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '\\' | '+' | '@' | '~' | ':')
+    };
     let has_extension = text.rsplit_once('.').is_some_and(|(stem, extension)| {
         !stem.is_empty()
             && (1..=10).contains(&extension.len())
@@ -111,7 +138,10 @@ fn looks_like_path(text: &str) -> bool {
 }
 
 fn among(expected: &[RepoPath], text: &str) -> Option<RepoPath> {
-    expected.iter().find(|path| path.as_str() == shortest(text)).cloned()
+    expected
+        .iter()
+        .find(|path| path.as_str() == shortest(text))
+        .cloned()
 }
 
 fn shortest(text: &str) -> &str {
@@ -119,9 +149,11 @@ fn shortest(text: &str) -> &str {
 }
 
 fn parse(text: &str, line: u64) -> Result<RepoPath, AnswerError> {
-    shortest(text).parse().map_err(|source: RepoPathError| AnswerError::BadPath {
-        line,
-        path: text.chars().take(120).collect(),
-        source,
-    })
+    shortest(text)
+        .parse()
+        .map_err(|source: RepoPathError| AnswerError::BadPath {
+            line,
+            path: text.chars().take(120).collect(),
+            source,
+        })
 }

@@ -44,7 +44,11 @@ impl<'a> Indent<'a> {
     /// differ uniformly.
     fn between(file: &[&'a [u8]], wanted: &[&'a [u8]]) -> Option<Self> {
         let mut found = None;
-        for (have, want) in file.iter().zip(wanted).filter(|(_, want)| !want.trim_ascii().is_empty()) {
+        for (have, want) in file
+            .iter()
+            .zip(wanted)
+            .filter(|(_, want)| !want.trim_ascii().is_empty())
+        {
             let (have, want) = (indentation(have), indentation(want));
             let this = match (have.strip_suffix(want), want.strip_suffix(have)) {
                 (Some([]), _) => Self::Same,
@@ -71,7 +75,10 @@ impl<'a> Indent<'a> {
 }
 
 fn indentation(line: &[u8]) -> &[u8] {
-    let length = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let length = line
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count();
     line.get(..length).unwrap_or_default()
 }
 
@@ -97,9 +104,14 @@ fn indented_place(file: &[&[u8]], wanted: &[&[u8]], replace: &str) -> Option<(us
         let matched = file.get(place..place + wanted.len())?;
         Some((place, Indent::between(matched, wanted)?))
     });
-    let (Some((place, indent)), None) = (fitting.next(), fitting.next()) else { return None };
+    let (Some((place, indent)), None) = (fitting.next(), fitting.next()) else {
+        return None;
+    };
     let lines = replace.as_bytes().split_inclusive(|byte| *byte == b'\n');
-    lines.map(|line| indent.set_in(line)).collect::<Option<Vec<_>>>().map(|lines| (place, lines.concat()))
+    lines
+        .map(|line| indent.set_in(line))
+        .collect::<Option<Vec<_>>>()
+        .map(|lines| (place, lines.concat()))
 }
 
 /// Puts the hunks of a diff into the file, each where its header says when the header holds, else in the one place where
@@ -110,22 +122,36 @@ pub(super) fn placed_hunks(
     before: &[u8],
 ) -> Result<Vec<u8>, AnswerError> {
     let file: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
-    let does_not_fit = |line: usize| AnswerError::DoesNotApply { path: path.clone(), line: line as u64 };
+    let does_not_fit = |line: usize| AnswerError::DoesNotApply {
+        path: path.clone(),
+        line: line as u64,
+    };
     let mut placed: Vec<(usize, &LooseHunk)> = Vec::new();
     for (number, hunk) in (1u64..).zip(hunks) {
         let wanted: Vec<&[u8]> = hunk.old_lines().collect();
         let stated = hunk.stated.filter(|at| {
             let there = file.get(*at..at.saturating_add(wanted.len()));
-            there.is_some_and(|there| there.iter().zip(&wanted).all(|(have, want)| bare(have) == *want))
+            there.is_some_and(|there| {
+                there
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(have, want)| bare(have) == *want)
+            })
         });
         let place = match stated {
             Some(place) => place,
-            None if wanted.iter().all(|line| line.trim_ascii().is_empty()) => return Err(does_not_fit(0)),
+            None if wanted.iter().all(|line| line.trim_ascii().is_empty()) => {
+                return Err(does_not_fit(0));
+            }
             None => one_place(&file, &wanted).map_err(|matches| AnswerError::NotOneMatch {
                 path: path.clone(),
                 edit: number,
                 matches,
-                nearest: if matches == 0 { nearest(&file, &wanted) } else { String::new() },
+                nearest: if matches == 0 {
+                    nearest(&file, &wanted)
+                } else {
+                    String::new()
+                },
             })?,
         };
         placed.push((place, hunk));
@@ -137,12 +163,19 @@ pub(super) fn placed_hunks(
     let mut at = 0;
     let keep = |out: &mut Vec<u8>, lines: &[&[u8]]| {
         for line in lines {
-            let end = if line.ends_with(b"\n") { &line[bare(line).len()..] } else { line_end };
+            let end = if line.ends_with(b"\n") {
+                &line[bare(line).len()..]
+            } else {
+                line_end
+            };
             push(out, bare(line), end);
         }
     };
     for (place, hunk) in placed {
-        keep(&mut out, file.get(at..place).ok_or_else(|| does_not_fit(place + 1))?);
+        keep(
+            &mut out,
+            file.get(at..place).ok_or_else(|| does_not_fit(place + 1))?,
+        );
         at = place;
         for (kind, text) in &hunk.lines {
             match kind {
@@ -170,22 +203,36 @@ pub(super) fn replaced(
     before: &[u8],
 ) -> Result<Vec<u8>, AnswerError> {
     let file: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
-    let wanted: Vec<&[u8]> = search.as_bytes().split_inclusive(|byte| *byte == b'\n').collect();
+    let wanted: Vec<&[u8]> = search
+        .as_bytes()
+        .split_inclusive(|byte| *byte == b'\n')
+        .collect();
     let (start, replace) = match one_place(&file, &wanted) {
         Ok(place) => (place, replace.as_bytes().to_vec()),
         Err(matches) => {
-            let indented = if matches == 0 { indented_place(&file, &wanted, replace) } else { None };
+            let indented = if matches == 0 {
+                indented_place(&file, &wanted, replace)
+            } else {
+                None
+            };
             indented.ok_or_else(|| AnswerError::NotOneMatch {
                 path: path.clone(),
                 edit: number,
                 matches,
-                nearest: if matches == 0 { nearest(&file, &wanted) } else { String::new() },
+                nearest: if matches == 0 {
+                    nearest(&file, &wanted)
+                } else {
+                    String::new()
+                },
             })?
         }
     };
     let end = start + wanted.len();
     let matched = file.get(start..end).unwrap_or_default();
-    let like = matched.iter().chain(file.first()).find(|line| line.ends_with(b"\n"));
+    let like = matched
+        .iter()
+        .chain(file.first())
+        .find(|line| line.ends_with(b"\n"));
     let line_end: &[u8] = like.map_or(b"\n", |line| &line[bare(line).len()..]);
     let mut out = file.get(..start).unwrap_or_default().concat();
     for line in replace.split_inclusive(|byte| *byte == b'\n') {
@@ -234,21 +281,37 @@ fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
         places.entry(line.trim_ascii()).or_default().push(at);
     }
     let mut votes: BTreeMap<usize, u64> = BTreeMap::new();
-    for (offset, line) in wanted.iter().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
-        for at in
-            places.get(line.trim_ascii()).filter(|places| places.len() <= MAX_PLACES).into_iter().flatten()
+    for (offset, line) in wanted
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_ascii().is_empty())
+    {
+        for at in places
+            .get(line.trim_ascii())
+            .filter(|places| places.len() <= MAX_PLACES)
+            .into_iter()
+            .flatten()
         {
             *votes.entry(at.saturating_sub(offset)).or_default() += 1;
         }
     }
-    let Some((start, _)) = votes.iter().max_by_key(|(start, votes)| (**votes, std::cmp::Reverse(**start)))
+    let Some((start, _)) = votes
+        .iter()
+        .max_by_key(|(start, votes)| (**votes, std::cmp::Reverse(**start)))
     else {
         return String::new();
     };
-    let shown = file.iter().enumerate().skip(*start).take(wanted.len().clamp(1, MAX_SHOWN));
+    let shown = file
+        .iter()
+        .enumerate()
+        .skip(*start)
+        .take(wanted.len().clamp(1, MAX_SHOWN));
     shown
         .map(|(at, line)| {
-            let text: String = String::from_utf8_lossy(bare(line)).chars().take(160).collect();
+            let text: String = String::from_utf8_lossy(bare(line))
+                .chars()
+                .take(160)
+                .collect();
             format!("{:>5} | {text}", at + 1)
         })
         .collect::<Vec<_>>()

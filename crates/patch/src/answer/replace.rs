@@ -24,7 +24,9 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
             match CodeFence::of(line) {
                 Some(fence) if fence.info().is_empty() => {}
                 Some(fence) => {
-                    above = name::in_info(fence.info(), number, expected)?.map(Above::Path).or(above);
+                    above = name::in_info(fence.info(), number, expected)?
+                        .map(Above::Path)
+                        .or(above);
                 }
                 None if line.trim().is_empty() => {}
                 None => above = Some(Above::Line(number, line)),
@@ -42,11 +44,25 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
             None => None,
         };
         let before = edits.last().map(|edit| edit.path.clone());
-        let only = if let [path] = expected { Some(path.clone()) } else { None };
-        let path = named.or(before).or(only).ok_or(AnswerError::NoPath { line: number })?;
-        edits.push(Edit { path, kind: EditKind::Replace { search, replace } });
+        let only = if let [path] = expected {
+            Some(path.clone())
+        } else {
+            None
+        };
+        let path = named
+            .or(before)
+            .or(only)
+            .ok_or(AnswerError::NoPath { line: number })?;
+        edits.push(Edit {
+            path,
+            kind: EditKind::Replace { search, replace },
+        });
     }
-    if edits.is_empty() { Err(AnswerError::NoEdit) } else { Ok(edits) }
+    if edits.is_empty() {
+        Err(AnswerError::NoEdit)
+    } else {
+        Ok(edits)
+    }
 }
 
 /// What stood above a block.

@@ -6,7 +6,9 @@
 
 use crucible_model::{CodeFence, EditFormat, RepoPath, Untrusted};
 
-use super::{AnswerError, BYTE_ORDER_MARK, EditKind, Proposal, answer_blocks, checked, diff, hunks, name};
+use super::{
+    AnswerError, BYTE_ORDER_MARK, EditKind, Proposal, answer_blocks, checked, diff, hunks, name,
+};
 use super::{read_answer, replace, whole};
 use crate::parse::parse;
 
@@ -35,14 +37,18 @@ pub fn read_any_answer(
         Proposal::Diff(diff) => parse(diff).is_ok(),
     };
     if own.as_ref().is_ok_and(is_read) {
-        return own.map(|proposal| Reading { format: asked, proposal });
+        return own.map(|proposal| Reading {
+            format: asked,
+            proposal,
+        });
     }
     let text = checked(answer)?;
     let lines = text.replace("\r\n", "\n");
     let (format, other) = match (searches(&lines, expected), diff_in(text)) {
-        (true, None) => {
-            (EditFormat::SearchReplace, Some(replace::read(&lines, expected).map(Proposal::Edits)))
-        }
+        (true, None) => (
+            EditFormat::SearchReplace,
+            Some(replace::read(&lines, expected).map(Proposal::Edits)),
+        ),
         (false, Some(found)) => (EditFormat::UnifiedDiff, read_diff(found)),
         (false, None) if !matches!(asked, EditFormat::WholeFile | EditFormat::Definitions) => {
             let block = |content| EditKind::Block { content };
@@ -92,9 +98,13 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let start = (0..lines.len()).find(|at| hunks::begins(&lines[*at..]))?;
     // Where each line begins.
-    let offset = |line: usize| -> usize { text.split_inclusive('\n').take(line).map(str::len).sum() };
+    let offset =
+        |line: usize| -> usize { text.split_inclusive('\n').take(line).map(str::len).sum() };
     let before = lines.get(..start)?;
-    let fences = before.iter().filter(|line| CodeFence::of(line).is_some()).count();
+    let fences = before
+        .iter()
+        .filter(|line| CodeFence::of(line).is_some())
+        .count();
     let opening = before.iter().rev().find(|line| !line.trim().is_empty());
     let opening = opening.and_then(|line| CodeFence::of(line));
     match opening.filter(|_| fences == 1) {
@@ -118,12 +128,16 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
 
 /// The diff as its bytes where git would have written it, and as edits where it can be read so; nothing elsewhere.
 fn read_diff(found: Found<'_>) -> Option<Result<Proposal, AnswerError>> {
-    let Found::One(text) = found else { return Some(Err(AnswerError::TwoDiffs)) };
+    let Found::One(text) = found else {
+        return Some(Err(AnswerError::TwoDiffs));
+    };
     let strict = diff::read(text).ok().map(Proposal::Diff);
     if let Some(Proposal::Diff(bytes)) = &strict
         && parse(bytes).is_ok()
     {
         return strict.map(Ok);
     }
-    hunks::read(text).map(|edits| Ok(Proposal::Edits(edits))).or(strict.map(Ok))
+    hunks::read(text)
+        .map(|edits| Ok(Proposal::Edits(edits)))
+        .or(strict.map(Ok))
 }

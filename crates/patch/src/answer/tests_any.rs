@@ -24,10 +24,11 @@ fn made_of(asked: EditFormat, answer: &str, before: &str) -> (String, String) {
         Ok(reading) => reading,
         Err(error) => return (error.code().to_string(), String::new()),
     };
-    let after = apply(&reading.proposal, &files).or_else(|error| match by_lines(&reading.proposal) {
-        Some(edits) => apply(&edits, &files),
-        None => Err(error),
-    });
+    let after =
+        apply(&reading.proposal, &files).or_else(|error| match by_lines(&reading.proposal) {
+            Some(edits) => apply(&edits, &files),
+            None => Err(error),
+        });
     let text = match after {
         Ok(after) => String::from_utf8(after.into_values().next().unwrap()).unwrap(),
         Err(error) => error.code().to_string(),
@@ -58,7 +59,11 @@ fn each_form_is_read_whatever_form_was_asked_for() {
             (&bare, "unified-diff"),
         ] {
             let expected = (AFTER.to_owned(), format.to_owned());
-            assert_eq!(made_of(asked, answer, BEFORE), expected, "{asked:?}: {answer}");
+            assert_eq!(
+                made_of(asked, answer, BEFORE),
+                expected,
+                "{asked:?}: {answer}"
+            );
         }
         assert_eq!(made(asked, &whole), AFTER, "{asked:?}");
         // A whole file that gives one definition of two is made whole again only after this, by `with_lost`.
@@ -77,7 +82,10 @@ fn marks_amid_the_content_of_a_file_are_content() {
     }
     let doc = format!("FILE: src/a.py\n````\nHow a diff looks:\n```\n{DIFF}```\n````\n");
     let (text, format) = made_of(EditFormat::WholeFile, &doc, BEFORE);
-    assert!(format == "whole-file" && text.contains("How a diff looks"), "{text}");
+    assert!(
+        format == "whole-file" && text.contains("How a diff looks"),
+        "{text}"
+    );
     assert_ne!(made(EditFormat::SearchReplace, &doc), AFTER);
     // Two forms in one answer could both be meant.
     let both = format!("src/a.py\n{marks}\nor:\n\n{DIFF}");
@@ -89,29 +97,55 @@ fn a_piece_of_a_file_without_a_grammar_never_takes_the_place_of_all_of_it() {
     let before = BTreeMap::from([(path("a.yml"), b"on: push\njobs:\n  a: 1\n  b: 2\n".to_vec())]);
     let of = |content: &str| {
         let answer = format!("FILE: a.yml\n```\n{content}```\n");
-        let reading = read_any_answer(EditFormat::SearchReplace, &Untrusted::new(answer), &[]).unwrap();
+        let reading =
+            read_any_answer(EditFormat::SearchReplace, &Untrusted::new(answer), &[]).unwrap();
         apply(&reading.proposal, &before)
     };
-    assert_eq!(of("jobs:\n  a: 2\n").unwrap_err(), AnswerError::PartOfFile { path: path("a.yml") });
+    assert_eq!(
+        of("jobs:\n  a: 2\n").unwrap_err(),
+        AnswerError::PartOfFile {
+            path: path("a.yml")
+        }
+    );
     let whole = "on: push\njobs:\n  a: 2\n  b: 2\n";
     assert_eq!(of(whole).unwrap()[&path("a.yml")], whole.as_bytes());
-    let twice = "FILE: a.yml\n```\non: push\n  b: 2\n```\nFILE: a.yml\n```\non: push\nx: 1\n  b: 2\n```\n";
+    let twice =
+        "FILE: a.yml\n```\non: push\n  b: 2\n```\nFILE: a.yml\n```\non: push\nx: 1\n  b: 2\n```\n";
     let reading = read_any_answer(EditFormat::SearchReplace, &Untrusted::new(twice), &[]).unwrap();
-    assert_eq!(apply(&reading.proposal, &before).unwrap_err().code().as_str(), "answer-two-answers");
+    assert_eq!(
+        apply(&reading.proposal, &before)
+            .unwrap_err()
+            .code()
+            .as_str(),
+        "answer-two-answers"
+    );
 }
 
 #[test]
 fn a_whole_file_is_taken_where_definitions_were_asked_for() {
     let before = "import os\n\nprint(1)\n\n\ndef a():\n    return 1\n";
     let after = "import os\n\nprint(2)\n\n\ndef a():\n    return 1\n";
-    let of = |asked, content: &str| made_of(asked, &format!("FILE: src/a.py\n```\n{content}```\n"), before).0;
+    let of = |asked, content: &str| {
+        made_of(
+            asked,
+            &format!("FILE: src/a.py\n```\n{content}```\n"),
+            before,
+        )
+        .0
+    };
     for asked in EditFormat::ALL {
         assert_eq!(of(asked, after), after, "{asked:?}");
     }
     // A piece with a statement is no whole file, and neither is one that does not follow the grammar.
     for asked in [EditFormat::Definitions, EditFormat::SearchReplace] {
-        assert_eq!(of(asked, "print(2)\n\n\ndef a():\n    return 1\n"), "answer-not-a-definition");
-        assert_eq!(of(asked, &after.replace("print(2)", "print(")), "answer-broken-syntax");
+        assert_eq!(
+            of(asked, "print(2)\n\n\ndef a():\n    return 1\n"),
+            "answer-not-a-definition"
+        );
+        assert_eq!(
+            of(asked, &after.replace("print(2)", "print(")),
+            "answer-broken-syntax"
+        );
     }
 }
 
@@ -128,13 +162,18 @@ fn hunk_headers_that_do_not_hold_are_recounted() {
         format!("{git}index 1234..5678 100644\n{names}@@ -7,3 +7,3 @@\n{body}"),
         format!("{names}@@ -1,3 +1,3 @@\n{body}"),
         format!("--- src/a.py\n+++ src/a.py\n@@ -9,3 +9,3 @@\n{body}"),
-        format!("diff --git src/a.py src/a.py\n--- src/a.py\n+++ src/a.py\n@@ -1,3 +1,3 @@\n{body}"),
+        format!(
+            "diff --git src/a.py src/a.py\n--- src/a.py\n+++ src/a.py\n@@ -1,3 +1,3 @@\n{body}"
+        ),
         format!("--- a/src/a.py\t2026-01-01\n+++ b/src/a.py\t2026-01-01\n@@ -9,3 +9,3 @@\n{body}"),
         format!("{git}{names}@@ -40,9 +40,9 @@\n{body}\nThis returns 2:\n- as asked\n"),
         format!("{git}{names}@@ -1,3 +1,3 @@\n{body}\nThis returns 2:\n\n- as asked\n"),
         format!("Sure, here it is:\n\n{git}{names}@@ -40,9 +40,9 @@\n{body}"),
         format!("{git}{names}@@ -40,9 +40,9 @@\n{body}").replace('\n', "\r\n"),
-        format!("{git}{names}@@ -1,1 +1,1 @@\n{}", body.replace("\n \n", "\n\n")),
+        format!(
+            "{git}{names}@@ -1,1 +1,1 @@\n{}",
+            body.replace("\n \n", "\n\n")
+        ),
     ] {
         assert_eq!(made(EditFormat::UnifiedDiff, &answer), AFTER, "{answer}");
     }
@@ -145,25 +184,42 @@ fn hunks_of_one_file_are_placed_each_by_itself() {
     let answer = "--- a/src/a.py\n+++ b/src/a.py\n@@ -90,2 +90,2 @@\n def b():\n-    return 3\n+    return 4\n@@ -1,1 +1,2 @@\n def a():\n+    x = 1\n";
     let expected = "def a():\n    x = 1\n    return 1\n\n\ndef b():\n    return 4\n";
     assert_eq!(made(EditFormat::UnifiedDiff, answer), expected);
-    let crlf = made_of(EditFormat::UnifiedDiff, answer, &BEFORE.replace('\n', "\r\n")).0;
+    let crlf = made_of(
+        EditFormat::UnifiedDiff,
+        answer,
+        &BEFORE.replace('\n', "\r\n"),
+    )
+    .0;
     assert_eq!(crlf, expected.replace('\n', "\r\n"));
     let open = made_of(EditFormat::UnifiedDiff, answer, BEFORE.trim_end()).0;
     assert_eq!(open, expected.trim_end());
     let overlapping = answer.replace("-1,1 +1,2 @@\n def a()", "-1,1 +1,2 @@\n def b()");
-    assert_eq!(made(EditFormat::UnifiedDiff, &overlapping), "answer-does-not-apply");
+    assert_eq!(
+        made(EditFormat::UnifiedDiff, &overlapping),
+        "answer-does-not-apply"
+    );
 }
 
 #[test]
 fn a_hunk_that_fits_in_several_places_is_refused_and_that_is_said() {
     let before = "x\ny\nz\nx\ny\nz\n";
     let answer = "--- a/src/a.py\n+++ b/src/a.py\n@@ -9,3 +9,3 @@\n x\n-y\n+q\n z\n";
-    assert_eq!(made_of(EditFormat::UnifiedDiff, answer, before).0, "answer-not-one-match");
+    assert_eq!(
+        made_of(EditFormat::UnifiedDiff, answer, before).0,
+        "answer-not-one-match"
+    );
     // Where the header holds, it says which place.
     let stated = answer.replace("@@ -9,3 +9,3 @@", "@@ -4,3 +4,3 @@");
-    assert_eq!(made_of(EditFormat::UnifiedDiff, &stated, before).0, "x\ny\nz\nx\nq\nz\n");
+    assert_eq!(
+        made_of(EditFormat::UnifiedDiff, &stated, before).0,
+        "x\ny\nz\nx\nq\nz\n"
+    );
     // A hunk of added lines alone stands nowhere.
     let nowhere = "--- a/src/a.py\n+++ b/src/a.py\n@@ -9 +9,2 @@\n+q\n";
-    assert_eq!(made_of(EditFormat::UnifiedDiff, nowhere, before).0, "answer-does-not-apply");
+    assert_eq!(
+        made_of(EditFormat::UnifiedDiff, nowhere, before).0,
+        "answer-does-not-apply"
+    );
 }
 
 #[test]
@@ -174,16 +230,28 @@ fn what_is_more_than_a_change_of_text_is_left_to_the_strict_reader() {
     let rename = "diff --git a/src/b.py b/src/a.py\nrename from src/b.py\nrename to src/a.py\n";
     let fenced = format!("```diff\n{git}{names}{hunk}```\n");
     for (answer, code) in [
-        (format!("{git}old mode 100644\nnew mode 100755\n{names}{hunk}"), "answer-does-not-apply"),
-        (format!("{rename}--- a/src/b.py\n+++ b/src/a.py\n{hunk}"), "answer-unknown-file"),
+        (
+            format!("{git}old mode 100644\nnew mode 100755\n{names}{hunk}"),
+            "answer-does-not-apply",
+        ),
+        (
+            format!("{rename}--- a/src/b.py\n+++ b/src/a.py\n{hunk}"),
+            "answer-unknown-file",
+        ),
         (
             format!(
                 "{git}deleted file mode 100644\n--- a/src/a.py\n+++ /dev/null\n@@ -3,9 +0,0 @@\n-def a():\n"
             ),
             "patch-hunk-counts",
         ),
-        (format!("{git}--- a/src/a.py\n+++ b/src/b.py\n{hunk}"), "patch-headers-disagree"),
-        (format!("{git}{names}{hunk}{git}{names}{hunk}"), "patch-path-twice"),
+        (
+            format!("{git}--- a/src/a.py\n+++ b/src/b.py\n{hunk}"),
+            "patch-headers-disagree",
+        ),
+        (
+            format!("{git}{names}{hunk}{git}{names}{hunk}"),
+            "patch-path-twice",
+        ),
         (format!("{fenced}or\n{fenced}"), "answer-two-diffs"),
         // Lines behind the hunk that its counts leave out are no sign-off.
         (
@@ -194,7 +262,11 @@ fn what_is_more_than_a_change_of_text_is_left_to_the_strict_reader() {
         ),
     ] {
         let files = BTreeMap::from([(path("src/a.py"), BEFORE.as_bytes().to_vec())]);
-        let reading = read_any_answer(EditFormat::UnifiedDiff, &Untrusted::new(answer.clone()), &[]);
+        let reading = read_any_answer(
+            EditFormat::UnifiedDiff,
+            &Untrusted::new(answer.clone()),
+            &[],
+        );
         let error = match reading {
             Ok(reading) => {
                 assert_eq!(by_lines(&reading.proposal), None, "{answer}");
@@ -209,20 +281,36 @@ fn what_is_more_than_a_change_of_text_is_left_to_the_strict_reader() {
 #[test]
 fn lines_that_are_set_in_otherwise_are_found_where_they_stand_nowhere_else() {
     let replaced = |search: &str, replace: &str, before: &str| {
-        let answer = format!("src/a.py\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
+        let answer =
+            format!("src/a.py\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
         made_of(EditFormat::SearchReplace, &answer, before).0
     };
     let class = "class A:\n    def a(self):\n        return 1\n";
-    let (search, replace) = ("def a(self):\n    return 1\n", "def a(self):\n\n    return 2\n");
-    assert_eq!(replaced(search, replace, class), "class A:\n    def a(self):\n\n        return 2\n");
+    let (search, replace) = (
+        "def a(self):\n    return 1\n",
+        "def a(self):\n\n    return 2\n",
+    );
+    assert_eq!(
+        replaced(search, replace, class),
+        "class A:\n    def a(self):\n\n        return 2\n"
+    );
     let flush = "def a(self):\n    return 1\n";
-    let (deep, new) = ("    def a(self):\n        return 1\n", "    def a(self):\n        return 2\n");
+    let (deep, new) = (
+        "    def a(self):\n        return 1\n",
+        "    def a(self):\n        return 2\n",
+    );
     assert_eq!(replaced(deep, new, flush), "def a(self):\n    return 2\n");
     let tabs = "class A:\n\tdef a(self):\n\t    return 1\n";
-    assert_eq!(replaced(search, replace, tabs), "class A:\n\tdef a(self):\n\n\t    return 2\n");
+    assert_eq!(
+        replaced(search, replace, tabs),
+        "class A:\n\tdef a(self):\n\n\t    return 2\n"
+    );
     // The lines themselves come first, wherever else lines like them stand.
     let both = format!("{class}\n{flush}");
-    assert_eq!(replaced(search, replace, &both), format!("{class}\n{replace}"));
+    assert_eq!(
+        replaced(search, replace, &both),
+        format!("{class}\n{replace}")
+    );
     let two = format!("{class}\nclass B:\n    def a(self):\n        return 1\n");
     for (search, replace, before) in [
         // In two places.
@@ -233,18 +321,31 @@ fn lines_that_are_set_in_otherwise_are_found_where_they_stand_nowhere_else() {
         // What takes their place cannot be set in so.
         (deep, "  def a(self):\n", flush),
     ] {
-        assert_eq!(replaced(search, replace, before), "answer-not-one-match", "{search}{before}");
+        assert_eq!(
+            replaced(search, replace, before),
+            "answer-not-one-match",
+            "{search}{before}"
+        );
     }
 }
 
 #[test]
 fn hostile_answers_are_read_in_bounded_time() {
-    let many = format!("--- a/src/a.py\n+++ b/src/a.py\n{}", "@@ -9 +9 @@\n-a\n+b\n".repeat(100_000));
+    let many = format!(
+        "--- a/src/a.py\n+++ b/src/a.py\n{}",
+        "@@ -9 +9 @@\n-a\n+b\n".repeat(100_000)
+    );
     assert_eq!(made(EditFormat::UnifiedDiff, &many), "answer-no-edit");
     let starts = "--- a/src/a.py\n+++ b/src/a.py\n@@\n".repeat(40_000);
     assert_eq!(made(EditFormat::WholeFile, &starts), "answer-no-edit");
-    let long = format!("src/a.py\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n", "  a\n".repeat(100_000));
-    assert_eq!(made_of(EditFormat::SearchReplace, &long, &"a\n".repeat(300_000)).0, "answer-not-one-match");
+    let long = format!(
+        "src/a.py\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n",
+        "  a\n".repeat(100_000)
+    );
+    assert_eq!(
+        made_of(EditFormat::SearchReplace, &long, &"a\n".repeat(300_000)).0,
+        "answer-not-one-match"
+    );
     let blocks = "<<<<<<< SEARCH\n".repeat(100_000);
     assert_eq!(made(EditFormat::WholeFile, &blocks), "answer-broken-block");
 }
@@ -253,18 +354,24 @@ fn hostile_answers_are_read_in_bounded_time() {
 fn a_path_outside_of_the_repository_is_more_than_a_fault_of_form() {
     let of_form = |answer: &str| {
         let expected = [path("src/a.py")];
-        let error = match read_any_answer(EditFormat::UnifiedDiff, &Untrusted::new(answer), &expected) {
-            Ok(Reading { proposal: Proposal::Diff(diff), .. }) => {
-                AnswerError::from(parse(&diff).unwrap_err())
-            }
-            Ok(other) => panic!("{other:?}"),
-            Err(error) => error,
-        };
+        let error =
+            match read_any_answer(EditFormat::UnifiedDiff, &Untrusted::new(answer), &expected) {
+                Ok(Reading {
+                    proposal: Proposal::Diff(diff),
+                    ..
+                }) => AnswerError::from(parse(&diff).unwrap_err()),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => error,
+            };
         error.is_of_form()
     };
     assert!(of_form("I would multiply."));
-    assert!(of_form("diff --git a/x b/y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"));
-    assert!(!of_form("diff --git a/../x b/../x\n--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n"));
+    assert!(of_form(
+        "diff --git a/x b/y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"
+    ));
+    assert!(!of_form(
+        "diff --git a/../x b/../x\n--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n"
+    ));
 }
 
 proptest! {

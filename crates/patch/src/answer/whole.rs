@@ -54,20 +54,28 @@ pub(super) fn read(
             return Err(AnswerError::TwoAnswers { path });
         }
         given.insert(block.content);
-        edits.push(Edit { path, kind: kind(block.content.to_owned()) });
+        edits.push(Edit {
+            path,
+            kind: kind(block.content.to_owned()),
+        });
     }
     Ok(edits)
 }
 
-fn path_of(block: &AnswerBlock<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>, AnswerError> {
+fn path_of(
+    block: &AnswerBlock<'_>,
+    expected: &[RepoPath],
+) -> Result<Option<RepoPath>, AnswerError> {
     let above = match block.label {
         Some(label) => name::in_label(label, block.line, expected)?,
         None => None,
     };
     match (above, name::in_info(block.info, block.line, expected)?) {
-        (Some(first), Some(second)) if first != second => {
-            Err(AnswerError::PathsDisagree { line: block.line, first, second })
-        }
+        (Some(first), Some(second)) if first != second => Err(AnswerError::PathsDisagree {
+            line: block.line,
+            first,
+            second,
+        }),
         (Some(path), _) | (None, Some(path)) => Ok(Some(path)),
         (None, None) => Ok(name::in_first_line(block.content, expected)),
     }
@@ -93,12 +101,18 @@ fn the_only_one<'b, 'a>(
 fn refuse_other_formats(block: &AnswerBlock<'_>) -> Result<(), AnswerError> {
     for (number, line) in (block.line + 1..).zip(block.content.lines()) {
         if replace::is_search_marker(line) {
-            return Err(AnswerError::WrongFormat { line: number, found: "a search-and-replace block" });
+            return Err(AnswerError::WrongFormat {
+                line: number,
+                found: "a search-and-replace block",
+            });
         }
     }
     let start = block.content.trim_start();
     if block.info == "diff" || start.starts_with("diff --git ") || start.starts_with("--- a/") {
-        return Err(AnswerError::WrongFormat { line: block.line, found: "a diff" });
+        return Err(AnswerError::WrongFormat {
+            line: block.line,
+            found: "a diff",
+        });
     }
     Ok(())
 }

@@ -16,7 +16,12 @@ pub(super) fn skip(lines: &mut Lines<'_>) -> Result<(), PatchError> {
 
 fn block(lines: &mut Lines<'_>) -> Result<(), PatchError> {
     let line = lines.number();
-    let bad = |line| Err(PatchError { line, kind: PatchErrorKind::BadBinary });
+    let bad = |line| {
+        Err(PatchError {
+            line,
+            kind: PatchErrorKind::BadBinary,
+        })
+    };
     if !lines.next_header()?.is_some_and(is_block_header) {
         return bad(line);
     }
@@ -31,11 +36,16 @@ fn block(lines: &mut Lines<'_>) -> Result<(), PatchError> {
 }
 
 fn is_block_header(line: &[u8]) -> bool {
-    let size = line.strip_prefix(b"literal ").or_else(|| line.strip_prefix(b"delta "));
-    size.is_some_and(|size| !size.is_empty() && size.len() <= 10 && size.iter().all(u8::is_ascii_digit))
+    let size = line
+        .strip_prefix(b"literal ")
+        .or_else(|| line.strip_prefix(b"delta "));
+    size.is_some_and(|size| {
+        !size.is_empty() && size.len() <= 10 && size.iter().all(u8::is_ascii_digit)
+    })
 }
 
 fn is_base85(data: &[u8]) -> bool {
-    let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&()*+-;<=>?@^_`{|}~".contains(byte);
+    let known =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&()*+-;<=>?@^_`{|}~".contains(byte);
     !data.is_empty() && data.len().is_multiple_of(5) && data.iter().all(known)
 }

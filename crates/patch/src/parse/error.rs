@@ -87,7 +87,9 @@ pub enum PatchErrorKind {
         path: String,
     },
     /// A path is taken away and made anew as another kind of entry.
-    #[error("{path:?} becomes another kind of entry: a file, a link or a submodule; do that by hand")]
+    #[error(
+        "{path:?} becomes another kind of entry: a file, a link or a submodule; do that by hand"
+    )]
     TypeChange {
         /// The path.
         path: String,
@@ -138,9 +140,10 @@ impl PatchError {
             PatchErrorKind::RepeatedHeader => Code::new("patch-repeated-header"),
             PatchErrorKind::HeadersDisagree { .. } => Code::new("patch-headers-disagree"),
             PatchErrorKind::BadQuoting => Code::new("patch-bad-quoting"),
-            PatchErrorKind::BadPath { source: RepoPathError::NotUtf8, .. } => {
-                Code::new("patch-path-not-utf8")
-            }
+            PatchErrorKind::BadPath {
+                source: RepoPathError::NotUtf8,
+                ..
+            } => Code::new("patch-path-not-utf8"),
             PatchErrorKind::BadPath { .. } => Code::new("patch-bad-path"),
             PatchErrorKind::TypeChange { .. } => TYPE_CHANGE,
             PatchErrorKind::BadMode => Code::new("patch-bad-mode"),
@@ -156,6 +159,10 @@ impl PatchError {
     /// The finding for a report.
     #[must_use]
     pub fn finding(&self) -> Finding {
-        Finding::error(self.code(), format!("line {}", self.line), self.kind.to_string())
+        Finding::error(
+            self.code(),
+            format!("line {}", self.line),
+            self.kind.to_string(),
+        )
     }
 }

@@ -47,8 +47,9 @@ enum Name {
     Named(Vec<u8>),
 }
 
-const DISAGREE_NAMES: PatchErrorKind =
-    PatchErrorKind::HeadersDisagree { why: "the names in `diff --git` and below are not the same" };
+const DISAGREE_NAMES: PatchErrorKind = PatchErrorKind::HeadersDisagree {
+    why: "the names in `diff --git` and below are not the same",
+};
 
 impl<'a> Headers<'a> {
     /// Reads the `diff --git` line and the headers below it, `---` and `+++` included.
@@ -84,9 +85,13 @@ impl<'a> Headers<'a> {
             if let Some(old) = line.strip_prefix(b"--- ") {
                 let old = Name::read(old).map_err(fail)?;
                 let number = lines.number();
-                let new = lines.next_header()?.and_then(|line| line.strip_prefix(b"+++ "));
+                let new = lines
+                    .next_header()?
+                    .and_then(|line| line.strip_prefix(b"+++ "));
                 let why = "`---` is not followed by `+++`";
-                let new = new.ok_or(PatchErrorKind::HeadersDisagree { why }).and_then(Name::read);
+                let new = new
+                    .ok_or(PatchErrorKind::HeadersDisagree { why })
+                    .and_then(Name::read);
                 headers.names = Some((old, new.map_err(|kind| PatchError { line: number, kind })?));
                 continue;
             }
@@ -106,7 +111,11 @@ impl<'a> Headers<'a> {
 
     /// Keeps one extended header and returns the word that names it.
     fn take(&mut self, line: &[u8]) -> Result<&'static [u8], PatchErrorKind> {
-        let mode = |digits: &[u8]| FileMode::parse(digits).map(Some).ok_or(PatchErrorKind::BadMode);
+        let mode = |digits: &[u8]| {
+            FileMode::parse(digits)
+                .map(Some)
+                .ok_or(PatchErrorKind::BadMode)
+        };
         let modes: [(&'static [u8], _); 4] = [
             (b"old mode ", &mut self.old_mode),
             (b"new mode ", &mut self.new_mode),
@@ -149,9 +158,12 @@ impl<'a> Headers<'a> {
         } else {
             b"dissimilarity index "
         };
-        let percent = line.strip_prefix(key).and_then(|value| value.strip_suffix(b"%"));
-        let is_percent = percent
-            .is_some_and(|digits| matches!(digits, b"100" | [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9']));
+        let percent = line
+            .strip_prefix(key)
+            .and_then(|value| value.strip_suffix(b"%"));
+        let is_percent = percent.is_some_and(|digits| {
+            matches!(digits, b"100" | [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'])
+        });
         if !is_percent {
             return Err(PatchErrorKind::UnknownHeader);
         }
@@ -161,7 +173,8 @@ impl<'a> Headers<'a> {
 
     /// The file that all headers describe together, without its content. `first` is the section's first line.
     pub(super) fn resolve(&self, first: u64) -> Result<FilePatch, PatchError> {
-        self.agree().map_err(|kind| PatchError { line: first, kind })
+        self.agree()
+            .map_err(|kind| PatchError { line: first, kind })
     }
 
     fn agree(&self) -> Result<FilePatch, PatchErrorKind> {
@@ -172,7 +185,11 @@ impl<'a> Headers<'a> {
             (None, Some(_), [None, None], [None, None]) => Kind::Delete,
             (None, None, [Some(from), Some(to)], [None, None]) => Kind::Rename(from, to),
             (None, None, [None, None], [Some(from), Some(to)]) => Kind::Copy(from, to),
-            _ => return disagree("a file is created, deleted, renamed or copied, and only one of these"),
+            _ => {
+                return disagree(
+                    "a file is created, deleted, renamed or copied, and only one of these",
+                );
+            }
         };
         let (old, new) = self.both_names(&kind)?;
         if !self.both.are(&old, &new) {
@@ -206,14 +223,24 @@ impl<'a> Headers<'a> {
         }
         let objects = self.objects.clone();
         let (hunks, content) = (Vec::new(), Content::Text);
-        Ok(FilePatch { change, path: new, old_mode, new_mode, hunks, content, objects })
+        Ok(FilePatch {
+            change,
+            path: new,
+            old_mode,
+            new_mode,
+            hunks,
+            content,
+            objects,
+        })
     }
 
     /// The old and the new name without `a/` and `b/`, from the headers that state them without ambiguity.
     fn both_names(&self, kind: &Kind<'_>) -> Result<(Vec<u8>, Vec<u8>), PatchErrorKind> {
         let stripped = |name: &[u8], prefix: &[u8]| {
             let why = "the names below `diff --git` begin with `a/` and `b/`, or are /dev/null";
-            name.strip_prefix(prefix).map(<[u8]>::to_vec).ok_or(PatchErrorKind::HeadersDisagree { why })
+            name.strip_prefix(prefix)
+                .map(<[u8]>::to_vec)
+                .ok_or(PatchErrorKind::HeadersDisagree { why })
         };
         let from_names = match &self.names {
             None => None,
@@ -235,7 +262,9 @@ impl<'a> Headers<'a> {
             }
         };
         match (kind, from_names) {
-            (Kind::Rename(from, to) | Kind::Copy(from, to), None) => Ok(((*from).clone(), (*to).clone())),
+            (Kind::Rename(from, to) | Kind::Copy(from, to), None) => {
+                Ok(((*from).clone(), (*to).clone()))
+            }
             (Kind::Rename(from, to) | Kind::Copy(from, to), Some((old, new)))
                 if **from == old && **to == new =>
             {
@@ -270,8 +299,13 @@ impl<'a> Both<'a> {
         match text.iter().position(|byte| *byte == b'"') {
             None => plain_name(text).map(Self::Plain),
             Some(at) => {
-                let first = text[..at].strip_suffix(b" ").ok_or(PatchErrorKind::BadQuoting)?;
-                Ok(Self::Split(plain_name(first)?.to_vec(), whole_name(&text[at..])?))
+                let first = text[..at]
+                    .strip_suffix(b" ")
+                    .ok_or(PatchErrorKind::BadQuoting)?;
+                Ok(Self::Split(
+                    plain_name(first)?.to_vec(),
+                    whole_name(&text[at..])?,
+                ))
             }
         }
     }
@@ -283,7 +317,9 @@ impl<'a> Both<'a> {
                 first.strip_prefix(b"a/") == Some(old) && second.strip_prefix(b"b/") == Some(new)
             }
             Self::Plain(text) => {
-                let rest = text.strip_prefix(b"a/").and_then(|rest| rest.strip_prefix(old));
+                let rest = text
+                    .strip_prefix(b"a/")
+                    .and_then(|rest| rest.strip_prefix(old));
                 rest.and_then(|rest| rest.strip_prefix(b" b/")) == Some(new)
             }
         }
@@ -307,7 +343,11 @@ impl Name {
     fn read(text: &[u8]) -> Result<Self, PatchErrorKind> {
         // Git ends a name that holds a blank with a tab. Nothing may follow that tab.
         let text = text.strip_suffix(b"\t").unwrap_or(text);
-        if text == b"/dev/null" { Ok(Self::DevNull) } else { whole_name(text).map(Self::Named) }
+        if text == b"/dev/null" {
+            Ok(Self::DevNull)
+        } else {
+            whole_name(text).map(Self::Named)
+        }
     }
 }
 
@@ -323,7 +363,11 @@ fn whole_name(text: &[u8]) -> Result<Vec<u8>, PatchErrorKind> {
 }
 
 fn plain_name(text: &[u8]) -> Result<&[u8], PatchErrorKind> {
-    if text.iter().all(|byte| may_stand_unquoted(*byte)) { Ok(text) } else { Err(PatchErrorKind::BadQuoting) }
+    if text.iter().all(|byte| may_stand_unquoted(*byte)) {
+        Ok(text)
+    } else {
+        Err(PatchErrorKind::BadQuoting)
+    }
 }
 
 fn repo_path(name: &[u8]) -> Result<RepoPath, PatchErrorKind> {
@@ -334,7 +378,11 @@ fn repo_path(name: &[u8]) -> Result<RepoPath, PatchErrorKind> {
 }
 
 fn object_names(ids: &[u8]) -> Option<ObjectNames> {
-    let is_name = |id: &str| (4..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_name =
+        |id: &str| (4..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (old, new) = std::str::from_utf8(ids).ok()?.split_once("..")?;
-    (is_name(old) && is_name(new)).then(|| ObjectNames { old: old.to_owned(), new: new.to_owned() })
+    (is_name(old) && is_name(new)).then(|| ObjectNames {
+        old: old.to_owned(),
+        new: new.to_owned(),
+    })
 }

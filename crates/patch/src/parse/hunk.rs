@@ -25,8 +25,10 @@ enum Side {
 pub(super) fn read(lines: &mut Lines<'_>, ends: &mut Ends) -> Result<Hunk, PatchError> {
     let number = lines.number();
     let header = lines.next_header()?.unwrap_or_default();
-    let mut hunk =
-        read_header(header).ok_or(PatchError { line: number, kind: PatchErrorKind::BadHunkHeader })?;
+    let mut hunk = read_header(header).ok_or(PatchError {
+        line: number,
+        kind: PatchErrorKind::BadHunkHeader,
+    })?;
     let (mut old_left, mut new_left) = (hunk.old_lines, hunk.new_lines);
     let mut changes = 0u64;
     let mut marker_may_follow: Option<(Side, Side)> = None;
@@ -55,7 +57,10 @@ pub(super) fn read(lines: &mut Lines<'_>, ends: &mut Ends) -> Result<Hunk, Patch
             }
             Some(_) => return fail(PatchErrorKind::HunkCounts),
         };
-        for (on, left, end) in [(on_old, &mut old_left, ends.old), (on_new, &mut new_left, ends.new)] {
+        for (on, left, end) in [
+            (on_old, &mut old_left, ends.old),
+            (on_new, &mut new_left, ends.new),
+        ] {
             if on == Side::Open {
                 continue;
             }
@@ -76,7 +81,10 @@ pub(super) fn read(lines: &mut Lines<'_>, ends: &mut Ends) -> Result<Hunk, Patch
         hunk.body.push(b'\n');
     }
     if changes == 0 {
-        return Err(PatchError { line: number, kind: PatchErrorKind::EmptyHunk });
+        return Err(PatchError {
+            line: number,
+            kind: PatchErrorKind::EmptyHunk,
+        });
     }
     Ok(hunk)
 }
@@ -101,7 +109,13 @@ fn read_header(line: &[u8]) -> Option<Hunk> {
     if !rest.is_empty() && !rest.starts_with(b" ") {
         return None;
     }
-    Some(Hunk { old_start, old_lines, new_start, new_lines, body: Vec::new() })
+    Some(Hunk {
+        old_start,
+        old_lines,
+        new_start,
+        new_lines,
+        body: Vec::new(),
+    })
 }
 
 /// Reads `line` or `line,count`. Lines are counted from 1, so only an empty range may start at 0.
@@ -120,6 +134,8 @@ fn decimal(text: &[u8]) -> Option<(u64, &[u8])> {
     if digits.is_empty() || digits.len() > 10 {
         return None;
     }
-    let value = digits.iter().fold(0u64, |value, digit| value * 10 + u64::from(digit - b'0'));
+    let value = digits
+        .iter()
+        .fold(0u64, |value, digit| value * 10 + u64::from(digit - b'0'));
     (value <= MAX_NUMBER).then_some((value, rest))
 }

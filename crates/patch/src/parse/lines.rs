@@ -10,7 +10,10 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { rest: text, number: 1 }
+        Self {
+            rest: text,
+            number: 1,
+        }
     }
 
     /// The number of the line that [`Lines::peek`] shows, counted from 1.
@@ -38,9 +41,10 @@ impl<'a> Lines<'a> {
     pub(super) fn next_header(&mut self) -> Result<Option<&'a [u8]>, PatchError> {
         let line = self.number;
         match self.next() {
-            Some(text) if text.ends_with(b"\r") => {
-                Err(PatchError { line, kind: PatchErrorKind::CarriageReturn })
-            }
+            Some(text) if text.ends_with(b"\r") => Err(PatchError {
+                line,
+                kind: PatchErrorKind::CarriageReturn,
+            }),
             other => Ok(other),
         }
     }

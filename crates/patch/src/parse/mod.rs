@@ -35,7 +35,13 @@ const SECTION: &[u8] = b"diff --git ";
 pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
     let at = |line, kind| Err(PatchError { line, kind });
     if raw.len() as u64 > MAX_PATCH_BYTES {
-        return at(1, PatchErrorKind::TooLarge { bytes: raw.len() as u64, limit: MAX_PATCH_BYTES });
+        return at(
+            1,
+            PatchErrorKind::TooLarge {
+                bytes: raw.len() as u64,
+                limit: MAX_PATCH_BYTES,
+            },
+        );
     }
     if raw.iter().all(u8::is_ascii_whitespace) {
         return at(1, PatchErrorKind::Empty);
@@ -78,10 +84,14 @@ pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
 /// a link, or a submodule.
 fn is_type_change(files: &[FilePatch], file: &FilePatch) -> bool {
     let is_plain = |mode| matches!(mode, Some(FileMode::Regular | FileMode::Executable));
-    let gone = files.iter().find(|before| before.path == file.path && before.change == Change::Delete);
+    let gone = files
+        .iter()
+        .find(|before| before.path == file.path && before.change == Change::Delete);
     gone.is_some_and(|gone| {
         let kinds = (gone.old_mode, file.new_mode);
-        file.change == Change::Create && kinds.0 != kinds.1 && !(is_plain(kinds.0) && is_plain(kinds.1))
+        file.change == Change::Create
+            && kinds.0 != kinds.1
+            && !(is_plain(kinds.0) && is_plain(kinds.1))
     })
 }
 
@@ -107,7 +117,8 @@ fn section(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
     let fail = |kind| Err(PatchError { line: first, kind });
     let file = headers.resolve(first)?;
     if hunks.is_empty() && content == Content::Text {
-        let by_headers_alone = !matches!(file.change, Change::Modify) || file.old_mode != file.new_mode;
+        let by_headers_alone =
+            !matches!(file.change, Change::Modify) || file.old_mode != file.new_mode;
         if headers.has_names() || !by_headers_alone {
             return fail(PatchErrorKind::NothingChanged);
         }
@@ -127,7 +138,11 @@ fn section(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
             });
         }
     }
-    Ok(FilePatch { hunks, content, ..file })
+    Ok(FilePatch {
+        hunks,
+        content,
+        ..file
+    })
 }
 
 fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
@@ -139,7 +154,10 @@ fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
         let hunk = hunk::read(lines, &mut ends)?;
         let fits = hunk.old_index() as i64 + shift == hunk.new_index() as i64;
         if hunk.old_index() < old_end || !fits {
-            return Err(PatchError { line: number, kind: PatchErrorKind::HunkOrder });
+            return Err(PatchError {
+                line: number,
+                kind: PatchErrorKind::HunkOrder,
+            });
         }
         old_end = hunk.old_index() + hunk.old_lines as usize;
         shift += hunk.new_lines as i64 - hunk.old_lines as i64;
@@ -150,7 +168,9 @@ fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
 
 /// After a section comes the next one or the end; everything else is named for what it is.
 fn expect_section_end(lines: &Lines<'_>, hunks: &[Hunk]) -> Result<(), PatchError> {
-    let Some(line) = lines.peek() else { return Ok(()) };
+    let Some(line) = lines.peek() else {
+        return Ok(());
+    };
     if line.starts_with(SECTION) {
         return Ok(());
     }
@@ -164,7 +184,10 @@ fn expect_section_end(lines: &Lines<'_>, hunks: &[Hunk]) -> Result<(), PatchErro
     } else {
         PatchErrorKind::Junk
     };
-    Err(PatchError { line: lines.number(), kind })
+    Err(PatchError {
+        line: lines.number(),
+        kind,
+    })
 }
 
 #[cfg(test)]

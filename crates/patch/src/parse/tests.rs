@@ -28,13 +28,26 @@ fn one(patch: impl AsRef<[u8]>) -> FilePatch {
 #[test]
 fn reads_a_modification() {
     let file = one(MODIFY);
-    assert_eq!((file.change.clone(), file.path.as_str()), (Change::Modify, "a"));
-    assert_eq!((file.old_mode, file.new_mode), (Some(FileMode::Regular), Some(FileMode::Regular)));
+    assert_eq!(
+        (file.change.clone(), file.path.as_str()),
+        (Change::Modify, "a")
+    );
+    assert_eq!(
+        (file.old_mode, file.new_mode),
+        (Some(FileMode::Regular), Some(FileMode::Regular))
+    );
     assert_eq!((file.added(), file.removed()), (1, 1));
-    let lines: Vec<_> = file.hunks[0].lines().map(|line| (line.kind, line.text)).collect();
+    let lines: Vec<_> = file.hunks[0]
+        .lines()
+        .map(|line| (line.kind, line.text))
+        .collect();
     assert_eq!(
         lines,
-        [(LineKind::Context, &b"one"[..]), (LineKind::Removed, b"two"), (LineKind::Added, b"zwei")]
+        [
+            (LineKind::Context, &b"one"[..]),
+            (LineKind::Removed, b"two"),
+            (LineKind::Added, b"zwei")
+        ]
     );
 }
 
@@ -46,23 +59,38 @@ fn reads_every_kind_of_section() {
         (file.change, file.new_mode, file.old_mode),
         (Change::Create, Some(FileMode::Executable), None)
     );
-    let file =
-        one("diff --git a/n b/n\ndeleted file mode 100644\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
-    assert_eq!((file.change, file.old_mode), (Change::Delete, Some(FileMode::Regular)));
+    let file = one(
+        "diff --git a/n b/n\ndeleted file mode 100644\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+    );
+    assert_eq!(
+        (file.change, file.old_mode),
+        (Change::Delete, Some(FileMode::Regular))
+    );
     let file = one("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n");
-    assert_eq!(file.change, Change::Rename { from: "x".parse().unwrap() });
+    assert_eq!(
+        file.change,
+        Change::Rename {
+            from: "x".parse().unwrap()
+        }
+    );
     assert_eq!(file.path.as_str(), "y");
     let file = one(
         "diff --git a/x b/y\nsimilarity index 90%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n",
     );
-    assert_eq!(file.change, Change::Copy { from: "x".parse().unwrap() });
+    assert_eq!(
+        file.change,
+        Change::Copy {
+            from: "x".parse().unwrap()
+        }
+    );
     let file = one("diff --git a/x b/x\nold mode 100644\nnew mode 120000\n");
     assert_eq!(file.new_mode, Some(FileMode::Symlink));
     assert!(matches!(
         one("diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n").change,
         Change::Create
     ));
-    let binary = "diff --git a/i b/i\nindex 1111111..2222222 100644\nBinary files a/i and b/i differ\n";
+    let binary =
+        "diff --git a/i b/i\nindex 1111111..2222222 100644\nBinary files a/i and b/i differ\n";
     assert_eq!(one(binary).content, Content::Omitted);
     let binary = "diff --git a/i b/i\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 4\nLc${Nk0Pz3;\n\nliteral 3\nKc${Nk0P\n\n";
     assert_eq!(code(binary), "8 patch-bad-binary");
@@ -74,14 +102,21 @@ fn reads_every_kind_of_section() {
 fn the_counts_decide_what_is_content() {
     let tricky = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,4 +1,5 @@\n diff --git a/x b/x\n--- a/x\n-@@ -1 +1 @@\n+++ b/x\n++ plus\n+\u{2028}\u{c}\r\n \n";
     let file = one(tricky);
-    let lines: Vec<_> = file.hunks[0].lines().map(|line| line.text.to_vec()).collect();
+    let lines: Vec<_> = file.hunks[0]
+        .lines()
+        .map(|line| line.text.to_vec())
+        .collect();
     assert_eq!(lines[1], b"-- a/x");
     assert_eq!(lines[3], b"++ b/x");
     assert_eq!(lines[4], b"+ plus");
     assert_eq!(lines[5], "\u{2028}\u{c}\r".as_bytes());
     assert_eq!((file.added(), file.removed()), (3, 2));
-    let mut latin = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-\xff\xfe\n+\xe9\n".to_vec();
-    assert_eq!(one(&latin).hunks[0].lines().next().unwrap().text, b"\xff\xfe");
+    let mut latin =
+        b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-\xff\xfe\n+\xe9\n".to_vec();
+    assert_eq!(
+        one(&latin).hunks[0].lines().next().unwrap().text,
+        b"\xff\xfe"
+    );
     latin.extend_from_slice(b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +0,0 @@\n-x\n");
     assert_eq!(ok(&latin).files.len(), 2);
 }
@@ -90,15 +125,19 @@ fn the_counts_decide_what_is_content() {
 fn an_empty_line_is_an_empty_context_line() {
     let file = one("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,2 @@\n x\n\n-y\n");
     assert_eq!(
-        file.hunks[0].lines().nth(1).map(|line| (line.kind, line.text.len())),
+        file.hunks[0]
+            .lines()
+            .nth(1)
+            .map(|line| (line.kind, line.text.len())),
         Some((LineKind::Context, 0))
     );
 }
 
 #[test]
 fn a_missing_final_newline_is_kept() {
-    let file =
-        one("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n");
+    let file = one(
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n",
+    );
     let ends: Vec<_> = file.hunks[0].lines().map(|line| line.end).collect();
     assert_eq!(ends, [LineEnd::EndOfFile, LineEnd::Newline]);
     assert_eq!(file.apply_to(b"x"), Ok(b"x\n".to_vec()));
@@ -126,9 +165,22 @@ fn names_are_read_as_git_writes_them() {
     }
     let rename = "diff --git a/x b/y b/x b/z\nrename from x b/y\nrename to x b/z\n";
     assert_eq!(one(rename).path.as_str(), "x b/z");
-    assert_eq!(code(rename.replace("to x b/z", "to z")), "1 patch-headers-disagree");
-    assert_eq!(one("diff --git a/x b/y b/z\nrename from x\nrename to y b/z\n").path.as_str(), "y b/z");
-    assert_eq!(one("diff --git a/x b/y b/z\nrename from x b/y\nrename to z\n").path.as_str(), "z");
+    assert_eq!(
+        code(rename.replace("to x b/z", "to z")),
+        "1 patch-headers-disagree"
+    );
+    assert_eq!(
+        one("diff --git a/x b/y b/z\nrename from x\nrename to y b/z\n")
+            .path
+            .as_str(),
+        "y b/z"
+    );
+    assert_eq!(
+        one("diff --git a/x b/y b/z\nrename from x b/y\nrename to z\n")
+            .path
+            .as_str(),
+        "z"
+    );
 }
 
 #[test]
@@ -240,8 +292,9 @@ fn paths_outside_the_repository_are_refused() {
         "C:/x",
         "git~1/x",
     ] {
-        let patch =
-            format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n");
+        let patch = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"
+        );
         assert_eq!(code(&patch), "1 patch-bad-path", "{path}");
         let rename = format!("diff --git a/{path} b/ok\nrename from {path}\nrename to ok\n");
         assert_eq!(code(&rename), "1 patch-bad-path", "{path}");
@@ -249,7 +302,9 @@ fn paths_outside_the_repository_are_refused() {
     let latin = b"diff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n";
     assert_eq!(code(latin), "1 patch-path-not-utf8");
     let sections = |old: &str, new: &str| {
-        format!("diff --git a/x b/x\ndeleted file mode {old}\ndiff --git a/x b/x\nnew file mode {new}\n")
+        format!(
+            "diff --git a/x b/x\ndeleted file mode {old}\ndiff --git a/x b/x\nnew file mode {new}\n"
+        )
     };
     for (old, new, expected) in [
         ("100644", "120000", "3 patch-type-change"),

@@ -39,8 +39,14 @@ pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
         take_directives(&mut masked, &mut found);
     }
     let tokens = tokens(&masked);
-    let mut reader =
-        Reader { tokens: &tokens, blocks: Vec::new(), bodies: 0, opens: Block::Body, nesting: 0, found };
+    let mut reader = Reader {
+        tokens: &tokens,
+        blocks: Vec::new(),
+        bodies: 0,
+        opens: Block::Body,
+        nesting: 0,
+        found,
+    };
     for at in 0..tokens.len() {
         reader.step(language, at);
     }
@@ -54,15 +60,29 @@ const MAX_SIGNATURE_TOKENS: usize = 300;
 fn take_directives(masked: &mut [u8], found: &mut Definitions) {
     let mut continues = Continues::No;
     for line in masked.split_mut(|byte| *byte == b'\n') {
-        let directive = line.trim_ascii_start().strip_prefix(b"#").map(<[u8]>::trim_ascii_start);
+        let directive = line
+            .trim_ascii_start()
+            .strip_prefix(b"#")
+            .map(<[u8]>::trim_ascii_start);
         if directive.is_none() && continues == Continues::No {
             continue;
         }
-        let name = directive.and_then(|rest| rest.strip_prefix(b"define ")).map(tokens);
+        let name = directive
+            .and_then(|rest| rest.strip_prefix(b"define "))
+            .map(tokens);
         if let Some(name) = name.iter().flatten().next().filter(|token| token.is_word()) {
-            *found.entry(Definition { kind: "macro", name: name.name() }).or_default() += 1;
+            *found
+                .entry(Definition {
+                    kind: "macro",
+                    name: name.name(),
+                })
+                .or_default() += 1;
         }
-        continues = if line.trim_ascii_end().ends_with(b"\\") { Continues::Yes } else { Continues::No };
+        continues = if line.trim_ascii_end().ends_with(b"\\") {
+            Continues::Yes
+        } else {
+            Continues::No
+        };
         line.fill(b' ');
     }
 }
@@ -150,7 +170,11 @@ impl Reader<'_> {
         while self.is(next, "!") || self.is(next, "mut") {
             next += 1;
         }
-        if kind == "const" && ["fn", "unsafe", "async", "extern"].iter().any(|word| self.is(next, word)) {
+        if kind == "const"
+            && ["fn", "unsafe", "async", "extern"]
+                .iter()
+                .any(|word| self.is(next, word))
+        {
             return;
         }
         self.opens = match kind {
@@ -181,10 +205,14 @@ impl Reader<'_> {
             let begins = token.position == Position::First
                 || at.checked_sub(1).is_some_and(|before| {
                     let before = &self.tokens[before];
-                    b"{};*#".contains(&before.text[0]) || modifiers.iter().any(|word| before.is(word))
+                    b"{};*#".contains(&before.text[0])
+                        || modifiers.iter().any(|word| before.is(word))
                 });
             let is_member = ["(", "=", "<"].iter().any(|mark| self.is(at + 1, mark));
-            if begins && is_member && !(is_modifier && self.tokens.get(at + 1).is_some_and(Token::is_word)) {
+            if begins
+                && is_member
+                && !(is_modifier && self.tokens.get(at + 1).is_some_and(Token::is_word))
+            {
                 self.add("member", at);
             }
             return;
@@ -233,10 +261,15 @@ impl Reader<'_> {
                 if at > 0 && self.is(at - 1, "enum") {
                     return;
                 }
-                let scoped = self.is(at, "enum") && (self.is(at + 1, "class") || self.is(at + 1, "struct"));
+                let scoped =
+                    self.is(at, "enum") && (self.is(at + 1, "class") || self.is(at + 1, "struct"));
                 let name = if scoped { at + 2 } else { at + 1 };
                 if self.is(name + 1, "{") || self.is(name + 1, ":") {
-                    self.opens = if self.is(at, "enum") { Block::Body } else { Block::Class };
+                    self.opens = if self.is(at, "enum") {
+                        Block::Body
+                    } else {
+                        Block::Class
+                    };
                     self.add("type", name);
                 }
             }
@@ -272,8 +305,18 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, kind: &'static str, at: usize) {
-        if let Some(token) = self.tokens.get(at).filter(|token| token.is_word() && !token.is("_")) {
-            *self.found.entry(Definition { kind, name: token.name() }).or_default() += 1;
+        if let Some(token) = self
+            .tokens
+            .get(at)
+            .filter(|token| token.is_word() && !token.is("_"))
+        {
+            *self
+                .found
+                .entry(Definition {
+                    kind,
+                    name: token.name(),
+                })
+                .or_default() += 1;
         }
     }
 }
@@ -287,17 +330,31 @@ pub(crate) fn is_private(language: Language, source: &[u8], name: &str) -> bool 
     let introducing = |line: &&str| {
         let line = line.strip_prefix("async ").unwrap_or(line);
         let kinds: &[&str] = match language {
-            Language::Rust => &["const ", "static ", "fn ", "struct ", "enum ", "type ", "unsafe fn "],
+            Language::Rust => &[
+                "const ",
+                "static ",
+                "fn ",
+                "struct ",
+                "enum ",
+                "type ",
+                "unsafe fn ",
+            ],
             Language::Script => &["const ", "let ", "var ", "function ", "class "],
             Language::Python => &["def ", "class "],
             Language::Go | Language::C => &[],
         };
-        let is_assigned = || language == Language::Python && line.starts_with(&format!("{name} = "));
+        let is_assigned =
+            || language == Language::Python && line.starts_with(&format!("{name} = "));
         holds(line) && (kinds.iter().any(|kind| line.starts_with(kind)) || is_assigned())
     };
     // A script that is no module shares its names with all others of a page.
-    let is_module = || ["import", "export", "require("].iter().any(|word| text.contains(word));
-    if language == Language::Python && !name.starts_with('_') || language == Language::Script && !is_module()
+    let is_module = || {
+        ["import", "export", "require("]
+            .iter()
+            .any(|word| text.contains(word))
+    };
+    if language == Language::Python && !name.starts_with('_')
+        || language == Language::Script && !is_module()
     {
         return false;
     }
@@ -310,7 +367,9 @@ pub(crate) fn is_private(language: Language, source: &[u8], name: &str) -> bool 
     let mut before = "";
     let mut found = false;
     for line in text.lines() {
-        if is_exported(line) && holds(line) || introducing(&line) && (is_marked(before) || name == "main") {
+        if is_exported(line) && holds(line)
+            || introducing(&line) && (is_marked(before) || name == "main")
+        {
             return false;
         }
         found |= introducing(&line);
@@ -335,7 +394,9 @@ mod tests {
     fn names(language: Language, source: &str) -> Vec<String> {
         definitions(language, source.as_bytes())
             .into_iter()
-            .flat_map(|(definition, count)| std::iter::repeat_n(definition.to_string(), count as usize))
+            .flat_map(|(definition, count)| {
+                std::iter::repeat_n(definition.to_string(), count as usize)
+            })
             .collect()
     }
 
@@ -343,8 +404,14 @@ mod tests {
     fn private_definitions_are_told_from_those_that_others_may_know() {
         use Language::{C, Go, Python, Rust, Script};
         for (language, source) in [
-            (Script, "import a from 'a'\nconst name = /x/\nexport const other = 1\n"),
-            (Script, "const a = require('a');\nasync function name() {}\n"),
+            (
+                Script,
+                "import a from 'a'\nconst name = /x/\nexport const other = 1\n",
+            ),
+            (
+                Script,
+                "const a = require('a');\nasync function name() {}\n",
+            ),
             (Rust, "const name: u8 = 1;\npub fn other() {}\n"),
             (Rust, "fn name() {}\n"),
         ] {
@@ -354,8 +421,14 @@ mod tests {
         assert!(is_private(Python, b"_name = 1\n", "_name"));
         for (language, source) in [
             (Script, "import a from 'a'\nexport const name = 1\n"),
-            (Script, "import a from 'a'\nconst name = 1\nexport { name }\n"),
-            (Script, "const name = require('a')\nmodule.exports = { name }\n"),
+            (
+                Script,
+                "import a from 'a'\nconst name = 1\nexport { name }\n",
+            ),
+            (
+                Script,
+                "const name = require('a')\nmodule.exports = { name }\n",
+            ),
             (Script, "function name() {}\n"),
             (Script, "import a from 'a'\nclass A {\n  name() {}\n}\n"),
             (Rust, "pub fn name() {}\n"),
@@ -426,7 +499,10 @@ mod tests {
     #[test]
     fn go() {
         let source = "package a\nimport \"x\"\nfunc A(f func(int) int) { var no = 1 }\nfunc (r *R) M() {}\ntype R struct { x int }\nvar V = 1\nconst (\n C = 1\n)";
-        assert_eq!(names(Language::Go, source), ["func A", "method M", "type R", "variable V"]);
+        assert_eq!(
+            names(Language::Go, source),
+            ["func A", "method M", "type R", "variable V"]
+        );
     }
 
     #[test]
@@ -435,13 +511,27 @@ mod tests {
             struct s { int a; };\ntypedef struct { int b; } t;\nnamespace n { class K : public B { void m() const { x(); } void d(); }; }\nextern \"C\" { void e(void) {} }\nint v = call(1);\nenum class E { A };";
         assert_eq!(
             names(Language::C, source),
-            ["function e", "function f", "function m", "macro MAX", "type E", "type K", "type s"]
+            [
+                "function e",
+                "function f",
+                "function m",
+                "macro MAX",
+                "type E",
+                "type K",
+                "type s"
+            ]
         );
     }
 
     #[test]
     fn broken_source_is_read_without_harm() {
-        for language in [Language::Rust, Language::Script, Language::Go, Language::C, Language::Python] {
+        for language in [
+            Language::Rust,
+            Language::Script,
+            Language::Go,
+            Language::C,
+            Language::Python,
+        ] {
             for source in [
                 "",
                 "fn",

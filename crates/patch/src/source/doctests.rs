@@ -38,8 +38,14 @@ fn blocks(source: &[u8]) -> Vec<Vec<u8>> {
         let trimmed = text.trim_ascii();
         match &mut open {
             None => {
-                let fence = ["```", "~~~"].into_iter().find(|fence| trimmed.starts_with(fence.as_bytes()));
-                open = fence.map(|fence| Open { fence, runs: runs(&trimmed[3..]), text: Vec::new() });
+                let fence = ["```", "~~~"]
+                    .into_iter()
+                    .find(|fence| trimmed.starts_with(fence.as_bytes()));
+                open = fence.map(|fence| Open {
+                    fence,
+                    runs: runs(&trimmed[3..]),
+                    text: Vec::new(),
+                });
             }
             Some(block) if trimmed.starts_with(block.fence.as_bytes()) => {
                 if block.runs == Runs::Yes {
@@ -67,17 +73,25 @@ pub(crate) fn may_be_doctest(language: Language, line: &[u8]) -> bool {
 
 fn comment(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii_start();
-    let text = line.strip_prefix(b"///").or_else(|| line.strip_prefix(b"//!"))?;
+    let text = line
+        .strip_prefix(b"///")
+        .or_else(|| line.strip_prefix(b"//!"))?;
     (!text.starts_with(b"/")).then_some(text)
 }
 
 /// What the words behind a fence say: an unknown one is a language, and then nothing runs.
 fn runs(info: &[u8]) -> Runs {
-    let mut words = info.split(|byte| matches!(byte, b',' | b' ' | b'{' | b'}')).map(<[u8]>::trim_ascii);
+    let mut words = info
+        .split(|byte| matches!(byte, b',' | b' ' | b'{' | b'}'))
+        .map(<[u8]>::trim_ascii);
     let is_known = words.all(|word| {
         matches!(
             word,
-            b"" | b"rust" | b"should_panic" | b"compile_fail" | b"test_harness" | b"standalone_crate"
+            b"" | b"rust"
+                | b"should_panic"
+                | b"compile_fail"
+                | b"test_harness"
+                | b"standalone_crate"
         ) || word.starts_with(b"edition")
             || word.first() == Some(&b'E') && word[1..].iter().all(u8::is_ascii_digit)
     });
@@ -112,6 +126,9 @@ mod tests {
         ] {
             assert_eq!(count(source), 0, "{source}");
         }
-        assert_eq!(count("/// ```\n/// a();\n/// ```\n/// and\n/// ```\n/// b();\n/// ```"), 2);
+        assert_eq!(
+            count("/// ```\n/// a();\n/// ```\n/// and\n/// ```\n/// b();\n/// ```"),
+            2
+        );
     }
 }

@@ -56,7 +56,9 @@ const MOST_WORDS: usize = 64;
 /// How much of a path is shown.
 const MOST_SHOWN: usize = 120;
 /// Directories of the machine in which no sources lie.
-const SYSTEM: [&str; 10] = ["Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var"];
+const SYSTEM: [&str; 10] = [
+    "Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var",
+];
 
 /// Which constructs a file may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,21 +79,27 @@ enum Family {
 
 impl Family {
     fn of(path: &RepoPath) -> Self {
-        match path.extension().map(str::to_ascii_lowercase).unwrap_or_default().as_str() {
+        match path
+            .extension()
+            .map(str::to_ascii_lowercase)
+            .unwrap_or_default()
+            .as_str()
+        {
             "rs" => Self::Rust,
             "py" | "pyi" | "pyw" | "pyx" | "pxd" | "pxi" => Self::Python,
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Self::Script,
             "go" => Self::Go,
-            "c" | "h" | "cc" | "cp" | "cpp" | "cxx" | "c++" | "hh" | "hp" | "hpp" | "hxx" | "h++" | "inl"
-            | "ipp" | "ixx" | "tpp" | "txx" | "tcc" | "tcl++" | "cppm" | "cxxm" | "c++m" | "ccm" | "mpp"
-            | "m" | "mm" | "cu" | "cuh" | "cl" | "hip" | "metal" | "glsl" | "vert" | "frag" | "geom"
-            | "comp" | "tesc" | "tese" | "hlsl" | "def" | "pch" | "y" | "yy" | "ypp" | "l" | "ll" | "lpp"
-            | "re" | "idl" | "ino" | "i" | "ii" | "mi" | "xpm" | "xbm" | "swig" | "rc" | "dts" | "dtsi"
-            | "lds" => Self::C,
+            "c" | "h" | "cc" | "cp" | "cpp" | "cxx" | "c++" | "hh" | "hp" | "hpp" | "hxx"
+            | "h++" | "inl" | "ipp" | "ixx" | "tpp" | "txx" | "tcc" | "tcl++" | "cppm" | "cxxm"
+            | "c++m" | "ccm" | "mpp" | "m" | "mm" | "cu" | "cuh" | "cl" | "hip" | "metal"
+            | "glsl" | "vert" | "frag" | "geom" | "comp" | "tesc" | "tese" | "hlsl" | "def"
+            | "pch" | "y" | "yy" | "ypp" | "l" | "ll" | "lpp" | "re" | "idl" | "ino" | "i"
+            | "ii" | "mi" | "xpm" | "xbm" | "swig" | "rc" | "dts" | "dtsi" | "lds" => Self::C,
             "s" | "sx" | "asm" | "nasm" | "inc" | "a51" => Self::Assembly,
-            "md" | "markdown" | "rst" | "adoc" | "asciidoc" | "txt" | "html" | "htm" | "xml" | "svg"
-            | "json" | "yaml" | "yml" | "toml" | "lock" | "csv" | "tsv" | "ini" | "cfg" | "log" | "patch"
-            | "diff" | "out" | "snap" | "po" | "css" | "less" | "sass" | "scss" | "tex" => Self::Data,
+            "md" | "markdown" | "rst" | "adoc" | "asciidoc" | "txt" | "html" | "htm" | "xml"
+            | "svg" | "json" | "yaml" | "yml" | "toml" | "lock" | "csv" | "tsv" | "ini" | "cfg"
+            | "log" | "patch" | "diff" | "out" | "snap" | "po" | "css" | "less" | "sass"
+            | "scss" | "tex" => Self::Data,
             _ => Self::Other,
         }
     }
@@ -99,7 +107,11 @@ impl Family {
 
 /// Every file that the text at `path` has read from outside or by a path that cannot be told, as often as it does.
 pub(crate) fn included(path: &RepoPath, source: &[u8], names: &Names) -> Vec<Included> {
-    let mut found = Found { depth: path.segments().count() - 1, path, list: Vec::new() };
+    let mut found = Found {
+        depth: path.segments().count() - 1,
+        path,
+        list: Vec::new(),
+    };
     match Family::of(path) {
         Family::Rust => rust::read(source, names, &mut found),
         Family::C => c::read(source, names, &mut found),
@@ -133,7 +145,11 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn push(&mut self, reach: Reach, construct: &str, target: &str) {
-        self.list.push(Included { reach, construct: construct.to_owned(), target: target.to_owned() });
+        self.list.push(Included {
+            reach,
+            construct: construct.to_owned(),
+            target: target.to_owned(),
+        });
     }
 
     fn outside(&mut self, construct: &str, target: &str) {
@@ -164,7 +180,11 @@ impl Found<'_> {
     /// Judges a path whose root may be that of a site or of a bundle: absolute ones count where they name a place of the machine.
     fn path_of_site(&mut self, construct: &str, target: &str) {
         let is_rooted = target.starts_with('/') && !target.starts_with("//");
-        let first = target.trim_start_matches('/').split('/').next().unwrap_or_default();
+        let first = target
+            .trim_start_matches('/')
+            .split('/')
+            .next()
+            .unwrap_or_default();
         let climbs = target.split('/').any(|segment| segment == "..");
         if is_rooted && !climbs && !SYSTEM.contains(&first) {
             return;
@@ -217,10 +237,17 @@ impl Item<'_> {
 
 /// The words and literals of a text, in order.
 fn items<'a>(source: &'a [u8], tokens: &[Token<'a>], literals: &[Range<usize>]) -> Vec<Item<'a>> {
-    let words =
-        tokens.iter().map(|token| Item { text: token.text, at: token.range.start, is_literal: false });
+    let words = tokens.iter().map(|token| Item {
+        text: token.text,
+        at: token.range.start,
+        is_literal: false,
+    });
     let literals = literals.iter().filter_map(|range| {
-        Some(Item { text: source.get(range.clone())?, at: range.start, is_literal: true })
+        Some(Item {
+            text: source.get(range.clone())?,
+            at: range.start,
+            is_literal: true,
+        })
     });
     let mut all: Vec<Item<'a>> = words.chain(literals).collect();
     all.sort_by_key(|item| item.at);
@@ -230,18 +257,34 @@ fn items<'a>(source: &'a [u8], tokens: &[Token<'a>], literals: &[Range<usize>]) 
 /// What the text of a literal stands for: without prefix and quotes, and with its escapes read.
 fn value(literal: &[u8]) -> String {
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
-    let Some(open) = literal.iter().position(is_quote) else { return String::new() };
-    let is_raw = literal[..open].iter().any(|byte| matches!(byte, b'r' | b'R'));
+    let Some(open) = literal.iter().position(is_quote) else {
+        return String::new();
+    };
+    let is_raw = literal[..open]
+        .iter()
+        .any(|byte| matches!(byte, b'r' | b'R'));
     let quote = literal[open];
     let inner = literal.get(open..).unwrap_or_default();
-    let from = inner.iter().position(|byte| *byte != quote).unwrap_or(inner.len());
+    let from = inner
+        .iter()
+        .position(|byte| *byte != quote)
+        .unwrap_or(inner.len());
     let inner = &inner[from..];
     let hashes = inner.iter().rev().take_while(|byte| **byte == b'#').count();
     let inner = &inner[..inner.len() - if is_raw { hashes } else { 0 }];
     // As many as opened it: a quote before them is one that the text holds.
-    let closing = inner.iter().rev().take(from).take_while(|byte| **byte == quote).count();
+    let closing = inner
+        .iter()
+        .rev()
+        .take(from)
+        .take_while(|byte| **byte == quote)
+        .count();
     let text = String::from_utf8_lossy(&inner[..inner.len() - closing]);
-    if is_raw { text.into_owned() } else { unescaped(&text) }
+    if is_raw {
+        text.into_owned()
+    } else {
+        unescaped(&text)
+    }
 }
 
 /// A text with its escapes read, in the notations that languages share.
@@ -251,10 +294,16 @@ fn unescaped(text: &str) -> String {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let Some(kind) = rest.chars().next() else { return out };
+        let Some(kind) = rest.chars().next() else {
+            return out;
+        };
         let digits = |from: usize, most: usize, radix: u32| -> Option<(char, usize)> {
             let text = rest.get(from..)?;
-            let count = text.chars().take(most).take_while(|digit| digit.is_digit(radix)).count();
+            let count = text
+                .chars()
+                .take(most)
+                .take_while(|digit| digit.is_digit(radix))
+                .count();
             let number = u32::from_str_radix(text.get(..count)?, radix).ok()?;
             Some((char::from_u32(number)?, from + count))
         };
@@ -300,7 +349,10 @@ fn inside<'i, 'a>(items: &'i [Item<'a>], open: usize) -> Option<&'i [Item<'a>]> 
 
 /// The text of items, for a person.
 fn written(items: &[Item<'_>]) -> String {
-    let texts: Vec<_> = items.iter().map(|item| String::from_utf8_lossy(item.text)).collect();
+    let texts: Vec<_> = items
+        .iter()
+        .map(|item| String::from_utf8_lossy(item.text))
+        .collect();
     texts.join(" ")
 }
 

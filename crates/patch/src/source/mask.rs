@@ -48,14 +48,30 @@ pub(super) fn read(language: Language, source: &[u8]) -> Masked {
     if !masker.fields.is_empty() {
         masker.formatted.push(masker.formatted_at..source.len());
     }
-    let Masker { out, literals, formatted, has_slash, .. } = masker;
-    Masked { open: out, literals, formatted, has_slash }
+    let Masker {
+        out,
+        literals,
+        formatted,
+        has_slash,
+        ..
+    } = masker;
+    Masked {
+        open: out,
+        literals,
+        formatted,
+        has_slash,
+    }
 }
 
 impl Masked {
     /// What a tree says of a text.
     pub(super) fn of_tree(open: Vec<u8>, literals: Vec<Range<usize>>) -> Self {
-        Self { open, literals, formatted: Vec::new(), has_slash: true }
+        Self {
+            open,
+            literals,
+            formatted: Vec::new(),
+            has_slash: true,
+        }
     }
 
     /// The code without the fields of f-strings.
@@ -63,7 +79,10 @@ impl Masked {
         let mut out = self.open.clone();
         for range in &self.formatted {
             let bytes = out.get_mut(range.clone()).unwrap_or_default();
-            bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+            bytes
+                .iter_mut()
+                .filter(|byte| **byte != b'\n')
+                .for_each(|byte| *byte = b' ');
         }
         out
     }
@@ -242,7 +261,12 @@ impl Masker<'_> {
                 [b'{', ..] => {
                     self.literals.push(start..self.at);
                     self.blank(1);
-                    return self.fields.push(Field { quote, is_triple, depth: 0, level });
+                    return self.fields.push(Field {
+                        quote,
+                        is_triple,
+                        depth: 0,
+                        level,
+                    });
                 }
                 [b'}', ..] => {
                     level = level.saturating_sub(1);
@@ -302,7 +326,11 @@ impl Masker<'_> {
                         0xe0..0xf0 => 3,
                         _ => 4,
                     };
-                    if rest.get(1 + length) == Some(&b'\'') { self.blank(length + 2) } else { self.at += 1 }
+                    if rest.get(1 + length) == Some(&b'\'') {
+                        self.blank(length + 2)
+                    } else {
+                        self.at += 1
+                    }
                 }
                 None => self.at += 1,
             },
@@ -321,8 +349,12 @@ impl Masker<'_> {
                 (hashes + 2, close)
             }
             (Language::C, b'R') => {
-                let tag =
-                    rest[1..].iter().skip(1).take(17).position(|byte| *byte == b'(').unwrap_or(usize::MAX);
+                let tag = rest[1..]
+                    .iter()
+                    .skip(1)
+                    .take(17)
+                    .position(|byte| *byte == b'(')
+                    .unwrap_or(usize::MAX);
                 let Some(name) = tag.checked_add(2).and_then(|end| rest.get(2..end)) else {
                     self.at += 1;
                     return;
@@ -334,7 +366,11 @@ impl Masker<'_> {
             }
             _ => (0, Vec::new()),
         };
-        let quote_at = if self.language == Language::C { 1 } else { open.saturating_sub(1) };
+        let quote_at = if self.language == Language::C {
+            1
+        } else {
+            open.saturating_sub(1)
+        };
         if open == 0 || rest.get(quote_at) != Some(&b'"') {
             self.at += 1;
             return;
@@ -414,8 +450,8 @@ impl Masker<'_> {
             [.., b')'] => self.closes_condition,
             [.., byte] if b"(,=:[!&|?{};+-*%<>~^".contains(byte) => true,
             _ => self.follows(&[
-                b"return", b"typeof", b"case", b"in", b"of", b"do", b"else", b"void", b"delete", b"throw",
-                b"new", b"await", b"yield",
+                b"return", b"typeof", b"case", b"in", b"of", b"do", b"else", b"void", b"delete",
+                b"throw", b"new", b"await", b"yield",
             ]),
         }
     }
@@ -425,7 +461,9 @@ impl Masker<'_> {
         let before = &self.source[..self.code_end];
         words.iter().any(|word| {
             before.strip_suffix(*word).is_some_and(|rest| {
-                !rest.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
+                !rest
+                    .last()
+                    .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
             })
         })
     }
@@ -435,7 +473,10 @@ impl Masker<'_> {
         let before = self.source[..self.at].iter().rev();
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
         let word: Vec<u8> = before.copied().take(3).take_while(is_word).collect();
-        matches!(word.as_slice(), [] | [b'b' | b'c' | b'u' | b'U' | b'L'] | [b'8', b'u'])
+        matches!(
+            word.as_slice(),
+            [] | [b'b' | b'c' | b'u' | b'U' | b'L'] | [b'8', b'u']
+        )
     }
 
     /// Blanks a comment to the end of its line, which is where the language ends it.
@@ -495,7 +536,8 @@ mod tests {
 
     #[test]
     fn script_templates_and_regexes_are_blank() {
-        let source = "a = `x ${ f(`{`) + {b: 1} } {`; c = /[/\"]{/.test(d); e = 4 / 2 / 1; '{'\n return /'/";
+        let source =
+            "a = `x ${ f(`{`) + {b: 1} } {`; c = /[/\"]{/.test(d); e = 4 / 2 / 1; '{'\n return /'/";
         assert_eq!(
             masked(Language::Script, source),
             "a = f( ) + {b: 1} ; c = .test(d); e = 4 / 2 / 1; return"
@@ -504,7 +546,13 @@ mod tests {
 
     #[test]
     fn python_c_and_go_literals_are_blank() {
-        assert_eq!(masked(Language::Python, "a = '''\ndef x():\n''' # c\nb = \"#\" + 'it\\'s'"), "a = b = +");
+        assert_eq!(
+            masked(
+                Language::Python,
+                "a = '''\ndef x():\n''' # c\nb = \"#\" + 'it\\'s'"
+            ),
+            "a = b = +"
+        );
         assert_eq!(
             masked(Language::C, "a 1'000 'x' '\\'' \"//\" R\"t({)\")t\" b"),
             "a 1'000 R b".replace("R ", "")
@@ -517,7 +565,11 @@ mod tests {
         let open = |source: &str| {
             let read = read(Language::Python, source.as_bytes());
             let text = String::from_utf8_lossy(&read.open).into_owned();
-            assert_eq!(masked(Language::Python, source).replace(' ', ""), "x=f;y", "{source}");
+            assert_eq!(
+                masked(Language::Python, source).replace(' ', ""),
+                "x=f;y",
+                "{source}"
+            );
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         for (source, code) in [
@@ -527,11 +579,17 @@ mod tests {
             ("x = f\"{d[\"\"\"'''\"\"\"]}\" ; y", "x = f d[ ] ; y"),
             ("x = f\"\\{a}\" ; y", "x = f a ; y"),
             ("x = f'''\n{a}\n{b}''' ; y", "x = f a b ; y"),
-            ("x = f\"{f'{a}' + {1: 2}[1]}\" ; y", "x = f f a + {1: 2}[1] ; y"),
+            (
+                "x = f\"{f'{a}' + {1: 2}[1]}\" ; y",
+                "x = f f a + {1: 2}[1] ; y",
+            ),
         ] {
             assert_eq!(open(source), code, "{source}");
         }
-        assert_eq!(masked(Language::Python, "rb'{a}' if'{b}' _f'{c}' g"), "rb if _f g");
+        assert_eq!(
+            masked(Language::Python, "rb'{a}' if'{b}' _f'{c}' g"),
+            "rb if _f g"
+        );
     }
 
     #[test]
@@ -544,10 +602,16 @@ mod tests {
     #[test]
     fn a_slash_behind_a_condition_or_a_count_is_told_apart() {
         for (source, code) in [
-            ("if (x) /\"/.test(a); f(); \"/\";", "if (x) .test(a); f(); ;"),
+            (
+                "if (x) /\"/.test(a); f(); \"/\";",
+                "if (x) .test(a); f(); ;",
+            ),
             ("x++ /2; f(); 1/1;", "x++ /2; f(); 1/1;"),
             ("(a) / b; f('/')", "(a) / b; f( )"),
-            ("while (a(b)) /'/.test(c); f()", "while (a(b)) .test(c); f()"),
+            (
+                "while (a(b)) /'/.test(c); f()",
+                "while (a(b)) .test(c); f()",
+            ),
         ] {
             assert_eq!(masked(Language::Script, source), code, "{source}");
         }

@@ -57,7 +57,11 @@ impl Language {
 #[must_use]
 pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
     let known = Language::of(path).map(|language| definitions(language, source));
-    known.into_iter().flatten().map(|(definition, _)| definition.name).collect()
+    known
+        .into_iter()
+        .flatten()
+        .map(|(definition, _)| definition.name)
+        .collect()
 }
 
 /// The test code inside a source file.
@@ -103,7 +107,9 @@ impl TestCode<'_> {
             return true;
         }
         let mut rest = after.items.iter();
-        self.items.iter().all(|item| rest.any(|candidate| item.is_kept_as(candidate)))
+        self.items
+            .iter()
+            .all(|item| rest.any(|candidate| item.is_kept_as(candidate)))
             && self.conditions == after.conditions
     }
 }
@@ -133,7 +139,11 @@ impl TestItem<'_> {
     }
 
     fn words(&self) -> Vec<&[u8]> {
-        self.words.iter().copied().chain(self.inside.iter().flat_map(TestItem::words)).collect()
+        self.words
+            .iter()
+            .copied()
+            .chain(self.inside.iter().flat_map(TestItem::words))
+            .collect()
     }
 }
 
@@ -148,7 +158,9 @@ pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
-    let Some(first) = word.first() else { return true };
+    let Some(first) = word.first() else {
+        return true;
+    };
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| byte == first) {
         rest = &rest[at..];
@@ -167,8 +179,13 @@ mod tests {
     /// Quadratic reading of any of these would take minutes, and a test that takes so long is ended as failed.
     #[test]
     fn hostile_source_is_read_in_linear_time() {
-        const ALL: [Language; 5] =
-            [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C];
+        const ALL: [Language; 5] = [
+            Language::Rust,
+            Language::Python,
+            Language::Script,
+            Language::Go,
+            Language::C,
+        ];
         for (languages, pieces) in [
             (&ALL[..], &["f() ", "f(", "'", "}", " "][..]),
             (
@@ -270,8 +287,8 @@ mod tests {
                     let _ = test_code(*language, source.as_bytes());
                     let _ = doctests(*language, source.as_bytes());
                     for path in [
-                        "a/b.rs", "a/b.c", "a/b.S", "a/b.js", "a/b.go", "a/b.py", "a/b.php", "a/b.rst",
-                        "a/b.zig", "a/b.x",
+                        "a/b.rs", "a/b.c", "a/b.S", "a/b.js", "a/b.go", "a/b.py", "a/b.php",
+                        "a/b.rst", "a/b.zig", "a/b.x",
                     ] {
                         let path = path.parse().unwrap();
                         let names = Names::of([(&path, source.as_bytes())]);

@@ -28,7 +28,12 @@ pub(super) fn definitions(source: &[u8]) -> Definitions {
         if kind == "def" {
             inside = Some(line.indent);
         }
-        *found.entry(Definition { kind, name: name.to_owned() }).or_default() += 1;
+        *found
+            .entry(Definition {
+                kind,
+                name: name.to_owned(),
+            })
+            .or_default() += 1;
     }
     found
 }
@@ -47,8 +52,14 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
             continue;
         }
         at += 1;
-        if line.indent == 0 && (line.code.starts_with("pytestmark") || line.code.starts_with("__test__")) {
-            found.conditions.push(source.get(line.start..line.start + line.code.len()).unwrap_or_default());
+        if line.indent == 0
+            && (line.code.starts_with("pytestmark") || line.code.starts_with("__test__"))
+        {
+            found.conditions.push(
+                source
+                    .get(line.start..line.start + line.code.len())
+                    .unwrap_or_default(),
+            );
         }
         // A decorator may span lines; it belongs to the definition that comes next.
         if definition(line.code).is_none() {
@@ -56,13 +67,19 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
         }
         let start = decorated.take().unwrap_or(line.start);
         if test_name(line.code).is_some() {
-            while lines.get(at).is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
+            while lines
+                .get(at)
+                .is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
             {
                 at += 1;
             }
             let end = lines.get(at).map_or(source.len(), |next| next.start);
             let text = source.get(start..end).unwrap_or_default().trim_ascii_end();
-            found.items.push(TestItem { depth: line.indent, text, ..TestItem::default() });
+            found.items.push(TestItem {
+                depth: line.indent,
+                text,
+                ..TestItem::default()
+            });
         }
     }
     found
@@ -71,13 +88,24 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
 /// The lines that hold code. Lines of a blanked literal have none, so they belong to what stands above them.
 pub(super) fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
-    masked.split_inclusive(|byte| *byte == b'\n').filter_map(move |line| {
-        let at = start;
-        start += line.len();
-        let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let code = std::str::from_utf8(line.get(indent..)?).unwrap_or("?").trim_end();
-        (!code.is_empty()).then_some(Line { start: at, indent, code })
-    })
+    masked
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter_map(move |line| {
+            let at = start;
+            start += line.len();
+            let indent = line
+                .iter()
+                .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                .count();
+            let code = std::str::from_utf8(line.get(indent..)?)
+                .unwrap_or("?")
+                .trim_end();
+            (!code.is_empty()).then_some(Line {
+                start: at,
+                indent,
+                code,
+            })
+        })
 }
 
 pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
@@ -87,7 +115,10 @@ pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
         (_, Some(rest)) => ("class", rest),
         _ => return None,
     };
-    let name = rest.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let name = rest
+        .trim_start()
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()?;
     (!name.is_empty()).then_some((kind, name))
 }
 
@@ -101,7 +132,9 @@ pub(super) fn doctests(masked: &[u8], source: &[u8]) -> Vec<Vec<u8>> {
         let blank = masked.get(at..at + line.len()).unwrap_or_default();
         at += line.len();
         let (text, ends) = in_string(line, blank);
-        if let Some(rest) = text.strip_prefix(b">>>").filter(|rest| matches!(rest.first(), None | Some(b' ')))
+        if let Some(rest) = text
+            .strip_prefix(b">>>")
+            .filter(|rest| matches!(rest.first(), None | Some(b' ')))
         {
             found.push([b">>>", rest].concat());
             is_open = true;
@@ -121,7 +154,10 @@ pub(super) fn doctests(masked: &[u8], source: &[u8]) -> Vec<Vec<u8>> {
 fn in_string<'a>(line: &'a [u8], masked: &[u8]) -> (&'a [u8], bool) {
     let text = line.trim_ascii();
     let quotes: [&[u8]; 2] = [b"\"\"\"", b"'''"];
-    let prefix = text.iter().take_while(|byte| b"rRuU".contains(byte)).count();
+    let prefix = text
+        .iter()
+        .take_while(|byte| b"rRuU".contains(byte))
+        .count();
     let begun = text.get(prefix..).unwrap_or_default();
     let opened = quotes.iter().find_map(|quote| begun.strip_prefix(*quote));
     let is_string = masked.trim_ascii().is_empty();
@@ -129,7 +165,10 @@ fn in_string<'a>(line: &'a [u8], masked: &[u8]) -> (&'a [u8], bool) {
         return (b"", true);
     }
     let text = opened.unwrap_or(text);
-    let closed = quotes.iter().filter_map(|quote| text.windows(3).position(|part| part == *quote)).min();
+    let closed = quotes
+        .iter()
+        .filter_map(|quote| text.windows(3).position(|part| part == *quote))
+        .min();
     match closed {
         Some(end) => (text.get(..end).unwrap_or_default().trim_ascii(), true),
         None => (text.trim_ascii(), false),
@@ -163,7 +202,11 @@ mod unit {
     #[test]
     fn tests_run_from_decorator_to_dedent() {
         let found = tests(FILE.as_bytes());
-        let texts: Vec<_> = found.items.iter().map(|item| std::str::from_utf8(item.text).unwrap()).collect();
+        let texts: Vec<_> = found
+            .items
+            .iter()
+            .map(|item| std::str::from_utf8(item.text).unwrap())
+            .collect();
         assert_eq!(texts.len(), 3);
         assert!(texts[0].starts_with("@mark\n") && texts[0].ends_with("assert v"));
         assert!(texts[1].ends_with("assert 1"));
@@ -189,10 +232,20 @@ mod unit {
         let examples = |source: &str| -> Vec<String> {
             let masked = mask(Language::Python, source.as_bytes());
             let found = doctests(&masked, source.as_bytes());
-            found.into_iter().map(|example| String::from_utf8(example).unwrap()).collect()
+            found
+                .into_iter()
+                .map(|example| String::from_utf8(example).unwrap())
+                .collect()
         };
         let file = "def f():\n    r\"\"\">>> f()\n    1\n\n    Words.\n\n    >>> for x in y:\n    ...     g(x)\n    2\n    3\n    >>> h()\n    '4'\n    \"\"\"\n    return 1\n";
-        assert_eq!(examples(file), [">>> f()\n1", ">>> for x in y:\n...     g(x)\n2\n3", ">>> h()\n'4'"]);
+        assert_eq!(
+            examples(file),
+            [
+                ">>> f()\n1",
+                ">>> for x in y:\n...     g(x)\n2\n3",
+                ">>> h()\n'4'"
+            ]
+        );
         for (source, count) in [
             ("'''\n>>> a\n1'''\n", 1),
             ("'''\n>>> a # doctest: +SKIP\n1\n'''\n", 0),
@@ -203,13 +256,21 @@ mod unit {
             ("'''>>> a''' ; x = 1\ny = 2\n", 1),
             ("def f(\n\"\"\"", 0),
         ] {
-            assert_eq!(examples(source).len(), count, "{source:?}: {:?}", examples(source));
+            assert_eq!(
+                examples(source).len(),
+                count,
+                "{source:?}: {:?}",
+                examples(source)
+            );
         }
     }
 
     #[test]
     fn definitions_are_those_outside_functions() {
-        let names: Vec<_> = definitions(FILE.as_bytes()).into_keys().map(|d| d.name).collect();
+        let names: Vec<_> = definitions(FILE.as_bytes())
+            .into_keys()
+            .map(|d| d.name)
+            .collect();
         assert_eq!(names, ["C", "TestB", "helper", "test_a", "test_c"]);
     }
 }

@@ -31,7 +31,9 @@ pub(super) fn find(source: &[u8]) -> TestCode<'_> {
             let (item, kind) = classify(&tokens, at);
             if kind == Kind::Test {
                 let end = item_end(&tokens, item);
-                found.items.push(test_item(source, &tokens, at..end + 1, item, depth));
+                found
+                    .items
+                    .push(test_item(source, &tokens, at..end + 1, item, depth));
                 at = end;
             } else if item > at {
                 at = item;
@@ -75,7 +77,11 @@ fn test_item<'a>(
     let keyword = behind_visibility(tokens, item);
     let open = keyword + 2;
     if !is(keyword, "mod") || !is(open, "{") || !is(last, "}") {
-        return TestItem { depth, text: text(source, tokens, all.start, last), ..TestItem::default() };
+        return TestItem {
+            depth,
+            text: text(source, tokens, all.start, last),
+            ..TestItem::default()
+        };
     }
     let mut inside = Vec::new();
     let mut at = open + 1;
@@ -85,20 +91,34 @@ fn test_item<'a>(
             continue;
         }
         let (begin, _) = classify(tokens, at);
-        let end =
-            if is(at, "#") && is(at + 1, "!") { close(tokens, at + 2) } else { item_end(tokens, begin) };
+        let end = if is(at, "#") && is(at + 1, "!") {
+            close(tokens, at + 2)
+        } else {
+            item_end(tokens, begin)
+        };
         let end = end.clamp(at, last - 1);
-        let words = tokens.get(at..=end).unwrap_or_default().iter().filter(|token| token.is_word());
+        let words = tokens
+            .get(at..=end)
+            .unwrap_or_default()
+            .iter()
+            .filter(|token| token.is_word());
         inside.push(TestItem {
             depth: depth + 1,
             text: text(source, tokens, at, end),
             inside: Vec::new(),
             brings: brings(source, tokens, begin, end),
-            words: words.filter_map(|word| source.get(word.range.clone())).collect(),
+            words: words
+                .filter_map(|word| source.get(word.range.clone()))
+                .collect(),
         });
         at = end + 1;
     }
-    TestItem { depth, text: text(source, tokens, all.start, open), inside, ..TestItem::default() }
+    TestItem {
+        depth,
+        text: text(source, tokens, all.start, open),
+        inside,
+        ..TestItem::default()
+    }
 }
 
 /// The index behind a `pub` or `pub(…)` at `at`.
@@ -114,7 +134,11 @@ fn behind_visibility(tokens: &[Token<'_>], at: usize) -> usize {
 /// The names that the item at `begin` brings into its module.
 fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) -> NewNames<'a> {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let name = |index: usize| tokens.get(index).and_then(|token| source.get(token.range.clone()));
+    let name = |index: usize| {
+        tokens
+            .get(index)
+            .and_then(|token| source.get(token.range.clone()))
+    };
     let mut at = behind_visibility(tokens, begin);
     if is(at, "use") {
         let list = tokens.get(..=end).unwrap_or_default();
@@ -127,10 +151,20 @@ fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) 
         });
         return NewNames::Names(leaves.filter_map(name).collect());
     }
-    while ["async", "unsafe"].iter().any(|word| is(at, word)) || is(at, "const") && is(at + 1, "fn") {
+    while ["async", "unsafe"].iter().any(|word| is(at, word)) || is(at, "const") && is(at + 1, "fn")
+    {
         at += 1;
     }
-    let kinds = ["fn", "struct", "enum", "type", "mod", "const", "static", "macro_rules"];
+    let kinds = [
+        "fn",
+        "struct",
+        "enum",
+        "type",
+        "mod",
+        "const",
+        "static",
+        "macro_rules",
+    ];
     if !kinds.iter().any(|kind| is(at, kind)) {
         return NewNames::Anything;
     }
@@ -176,15 +210,18 @@ fn classify(tokens: &[Token<'_>], at: usize) -> (usize, Kind) {
 
 /// `test`, `tokio::test`, `rstest`, `test_case(…)`, `bench`, `cfg(test)`, `cfg(all(test, …))`; not `cfg(not(test))`.
 fn is_test_attribute(inside: &[Token<'_>]) -> bool {
-    let path: Vec<&Token<'_>> = inside.iter().take_while(|token| token.is_word() || token.is(":")).collect();
+    let path: Vec<&Token<'_>> = inside
+        .iter()
+        .take_while(|token| token.is_word() || token.is(":"))
+        .collect();
     match (path.first(), path.last()) {
         (Some(first), _) if first.is("cfg") => inside
             .iter()
             .enumerate()
             .any(|(at, token)| token.is("test") && !(at >= 2 && inside[at - 2].is("not"))),
-        (_, Some(last)) => {
-            ["test", "rstest", "test_case", "bench", "quickcheck"].iter().any(|name| last.is(name))
-        }
+        (_, Some(last)) => ["test", "rstest", "test_case", "bench", "quickcheck"]
+            .iter()
+            .any(|name| last.is(name)),
         _ => false,
     }
 }
@@ -209,8 +246,12 @@ fn item_end(tokens: &[Token<'_>], item: usize) -> usize {
 }
 
 fn text<'a>(source: &'a [u8], tokens: &[Token<'_>], first: usize, last: usize) -> &'a [u8] {
-    let start = tokens.get(first).map_or(source.len(), |token| token.range.start);
-    let end = tokens.get(last).map_or(source.len(), |token| token.range.end);
+    let start = tokens
+        .get(first)
+        .map_or(source.len(), |token| token.range.start);
+    let end = tokens
+        .get(last)
+        .map_or(source.len(), |token| token.range.end);
     source.get(start..end).unwrap_or_default()
 }
 
@@ -240,10 +281,22 @@ mod tests {
         assert_eq!(found[0], "#[cfg(test)]\nuse std::fmt;");
         assert_eq!(found[1], "#[cfg(test)]\n#[allow(x)]\nmod tests {");
         let code = find(FILE.as_bytes());
-        let inside: Vec<_> =
-            code.items[1].inside.iter().map(|item| String::from_utf8_lossy(item.text)).collect();
-        assert_eq!(inside, ["use super::*;", "#[test]\n    fn a() { assert!(\"}\".len() == 1) }"]);
-        assert_eq!(items("#[tokio::test(flavor = \"a\")]\nasync fn t() { x }\nfn u() {}").len(), 1);
+        let inside: Vec<_> = code.items[1]
+            .inside
+            .iter()
+            .map(|item| String::from_utf8_lossy(item.text))
+            .collect();
+        assert_eq!(
+            inside,
+            [
+                "use super::*;",
+                "#[test]\n    fn a() { assert!(\"}\".len() == 1) }"
+            ]
+        );
+        assert_eq!(
+            items("#[tokio::test(flavor = \"a\")]\nasync fn t() { x }\nfn u() {}").len(),
+            1
+        );
         assert_eq!(
             items("mod tests;\nproptest! { fn a() {} }\n// #[test]\nconst S: &str = \"#[test] fn a() {}\";")
                 .len(),
@@ -255,9 +308,14 @@ mod tests {
     fn changing_source_around_the_tests_leaves_them_alone() {
         assert!(survives(
             FILE,
-            &FILE.replace("[1, 2]", "[3, 4]").replace("pub fn g() {}", "pub fn g() { f(); }")
+            &FILE
+                .replace("[1, 2]", "[3, 4]")
+                .replace("pub fn g() {}", "pub fn g() { f(); }")
         ));
-        assert!(survives("fn f() {}", "fn f() {}\n#[cfg(test)]\nmod tests { #[test] fn new() {} }"));
+        assert!(survives(
+            "fn f() {}",
+            "fn f() {}\n#[cfg(test)]\nmod tests { #[test] fn new() {} }"
+        ));
     }
 
     #[test]
@@ -289,10 +347,14 @@ mod tests {
         ] {
             assert!(!survives(FILE, &with(item)), "{item}");
         }
-        let moved = FILE.replace("    #[test]", "}\n#[cfg(all(test, any()))]\nmod off {\n    #[test]");
+        let moved = FILE.replace(
+            "    #[test]",
+            "}\n#[cfg(all(test, any()))]\nmod off {\n    #[test]",
+        );
         assert!(!survives(FILE, &moved));
-        let wrapped =
-            FILE.replace("    #[test]", "    mod off {\n    #[test]").replace("== 1) }\n", "== 1) }\n}");
+        let wrapped = FILE
+            .replace("    #[test]", "    mod off {\n    #[test]")
+            .replace("== 1) }\n", "== 1) }\n}");
         assert!(!survives(FILE, &wrapped));
     }
 
@@ -302,8 +364,14 @@ mod tests {
             ("== 1", "== 0 || true"),
             ("#[test]", "#[test]\n    #[ignore]"),
             ("#[test]\n", ""),
-            ("#[cfg(test)]\n#[allow(x)]", "#[cfg(any())]\n#[cfg(test)]\n#[allow(x)]"),
-            ("#[cfg(test)]\n#[allow(x)]\nmod tests {", "/*\n#[cfg(test)]\n#[allow(x)]\nmod tests {"),
+            (
+                "#[cfg(test)]\n#[allow(x)]",
+                "#[cfg(any())]\n#[cfg(test)]\n#[allow(x)]",
+            ),
+            (
+                "#[cfg(test)]\n#[allow(x)]\nmod tests {",
+                "/*\n#[cfg(test)]\n#[allow(x)]\nmod tests {",
+            ),
             ("#[cfg(test)]\nuse", "#![cfg(not(test))]\n#[cfg(test)]\nuse"),
             ("mod tests", "mod tests_off"),
         ] {

@@ -51,10 +51,16 @@ pub fn source_signs(path: &RepoPath, source: &[u8]) -> SourceSigns {
     let language = Language::of(path).unwrap_or(Language::C);
     let masked = mask(language, source);
     let tokens = tokens(&masked);
-    let tests = if language == Language::Rust { rust_tests::ranges(&tokens) } else { Vec::new() };
+    let tests = if language == Language::Rust {
+        rust_tests::ranges(&tokens)
+    } else {
+        Vec::new()
+    };
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.is(text));
-    let defined: BTreeSet<String> =
-        definitions(language, source).into_keys().map(|definition| definition.name).collect();
+    let defined: BTreeSet<String> = definitions(language, source)
+        .into_keys()
+        .map(|definition| definition.name)
+        .collect();
     let has_main = defined.contains("main")
         // In a class, or with the types of its parameters behind them.
         || (0..tokens.len()).any(|at| {
@@ -62,7 +68,11 @@ pub fn source_signs(path: &RepoPath, source: &[u8]) -> SourceSigns {
             before && is(at, "main") && is(at + 1, "(")
         });
     let mut asserts = Asserts::No;
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.is_word()) {
+    for (at, token) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.is_word())
+    {
         let is_call = is(at + 1, "(") || language == Language::Rust && is(at + 1, "!");
         if !is_call || tests.iter().any(|range| range.contains(&at)) {
             continue;
@@ -88,22 +98,31 @@ pub fn source_signs(path: &RepoPath, source: &[u8]) -> SourceSigns {
 #[must_use]
 pub fn defines_assertions(path: &RepoPath, source: &[u8]) -> bool {
     let language = Language::of(path).unwrap_or(Language::C);
-    definitions(language, source).keys().any(|definition| of_name(&definition.name) == Asserts::Clearly)
+    definitions(language, source)
+        .keys()
+        .any(|definition| of_name(&definition.name) == Asserts::Clearly)
 }
 
 fn is_lower(name: &str) -> bool {
-    !name.bytes().any(|byte| byte.is_ascii_uppercase()) || name.starts_with(|c: char| c.is_ascii_lowercase())
+    !name.bytes().any(|byte| byte.is_ascii_uppercase())
+        || name.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 /// Whether a statement begins behind this token.
 fn is_end(token: &Token<'_>) -> bool {
-    [";", "{", "}", ")", "else", "do", ":"].iter().any(|mark| token.is(mark))
+    [";", "{", "}", ")", "else", "do", ":"]
+        .iter()
+        .any(|mark| token.is(mark))
 }
 
 /// What the name of something that is called says.
 fn of_name(name: &str) -> Asserts {
     if OF_PRODUCTS.contains(&name) {
-        return if name.starts_with("static") { Asserts::No } else { Asserts::Plain };
+        return if name.starts_with("static") {
+            Asserts::No
+        } else {
+            Asserts::Plain
+        };
     }
     let name = name.trim_start_matches('_');
     let is_word = |part: &str| WORDS.contains(&part.to_ascii_lowercase().as_str());
@@ -117,7 +136,9 @@ fn of_name(name: &str) -> Asserts {
     }
     // `assertEquals`: the first word ends where a capital begins.
     let first = parts.next().unwrap_or_default();
-    let end = first.find(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()).unwrap_or(first.len());
+    let end = first
+        .find(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit())
+        .unwrap_or(first.len());
     let begins = is_word(&first[..end]);
     match begins || parts.any(|part| part == "assert") {
         true => Asserts::Clearly,
@@ -138,16 +159,25 @@ mod tests {
     fn entry_points_are_known_in_each_language() {
         for (path, source) in [
             ("a.c", "int main(void) { return 0; }"),
-            ("a.c", "int main(argc, argv) int argc; char **argv; { return 0; }"),
+            (
+                "a.c",
+                "int main(argc, argv) int argc; char **argv; { return 0; }",
+            ),
             ("a.cpp", "auto main() -> int {}"),
             ("a.rs", "fn main() {}"),
             ("a.go", "package main\nfunc main() {}"),
-            ("A.java", "class A { public static void main(String[] args) {} }"),
+            (
+                "A.java",
+                "class A { public static void main(String[] args) {} }",
+            ),
         ] {
             assert!(signs(path, source).0, "{source}");
         }
         for (path, source) in [
-            ("a.c", "/* int main(void) {} */ int domain(int x) { return main_of(x); }"),
+            (
+                "a.c",
+                "/* int main(void) {} */ int domain(int x) { return main_of(x); }",
+            ),
             ("a.rs", "fn other() { let s = \"fn main() {}\"; }"),
             ("A.java", "class A { void run() { // void main(\n } }"),
         ] {
@@ -185,14 +215,21 @@ mod tests {
         }
         let rust = "pub fn f(x: u8) { assert!(x > 1); }\n#[test]\nfn t() { check(1); }\n";
         assert_eq!(signs("a.rs", rust).1, Asserts::Plain);
-        assert_eq!(signs("a.rs", "fn main() { check!(f(1)); expect_two(2); }").1, Asserts::Clearly);
+        assert_eq!(
+            signs("a.rs", "fn main() { check!(f(1)); expect_two(2); }").1,
+            Asserts::Clearly
+        );
     }
 
     #[test]
     fn definitions_of_assertions_are_found() {
         let defines = |source: &str| defines_assertions(&"a.h".parse().unwrap(), source.as_bytes());
-        assert!(defines("#define CHECK(x) do { if (!(x)) exit(1); } while (0)\n"));
-        assert!(defines("static void expect_int(int a, int b) { if (a != b) abort(); }\n"));
+        assert!(defines(
+            "#define CHECK(x) do { if (!(x)) exit(1); } while (0)\n"
+        ));
+        assert!(defines(
+            "static void expect_int(int a, int b) { if (a != b) abort(); }\n"
+        ));
         assert!(!defines("#define MAX(a) a\nint add(int a);\n"));
     }
 }

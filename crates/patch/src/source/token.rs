@@ -23,7 +23,9 @@ impl Token<'_> {
     }
 
     pub(super) fn is_word(&self) -> bool {
-        self.text.first().is_some_and(|byte| is_word_byte(*byte) && !byte.is_ascii_digit())
+        self.text
+            .first()
+            .is_some_and(|byte| is_word_byte(*byte) && !byte.is_ascii_digit())
     }
 
     pub(super) fn name(&self) -> String {
@@ -51,7 +53,11 @@ pub(super) fn tokens(masked: &[u8]) -> Vec<Token<'_>> {
                 at += 1;
             }
         }
-        out.push(Token { text: &masked[start..at], range: start..at, position });
+        out.push(Token {
+            text: &masked[start..at],
+            range: start..at,
+            position,
+        });
         position = Position::Later;
     }
     out

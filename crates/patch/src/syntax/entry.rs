@@ -59,7 +59,12 @@ pub(crate) struct Definition {
 
 impl Definition {
     pub(crate) fn new(word: &'static str, space: &'static str, name: impl Into<String>) -> Self {
-        Self { word, space, names: vec![name.into()], short: None }
+        Self {
+            word,
+            space,
+            names: vec![name.into()],
+            short: None,
+        }
     }
 }
 
@@ -101,9 +106,17 @@ pub(crate) enum SpecPlace {
 /// What a node is, as a language sees it.
 pub(super) enum Seen<'t> {
     /// A definition; `lead` are children of it that belong above its core.
-    Definition { definition: Definition, body: Option<Node<'t>>, lead: Vec<Node<'t>> },
+    Definition {
+        definition: Definition,
+        body: Option<Node<'t>>,
+        lead: Vec<Node<'t>>,
+    },
     /// Several declarations behind one keyword.
-    Specs { keyword: &'static str, specs: Vec<(Node<'t>, Vec<String>)>, place: SpecPlace },
+    Specs {
+        keyword: &'static str,
+        specs: Vec<(Node<'t>, Vec<String>)>,
+        place: SpecPlace,
+    },
     /// A statement whose branches may hold definitions of the container that it stands in.
     Branches(Vec<Node<'t>>),
     /// An import.
@@ -153,7 +166,12 @@ impl<'t> Outline<'t> {
     pub(crate) fn of(parsed: &'t Parsed<'t>, branches: Branches) -> Self {
         let ends = parsed.text.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(ends).collect();
-        let mut outline = Self { grammar: parsed.grammar, text: parsed.text, entries: Vec::new(), lines };
+        let mut outline = Self {
+            grammar: parsed.grammar,
+            text: parsed.text,
+            entries: Vec::new(),
+            lines,
+        };
         let mut frames = vec![outline.frame(None, None, parsed.root())];
         while let Some(frame) = frames.last_mut() {
             let Some(node) = frame.children.next() else {
@@ -178,22 +196,40 @@ impl<'t> Outline<'t> {
         &line[..line.len() - line.trim_start().len()]
     }
 
-    fn frame(&self, parent: Option<usize>, branch: Option<Range<usize>>, node: Node<'t>) -> Frame<'t> {
+    fn frame(
+        &self,
+        parent: Option<usize>,
+        branch: Option<Range<usize>>,
+        node: Node<'t>,
+    ) -> Frame<'t> {
         let children: Vec<Node<'t>> = node.children(&mut node.walk()).collect();
-        Frame { parent, branch, children: children.into_iter(), lead: Vec::new(), last: None }
+        Frame {
+            parent,
+            branch,
+            children: children.into_iter(),
+            lead: Vec::new(),
+            last: None,
+        }
     }
 
     fn seen(&self, node: Node<'t>) -> Seen<'t> {
         match self.grammar {
             Grammar::Rust => rust::seen(node, self.text),
             Grammar::Python => python::seen(node, self.text),
-            Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => script::seen(node, self.text),
+            Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => {
+                script::seen(node, self.text)
+            }
             Grammar::Go => go::seen(node, self.text),
         }
     }
 
     /// Takes one node of a frame; gives the frames that it opens, the first one last.
-    fn step(&mut self, frame: &mut Frame<'t>, node: Node<'t>, branches: Branches) -> Vec<Frame<'t>> {
+    fn step(
+        &mut self,
+        frame: &mut Frame<'t>,
+        node: Node<'t>,
+        branches: Branches,
+    ) -> Vec<Frame<'t>> {
         let span = self.trimmed(node.byte_range());
         match self.seen(node) {
             Seen::Nothing => {}
@@ -213,16 +249,24 @@ impl<'t> Outline<'t> {
                 self.add(frame, Kind::Other, node, span.clone());
                 if branches == Branches::Open {
                     let branch = frame.branch.clone().unwrap_or(span);
-                    let open = |body: Node<'t>| self.frame(frame.parent, Some(branch.clone()), body);
+                    let open =
+                        |body: Node<'t>| self.frame(frame.parent, Some(branch.clone()), body);
                     return bodies.into_iter().rev().map(open).collect();
                 }
             }
-            Seen::Definition { definition, body, lead } => {
+            Seen::Definition {
+                definition,
+                body,
+                lead,
+            } => {
                 let mut core = span.clone();
                 for node in lead {
                     let span = self.trimmed(node.byte_range());
                     core.start = core.start.max(span.end + gap(self.text, span.end));
-                    frame.lead.push(Piece { class: Class::Attribute, span });
+                    frame.lead.push(Piece {
+                        class: Class::Attribute,
+                        span,
+                    });
                 }
                 self.add(frame, Kind::Definition(definition), node, core);
                 if let (Some(body), Some(at)) = (body, frame.last) {
@@ -232,15 +276,30 @@ impl<'t> Outline<'t> {
                     return vec![self.frame(Some(at), None, body)];
                 }
             }
-            Seen::Specs { keyword, specs, place } => {
+            Seen::Specs {
+                keyword,
+                specs,
+                place,
+            } => {
                 for (node, names) in specs {
                     let spec = self.trimmed(node.byte_range());
-                    let core = if place == SpecPlace::Grouped { spec.clone() } else { span.clone() };
-                    let definition = Definition { names, ..Definition::new(keyword, "names", "") };
+                    let core = if place == SpecPlace::Grouped {
+                        spec.clone()
+                    } else {
+                        span.clone()
+                    };
+                    let definition = Definition {
+                        names,
+                        ..Definition::new(keyword, "names", "")
+                    };
                     self.add(frame, Kind::Definition(definition), node, core);
                     if let Some(entry) = frame.last.and_then(|at| self.entries.get_mut(at)) {
                         entry.outer = span.clone();
-                        entry.spec = Some(Spec { keyword, span: spec, place });
+                        entry.spec = Some(Spec {
+                            keyword,
+                            span: spec,
+                            place,
+                        });
                     }
                 }
             }
@@ -249,13 +308,19 @@ impl<'t> Outline<'t> {
     }
 
     fn lead(&self, frame: &mut Frame<'t>, class: Class, span: Range<usize>) {
-        let before = self.text.get(self.line_start(span.start)..span.start).unwrap_or_default();
+        let before = self
+            .text
+            .get(self.line_start(span.start)..span.start)
+            .unwrap_or_default();
         let starts_line = before.trim().is_empty();
         if class != Class::Attribute && !starts_line {
             // It stands behind something in its line and belongs to that.
             return;
         }
-        let touches = frame.lead.last().is_none_or(|last| touches(self.text, last.span.end, span.start));
+        let touches = frame
+            .lead
+            .last()
+            .is_none_or(|last| touches(self.text, last.span.end, span.start));
         if !touches {
             frame.lead.clear();
         }
@@ -274,7 +339,16 @@ impl<'t> Outline<'t> {
         let outer = frame.branch.clone().unwrap_or(core.clone());
         frame.last = Some(self.entries.len());
         let parent = frame.parent;
-        self.entries.push(Entry { kind, parent, lead, core, outer, node, body: None, spec: None });
+        self.entries.push(Entry {
+            kind,
+            parent,
+            lead,
+            core,
+            outer,
+            node,
+            body: None,
+            spec: None,
+        });
     }
 
     /// A span without the white space at its end: some grammars count the line end of a comment in.
@@ -287,7 +361,9 @@ impl<'t> Outline<'t> {
 impl Entry<'_> {
     /// Where it begins, with what stands above it.
     pub(crate) fn start(&self) -> usize {
-        self.lead.first().map_or(self.core.start, |piece| piece.span.start)
+        self.lead
+            .first()
+            .map_or(self.core.start, |piece| piece.span.start)
     }
 
     pub(crate) fn definition(&self) -> Option<&Definition> {

@@ -15,7 +15,9 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
             None => Seen::Other,
         },
         "method_declaration" => match (receiver(node, text), name(node, text)) {
-            (Some(on), Some(name)) => plain(Definition::new("method", "methods", format!("{on}.{name}"))),
+            (Some(on), Some(name)) => {
+                plain(Definition::new("method", "methods", format!("{on}.{name}")))
+            }
             _ => Seen::Other,
         },
         "type_declaration" => specs(node, text, "type"),
@@ -27,18 +29,26 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
 }
 
 fn plain<'t>(definition: Definition) -> Seen<'t> {
-    Seen::Definition { definition, body: None, lead: Vec::new() }
+    Seen::Definition {
+        definition,
+        body: None,
+        lead: Vec::new(),
+    }
 }
 
 fn name<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
-    node.child_by_field_name("name").and_then(|name| text.get(name.byte_range()))
+    node.child_by_field_name("name")
+        .and_then(|name| text.get(name.byte_range()))
 }
 
 /// The type that a method belongs to, without pointer and parameters.
 fn receiver(node: Node<'_>, text: &str) -> Option<String> {
     let parameter = node.child_by_field_name("receiver")?.named_child(0)?;
     let written = text.get(parameter.child_by_field_name("type")?.byte_range())?;
-    let bare = written.split('[').next()?.trim_start_matches(['*', '(', ' ']);
+    let bare = written
+        .split('[')
+        .next()?
+        .trim_start_matches(['*', '(', ' ']);
     Some(squeezed(bare))
 }
 
@@ -53,9 +63,12 @@ fn specs<'t>(node: Node<'t>, text: &str, keyword: &'static str) -> Seen<'t> {
                 "var_spec_list" => rest.push(child),
                 "type_spec" | "type_alias" | "const_spec" | "var_spec" => {
                     let mut cursor = child.walk();
-                    let names = child.children_by_field_name("name", &mut cursor).filter(Node::is_named);
-                    let names: Vec<String> =
-                        names.filter_map(|name| text.get(name.byte_range()).map(str::to_owned)).collect();
+                    let names = child
+                        .children_by_field_name("name", &mut cursor)
+                        .filter(Node::is_named);
+                    let names: Vec<String> = names
+                        .filter_map(|name| text.get(name.byte_range()).map(str::to_owned))
+                        .collect();
                     if names.iter().any(|name| name != "_") {
                         specs.push((child, names));
                     }
@@ -64,5 +77,13 @@ fn specs<'t>(node: Node<'t>, text: &str, keyword: &'static str) -> Seen<'t> {
             }
         }
     }
-    if specs.is_empty() { Seen::Other } else { Seen::Specs { keyword, specs, place } }
+    if specs.is_empty() {
+        Seen::Other
+    } else {
+        Seen::Specs {
+            keyword,
+            specs,
+            place,
+        }
+    }
 }

@@ -26,7 +26,10 @@ pub(crate) fn leaves(grammar: Grammar, node: Node<'_>, text: &str) -> Vec<Leaf> 
     };
     found.filter(|found| !found.is_empty()).unwrap_or_else(|| {
         let whole = text.get(node.byte_range()).unwrap_or_default();
-        vec![Leaf { key: squeezed(whole), statement: whole.to_owned() }]
+        vec![Leaf {
+            key: squeezed(whole),
+            statement: whole.to_owned(),
+        }]
     })
 }
 
@@ -55,7 +58,9 @@ fn rust(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
         let list = match part.kind() {
             "use_list" => Some((prefix.clone(), part)),
             "scoped_use_list" => {
-                let path = part.child_by_field_name("path").and_then(|path| text.get(path.byte_range()));
+                let path = part
+                    .child_by_field_name("path")
+                    .and_then(|path| text.get(path.byte_range()));
                 let list = part.child_by_field_name("list")?;
                 Some((format!("{prefix}{}::", path.unwrap_or_default()), list))
             }
@@ -64,7 +69,12 @@ fn rust(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
         match list {
             Some((prefix, list)) => {
                 let inner: Vec<_> = list.named_children(&mut list.walk()).collect();
-                rest.extend(inner.into_iter().rev().map(|part| (prefix.clone(), part, depth + 1)));
+                rest.extend(
+                    inner
+                        .into_iter()
+                        .rev()
+                        .map(|part| (prefix.clone(), part, depth + 1)),
+                );
             }
             None => {
                 let written = squeezed(text.get(part.byte_range())?);
@@ -87,19 +97,36 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
     let from = match node.kind() {
         "future_import_statement" => "from __future__ ".to_owned(),
         "import_from_statement" => {
-            format!("from {} ", text.get(node.child_by_field_name("module_name")?.byte_range())?)
+            format!(
+                "from {} ",
+                text.get(node.child_by_field_name("module_name")?.byte_range())?
+            )
         }
         _ => String::new(),
     };
-    let names: Vec<Node<'_>> = node.children_by_field_name("name", &mut node.walk()).collect();
-    let mut names: Vec<&str> =
-        names.into_iter().filter(Node::is_named).filter_map(|name| text.get(name.byte_range())).collect();
-    if node.named_children(&mut node.walk()).any(|child| child.kind() == "wildcard_import") {
+    let names: Vec<Node<'_>> = node
+        .children_by_field_name("name", &mut node.walk())
+        .collect();
+    let mut names: Vec<&str> = names
+        .into_iter()
+        .filter(Node::is_named)
+        .filter_map(|name| text.get(name.byte_range()))
+        .collect();
+    if node
+        .named_children(&mut node.walk())
+        .any(|child| child.kind() == "wildcard_import")
+    {
         names.push("*");
     }
     let leaf = |name: &str| {
-        let statement = format!("{from}import {}", name.split_whitespace().collect::<Vec<_>>().join(" "));
-        Leaf { key: statement.clone(), statement }
+        let statement = format!(
+            "{from}import {}",
+            name.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+        Leaf {
+            key: statement.clone(),
+            statement,
+        }
     };
     Some(names.into_iter().map(leaf).collect())
 }
@@ -107,9 +134,22 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
 fn script(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
     let source = text.get(node.child_by_field_name("source")?.byte_range())?;
     let module = source.trim_matches(['"', '\'']);
-    let end = if text.get(node.byte_range())?.ends_with(';') { ";" } else { "" };
-    let kind = if node.children(&mut node.walk()).any(|child| child.kind() == "type") { "type " } else { "" };
-    let clause = node.named_children(&mut node.walk()).find(|child| child.kind() == "import_clause")?;
+    let end = if text.get(node.byte_range())?.ends_with(';') {
+        ";"
+    } else {
+        ""
+    };
+    let kind = if node
+        .children(&mut node.walk())
+        .any(|child| child.kind() == "type")
+    {
+        "type "
+    } else {
+        ""
+    };
+    let clause = node
+        .named_children(&mut node.walk())
+        .find(|child| child.kind() == "import_clause")?;
     let mut found = Vec::new();
     for part in clause.named_children(&mut clause.walk()) {
         let items: Vec<Node<'_>> = match part.kind() {
@@ -121,8 +161,16 @@ fn script(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
             _ => vec![part],
         };
         for item in items {
-            let name = text.get(item.byte_range())?.split_whitespace().collect::<Vec<_>>().join(" ");
-            let name = if item.kind() == "import_specifier" { format!("{{ {name} }}") } else { name };
+            let name = text
+                .get(item.byte_range())?
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let name = if item.kind() == "import_specifier" {
+                format!("{{ {name} }}")
+            } else {
+                name
+            };
             found.push(Leaf {
                 key: format!("{kind}{name} from {module}"),
                 statement: format!("import {kind}{name} from {source}{end}"),
@@ -137,11 +185,23 @@ fn go(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
     let mut rest = vec![node];
     while let Some(part) = rest.pop() {
         if part.kind() == "import_spec" {
-            let spec = text.get(part.byte_range())?.split_whitespace().collect::<Vec<_>>().join(" ");
-            found.push(Leaf { key: spec.clone(), statement: format!("import {spec}") });
+            let spec = text
+                .get(part.byte_range())?
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            found.push(Leaf {
+                key: spec.clone(),
+                statement: format!("import {spec}"),
+            });
         } else {
             let inner: Vec<_> = part.named_children(&mut part.walk()).collect();
-            rest.extend(inner.into_iter().rev().filter(|child| child.kind() != "comment"));
+            rest.extend(
+                inner
+                    .into_iter()
+                    .rev()
+                    .filter(|child| child.kind() != "comment"),
+            );
         }
     }
     Some(found)

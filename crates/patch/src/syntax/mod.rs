@@ -103,12 +103,20 @@ impl<'t> Parsed<'t> {
             return Err(Unparsed::TooMuch);
         }
         match parse(&mut parser, text, OnError::Stop) {
-            Ok(tree) if !tree.root_node().has_error() => Ok(Self { grammar, text, tree }),
-            Ok(tree) => Err(Unparsed::Error { line: first_error(&tree) }),
+            Ok(tree) if !tree.root_node().has_error() => Ok(Self {
+                grammar,
+                text,
+                tree,
+            }),
+            Ok(tree) => Err(Unparsed::Error {
+                line: first_error(&tree),
+            }),
             Err(Unparsed::Error { .. }) if text.len() <= MAX_PLACED_BYTES => {
                 parser.reset();
                 let tree = parse(&mut parser, text, OnError::GoOn)?;
-                Err(Unparsed::Error { line: first_error(&tree) })
+                Err(Unparsed::Error {
+                    line: first_error(&tree),
+                })
             }
             Err(unparsed) => Err(unparsed),
         }
@@ -131,11 +139,17 @@ fn parse(parser: &mut Parser, text: &str, on_error: OnError) -> Result<Tree, Unp
     let mut why = Unparsed::TooMuch;
     let mut watch = |state: &ParseState| {
         if on_error == OnError::Stop && state.has_error() {
-            why = Unparsed::Error { line: line_of(text, state.current_byte_offset()) };
+            why = Unparsed::Error {
+                line: line_of(text, state.current_byte_offset()),
+            };
             return ControlFlow::Break(());
         }
         budget = budget.saturating_sub(1);
-        if budget == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if budget == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let bytes = text.as_bytes();
     // One step may read ahead to the end of the text, so what is read is counted too. At its limit the text ends.

@@ -9,8 +9,10 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
     match node.kind() {
         "function_definition" | "class_definition" => definition(node, text, Vec::new()),
         "decorated_definition" => {
-            let decorators: Vec<Node<'t>> =
-                node.children(&mut node.walk()).filter(|child| child.kind() == "decorator").collect();
+            let decorators: Vec<Node<'t>> = node
+                .children(&mut node.walk())
+                .filter(|child| child.kind() == "decorator")
+                .collect();
             match node.child_by_field_name("definition") {
                 Some(inner) => definition(inner, text, decorators),
                 None => Seen::Other,
@@ -27,7 +29,11 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
                 let name = text.get(left.byte_range()).unwrap_or_default();
                 let name = name.split('[').next().unwrap_or_default().trim();
                 let definition = Definition::new("type", "names", name);
-                Seen::Definition { definition, body: None, lead: Vec::new() }
+                Seen::Definition {
+                    definition,
+                    body: None,
+                    lead: Vec::new(),
+                }
             }
             None => Seen::Other,
         },
@@ -35,9 +41,8 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         "comment" if node.start_byte() == 0 && text.starts_with("#!") => Seen::Prose,
         "comment" => Seen::Lead(Class::Doc),
         "pass_statement" => Seen::Nothing,
-        "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement" => {
-            Seen::Branches(blocks(node))
-        }
+        "if_statement" | "try_statement" | "with_statement" | "for_statement"
+        | "while_statement" => Seen::Branches(blocks(node)),
         ";" => Seen::Ends,
         _ if !node.is_named() => Seen::Nothing,
         _ => Seen::Other,
@@ -45,21 +50,36 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
 }
 
 fn definition<'t>(node: Node<'t>, text: &str, lead: Vec<Node<'t>>) -> Seen<'t> {
-    let Some(name) = node.child_by_field_name("name").and_then(|name| text.get(name.byte_range())) else {
+    let Some(name) = node
+        .child_by_field_name("name")
+        .and_then(|name| text.get(name.byte_range()))
+    else {
         return Seen::Other;
     };
     if node.kind() == "class_definition" {
         let body = node.child_by_field_name("body");
-        return Seen::Definition { definition: Definition::new("class", "names", name), body, lead };
+        return Seen::Definition {
+            definition: Definition::new("class", "names", name),
+            body,
+            lead,
+        };
     }
     // `@area.setter` above `def area` makes another thing of that name.
     let accessor = lead.iter().find_map(|decorator| {
-        let written = text.get(decorator.byte_range())?.trim_start_matches('@').trim();
+        let written = text
+            .get(decorator.byte_range())?
+            .trim_start_matches('@')
+            .trim();
         let (on, what) = written.split_once('.')?;
-        (on == name && matches!(what, "setter" | "deleter" | "getter")).then(|| format!("{name}.{what}"))
+        (on == name && matches!(what, "setter" | "deleter" | "getter"))
+            .then(|| format!("{name}.{what}"))
     });
     let name = accessor.unwrap_or_else(|| name.to_owned());
-    Seen::Definition { definition: Definition::new("def", "names", name), body: None, lead }
+    Seen::Definition {
+        definition: Definition::new("def", "names", name),
+        body: None,
+        lead,
+    }
 }
 
 fn assignment<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
@@ -70,18 +90,30 @@ fn assignment<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
             break;
         };
         let written = |node: Node<'_>| squeezed(text.get(node.byte_range()).unwrap_or_default());
-        if matches!(left.kind(), "pattern_list" | "tuple_pattern" | "list_pattern") {
+        if matches!(
+            left.kind(),
+            "pattern_list" | "tuple_pattern" | "list_pattern"
+        ) {
             names.extend(left.named_children(&mut left.walk()).map(written));
         } else {
             names.push(written(left));
         }
-        next = node.child_by_field_name("right").filter(|right| right.kind() == "assignment");
+        next = node
+            .child_by_field_name("right")
+            .filter(|right| right.kind() == "assignment");
     }
     if names.iter().all(|name| name == "_") {
         return Seen::Other;
     }
-    let definition = Definition { names, ..Definition::new("variable", "names", "") };
-    Seen::Definition { definition, body: None, lead: Vec::new() }
+    let definition = Definition {
+        names,
+        ..Definition::new("variable", "names", "")
+    };
+    Seen::Definition {
+        definition,
+        body: None,
+        lead: Vec::new(),
+    }
 }
 
 /// The blocks of a statement and of its clauses.
@@ -91,7 +123,11 @@ fn blocks<'t>(node: Node<'t>) -> Vec<Node<'t>> {
         if child.kind() == "block" {
             blocks.push(child);
         } else if child.kind().ends_with("_clause") {
-            blocks.extend(child.named_children(&mut child.walk()).filter(|inner| inner.kind() == "block"));
+            blocks.extend(
+                child
+                    .named_children(&mut child.walk())
+                    .filter(|inner| inner.kind() == "block"),
+            );
         }
     }
     blocks
@@ -99,8 +135,11 @@ fn blocks<'t>(node: Node<'t>) -> Vec<Node<'t>> {
 
 /// The function of a definition that may be decorated.
 pub(crate) fn function<'t>(node: Node<'t>) -> Option<Node<'t>> {
-    let inner =
-        if node.kind() == "decorated_definition" { node.child_by_field_name("definition")? } else { node };
+    let inner = if node.kind() == "decorated_definition" {
+        node.child_by_field_name("definition")?
+    } else {
+        node
+    };
     (inner.kind() == "function_definition").then_some(inner)
 }
 
@@ -109,18 +148,30 @@ pub(crate) fn is_method(node: Node<'_>, text: &str) -> bool {
     let Some(function) = function(node) else {
         return false;
     };
-    let first = function.child_by_field_name("parameters").and_then(|parameters| parameters.named_child(0));
-    let first = first.and_then(|first| text.get(first.byte_range())).unwrap_or_default();
-    let above = text.get(node.start_byte()..function.start_byte()).unwrap_or_default();
-    let decorated = ["@staticmethod", "@classmethod", "@property"].iter().any(|mark| above.contains(mark));
+    let first = function
+        .child_by_field_name("parameters")
+        .and_then(|parameters| parameters.named_child(0));
+    let first = first
+        .and_then(|first| text.get(first.byte_range()))
+        .unwrap_or_default();
+    let above = text
+        .get(node.start_byte()..function.start_byte())
+        .unwrap_or_default();
+    let decorated = ["@staticmethod", "@classmethod", "@property"]
+        .iter()
+        .any(|mark| above.contains(mark));
     matches!(first, "self" | "cls") || decorated
 }
 
 /// The docstring of a function: the string that is its first statement.
 pub(crate) fn docstring<'t>(node: Node<'t>) -> Option<Node<'t>> {
     let body = function(node)?.child_by_field_name("body")?;
-    let first = body.named_child(0).filter(|first| first.kind() == "expression_statement")?;
-    let string = first.named_child(0).filter(|string| string.kind() == "string")?;
+    let first = body
+        .named_child(0)
+        .filter(|first| first.kind() == "expression_statement")?;
+    let string = first
+        .named_child(0)
+        .filter(|string| string.kind() == "string")?;
     (first.named_child_count() == 1).then_some(string)
 }
 

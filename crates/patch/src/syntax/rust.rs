@@ -31,7 +31,10 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         "use_declaration" | "extern_crate_declaration" => return Seen::Import,
         "attribute_item" => return Seen::Lead(Class::Attribute),
         "line_comment" | "block_comment" => {
-            return match (node.child_by_field_name("inner"), node.child_by_field_name("outer")) {
+            return match (
+                node.child_by_field_name("inner"),
+                node.child_by_field_name("outer"),
+            ) {
                 (Some(_), _) => Seen::Nothing,
                 (None, Some(_)) => Seen::Lead(Class::Doc),
                 (None, None) => Seen::Lead(Class::Note),
@@ -41,20 +44,31 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         _ if !node.is_named() => return Seen::Nothing,
         _ => return Seen::Other,
     };
-    let name = node.child_by_field_name("name").and_then(|name| text.get(name.byte_range()));
+    let name = node
+        .child_by_field_name("name")
+        .and_then(|name| text.get(name.byte_range()));
     match name {
         // `const _` has no name, so it can only be there or not.
         None | Some("_") => Seen::Other,
         Some(name) => {
-            let body = node.child_by_field_name("body").filter(|body| body.kind() == "declaration_list");
-            Seen::Definition { definition: Definition::new(word, space, name), body, lead: Vec::new() }
+            let body = node
+                .child_by_field_name("body")
+                .filter(|body| body.kind() == "declaration_list");
+            Seen::Definition {
+                definition: Definition::new(word, space, name),
+                body,
+                lead: Vec::new(),
+            }
         }
     }
 }
 
 /// An `impl` is found by its trait and its type, as they are written. Bounds and `where` are not part of its name.
 fn implementation<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
-    let of = |field: &str| node.child_by_field_name(field).and_then(|part| text.get(part.byte_range()));
+    let of = |field: &str| {
+        node.child_by_field_name(field)
+            .and_then(|part| text.get(part.byte_range()))
+    };
     let Some(on) = of("type") else {
         return Seen::Other;
     };
@@ -65,8 +79,15 @@ fn implementation<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         ),
         None => (squeezed(on), bare_type(on)),
     };
-    let definition = Definition { short: Some(short), ..Definition::new("impl", "impls", name) };
-    Seen::Definition { definition, body: node.child_by_field_name("body"), lead: Vec::new() }
+    let definition = Definition {
+        short: Some(short),
+        ..Definition::new("impl", "impls", name)
+    };
+    Seen::Definition {
+        definition,
+        body: node.child_by_field_name("body"),
+        lead: Vec::new(),
+    }
 }
 
 /// `fmt::Display<T>` as `Display`.
@@ -78,10 +99,13 @@ fn bare_type(text: &str) -> String {
 
 /// Whether a function takes `self`.
 pub(crate) fn takes_self(node: Node<'_>) -> bool {
-    node.child_by_field_name("parameters").is_some_and(|parameters| {
-        parameters.named_child(0).is_some_and(|first| {
-            first.kind() == "self_parameter"
-                || first.child_by_field_name("pattern").is_some_and(|name| name.kind() == "self")
+    node.child_by_field_name("parameters")
+        .is_some_and(|parameters| {
+            parameters.named_child(0).is_some_and(|first| {
+                first.kind() == "self_parameter"
+                    || first
+                        .child_by_field_name("pattern")
+                        .is_some_and(|name| name.kind() == "self")
+            })
         })
-    })
 }

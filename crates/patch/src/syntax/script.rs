@@ -8,7 +8,11 @@ use super::import::squeezed;
 pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
     match node.kind() {
         "import_statement" => Seen::Import,
-        "comment" if text.get(node.byte_range()).is_some_and(|text| text.starts_with("/**")) => {
+        "comment"
+            if text
+                .get(node.byte_range())
+                .is_some_and(|text| text.starts_with("/**")) =>
+        {
             Seen::Lead(Class::Doc)
         }
         "comment" => Seen::Lead(Class::Note),
@@ -43,16 +47,27 @@ fn declared<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
     };
     let name = text.get(node.child_by_field_name("name")?.byte_range())?;
     let holds = |body: &Node<'_>| matches!(body.kind(), "class_body" | "statement_block");
-    let body = node.child_by_field_name("body").filter(|body| word != "function" && holds(body));
+    let body = node
+        .child_by_field_name("body")
+        .filter(|body| word != "function" && holds(body));
     let definition = Definition::new(word, space, squeezed(name));
-    Some(Seen::Definition { definition, body, lead: decorators(node) })
+    Some(Seen::Definition {
+        definition,
+        body,
+        lead: decorators(node),
+    })
 }
 
 /// A member is found by its name and by whether it is static, reads or writes: `get v` stands beside `set v`.
 fn member<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
-    let name_node = node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?;
+    let name_node = node
+        .child_by_field_name("name")
+        .or_else(|| node.child_by_field_name("property"))?;
     let mut name = String::new();
-    for child in node.children(&mut node.walk()).take_while(|child| child.id() != name_node.id()) {
+    for child in node
+        .children(&mut node.walk())
+        .take_while(|child| child.id() != name_node.id())
+    {
         if matches!(child.kind(), "static" | "get" | "set") {
             name.push_str(child.kind());
             name.push(' ');
@@ -60,7 +75,11 @@ fn member<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
     }
     name.push_str(text.get(name_node.byte_range())?);
     let definition = Definition::new("member", "members", name);
-    Some(Seen::Definition { definition, body: None, lead: decorators(node) })
+    Some(Seen::Definition {
+        definition,
+        body: None,
+        lead: decorators(node),
+    })
 }
 
 fn exported<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
@@ -70,16 +89,24 @@ fn exported<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
     });
     if let Some(inner) = inner {
         return match declared(inner, text) {
-            Some(Seen::Definition { definition, body, .. }) => {
-                Seen::Definition { definition, body, lead: decorators(node) }
-            }
+            Some(Seen::Definition {
+                definition, body, ..
+            }) => Seen::Definition {
+                definition,
+                body,
+                lead: decorators(node),
+            },
             _ => Seen::Other,
         };
     }
     match node.child_by_field_name("value") {
         Some(_) => {
             let definition = Definition::new("export", "exports", "default");
-            Seen::Definition { definition, body: None, lead: decorators(node) }
+            Seen::Definition {
+                definition,
+                body: None,
+                lead: decorators(node),
+            }
         }
         None => Seen::Other,
     }
@@ -93,12 +120,18 @@ fn expression<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
     if inner.kind() == "internal_module" {
         return declared(inner, text).unwrap_or(Seen::Other);
     }
-    let left = inner.child_by_field_name("left").filter(|_| inner.kind() == "assignment_expression");
+    let left = inner
+        .child_by_field_name("left")
+        .filter(|_| inner.kind() == "assignment_expression");
     match left.filter(|left| left.kind() == "member_expression") {
         Some(left) => {
             let name = squeezed(text.get(left.byte_range()).unwrap_or_default());
             let definition = Definition::new("assignment", "assignments", name);
-            Seen::Definition { definition, body: None, lead: Vec::new() }
+            Seen::Definition {
+                definition,
+                body: None,
+                lead: Vec::new(),
+            }
         }
         None => Seen::Other,
     }
@@ -132,11 +165,20 @@ fn variables<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
     if names.is_empty() {
         return Seen::Other;
     }
-    let definition = Definition { names, ..Definition::new("variable", "values", "") };
-    Seen::Definition { definition, body: None, lead: Vec::new() }
+    let definition = Definition {
+        names,
+        ..Definition::new("variable", "values", "")
+    };
+    Seen::Definition {
+        definition,
+        body: None,
+        lead: Vec::new(),
+    }
 }
 
 /// The decorators that stand before the first word.
 fn decorators<'t>(node: Node<'t>) -> Vec<Node<'t>> {
-    node.children(&mut node.walk()).take_while(|child| child.kind() == "decorator").collect()
+    node.children(&mut node.walk())
+        .take_while(|child| child.kind() == "decorator")
+        .collect()
 }

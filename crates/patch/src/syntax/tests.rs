@@ -4,15 +4,24 @@
 
 use super::*;
 
-const ALL: [Grammar; 6] =
-    [Grammar::Rust, Grammar::Python, Grammar::JavaScript, Grammar::TypeScript, Grammar::Tsx, Grammar::Go];
+const ALL: [Grammar; 6] = [
+    Grammar::Rust,
+    Grammar::Python,
+    Grammar::JavaScript,
+    Grammar::TypeScript,
+    Grammar::Tsx,
+    Grammar::Go,
+];
 
 /// Each entry as `container/container/word name`, with its kind where it is no definition.
 fn entries(grammar: Grammar, text: &str, branches: Branches) -> Vec<String> {
-    let parsed = Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}: {text}"));
+    let parsed =
+        Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}: {text}"));
     let outline = Outline::of(&parsed, branches);
     let own = |entry: &Entry<'_>| match &entry.kind {
-        Kind::Definition(definition) => format!("{} {}", definition.word, definition.names.join("+")),
+        Kind::Definition(definition) => {
+            format!("{} {}", definition.word, definition.names.join("+"))
+        }
         Kind::Import => "import".to_owned(),
         Kind::Prose => "prose".to_owned(),
         Kind::Other => "other".to_owned(),
@@ -103,7 +112,10 @@ fn script() {
     let sorted = |mut entries: Vec<String>| {
         // The names of one pattern come in the order in which the walk meets them.
         for entry in &mut entries {
-            if let Some((word, names)) = entry.split_once(' ').filter(|(_, names)| names.contains('+')) {
+            if let Some((word, names)) = entry
+                .split_once(' ')
+                .filter(|(_, names)| names.contains('+'))
+            {
                 let mut names: Vec<&str> = names.split('+').collect();
                 names.sort_unstable();
                 *entry = format!("{word} {}", names.join("+"));
@@ -112,7 +124,11 @@ fn script() {
         entries
     };
     for grammar in [Grammar::JavaScript, Grammar::TypeScript, Grammar::Tsx] {
-        assert_eq!(sorted(entries(grammar, text, Branches::Open)), expected, "{grammar:?}");
+        assert_eq!(
+            sorted(entries(grammar, text, Branches::Open)),
+            expected,
+            "{grammar:?}"
+        );
     }
     let text = "declare function f(): void;\nabstract class A {\n  abstract m(): void;\n  q?: string;\n}\ndeclare module \"x\" {\n  export type T = 1;\n}\n\
                 interface I {}\nexport const enum E {}\nexport default { a: 1 };\n";
@@ -137,7 +153,17 @@ fn go() {
     let text = "package a\n\nimport \"b\"\n\nvar _ I = (*T)(nil)\n\nvar (\n\tx = 1\n\ty, z int\n)\n\ntype P[K any] struct{}\n\nfunc (p *P[K]) M() {}\n\nfunc (P) N() {}\n\nfunc init() {}\n";
     assert_eq!(
         entries(Grammar::Go, text, Branches::Open),
-        ["prose", "import", "other", "var x", "var y+z", "type P", "method P.M", "method P.N", "func init"]
+        [
+            "prose",
+            "import",
+            "other",
+            "var x",
+            "var y+z",
+            "type P",
+            "method P.M",
+            "method P.N",
+            "func init"
+        ]
     );
 }
 
@@ -147,16 +173,28 @@ fn what_stands_above_a_definition_belongs_to_it_while_it_touches() {
         let parsed = Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}"));
         let outline = Outline::of(&parsed, Branches::Open);
         let last = outline.entries.last().unwrap();
-        last.lead.iter().map(|piece| text[piece.span.clone()].to_owned()).collect::<Vec<_>>()
+        last.lead
+            .iter()
+            .map(|piece| text[piece.span.clone()].to_owned())
+            .collect::<Vec<_>>()
     };
     let rust = |text: &str| lead(Grammar::Rust, text);
-    assert_eq!(rust("/// a\n// b\n#[c]\nfn f() {}"), ["/// a", "// b", "#[c]"]);
+    assert_eq!(
+        rust("/// a\n// b\n#[c]\nfn f() {}"),
+        ["/// a", "// b", "#[c]"]
+    );
     assert_eq!(rust("/// a\n\n#[c]\n\nfn f() {}"), ["#[c]"]);
     assert_eq!(rust("// a\n\nfn f() {}"), [""; 0]);
     assert_eq!(rust("fn e() {} // e\nfn f() {}"), [""; 0]);
     assert_eq!(rust("//! a\nfn f() {}"), [""; 0]);
-    assert_eq!(lead(Grammar::Python, "# a\n@b\n@c(1)\ndef f(): ...\n"), ["# a", "@b", "@c(1)"]);
-    assert_eq!(lead(Grammar::TypeScript, "/** a */\n@b()\nexport class K {}"), ["/** a */", "@b()"]);
+    assert_eq!(
+        lead(Grammar::Python, "# a\n@b\n@c(1)\ndef f(): ...\n"),
+        ["# a", "@b", "@c(1)"]
+    );
+    assert_eq!(
+        lead(Grammar::TypeScript, "/** a */\n@b()\nexport class K {}"),
+        ["/** a */", "@b()"]
+    );
 }
 
 #[test]
@@ -176,7 +214,10 @@ fn the_place_of_an_error_is_told() {
 #[test]
 fn too_large_a_text_is_not_parsed() {
     let text = " ".repeat(MAX_SYNTAX_BYTES + 1);
-    assert!(matches!(Parsed::of(Grammar::Rust, &text), Err(Unparsed::TooMuch)));
+    assert!(matches!(
+        Parsed::of(Grammar::Rust, &text),
+        Err(Unparsed::TooMuch)
+    ));
 }
 
 /// Reading in quadratic time, or with a stack that grows with the nesting, would end this test as failed.
@@ -185,11 +226,24 @@ fn hostile_text_is_read_in_bounded_time() {
     let nested = |open: &str, close: &str, count: usize| open.repeat(count) + &close.repeat(count);
     for (grammar, text) in [
         (Grammar::Rust, nested("mod a{", "}", 70_000)),
-        (Grammar::Rust, format!("fn f(){{{}}}", nested("(", ")", 20_000))),
-        (Grammar::Rust, format!("use {}a{};", "a::{".repeat(20_000), "}".repeat(20_000))),
+        (
+            Grammar::Rust,
+            format!("fn f(){{{}}}", nested("(", ")", 20_000)),
+        ),
+        (
+            Grammar::Rust,
+            format!("use {}a{};", "a::{".repeat(20_000), "}".repeat(20_000)),
+        ),
         (Grammar::JavaScript, nested("{", "}", 100_000)),
         (Grammar::TypeScript, nested("namespace a{", "}", 20_000)),
-        (Grammar::Go, format!("package a\nvar x = {}1{}", "(".repeat(20_000), ")".repeat(20_000))),
+        (
+            Grammar::Go,
+            format!(
+                "package a\nvar x = {}1{}",
+                "(".repeat(20_000),
+                ")".repeat(20_000)
+            ),
+        ),
         (Grammar::Python, nested("(", ")", 20_000)),
         (Grammar::Python, "def f():\n ".repeat(20_000)),
         (Grammar::Rust, "struct A;".repeat(20_000)),
@@ -198,7 +252,12 @@ fn hostile_text_is_read_in_bounded_time() {
     ] {
         if let Ok(parsed) = Parsed::of(grammar, &text) {
             let outline = Outline::of(&parsed, Branches::Open);
-            for entry in outline.entries.iter().filter(|entry| entry.kind == Kind::Import).take(10) {
+            for entry in outline
+                .entries
+                .iter()
+                .filter(|entry| entry.kind == Kind::Import)
+                .take(10)
+            {
                 assert!(!leaves(grammar, entry.node, &text).is_empty());
             }
         }

@@ -4,8 +4,15 @@
 //! Each case is made of honest sections whose lines and bytes are then dropped, doubled, moved, replaced and mixed with lines that mean
 //! something to git. The real git applies it to an index, which knows no settings, no work tree and no file system.
 
-#![expect(clippy::disallowed_methods, reason = "these tests run git in directories of their own")]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what cannot be set up fails its test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests run git in directories of their own"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what cannot be set up fails its test"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,7 +30,17 @@ type Tree = BTreeMap<String, (String, Vec<u8>)>;
 const TEXT: &str = "one\ntwo\nthree\n";
 
 /// Names among which a careless reader loses its way.
-const NAMES: [&str; 9] = ["x", "a/x", "b/x", "x b/x", "a/a/x", "y", "dir/z", "caf\u{e9}", "x "];
+const NAMES: [&str; 9] = [
+    "x",
+    "a/x",
+    "b/x",
+    "x b/x",
+    "a/a/x",
+    "y",
+    "dir/z",
+    "caf\u{e9}",
+    "x ",
+];
 
 /// How many of them are there at first.
 const THERE: usize = 7;
@@ -77,11 +94,19 @@ impl Desk {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, TEXT).unwrap();
             if *name == "y" {
-                std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+                std::fs::set_permissions(
+                    &path,
+                    std::os::unix::fs::PermissionsExt::from_mode(0o755),
+                )
+                .unwrap();
             }
         }
         assert!(git(dir.path(), &["add", "-A"], b"").status.success());
-        std::fs::copy(dir.path().join(".git/index"), dir.path().join("first-index")).unwrap();
+        std::fs::copy(
+            dir.path().join(".git/index"),
+            dir.path().join("first-index"),
+        )
+        .unwrap();
         let before = tree(dir.path());
         assert_eq!(before.len(), THERE);
         Self { dir, before }
@@ -91,7 +116,11 @@ impl Desk {
     fn theirs(&self, raw: &[u8]) -> Option<Tree> {
         let dir = self.dir.path();
         std::fs::copy(dir.join("first-index"), dir.join(".git/index")).unwrap();
-        let applied = git(dir, &["apply", "--cached", "--whitespace=nowarn", "-p1", "-"], raw);
+        let applied = git(
+            dir,
+            &["apply", "--cached", "--whitespace=nowarn", "-p1", "-"],
+            raw,
+        );
         applied.status.success().then(|| tree(dir))
     }
 
@@ -113,8 +142,14 @@ impl Desk {
         let mut tree = self.before.clone();
         for file in &patch.files {
             let source = file.change.from().unwrap_or(&file.path);
-            let had = self.before.get(source.as_str()).map(|(mode, _)| mode.clone());
-            if file.old_mode.is_some_and(|mode| Some(mode.as_str()) != had.as_deref()) {
+            let had = self
+                .before
+                .get(source.as_str())
+                .map(|(mode, _)| mode.clone());
+            if file
+                .old_mode
+                .is_some_and(|mode| Some(mode.as_str()) != had.as_deref())
+            {
                 return None;
             }
             if let Change::Rename { from } = &file.change {
@@ -124,9 +159,18 @@ impl Desk {
                 tree.remove(file.path.as_str());
                 continue;
             }
-            let plain = || had.clone().unwrap_or_else(|| FileMode::Regular.as_str().to_owned());
-            let mode = file.new_mode.map_or_else(plain, |mode| mode.as_str().to_owned());
-            let content = if mode == "160000" { Vec::new() } else { after.get(&file.path)?.clone() };
+            let plain = || {
+                had.clone()
+                    .unwrap_or_else(|| FileMode::Regular.as_str().to_owned())
+            };
+            let mode = file
+                .new_mode
+                .map_or_else(plain, |mode| mode.as_str().to_owned());
+            let content = if mode == "160000" {
+                Vec::new()
+            } else {
+                after.get(&file.path)?.clone()
+            };
             tree.insert(file.path.to_string(), (mode, content));
         }
         Some(tree)
@@ -165,7 +209,10 @@ fn tree(dir: &Path) -> Tree {
             (&head[..6], &head[7..47], path)
         })
         .collect();
-    let names: String = entries.iter().map(|(_, oid, _)| format!("{oid}\n")).collect();
+    let names: String = entries
+        .iter()
+        .map(|(_, oid, _)| format!("{oid}\n"))
+        .collect();
     let blobs = git(dir, &["cat-file", "--batch"], names.as_bytes()).stdout;
     let mut rest = blobs.as_slice();
     let mut tree = Tree::new();
@@ -174,7 +221,11 @@ fn tree(dir: &Path) -> Tree {
         let head = std::str::from_utf8(&rest[..end]).unwrap();
         rest = &rest[end + 1..];
         // A submodule's commit is in no repository of ours.
-        let Some(size) = head.split(' ').nth(2).and_then(|size| size.parse::<usize>().ok()) else {
+        let Some(size) = head
+            .split(' ')
+            .nth(2)
+            .and_then(|size| size.parse::<usize>().ok())
+        else {
             tree.insert(path.to_owned(), (mode.to_owned(), Vec::new()));
             continue;
         };
@@ -185,7 +236,11 @@ fn tree(dir: &Path) -> Tree {
 }
 
 fn quoted(prefix: &str, name: &str) -> String {
-    if name.is_ascii() { format!("{prefix}{name}") } else { format!("\"{prefix}caf\\303\\251\"") }
+    if name.is_ascii() {
+        format!("{prefix}{name}")
+    } else {
+        format!("\"{prefix}caf\\303\\251\"")
+    }
 }
 
 /// An honest section: what happens to the file of one name, or from one name to another.
@@ -197,7 +252,9 @@ fn section(kind: usize, from: usize, to: usize) -> Vec<Vec<u8>> {
     let hunk = "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
     let text = match kind % 8 {
         0 => format!("diff --git {a} {b}\n--- {a}{tab}\n+++ {b}{tab}\n{hunk}"),
-        1 => format!("diff --git {a} {b}\nindex 5626abf..814f4a4 100644\n--- {a}{tab}\n+++ {b}{tab}\n{hunk}"),
+        1 => format!(
+            "diff --git {a} {b}\nindex 5626abf..814f4a4 100644\n--- {a}{tab}\n+++ {b}{tab}\n{hunk}"
+        ),
         2 => format!(
             "diff --git {a} {b}\nnew file mode 100644\n--- /dev/null\n+++ {b}{tab}\n@@ -0,0 +1,2 @@\n+new\n+++ b/y\n"
         ),
@@ -219,7 +276,9 @@ fn section(kind: usize, from: usize, to: usize) -> Vec<Vec<u8>> {
             "diff --git {a} {b}\n--- {a}{tab}\n+++ {b}{tab}\n@@ -1,2 +1,4 @@\n one\n+++ b/y\n+diff --git a/y b/y\n two\n@@ -3 +5,2 @@\n three\n+--- a/y\n"
         ),
     };
-    text.split_inclusive('\n').map(|line| line.as_bytes().to_vec()).collect()
+    text.split_inclusive('\n')
+        .map(|line| line.as_bytes().to_vec())
+        .collect()
 }
 
 #[derive(Debug, Clone)]
@@ -287,8 +346,10 @@ fn patches() -> impl Strategy<Value = Vec<u8>> {
     let sections = proptest::collection::vec((0usize..8, 0usize..9, 0usize..9), 1..3);
     let damages = proptest::collection::vec(Damage::any(), 0..4);
     (sections, damages).prop_map(|(sections, damages)| {
-        let mut lines: Vec<Vec<u8>> =
-            sections.into_iter().flat_map(|(kind, from, to)| section(kind, from, to)).collect();
+        let mut lines: Vec<Vec<u8>> = sections
+            .into_iter()
+            .flat_map(|(kind, from, to)| section(kind, from, to))
+            .collect();
         damages.iter().for_each(|damage| damage.to(&mut lines));
         lines.concat()
     })
@@ -301,7 +362,10 @@ mod properties {
     fn a_patch_that_both_take_is_the_same_change_to_both() {
         let desk = Desk::new();
         let taken = std::cell::Cell::new(0u32);
-        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+        let config = ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
         let cases = config.cases;
         TestRunner::new(config)
             .run(&patches(), |raw| {
@@ -325,9 +389,17 @@ mod properties {
 #[test]
 fn honest_sections_are_taken_by_both() {
     let desk = Desk::new();
-    for (kind, from, to) in
-        [(0, 0, 0), (0, 3, 0), (1, 2, 0), (2, 7, 0), (3, 1, 0), (4, 0, 7), (5, 2, 8), (6, 4, 0), (7, 5, 0)]
-    {
+    for (kind, from, to) in [
+        (0, 0, 0),
+        (0, 3, 0),
+        (1, 2, 0),
+        (2, 7, 0),
+        (3, 1, 0),
+        (4, 0, 7),
+        (5, 2, 8),
+        (6, 4, 0),
+        (7, 5, 0),
+    ] {
         let raw = section(kind, from, to).concat();
         let shown = String::from_utf8_lossy(&raw).into_owned();
         let ours = desk.ours(&raw);

@@ -1,7 +1,10 @@
 //! The real git has the last word: what `make_diff` writes, `git apply` takes, and it gives exactly the files asked
 //! for; what git writes, `parse` reads; what `parse` reads, git does not read differently.
 
-#![expect(clippy::disallowed_methods, reason = "these tests run git in directories of their own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests run git in directories of their own"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +24,12 @@ type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 fn git(dir: &Path, args: &[&str]) -> Output {
     Command::new("git")
-        .args(["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"])
+        .args([
+            "-c",
+            "core.autocrlf=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+        ])
         .args(args)
         .current_dir(dir)
         .env_clear()
@@ -35,7 +43,11 @@ fn git(dir: &Path, args: &[&str]) -> Output {
 
 fn git_ok(dir: &Path, args: &[&str]) -> Vec<u8> {
     let out = git(dir, args);
-    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     out.stdout
 }
 
@@ -58,7 +70,13 @@ fn read(dir: &Path) -> Files {
                     open.push(path);
                 }
             } else {
-                let name = path.strip_prefix(dir).unwrap().to_str().unwrap().parse().unwrap();
+                let name = path
+                    .strip_prefix(dir)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .parse()
+                    .unwrap();
                 files.insert(name, std::fs::read(path).unwrap());
             }
         }
@@ -75,7 +93,10 @@ fn git_apply(before: &Files, patch: &[u8]) -> Result<Files, String> {
     let patch_file = home.path().join("patch");
     std::fs::write(&patch_file, patch).unwrap();
     let patch_file = patch_file.to_str().unwrap();
-    for args in [&["apply", "--check", patch_file][..], &["apply", "--whitespace=nowarn", patch_file]] {
+    for args in [
+        &["apply", "--check", patch_file][..],
+        &["apply", "--whitespace=nowarn", patch_file],
+    ] {
         let out = git(&tree, args);
         if !out.status.success() {
             return Err(String::from_utf8_lossy(&out.stderr).into_owned());
@@ -85,7 +106,10 @@ fn git_apply(before: &Files, patch: &[u8]) -> Result<Files, String> {
 }
 
 fn files(pairs: &[(&str, &[u8])]) -> Files {
-    pairs.iter().map(|(path, content)| (path.parse().unwrap(), content.to_vec())).collect()
+    pairs
+        .iter()
+        .map(|(path, content)| (path.parse().unwrap(), content.to_vec()))
+        .collect()
 }
 
 /// Everything that has to hold for a pair of trees.
@@ -99,8 +123,11 @@ fn check(before: &Files, after: &Files) {
     assert!(diff.starts_with(b"diff --git "), "{shown}");
     assert_eq!(git_apply(before, &diff).as_ref(), Ok(after), "{shown}");
     let patch = parse(&diff).unwrap_or_else(|error| panic!("{error}\n{shown}"));
-    let changed: BTreeSet<&RepoPath> =
-        before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)).collect();
+    let changed: BTreeSet<&RepoPath> = before
+        .keys()
+        .chain(after.keys())
+        .filter(|path| before.get(*path) != after.get(*path))
+        .collect();
     assert_eq!(patch.paths().into_iter().collect::<BTreeSet<_>>(), changed);
     let mut ours = before.clone();
     for file in &patch.files {
@@ -145,9 +172,14 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
 /// No file may stand where another file has its directory.
 fn without_conflicts(files: Files, other: &Files) -> Files {
     let all: Vec<RepoPath> = files.keys().chain(other.keys()).cloned().collect();
-    let is_directory =
-        |path: &RepoPath| all.iter().any(|other| other.as_str().starts_with(&format!("{path}/")));
-    files.into_iter().filter(|(path, _)| !is_directory(path)).collect()
+    let is_directory = |path: &RepoPath| {
+        all.iter()
+            .any(|other| other.as_str().starts_with(&format!("{path}/")))
+    };
+    files
+        .into_iter()
+        .filter(|(path, _)| !is_directory(path))
+        .collect()
 }
 
 fn trees() -> impl Strategy<Value = (Files, Files)> {
@@ -171,7 +203,9 @@ fn moved(line: &mut Vec<u8>, by: usize) {
     let header = std::str::from_utf8(header).unwrap();
     let (old, new) = header.split_once(" +").unwrap();
     let shift = |range: &str| {
-        let end = range.find(|c: char| !c.is_ascii_digit()).unwrap_or(range.len());
+        let end = range
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(range.len());
         let start: usize = range[..end].parse().unwrap();
         format!("{}{}", (start + by).saturating_sub(3), &range[end..])
     };
@@ -221,9 +255,13 @@ mod properties {
 
 #[test]
 fn the_corners_of_files_and_names() {
-    let big: Vec<u8> = (0..300).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
-    let changed =
-        String::from_utf8(big.clone()).unwrap().replace("line 7\n", "").replace("line 200\n", "new\nnew\n");
+    let big: Vec<u8> = (0..300)
+        .flat_map(|n| format!("line {n}\n").into_bytes())
+        .collect();
+    let changed = String::from_utf8(big.clone())
+        .unwrap()
+        .replace("line 7\n", "")
+        .replace("line 200\n", "new\nnew\n");
     for (before, after) in [
         (files(&[]), files(&[("e", b"")])),
         (files(&[("e", b"")]), files(&[])),
@@ -238,7 +276,10 @@ fn the_corners_of_files_and_names() {
         ),
         (files(&[("x b/x", b"1\n")]), files(&[("x b/x", b"2\n")])),
         (files(&[("a/a/x", b"1\n")]), files(&[("a/a/x", b"2\n")])),
-        (files(&[("big", &big)]), files(&[("big", changed.as_bytes())])),
+        (
+            files(&[("big", &big)]),
+            files(&[("big", changed.as_bytes())]),
+        ),
     ] {
         check(&before, &after);
     }
@@ -250,16 +291,37 @@ fn binary_content_is_refused() {
     let error = Err(DiffError::Binary { path });
     assert_eq!(make_diff(&files(&[]), &files(&[("i", b"\0")])), error);
     assert_eq!(make_diff(&files(&[("i", b"x\0")]), &files(&[])), error);
-    assert_eq!(make_diff(&files(&[("i", b"\0")]), &files(&[("i", b"\0")])), Ok(Vec::new()));
+    assert_eq!(
+        make_diff(&files(&[("i", b"\0")]), &files(&[("i", b"\0")])),
+        Ok(Vec::new())
+    );
 }
 
 #[test]
 fn what_git_itself_writes_is_read() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
-    let text: Vec<u8> = (0..40).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
-    let names = ["a b.txt", "t\tab \"q\"", "é/ü", "x b/x", "plain", "gone", "moved from", "copied", "mode"];
-    write(dir, &names.iter().map(|name| (name.parse().unwrap(), text.clone())).collect());
+    let text: Vec<u8> = (0..40)
+        .flat_map(|n| format!("line {n}\n").into_bytes())
+        .collect();
+    let names = [
+        "a b.txt",
+        "t\tab \"q\"",
+        "é/ü",
+        "x b/x",
+        "plain",
+        "gone",
+        "moved from",
+        "copied",
+        "mode",
+    ];
+    write(
+        dir,
+        &names
+            .iter()
+            .map(|name| (name.parse().unwrap(), text.clone()))
+            .collect(),
+    );
     std::fs::write(dir.join("bin"), b"\0\x01\x02").unwrap();
     git_ok(dir, &["init", "-q"]);
     git_ok(dir, &["add", "-A"]);
@@ -278,7 +340,11 @@ fn what_git_itself_writes_is_read() {
     std::fs::write(dir.join("bin"), b"\0\x01\x03").unwrap();
     std::fs::write(dir.join("empty"), b"").unwrap();
     std::os::unix::fs::symlink("plain", dir.join("link")).unwrap();
-    std::fs::set_permissions(dir.join("mode"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(
+        dir.join("mode"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     git_ok(dir, &["add", "-A"]);
     for options in [
         &["-M"][..],
@@ -291,12 +357,20 @@ fn what_git_itself_writes_is_read() {
         for quote in ["core.quotePath=true", "core.quotePath=false"] {
             let args = [&["-c", quote, "diff", "--cached"][..], options].concat();
             let diff = git_ok(dir, &args);
-            let patch = parse(&diff)
-                .unwrap_or_else(|error| panic!("{options:?}: {error}\n{}", String::from_utf8_lossy(&diff)));
-            let listed = git_ok(dir, &[&["diff", "--cached", "--name-only", "-z"][..], options].concat());
-            let listed: BTreeSet<&str> =
-                std::str::from_utf8(&listed).unwrap().split('\0').filter(|name| !name.is_empty()).collect();
-            let parsed: BTreeSet<&str> = patch.files.iter().map(|file| file.path.as_str()).collect();
+            let patch = parse(&diff).unwrap_or_else(|error| {
+                panic!("{options:?}: {error}\n{}", String::from_utf8_lossy(&diff))
+            });
+            let listed = git_ok(
+                dir,
+                &[&["diff", "--cached", "--name-only", "-z"][..], options].concat(),
+            );
+            let listed: BTreeSet<&str> = std::str::from_utf8(&listed)
+                .unwrap()
+                .split('\0')
+                .filter(|name| !name.is_empty())
+                .collect();
+            let parsed: BTreeSet<&str> =
+                patch.files.iter().map(|file| file.path.as_str()).collect();
             assert_eq!(parsed, listed, "{options:?}");
         }
     }

@@ -66,11 +66,21 @@ impl Prelude {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(file: File, path: &Path, limits: &ArchiveLimits, stop: &'a AtomicBool) -> Self {
+    pub(super) fn new(
+        file: File,
+        path: &Path,
+        limits: &ArchiveLimits,
+        stop: &'a AtomicBool,
+    ) -> Self {
         let flow = Rc::new(Flow::default());
-        let compressed = BufReader::with_capacity(64 << 10, Compressed::new(file, path, limits, &flow));
+        let compressed =
+            BufReader::with_capacity(64 << 10, Compressed::new(file, path, limits, &flow));
         let stream = Stream::new(GzDecoder::new(compressed), limits, stop, &flow);
-        Self { archive: Archive::new(stream), limits: *limits, flow }
+        Self {
+            archive: Archive::new(stream),
+            limits: *limits,
+            flow,
+        }
     }
 
     /// Passes every member with its content to `put`, and reads the archive to its end. Returns the commit
@@ -88,9 +98,16 @@ impl<'a> Entries<'a> {
             let header = entry.header().clone();
             let size = header.entry_size().map_err(explain)?;
             if header.as_ustar().is_none() && header.as_gnu().is_none() {
-                return Err(ArchiveError::Damaged { what: "an entry of an unknown format".to_owned() });
+                return Err(ArchiveError::Damaged {
+                    what: "an entry of an unknown format".to_owned(),
+                });
             }
-            let mut content = Content { inner: &mut entry, left: size, fault: None, flow: &flow };
+            let mut content = Content {
+                inner: &mut entry,
+                left: size,
+                fault: None,
+                flow: &flow,
+            };
             match header.entry_type() {
                 EntryType::XHeader => {
                     let records = pax::parse(&content.all(MAX_PAX)?)?;
@@ -102,10 +119,17 @@ impl<'a> Entries<'a> {
                         let what = "a global header with the name of an entry".to_owned();
                         return Err(ArchiveError::Damaged { what });
                     }
-                    commit = records.comment.and_then(|comment| Oid::from_ascii(&comment)).or(commit);
+                    commit = records
+                        .comment
+                        .and_then(|comment| Oid::from_ascii(&comment))
+                        .or(commit);
                 }
-                EntryType::GNULongName => set_once(&mut prelude.long_name, content.name(&self.limits)?)?,
-                EntryType::GNULongLink => set_once(&mut prelude.long_link, content.name(&self.limits)?)?,
+                EntryType::GNULongName => {
+                    set_once(&mut prelude.long_name, content.name(&self.limits)?)?
+                }
+                EntryType::GNULongLink => {
+                    set_once(&mut prelude.long_link, content.name(&self.limits)?)?
+                }
                 _ => {
                     let member = judge(&header, size, std::mem::take(&mut prelude), &self.limits)?;
                     put(member, &mut content)?;
@@ -114,7 +138,9 @@ impl<'a> Entries<'a> {
             }
         }
         if !prelude.is_empty() {
-            return Err(ArchiveError::Damaged { what: "a long name without its entry".to_owned() });
+            return Err(ArchiveError::Damaged {
+                what: "a long name without its entry".to_owned(),
+            });
         }
         self.end()?;
         Ok(commit)
@@ -125,7 +151,9 @@ impl<'a> Entries<'a> {
         let flow = self.flow;
         // The first block of zeros was read; two mark the end.
         if flow.has_ended() {
-            return Err(ArchiveError::Truncated { what: "its end is missing" });
+            return Err(ArchiveError::Truncated {
+                what: "its end is missing",
+            });
         }
         let mut stream = self.archive.into_inner();
         let mut zeros = 0;
@@ -140,7 +168,9 @@ impl<'a> Entries<'a> {
             }
         }
         if zeros < 512 || zeros % 512 != 0 {
-            return Err(ArchiveError::Truncated { what: "its end is missing" });
+            return Err(ArchiveError::Truncated {
+                what: "its end is missing",
+            });
         }
         // Reading to the end has checked the checksum and the length. Other gzip files may have another
         // member here, archives may not.
@@ -156,7 +186,9 @@ impl<'a> Entries<'a> {
 fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), ArchiveError> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(ArchiveError::Damaged { what: "two headers of one kind for one entry".to_owned() }),
+        Some(_) => Err(ArchiveError::Damaged {
+            what: "two headers of one kind for one entry".to_owned(),
+        }),
     }
 }
 
@@ -175,12 +207,20 @@ fn judge(
     if pax.size.is_some_and(|other| other != size) {
         return Err(refuse(Refusal::Contradiction));
     }
-    let mode = header.mode().map_err(|error| ArchiveError::Damaged { what: error.to_string() })?;
+    let mode = header.mode().map_err(|error| ArchiveError::Damaged {
+        what: error.to_string(),
+    })?;
     let is_named_as_directory = name.last() == Some(&b'/');
-    let target =
-        || choose(pax.link, prelude.long_link, || header.link_name_bytes().map(|link| link.to_vec()));
+    let target = || {
+        choose(pax.link, prelude.long_link, || {
+            header.link_name_bytes().map(|link| link.to_vec())
+        })
+    };
     let kind = match header.entry_type() {
-        EntryType::Regular => MemberKind::File { size, is_executable: mode & 0o100 != 0 },
+        EntryType::Regular => MemberKind::File {
+            size,
+            is_executable: mode & 0o100 != 0,
+        },
         EntryType::Directory => MemberKind::Directory,
         EntryType::Symlink => MemberKind::Link(target()?.unwrap_or_default()),
         EntryType::Link => MemberKind::HardLink(target()?.unwrap_or_default()),
@@ -191,9 +231,17 @@ fn judge(
     if has_content || (is_named_as_directory && !is_directory) {
         return Err(refuse(Refusal::Contradiction));
     }
-    let shortest = if is_directory { name.strip_suffix(b"/").unwrap_or(&name) } else { &name };
+    let shortest = if is_directory {
+        name.strip_suffix(b"/").unwrap_or(&name)
+    } else {
+        &name
+    };
     let judged = MemberName::judge(shortest, limits).map_err(refuse)?;
-    Ok(Member { name: judged, kind, has_special_bits: mode & 0o7000 != 0 })
+    Ok(Member {
+        name: judged,
+        kind,
+        has_special_bits: mode & 0o7000 != 0,
+    })
 }
 
 /// Returns the effective name: from PAX, from GNU, or the entry's own. At most one of the first two may
@@ -246,9 +294,9 @@ impl<R: Read> Content<'_, R> {
     fn ended(&mut self) -> Result<(), ArchiveError> {
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None if self.left > 0 => {
-                Err(ArchiveError::Truncated { what: "it ends in the middle of an entry" })
-            }
+            None if self.left > 0 => Err(ArchiveError::Truncated {
+                what: "it ends in the middle of an entry",
+            }),
             None => Ok(()),
         }
     }

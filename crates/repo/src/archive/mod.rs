@@ -190,13 +190,18 @@ pub fn unpack(
     stop: &AtomicBool,
 ) -> Result<Unpacked, ArchiveError> {
     let file = File::open(archive).map_err(|source| RepoError::io("read", archive, source))?;
-    let meta = file.metadata().map_err(|source| RepoError::io("read", archive, source))?;
+    let meta = file
+        .metadata()
+        .map_err(|source| RepoError::io("read", archive, source))?;
     if meta.len() > limits.compressed.0 {
-        return Err(ArchiveError::TooLarge { what: "bytes in the archive", limit: limits.compressed.0 });
+        return Err(ArchiveError::TooLarge {
+            what: "bytes in the archive",
+            limit: limits.compressed.0,
+        });
     }
     let mut place = Place::below(into, limits)?;
-    let commit =
-        Entries::new(file, archive, limits, stop).each(|member, content| place.put(member, content))?;
+    let commit = Entries::new(file, archive, limits, stop)
+        .each(|member, content| place.put(member, content))?;
     place.finish(into, commit, stop)
 }
 
@@ -207,7 +212,10 @@ impl Refusal {
         let text = String::from_utf8_lossy(name);
         let shown: String = text.chars().take(SHOWN).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
-        ArchiveError::Refused { entry: format!("{shown:?}{more}"), why: self }
+        ArchiveError::Refused {
+            entry: format!("{shown:?}{more}"),
+            why: self,
+        }
     }
 }
 

@@ -14,26 +14,40 @@ pub(super) struct Records {
 /// Parses the records. A duplicate key, a sparse entry or a change of the encoding is an error, because
 /// readers of archives disagree on them.
 pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
-    let damaged = |what: &str| ArchiveError::Damaged { what: format!("a PAX header with {what}") };
+    let damaged = |what: &str| ArchiveError::Damaged {
+        what: format!("a PAX header with {what}"),
+    };
     let mut records = Records::default();
     let mut rest = bytes;
     while !rest.is_empty() {
         let space = rest.iter().take(12).position(|byte| *byte == b' ');
         let digits = space.and_then(|at| std::str::from_utf8(&rest[..at]).ok());
         let length = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let length: usize = length.and_then(|text| text.parse().ok()).ok_or_else(|| damaged("no length"))?;
+        let length: usize = length
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| damaged("no length"))?;
         let start = space.map_or(0, |at| at + 1);
-        let record = rest.get(start..length).and_then(|record| record.strip_suffix(b"\n"));
+        let record = rest
+            .get(start..length)
+            .and_then(|record| record.strip_suffix(b"\n"));
         let record = record.ok_or_else(|| damaged("a wrong length"))?;
-        let equals = record.iter().position(|byte| *byte == b'=').ok_or_else(|| damaged("no key"))?;
+        let equals = record
+            .iter()
+            .position(|byte| *byte == b'=')
+            .ok_or_else(|| damaged("no key"))?;
         let (key, value) = (&record[..equals], &record[equals + 1..]);
         let twice = match key {
             b"path" => records.path.replace(value.to_vec()).is_some(),
             b"linkpath" => records.link.replace(value.to_vec()).is_some(),
             b"comment" => records.comment.replace(value.to_vec()).is_some(),
             b"size" => {
-                let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                records.size.replace(size.ok_or_else(|| damaged("an invalid size"))?).is_some()
+                let size = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok());
+                records
+                    .size
+                    .replace(size.ok_or_else(|| damaged("an invalid size"))?)
+                    .is_some()
             }
             b"hdrcharset" if value != b"ISO-IR 10646 2000 UTF-8" => {
                 return Err(damaged("another character set"));
@@ -55,7 +69,8 @@ mod tests {
 
     #[test]
     fn pax_value_is_delimited_by_length() {
-        let read = parse(b"18 path=a\nb=c/\xff d\n16 linkpath=x/y\n10 size=7\n10 mode=x\n").unwrap();
+        let read =
+            parse(b"18 path=a\nb=c/\xff d\n16 linkpath=x/y\n10 size=7\n10 mode=x\n").unwrap();
         assert_eq!(read.path.as_deref(), Some(b"a\nb=c/\xff d".as_slice()));
         assert_eq!(read.link.as_deref(), Some(b"x/y".as_slice()));
         assert_eq!(read.size, Some(7));

@@ -59,13 +59,24 @@ impl Place {
     }
 
     /// Makes one member.
-    pub(super) fn put(&mut self, member: Member, content: &mut dyn Read) -> Result<(), ArchiveError> {
-        let Member { name, kind, has_special_bits } = member;
+    pub(super) fn put(
+        &mut self,
+        member: Member,
+        content: &mut dyn Read,
+    ) -> Result<(), ArchiveError> {
+        let Member {
+            name,
+            kind,
+            has_special_bits,
+        } = member;
         self.check_top(&name, &kind)?;
         self.special_bits += u64::from(has_special_bits);
         match kind {
             MemberKind::Directory => self.directory(&name, Named::ByAnEntry),
-            MemberKind::File { size, is_executable } => {
+            MemberKind::File {
+                size,
+                is_executable,
+            } => {
                 self.parents(&name)?;
                 self.count()?;
                 self.write(&name, size, is_executable, content)
@@ -91,20 +102,33 @@ impl Place {
         stop: &AtomicBool,
     ) -> Result<Unpacked, ArchiveError> {
         let links = std::mem::take(&mut self.links);
-        let names: HashSet<u64> = links.keys().map(|name| steps(name).last().unwrap_or_default()).collect();
+        let names: HashSet<u64> = links
+            .keys()
+            .map(|name| steps(name).last().unwrap_or_default())
+            .collect();
         for (name, target) in &links {
-            self.judge_link(name, target, &names).map_err(|why| why.of(name))?;
+            self.judge_link(name, target, &names)
+                .map_err(|why| why.of(name))?;
         }
         for (name, target) in &links {
             if stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
             let (path, target) = (crate::git::as_path(name), crate::git::as_path(target));
-            self.root.make_link(&path, &target).map_err(|errno| self.fault("link", name, errno))?;
+            self.root
+                .make_link(&path, &target)
+                .map_err(|errno| self.fault("link", name, errno))?;
         }
         let top = self.top.and_then(|top| String::from_utf8(top).ok());
-        let top = top.ok_or_else(|| ArchiveError::Damaged { what: "it is empty".to_owned() })?;
-        Ok(Unpacked { tree: into.join(&top), top, commit, special_bits: self.special_bits })
+        let top = top.ok_or_else(|| ArchiveError::Damaged {
+            what: "it is empty".to_owned(),
+        })?;
+        Ok(Unpacked {
+            tree: into.join(&top),
+            top,
+            commit,
+            special_bits: self.special_bits,
+        })
     }
 
     /// Checks that everything is inside the top directory of the first entry.
@@ -128,7 +152,10 @@ impl Place {
     fn count(&mut self) -> Result<(), ArchiveError> {
         self.made += 1;
         if self.made > self.limits.entries {
-            return Err(ArchiveError::TooLarge { what: "entries", limit: self.limits.entries });
+            return Err(ArchiveError::TooLarge {
+                what: "entries",
+                limit: self.limits.entries,
+            });
         }
         Ok(())
     }
@@ -136,7 +163,9 @@ impl Place {
     /// Makes the directories above `name` that are not there.
     fn parents(&mut self, name: &MemberName) -> Result<(), ArchiveError> {
         let bytes = name.bytes();
-        let Some(end) = bytes.iter().rposition(|byte| *byte == b'/') else { return Ok(()) };
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'/') else {
+            return Ok(());
+        };
         if self.directories.contains_key(&bytes[..end]) {
             return Ok(());
         }
@@ -163,7 +192,12 @@ impl Place {
         }
     }
 
-    fn make_directory(&mut self, path: &[u8], entry: &MemberName, named: Named) -> Result<(), ArchiveError> {
+    fn make_directory(
+        &mut self,
+        path: &[u8],
+        entry: &MemberName,
+        named: Named,
+    ) -> Result<(), ArchiveError> {
         self.count()?;
         self.root
             .make_new_dir(&crate::git::as_path(path))
@@ -188,7 +222,9 @@ impl Place {
         let mut file = File::from(fd);
         let mut left = size;
         while left > 0 {
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.buffer.len());
+            let most = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(self.buffer.len());
             let count = match content.read(&mut self.buffer[..most]) {
                 Ok(count) if count > 0 => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -223,7 +259,10 @@ impl Place {
     fn keep_link(&mut self, name: &MemberName, target: Vec<u8>) -> Result<(), ArchiveError> {
         self.link_text += (name.bytes().len() + target.len()) as u64;
         if self.link_text > MAX_LINK_TEXT {
-            return Err(ArchiveError::TooLarge { what: "bytes of links", limit: MAX_LINK_TEXT });
+            return Err(ArchiveError::TooLarge {
+                what: "bytes of links",
+                limit: MAX_LINK_TEXT,
+            });
         }
         match self.links.insert(name.bytes().to_vec(), target) {
             None => Ok(()),
@@ -266,9 +305,14 @@ impl Place {
     /// Converts the error of a failed call: most mean that two entries have one name.
     fn fault(&self, action: &'static str, entry: &[u8], errno: Errno) -> ArchiveError {
         match errno {
-            Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => Refusal::Duplicate.of(entry),
+            Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => {
+                Refusal::Duplicate.of(entry)
+            }
             Errno::NAMETOOLONG => Refusal::TooLong.of(entry),
-            _ => self.root.fail(action, &crate::git::as_path(entry), errno).into(),
+            _ => self
+                .root
+                .fail(action, &crate::git::as_path(entry), errno)
+                .into(),
         }
     }
 }

@@ -33,9 +33,13 @@ impl Flow {
         match self.fault.take() {
             Some(fault) => fault,
             None if error.kind() == io::ErrorKind::UnexpectedEof || self.has_ended() => {
-                ArchiveError::Truncated { what: "it ends in the middle" }
+                ArchiveError::Truncated {
+                    what: "it ends in the middle",
+                }
             }
-            None => ArchiveError::Damaged { what: error.to_string() },
+            None => ArchiveError::Damaged {
+                what: error.to_string(),
+            },
         }
     }
 
@@ -57,7 +61,12 @@ pub(super) struct Compressed {
 
 impl Compressed {
     pub(super) fn new(file: File, path: &Path, limits: &ArchiveLimits, flow: &Rc<Flow>) -> Self {
-        Self { file, path: path.to_owned(), limit: limits.compressed.0, flow: Rc::clone(flow) }
+        Self {
+            file,
+            path: path.to_owned(),
+            limit: limits.compressed.0,
+            flow: Rc::clone(flow),
+        }
     }
 }
 
@@ -65,7 +74,11 @@ impl Read for Compressed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match self.file.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(source) => return Err(self.flow.fail(RepoError::io("read", &self.path, source).into())),
+            Err(source) => {
+                return Err(self
+                    .flow
+                    .fail(RepoError::io("read", &self.path, source).into()));
+            }
             Ok(count) => count,
         };
         let total = self.flow.compressed.get() + count as u64;
@@ -73,7 +86,10 @@ impl Read for Compressed {
         // The file may have grown since it was measured.
         if total > self.limit {
             let what = "bytes in the archive";
-            return Err(self.flow.fail(ArchiveError::TooLarge { what, limit: self.limit }));
+            return Err(self.flow.fail(ArchiveError::TooLarge {
+                what,
+                limit: self.limit,
+            }));
         }
         Ok(count)
     }
@@ -88,8 +104,18 @@ pub(super) struct Stream<'a, R> {
 }
 
 impl<'a, R> Stream<'a, R> {
-    pub(super) fn new(inner: R, limits: &ArchiveLimits, stop: &'a AtomicBool, flow: &Rc<Flow>) -> Self {
-        Self { inner, limits: *limits, stop, flow: Rc::clone(flow) }
+    pub(super) fn new(
+        inner: R,
+        limits: &ArchiveLimits,
+        stop: &'a AtomicBool,
+        flow: &Rc<Flow>,
+    ) -> Self {
+        Self {
+            inner,
+            limits: *limits,
+            stop,
+            flow: Rc::clone(flow),
+        }
     }
 }
 
@@ -104,14 +130,21 @@ impl<R: Read> Read for Stream<'_, R> {
         }
         let total = self.flow.unpacked.get() + count as u64;
         self.flow.unpacked.set(total);
-        let ArchiveLimits { unpacked, ratio, .. } = self.limits;
+        let ArchiveLimits {
+            unpacked, ratio, ..
+        } = self.limits;
         if total > unpacked.0 {
             let what = "bytes when it is unpacked";
-            return Err(self.flow.fail(ArchiveError::TooLarge { what, limit: unpacked.0 }));
+            return Err(self.flow.fail(ArchiveError::TooLarge {
+                what,
+                limit: unpacked.0,
+            }));
         }
         if total > RATIO_FROM && total / ratio.max(1) > self.flow.compressed.get() {
             let what = "times its own size when it is unpacked";
-            return Err(self.flow.fail(ArchiveError::TooLarge { what, limit: ratio }));
+            return Err(self
+                .flow
+                .fail(ArchiveError::TooLarge { what, limit: ratio }));
         }
         Ok(count)
     }

@@ -1,7 +1,10 @@
 //! Tests with archives built byte by byte: each hostile one is refused for the expected reason and touches
 //! nothing outside.
 
-#![expect(clippy::disallowed_methods, reason = "tests lay out files and run the real tar beside us")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out files and run the real tar beside us"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,19 +48,31 @@ fn entry(kind: u8, name: impl AsRef<[u8]>) -> Raw {
 }
 
 fn file(name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Raw {
-    Raw { content: content.as_ref().to_vec(), ..entry(b'0', name) }
+    Raw {
+        content: content.as_ref().to_vec(),
+        ..entry(b'0', name)
+    }
 }
 
 fn dir(name: impl AsRef<[u8]>) -> Raw {
-    Raw { mode: b"0000775\0", ..entry(b'5', name) }
+    Raw {
+        mode: b"0000775\0",
+        ..entry(b'5', name)
+    }
 }
 
 fn link(name: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> Raw {
-    Raw { link: target.as_ref().to_vec(), ..entry(b'2', name) }
+    Raw {
+        link: target.as_ref().to_vec(),
+        ..entry(b'2', name)
+    }
 }
 
 fn hard_link(name: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> Raw {
-    Raw { kind: b'1', ..link(name, target) }
+    Raw {
+        kind: b'1',
+        ..link(name, target)
+    }
 }
 
 /// A PAX header with these records.
@@ -71,12 +86,19 @@ fn pax(kind: u8, records: &[(&str, &[u8])]) -> Raw {
         }
         content.extend([length.to_string().as_bytes(), &rest].concat());
     }
-    Raw { content, ..entry(kind, "pax") }
+    Raw {
+        content,
+        ..entry(kind, "pax")
+    }
 }
 
 /// GNU's header for a long name or a long link.
 fn gnu_long(kind: u8, name: impl AsRef<[u8]>) -> Raw {
-    Raw { magic: b"ustar  \0", content: [name.as_ref(), b"\0"].concat(), ..entry(kind, "././@LongLink") }
+    Raw {
+        magic: b"ustar  \0",
+        content: [name.as_ref(), b"\0"].concat(),
+        ..entry(kind, "././@LongLink")
+    }
 }
 
 impl Raw {
@@ -86,7 +108,11 @@ impl Raw {
         put(0, &self.name);
         put(100, self.mode);
         put(108, b"0000000\x000000000\0");
-        put(124, self.size.unwrap_or(format!("{:011o}\0", self.content.len()).as_bytes()));
+        put(
+            124,
+            self.size
+                .unwrap_or(format!("{:011o}\0", self.content.len()).as_bytes()),
+        );
         put(136, b"00000000000\0");
         put(148, b"        ");
         put(156, &[self.kind]);
@@ -131,7 +157,12 @@ impl Bench {
         let archive = self.room.path().join("a.tar.gz");
         fs::write(&archive, bytes).unwrap();
         let before = self.outside();
-        let unpacked = unpack(&archive, &self.room.path().join("into"), limits, &AtomicBool::new(false));
+        let unpacked = unpack(
+            &archive,
+            &self.room.path().join("into"),
+            limits,
+            &AtomicBool::new(false),
+        );
         assert_eq!(self.outside(), before, "something outside was touched");
         unpacked
     }
@@ -149,9 +180,20 @@ impl Bench {
                 let meta = path.symlink_metadata().unwrap();
                 // The directory itself gets a new top folder, and with it a new instant.
                 let is_into = path.ends_with("into");
-                let instant = if is_into { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+                let instant = if is_into {
+                    (0, 0)
+                } else {
+                    (meta.mtime(), meta.mtime_nsec())
+                };
                 let links = if is_into { 0 } else { meta.nlink() };
-                (path, meta.mode(), if is_into { 0 } else { meta.len() }, instant.0, instant.1, links)
+                (
+                    path,
+                    meta.mode(),
+                    if is_into { 0 } else { meta.len() },
+                    instant.0,
+                    instant.1,
+                    links,
+                )
             })
             .collect();
         all.sort();
@@ -176,13 +218,22 @@ fn source_archive_unpacks_exactly() {
             pax(b'g', &[("comment", sha.as_bytes())]),
             dir("o-r-ccccccc/"),
             file("o-r-ccccccc/README", "read me"),
-            Raw { mode: b"0104755\0", ..file("o-r-ccccccc/run", "#!") },
-            Raw { prefix: b"o-r-ccccccc/src".to_vec(), ..file("deep/in.rs", "x".repeat(200_000)) },
+            Raw {
+                mode: b"0104755\0",
+                ..file("o-r-ccccccc/run", "#!")
+            },
+            Raw {
+                prefix: b"o-r-ccccccc/src".to_vec(),
+                ..file("deep/in.rs", "x".repeat(200_000))
+            },
             dir("o-r-ccccccc/src/"),
             pax(b'x', &[("path", long.as_bytes()), ("mtime", b"1.5")]),
             file("short", "long"),
             gnu_long(b'L', format!("o-r-ccccccc/{}", "g".repeat(200))),
-            Raw { magic: b"ustar  \0", ..file("short", "gnu") },
+            Raw {
+                magic: b"ustar  \0",
+                ..file("short", "gnu")
+            },
             link("o-r-ccccccc/src/up", "../README"),
             link("o-r-ccccccc/dangling", "nowhere/at/all"),
             link("o-r-ccccccc/itself", "itself"),
@@ -190,11 +241,20 @@ fn source_archive_unpacks_exactly() {
             file(b"o-r-ccccccc/back\\slash \n\xff", ""),
         ])
         .unwrap();
-    assert_eq!(unpacked.commit.as_ref().map(Oid::as_str), Some(sha.as_str()));
-    assert_eq!((unpacked.top.as_str(), unpacked.special_bits), ("o-r-ccccccc", 1));
+    assert_eq!(
+        unpacked.commit.as_ref().map(Oid::as_str),
+        Some(sha.as_str())
+    );
+    assert_eq!(
+        (unpacked.top.as_str(), unpacked.special_bits),
+        ("o-r-ccccccc", 1)
+    );
     let at = |path: &str| unpacked.tree.join(path);
     assert_eq!(fs::read(at("src/deep/in.rs")).unwrap().len(), 200_000);
-    assert_eq!(fs::read_to_string(at(long.strip_prefix("o-r-ccccccc/").unwrap())).unwrap(), "long");
+    assert_eq!(
+        fs::read_to_string(at(long.strip_prefix("o-r-ccccccc/").unwrap())).unwrap(),
+        "long"
+    );
     assert_eq!(fs::read_to_string(at(&"g".repeat(200))).unwrap(), "gnu");
     assert_eq!(fs::read_to_string(at("src/up")).unwrap(), "read me");
     assert_eq!(fs::read_to_string(at("again")).unwrap(), "read me");
@@ -225,9 +285,17 @@ fn invalid_entry_name_is_refused() {
         ("t/GIT~1/config", GitDirectory),
         ("t/x/", Contradiction),
     ] {
-        assert_eq!(refused(&[top(), file(name, "x")]), why, "{name:?} as it stands");
+        assert_eq!(
+            refused(&[top(), file(name, "x")]),
+            why,
+            "{name:?} as it stands"
+        );
         if !name.is_empty() {
-            let named = [top(), pax(b'x', &[("path", name.as_bytes())]), file("t/fine", "x")];
+            let named = [
+                top(),
+                pax(b'x', &[("path", name.as_bytes())]),
+                file("t/fine", "x"),
+            ];
             assert_eq!(refused(&named), why, "{name:?} by PAX");
             let named = [top(), gnu_long(b'L', name), file("t/fine", "x")];
             assert_eq!(refused(&named), why, "{name:?} by GNU");
@@ -236,35 +304,80 @@ fn invalid_entry_name_is_refused() {
     assert_eq!(refused(&[file("x", "no folder")]), OtherTop);
     assert_eq!(refused(&[dir("../t/")]), Parent);
     assert_eq!(refused(&[dir("/")]), EmptyPart);
-    assert_eq!(refused(&[top(), pax(b'x', &[("path", b"t/a\0b")]), file("t/x", "")]), Nul);
-    assert_eq!(refused(&[top(), gnu_long(b'L', "t/a\0b"), file("t/x", "")]), Nul);
+    assert_eq!(
+        refused(&[top(), pax(b'x', &[("path", b"t/a\0b")]), file("t/x", "")]),
+        Nul
+    );
+    assert_eq!(
+        refused(&[top(), gnu_long(b'L', "t/a\0b"), file("t/x", "")]),
+        Nul
+    );
     let long = format!("t/{}", "n".repeat(256));
-    assert_eq!(refused(&[top(), gnu_long(b'L', &long), file("t/x", "")]), TooLong);
+    assert_eq!(
+        refused(&[top(), gnu_long(b'L', &long), file("t/x", "")]),
+        TooLong
+    );
     let deep = ["t"; 129].join("/");
-    assert_eq!(refused(&[top(), gnu_long(b'L', &deep), file("t/x", "")]), TooDeep);
+    assert_eq!(
+        refused(&[top(), gnu_long(b'L', &deep), file("t/x", "")]),
+        TooDeep
+    );
     let far = format!("t/{}", ["n"; 3000].join("/"));
-    assert_eq!(refused(&[top(), pax(b'x', &[("path", far.as_bytes())]), file("t/x", "")]), TooLong);
+    assert_eq!(
+        refused(&[
+            top(),
+            pax(b'x', &[("path", far.as_bytes())]),
+            file("t/x", "")
+        ]),
+        TooLong
+    );
 }
 
 #[test]
 fn escaping_link_is_refused() {
     use Refusal::*;
-    let with = |entries: &[Raw]| refused(&[&[dir("t/"), dir("t/a/"), file("t/a/f", "x")], entries].concat());
-    for target in ["/etc/passwd", "/", "..", "../..", "a/../../beside", "./../x", "nowhere/../../x", "../t/a"]
-    {
+    let with = |entries: &[Raw]| {
+        refused(&[&[dir("t/"), dir("t/a/"), file("t/a/f", "x")], entries].concat())
+    };
+    for target in [
+        "/etc/passwd",
+        "/",
+        "..",
+        "../..",
+        "a/../../beside",
+        "./../x",
+        "nowhere/../../x",
+        "../t/a",
+    ] {
         assert_eq!(with(&[link("t/l", target)]), LeadsOut, "{target:?}");
         assert_eq!(
-            with(&[pax(b'x', &[("linkpath", target.as_bytes())]), link("t/l", "a")]),
+            with(&[
+                pax(b'x', &[("linkpath", target.as_bytes())]),
+                link("t/l", "a")
+            ]),
             LeadsOut,
             "{target:?} by PAX"
         );
-        assert_eq!(with(&[gnu_long(b'K', target), link("t/l", "a")]), LeadsOut, "{target:?} by GNU");
+        assert_eq!(
+            with(&[gnu_long(b'K', target), link("t/l", "a")]),
+            LeadsOut,
+            "{target:?} by GNU"
+        );
     }
     assert_eq!(with(&[link("t/a/l", "../../x")]), LeadsOut);
     // Each looks harmless; together they climb.
-    assert_eq!(with(&[link("t/here", "."), link("t/out", "here/../../beside")]), ThroughLink);
-    assert_eq!(with(&[link("t/out", "here/../x"), link("t/here", "a")]), ThroughLink);
-    assert_eq!(with(&[link("t/b", "a"), link("t/a/out", "../b/../../x")]), ThroughLink);
+    assert_eq!(
+        with(&[link("t/here", "."), link("t/out", "here/../../beside")]),
+        ThroughLink
+    );
+    assert_eq!(
+        with(&[link("t/out", "here/../x"), link("t/here", "a")]),
+        ThroughLink
+    );
+    assert_eq!(
+        with(&[link("t/b", "a"), link("t/a/out", "../b/../../x")]),
+        ThroughLink
+    );
     assert_eq!(with(&[link("t/l", "")]), Contradiction);
     for target in ["/etc/passwd", "../beside", "other/f", "t/../x", ""] {
         assert_eq!(with(&[hard_link("t/h", target)]), LeadsOut, "{target:?}");
@@ -272,14 +385,22 @@ fn escaping_link_is_refused() {
     for target in ["t/a", "t/nowhere", "t/a/f/x"] {
         assert_eq!(with(&[hard_link("t/h", target)]), HardLink, "{target:?}");
     }
-    assert_eq!(with(&[link("t/l", "a/f"), hard_link("t/h", "t/l")]), HardLink);
+    assert_eq!(
+        with(&[link("t/l", "a/f"), hard_link("t/h", "t/l")]),
+        HardLink
+    );
 }
 
 #[test]
 fn write_through_link_and_duplicates_are_refused() {
     use Refusal::*;
-    let twice =
-        |entries: &[Raw]| assert_eq!(refused(&[&[dir("t/")], entries].concat()), Duplicate, "{entries:?}");
+    let twice = |entries: &[Raw]| {
+        assert_eq!(
+            refused(&[&[dir("t/")], entries].concat()),
+            Duplicate,
+            "{entries:?}"
+        )
+    };
     twice(&[file("t/x", "1"), file("t/x", "2")]);
     twice(&[dir("t/d/"), dir("t/d/")]);
     twice(&[dir("t/d"), dir("t/d/")]);
@@ -293,22 +414,56 @@ fn write_through_link_and_duplicates_are_refused() {
     twice(&[file("t/x", "1"), file("t/y", "2"), hard_link("t/x", "t/y")]);
     // The classic attack: first a link, then a file behind it.
     twice(&[link("t/x", "d"), file("t/x/f", "1")]);
-    twice(&[dir("t/d/"), link("t/x", "d"), dir("t/x/"), file("t/x/f", "1")]);
-    twice(&[file("t/a", "1"), pax(b'x', &[("path", b"t/a")]), file("t/b", "2")]);
+    twice(&[
+        dir("t/d/"),
+        link("t/x", "d"),
+        dir("t/x/"),
+        file("t/x/f", "1"),
+    ]);
+    twice(&[
+        file("t/a", "1"),
+        pax(b'x', &[("path", b"t/a")]),
+        file("t/b", "2"),
+    ]);
     // Other case is another name here.
-    assert_eq!(Bench::new().unpack(&[dir("t/"), file("t/x", ""), file("t/X", "")]).unwrap().top, "t");
+    assert_eq!(
+        Bench::new()
+            .unpack(&[dir("t/"), file("t/x", ""), file("t/X", "")])
+            .unwrap()
+            .top,
+        "t"
+    );
 }
 
 #[test]
 fn only_files_directories_and_links_are_made() {
-    for kind in [b'3', b'4', b'6', b'7', b'S', b'D', b'M', b'V', b'N', b's', b'Z'] {
-        assert_eq!(refused(&[dir("t/"), entry(kind, "t/x")]), Refusal::Kind, "{:?}", char::from(kind));
+    for kind in [
+        b'3', b'4', b'6', b'7', b'S', b'D', b'M', b'V', b'N', b's', b'Z',
+    ] {
+        assert_eq!(
+            refused(&[dir("t/"), entry(kind, "t/x")]),
+            Refusal::Kind,
+            "{:?}",
+            char::from(kind)
+        );
     }
-    let sparse = pax(b'x', &[("GNU.sparse.major", b"1"), ("GNU.sparse.name", b"t/y")]);
-    assert_eq!(refused(&[dir("t/"), sparse, file("t/x", "1")]), Refusal::Kind);
+    let sparse = pax(
+        b'x',
+        &[("GNU.sparse.major", b"1"), ("GNU.sparse.name", b"t/y")],
+    );
+    assert_eq!(
+        refused(&[dir("t/"), sparse, file("t/x", "1")]),
+        Refusal::Kind
+    );
     for with_content in [link("t/l", "x"), hard_link("t/l", "t/x"), dir("t/d/")] {
-        let with_content = Raw { content: vec![b'x'; 10], ..with_content };
-        assert_eq!(refused(&[dir("t/"), file("t/x", ""), with_content]), Refusal::Contradiction);
+        let with_content = Raw {
+            content: vec![b'x'; 10],
+            ..with_content
+        };
+        assert_eq!(
+            refused(&[dir("t/"), file("t/x", ""), with_content]),
+            Refusal::Contradiction
+        );
     }
 }
 
@@ -320,23 +475,54 @@ fn contradicting_headers_are_refused() {
     let hidden = file("t/hidden", "").bytes();
     for claimed in [b"0".as_slice(), b"1024", b"99999999999"] {
         let smuggled = after(&[size(claimed), file("t/x", &hidden)]);
-        assert!(matches!(smuggled, Err(ArchiveError::Refused { why: Refusal::Contradiction, .. })));
+        assert!(matches!(
+            smuggled,
+            Err(ArchiveError::Refused {
+                why: Refusal::Contradiction,
+                ..
+            })
+        ));
     }
     assert!(after(&[size(b"2"), file("t/x", "ab")]).is_ok());
-    let both = |other: &str| [pax(b'x', &[("path", b"t/a")]), gnu_long(b'L', other), file("t/x", "")];
-    assert!(matches!(after(&both("t/b")), Err(ArchiveError::Refused { .. })));
+    let both = |other: &str| {
+        [
+            pax(b'x', &[("path", b"t/a")]),
+            gnu_long(b'L', other),
+            file("t/x", ""),
+        ]
+    };
+    assert!(matches!(
+        after(&both("t/b")),
+        Err(ArchiveError::Refused { .. })
+    ));
     assert!(after(&both("t/a")).is_ok());
     for damaged in [
         vec![pax(b'x', &[]), pax(b'x', &[]), file("t/x", "")],
-        vec![gnu_long(b'L', "t/a"), gnu_long(b'L', "t/b"), file("t/x", "")],
+        vec![
+            gnu_long(b'L', "t/a"),
+            gnu_long(b'L', "t/b"),
+            file("t/x", ""),
+        ],
         vec![pax(b'x', &[("path", b"t/a")])],
         vec![pax(b'g', &[("path", b"t/a")]), file("t/x", "")],
         vec![pax(b'g', &[("size", b"0")]), file("t/x", "ab")],
-        vec![Raw { magic: b"\0\0\0\0\0\0\0\0", ..file("t/x", "") }],
-        vec![Raw { mode: b"rw-r--r-", ..file("t/x", "") }],
-        vec![Raw { size: Some(b"-0000000001\0"), ..file("t/x", "") }],
+        vec![Raw {
+            magic: b"\0\0\0\0\0\0\0\0",
+            ..file("t/x", "")
+        }],
+        vec![Raw {
+            mode: b"rw-r--r-",
+            ..file("t/x", "")
+        }],
+        vec![Raw {
+            size: Some(b"-0000000001\0"),
+            ..file("t/x", "")
+        }],
     ] {
-        assert!(matches!(after(&damaged), Err(ArchiveError::Damaged { .. })), "{damaged:?}");
+        assert!(
+            matches!(after(&damaged), Err(ArchiveError::Damaged { .. })),
+            "{damaged:?}"
+        );
     }
 }
 
@@ -347,46 +533,92 @@ fn truncated_archive_is_refused() {
     let whole = gzip(&tar_bytes);
     let broken = |bytes: &[u8]| {
         let _gone = fs::remove_dir_all(bench.room.path().join("into/t"));
-        bench.unpack_bytes(bytes, &ArchiveLimits::DEFAULT).unwrap_err()
+        bench
+            .unpack_bytes(bytes, &ArchiveLimits::DEFAULT)
+            .unwrap_err()
     };
-    for cut in
-        [0, 1, 9, 20, whole.len() / 2, whole.len() - 9, whole.len() - 8, whole.len() - 4, whole.len() - 1]
-    {
+    for cut in [
+        0,
+        1,
+        9,
+        20,
+        whole.len() / 2,
+        whole.len() - 9,
+        whole.len() - 8,
+        whole.len() - 4,
+        whole.len() - 1,
+    ] {
         let error = broken(&whole[..cut]);
         assert!(
-            matches!(error, ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. }),
+            matches!(
+                error,
+                ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. }
+            ),
             "{cut}: {error}"
         );
     }
     for flipped in [whole.len() - 8, whole.len() - 4, whole.len() - 1] {
         let mut wrong = whole.clone();
         wrong[flipped] ^= 1;
-        assert!(matches!(broken(&wrong), ArchiveError::Damaged { .. }), "byte {flipped}");
+        assert!(
+            matches!(broken(&wrong), ArchiveError::Damaged { .. }),
+            "byte {flipped}"
+        );
     }
     // The tar itself is cut, and packed without a fault.
-    for cut in
-        [100, 512, 1000, 1024, 1536, 4096, tar_bytes.len() - 1024, tar_bytes.len() - 512, tar_bytes.len() - 1]
-    {
+    for cut in [
+        100,
+        512,
+        1000,
+        1024,
+        1536,
+        4096,
+        tar_bytes.len() - 1024,
+        tar_bytes.len() - 512,
+        tar_bytes.len() - 1,
+    ] {
         let error = broken(&gzip(&tar_bytes[..cut]));
-        assert!(matches!(error, ArchiveError::Truncated { .. }), "{cut}: {error}");
+        assert!(
+            matches!(error, ArchiveError::Truncated { .. }),
+            "{cut}: {error}"
+        );
     }
     assert!(matches!(broken(&gzip(b"")), ArchiveError::Truncated { .. }));
-    assert!(matches!(broken(&gzip(&[0; 1024])), ArchiveError::Damaged { .. }));
-    assert!(matches!(broken(b"{\"message\": \"Not Found\"}"), ArchiveError::Damaged { .. }));
-    assert!(matches!(broken(&[whole.clone(), b"x".to_vec()].concat()), ArchiveError::Trailing));
-    assert!(matches!(broken(&[whole.clone(), whole.clone()].concat()), ArchiveError::Trailing));
+    assert!(matches!(
+        broken(&gzip(&[0; 1024])),
+        ArchiveError::Damaged { .. }
+    ));
+    assert!(matches!(
+        broken(b"{\"message\": \"Not Found\"}"),
+        ArchiveError::Damaged { .. }
+    ));
+    assert!(matches!(
+        broken(&[whole.clone(), b"x".to_vec()].concat()),
+        ArchiveError::Trailing
+    ));
+    assert!(matches!(
+        broken(&[whole.clone(), whole.clone()].concat()),
+        ArchiveError::Trailing
+    ));
     let hidden = [tar_bytes.clone(), file("t/hidden", "").bytes()].concat();
     assert!(matches!(broken(&gzip(&hidden)), ArchiveError::Trailing));
     let mut one_zero_block = tar_bytes[..tar_bytes.len() - 512].to_vec();
     one_zero_block.extend(file("t/hidden", "").bytes());
-    assert!(matches!(broken(&gzip(&one_zero_block)), ArchiveError::Trailing));
+    assert!(matches!(
+        broken(&gzip(&one_zero_block)),
+        ArchiveError::Trailing
+    ));
     let mut sum = tar_bytes.clone();
     sum[0] = b'u';
     assert!(matches!(broken(&gzip(&sum)), ArchiveError::Damaged { .. }));
     // tar fills its records with zeros.
     let padded = [tar_bytes, vec![0; 10_240]].concat();
     let _gone = fs::remove_dir_all(bench.room.path().join("into/t"));
-    assert!(bench.unpack_bytes(&gzip(&padded), &ArchiveLimits::DEFAULT).is_ok());
+    assert!(
+        bench
+            .unpack_bytes(&gzip(&padded), &ArchiveLimits::DEFAULT)
+            .is_ok()
+    );
 }
 
 #[test]
@@ -407,11 +639,17 @@ fn every_limit_is_an_error_that_names_it() {
         other => panic!("{other:?}"),
     };
     let with = |entries: &[Raw]| over(&[&[dir("t/")], entries].concat(), &small);
-    assert_eq!(with(&[file("t/x", [0; 20_000])]), "bytes when it is unpacked");
+    assert_eq!(
+        with(&[file("t/x", [0; 20_000])]),
+        "bytes when it is unpacked"
+    );
     let files: Vec<Raw> = (0..5).map(|n| file(format!("t/{n}"), "")).collect();
     assert_eq!(with(&files), "entries");
     // A path can make directories without an entry for them.
-    assert_eq!(with(&[file("t/a/f", ""), file("t/b/f", ""), file("t/c/f", "")]), "entries");
+    assert_eq!(
+        with(&[file("t/a/f", ""), file("t/b/f", ""), file("t/c/f", "")]),
+        "entries"
+    );
     let description = pax(b'x', &[("comment", &[b'x'; 70_000])]);
     assert_eq!(
         over(&[dir("t/"), description], &ArchiveLimits::DEFAULT),
@@ -421,15 +659,35 @@ fn every_limit_is_an_error_that_names_it() {
         with(&[gnu_long(b'L', "n".repeat(100)), file("t/x", "")]),
         "bytes in the description of one entry"
     );
-    let tight = ArchiveLimits { compressed: ByteLimit(50), ..small };
-    assert_eq!(over(&[dir("t/"), file("t/x", "y")], &tight), "bytes in the archive");
+    let tight = ArchiveLimits {
+        compressed: ByteLimit(50),
+        ..small
+    };
+    assert_eq!(
+        over(&[dir("t/"), file("t/x", "y")], &tight),
+        "bytes in the archive"
+    );
     // 80 MiB of zeros in 80 kB.
     let bomb = file("t/bomb", vec![0; 80 << 20]);
-    assert_eq!(over(&[dir("t/"), bomb], &ArchiveLimits::DEFAULT), "times its own size when it is unpacked");
+    assert_eq!(
+        over(&[dir("t/"), bomb], &ArchiveLimits::DEFAULT),
+        "times its own size when it is unpacked"
+    );
     let links: Vec<Raw> = (0..1100)
-        .flat_map(|n| [pax(b'x', &[("linkpath", &[b'x'; 4000])]), link(format!("t/{n}"), "x")])
+        .flat_map(|n| {
+            [
+                pax(b'x', &[("linkpath", &[b'x'; 4000])]),
+                link(format!("t/{n}"), "x"),
+            ]
+        })
         .collect();
-    assert_eq!(over(&[&[dir("t/")], links.as_slice()].concat(), &ArchiveLimits::DEFAULT), "bytes of links");
+    assert_eq!(
+        over(
+            &[&[dir("t/")], links.as_slice()].concat(),
+            &ArchiveLimits::DEFAULT
+        ),
+        "bytes of links"
+    );
 }
 
 #[test]
@@ -438,17 +696,31 @@ fn unpacking_stops_on_request() {
     let archive = bench.room.path().join("a.tar.gz");
     fs::write(&archive, gzip(&tar(&[dir("t/"), file("t/x", "x")]))).unwrap();
     let into = bench.room.path().join("into");
-    let stopped = unpack(&archive, &into, &ArchiveLimits::DEFAULT, &AtomicBool::new(true)).unwrap_err();
+    let stopped = unpack(
+        &archive,
+        &into,
+        &ArchiveLimits::DEFAULT,
+        &AtomicBool::new(true),
+    )
+    .unwrap_err();
     assert!(matches!(stopped, ArchiveError::Stopped), "{stopped}");
 }
 
 #[test]
 fn a_refusal_names_the_entry_on_one_line() {
-    let error = Bench::new().unpack(&[dir("t/"), file("t/\n\x1b[2J/../x", "")]).unwrap_err().to_string();
-    assert_eq!(error, r#"the archive is refused: its entry "t/\n\u{1b}[2J/../x" has `..` in its name"#);
+    let error = Bench::new()
+        .unpack(&[dir("t/"), file("t/\n\x1b[2J/../x", "")])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        r#"the archive is refused: its entry "t/\n\u{1b}[2J/../x" has `..` in its name"#
+    );
     let long = format!("t/{}/..", ["y"; 1000].join("/"));
-    let error =
-        Bench::new().unpack(&[dir("t/"), gnu_long(b'L', long), file("t/x", "")]).unwrap_err().to_string();
+    let error = Bench::new()
+        .unpack(&[dir("t/"), gnu_long(b'L', long), file("t/x", "")])
+        .unwrap_err()
+        .to_string();
     assert!(error.len() < 400 && error.contains('…'), "{error}");
 }
 
@@ -462,7 +734,11 @@ fn listing(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
             let meta = path.symlink_metadata().unwrap();
             let is_executable = meta.is_file() && meta.mode() & 0o100 != 0;
             let content = if meta.is_symlink() {
-                fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()
+                fs::read_link(&path)
+                    .unwrap()
+                    .as_os_str()
+                    .as_bytes()
+                    .to_vec()
             } else if meta.is_dir() {
                 open.push(path.clone());
                 Vec::new()
@@ -482,7 +758,11 @@ fn real_archives_unpack_like_tar() {
     let room = tempfile::tempdir().unwrap();
     let tree = room.path().join("source-1.0");
     let run = |program: &str, args: &[&std::ffi::OsStr]| {
-        let output = Command::new(program).args(args).current_dir(room.path()).output().unwrap();
+        let output = Command::new(program)
+            .args(args)
+            .current_dir(room.path())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{program} {args:?}: {output:?}");
     };
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -506,30 +786,67 @@ fn real_archives_unpack_like_tar() {
             fs::remove_dir_all(tree.join("d".repeat(90))).unwrap();
         }
         let archive = room.path().join(format!("{format}.tar.gz"));
-        run("tar", &["-czf".as_ref(), archive.as_os_str(), pack.as_ref(), "source-1.0".as_ref()]);
-        let [ours, theirs] = ["ours", "theirs"].map(|name| room.path().join(format!("{format}-{name}")));
+        run(
+            "tar",
+            &[
+                "-czf".as_ref(),
+                archive.as_os_str(),
+                pack.as_ref(),
+                "source-1.0".as_ref(),
+            ],
+        );
+        let [ours, theirs] =
+            ["ours", "theirs"].map(|name| room.path().join(format!("{format}-{name}")));
         fs::create_dir(&ours).unwrap();
         fs::create_dir(&theirs).unwrap();
-        run("tar", &["-xzf".as_ref(), archive.as_os_str(), "-C".as_ref(), theirs.as_os_str()]);
-        let unpacked = unpack(&archive, &ours, &ArchiveLimits::DEFAULT, &AtomicBool::new(false)).unwrap();
+        run(
+            "tar",
+            &[
+                "-xzf".as_ref(),
+                archive.as_os_str(),
+                "-C".as_ref(),
+                theirs.as_os_str(),
+            ],
+        );
+        let unpacked = unpack(
+            &archive,
+            &ours,
+            &ArchiveLimits::DEFAULT,
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         assert_eq!(unpacked.top, "source-1.0");
         let (ours, theirs) = (listing(&ours), listing(&theirs));
-        assert!(ours.len() > 50 && ours == theirs, "{format}: {:?}", ours.keys().collect::<Vec<_>>());
+        assert!(
+            ours.len() > 50 && ours == theirs,
+            "{format}: {:?}",
+            ours.keys().collect::<Vec<_>>()
+        );
     }
 }
 
 fn any_entry() -> impl Strategy<Value = Raw> {
-    let part = prop::sample::select(vec!["a", "b", "l", "m", "..", ".", "", "t", ".git", "beside"]);
+    let part = prop::sample::select(vec![
+        "a", "b", "l", "m", "..", ".", "", "t", ".git", "beside",
+    ]);
     let name = prop::collection::vec(part.clone(), 1..4).prop_map(|parts| parts.join("/"));
     let name = prop_oneof![3 => name.clone().prop_map(|name| format!("t/{name}")), 1 => name];
     let target = prop::collection::vec(part, 1..6).prop_map(|parts| parts.join("/"));
-    let kind = prop::sample::select(vec![b'0', b'0', b'5', b'2', b'2', b'2', b'1', b'x', b'L', b'K']);
+    let kind = prop::sample::select(vec![
+        b'0', b'0', b'5', b'2', b'2', b'2', b'1', b'x', b'L', b'K',
+    ]);
     (kind, name, target).prop_map(|(kind, name, target)| match kind {
-        b'x' => pax(b'x', &[("path", name.as_bytes()), ("linkpath", target.as_bytes())]),
+        b'x' => pax(
+            b'x',
+            &[("path", name.as_bytes()), ("linkpath", target.as_bytes())],
+        ),
         b'L' | b'K' => gnu_long(kind, target),
         b'0' => file(name, "content"),
         b'5' => dir(name),
-        kind => Raw { kind, ..link(name, target) },
+        kind => Raw {
+            kind,
+            ..link(name, target)
+        },
     })
 }
 
@@ -538,9 +855,14 @@ fn tame_entry() -> impl Strategy<Value = Raw> {
     let part = prop::sample::select(vec!["a", "b", "c"]);
     let name = prop::collection::vec(part, 1..4).prop_map(|parts| format!("t/{}", parts.join("/")));
     let target = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "..", "."]), 1..6);
-    (prop::sample::select(vec![b'0', b'2', b'2']), name, target).prop_map(|(kind, name, target)| match kind {
-        b'0' => file(name, "content"),
-        kind => Raw { kind, ..link(name, target.join("/")) },
+    (prop::sample::select(vec![b'0', b'2', b'2']), name, target).prop_map(|(kind, name, target)| {
+        match kind {
+            b'0' => file(name, "content"),
+            kind => Raw {
+                kind,
+                ..link(name, target.join("/"))
+            },
+        }
     })
 }
 

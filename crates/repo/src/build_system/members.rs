@@ -24,14 +24,23 @@ pub(super) struct Members<'a> {
 pub(super) fn of_package_json<'a>(files: &ProjectFiles<'a>) -> Option<Members<'a>> {
     let manifest = files.json("", "package.json")?;
     let workspaces = manifest.get("workspaces")?;
-    let patterns = workspaces.as_array().or_else(|| workspaces.get("packages")?.as_array())?;
-    let patterns: Vec<&str> = patterns.iter().filter_map(serde_json::Value::as_str).collect();
-    let (left_out, declared): (Vec<&str>, Vec<&str>) =
-        patterns.iter().partition(|pattern| pattern.starts_with('!'));
+    let patterns = workspaces
+        .as_array()
+        .or_else(|| workspaces.get("packages")?.as_array())?;
+    let patterns: Vec<&str> = patterns
+        .iter()
+        .filter_map(serde_json::Value::as_str)
+        .collect();
+    let (left_out, declared): (Vec<&str>, Vec<&str>) = patterns
+        .iter()
+        .partition(|pattern| pattern.starts_with('!'));
     if declared.is_empty() {
         return None;
     }
-    let left_out: Vec<&str> = left_out.iter().map(|pattern| pattern.trim_start_matches('!')).collect();
+    let left_out: Vec<&str> = left_out
+        .iter()
+        .map(|pattern| pattern.trim_start_matches('!'))
+        .collect();
     Some(find(files, "package.json", &declared, &left_out))
 }
 
@@ -41,18 +50,37 @@ pub(super) fn of_cargo_toml<'a>(files: &ProjectFiles<'a>) -> Option<Members<'a>>
     let workspace = manifest.get("workspace")?.as_table()?;
     let list = |key: &str| -> Vec<&str> {
         let list = workspace.get(key).and_then(toml::Value::as_array);
-        list.into_iter().flatten().filter_map(toml::Value::as_str).collect()
+        list.into_iter()
+            .flatten()
+            .filter_map(toml::Value::as_str)
+            .collect()
     };
-    Some(find(files, "Cargo.toml", &list("members"), &list("exclude")))
+    Some(find(
+        files,
+        "Cargo.toml",
+        &list("members"),
+        &list("exclude"),
+    ))
 }
 
-fn find<'a>(files: &ProjectFiles<'a>, manifest: &str, declared: &[&str], left_out: &[&str]) -> Members<'a> {
+fn find<'a>(
+    files: &ProjectFiles<'a>,
+    manifest: &str,
+    declared: &[&str],
+    left_out: &[&str],
+) -> Members<'a> {
     let mut notes = Vec::new();
     let declared = compile(declared, Reach::Directory, &mut notes);
     let left_out = compile(left_out, Reach::AndBelow, &mut notes);
     let directory_of = |path: &'a String| path.strip_suffix(manifest)?.strip_suffix('/');
-    let is_member = |directory: &&str| declared.is_match(directory) && !left_out.is_match(directory);
-    let directories = files.listing.iter().filter_map(directory_of).filter(is_member).collect();
+    let is_member =
+        |directory: &&str| declared.is_match(directory) && !left_out.is_match(directory);
+    let directories = files
+        .listing
+        .iter()
+        .filter_map(directory_of)
+        .filter(is_member)
+        .collect();
     Members { directories, notes }
 }
 
@@ -73,7 +101,8 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
         let normal = pattern.trim_start_matches("./").trim_end_matches('/');
         let is_wild = normal.contains(['*', '?', '[', '{']);
         wildcards += usize::from(is_wild);
-        let leads_outside = normal.starts_with('/') || normal.split('/').any(|segment| segment == "..");
+        let leads_outside =
+            normal.starts_with('/') || normal.split('/').any(|segment| segment == "..");
         let is_too_much = normal.len() > MAX_PATTERN || (is_wild && wildcards > MAX_WILDCARDS);
         if normal == "." {
             continue;
@@ -85,7 +114,9 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
     if let Some(first) = passed_over.first() {
         let shown: String = first.chars().take(60).collect();
         let count = passed_over.len();
-        notes.push(format!("{count} workspace patterns were skipped, the first is {shown:?}"));
+        notes.push(format!(
+            "{count} workspace patterns were skipped, the first is {shown:?}"
+        ));
     }
     set.build().unwrap_or_else(|_| {
         notes.push("the workspace has too many patterns to match".to_owned());
@@ -96,10 +127,14 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
 /// Adds a pattern; returns whether it is valid.
 fn add(set: &mut GlobSetBuilder, pattern: &str, reach: Reach) -> bool {
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
-    let Ok(itself) = glob(pattern) else { return false };
+    let Ok(itself) = glob(pattern) else {
+        return false;
+    };
     set.add(itself);
     if reach == Reach::AndBelow {
-        let Ok(below) = glob(&format!("{pattern}/**")) else { return false };
+        let Ok(below) = glob(&format!("{pattern}/**")) else {
+            return false;
+        };
         set.add(below);
     }
     true

@@ -36,12 +36,20 @@ pub struct Detection {
 
 impl<'a> ProjectFiles<'a> {
     /// `listing` holds every path from the top, sorted; `contents` the texts that were read, by path.
-    pub fn new(listing: &'a [String], contents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self { listing, contents: contents.into_iter().collect() }
+    pub fn new(
+        listing: &'a [String],
+        contents: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        Self {
+            listing,
+            contents: contents.into_iter().collect(),
+        }
     }
 
     fn has(&self, directory: &str, name: &str) -> bool {
-        self.listing.binary_search_by(|path| path.as_str().cmp(&join(directory, name))).is_ok()
+        self.listing
+            .binary_search_by(|path| path.as_str().cmp(&join(directory, name)))
+            .is_ok()
     }
 
     /// Returns the text of this file in `directory` (empty is the top) without a byte order mark, if it was
@@ -75,11 +83,15 @@ pub fn detect_build_system(files: &ProjectFiles<'_>) -> Detection {
     }
     let below = projects::directories_with_build_files(files).into_iter();
     let mut known = below.map(|directory| rules::detect_in(files, directory));
-    let mut known = known.by_ref().filter(|detection| detection.system != BuildSystem::Unknown);
+    let mut known = known
+        .by_ref()
+        .filter(|detection| detection.system != BuildSystem::Unknown);
     match (known.next(), known.next()) {
         (Some(mut only), None) => {
-            let why =
-                format!("no build file at the top; {} is the only directory below with one", only.directory);
+            let why = format!(
+                "no build file at the top; {} is the only directory below with one",
+                only.directory
+            );
             only.reasons.push(why);
             only
         }

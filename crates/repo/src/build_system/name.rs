@@ -105,7 +105,9 @@ impl FromStr for BuildSystem {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|system| system.as_str() == name);
-        found.ok_or_else(|| BuildSystemError { name: name.to_owned() })
+        found.ok_or_else(|| BuildSystemError {
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -119,7 +121,10 @@ mod tests {
             assert_eq!(system.as_str().parse(), Ok(system));
         }
         let error = "Cargo".parse::<BuildSystem>().unwrap_err().to_string();
-        assert!(error.contains("\"Cargo\"") && error.contains("cargo, go, node-npm"), "{error}");
+        assert!(
+            error.contains("\"Cargo\"") && error.contains("cargo, go, node-npm"),
+            "{error}"
+        );
     }
 
     #[test]

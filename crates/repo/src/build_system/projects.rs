@@ -34,17 +34,28 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
     let mut found = Projects::default();
     let directories = directories_with_build_files(files);
     if directories.len() >= 2 {
-        let shown = directories.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+        let shown = directories
+            .iter()
+            .take(3)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = if directories.len() > 3 { ", ..." } else { "" };
         let count = directories.len();
-        found
-            .signs
-            .push(format!("{count} directories below the top have build files of their own ({shown}{more})"));
+        found.signs.push(format!(
+            "{count} directories below the top have build files of their own ({shown}{more})"
+        ));
     }
     let mut paths: BTreeSet<&str> = directories.into_iter().collect();
     for (declared, sign) in [
-        (members::of_package_json(files), "package.json has workspaces"),
-        (members::of_cargo_toml(files), "Cargo.toml has a [workspace]"),
+        (
+            members::of_package_json(files),
+            "package.json has workspaces",
+        ),
+        (
+            members::of_cargo_toml(files),
+            "Cargo.toml has a [workspace]",
+        ),
     ] {
         if let Some(Members { directories, notes }) = declared {
             found.signs.push(sign.to_owned());
@@ -62,7 +73,9 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
 /// Returns the directories one level below the top that have build files, sorted.
 pub(super) fn directories_with_build_files<'a>(files: &ProjectFiles<'a>) -> Vec<&'a str> {
     let parts = files.listing.iter().filter_map(|path| path.split_once('/'));
-    let directories: BTreeSet<&str> =
-        parts.filter(|(_, name)| BUILD_FILES.contains(name)).map(|(directory, _)| directory).collect();
+    let directories: BTreeSet<&str> = parts
+        .filter(|(_, name)| BUILD_FILES.contains(name))
+        .map(|(directory, _)| directory)
+        .collect();
     directories.into_iter().collect()
 }

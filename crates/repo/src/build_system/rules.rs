@@ -16,22 +16,42 @@ type Rule = fn(&Place<'_, '_>) -> Vec<&'static str>;
 const RULES: &[(BuildSystem, Rule)] = &[
     (BuildSystem::Cargo, |place| place.all(&["Cargo.toml"])),
     (BuildSystem::Go, |place| place.all(&["go.mod"])),
-    (BuildSystem::NodeNpm, |place| place.all(&["package.json", "package-lock.json"])),
-    (BuildSystem::NodeYarn, |place| place.all(&["package.json", "yarn.lock"])),
-    (BuildSystem::NodePnpm, |place| place.all(&["package.json", "pnpm-lock.yaml"])),
-    (BuildSystem::PythonPip, |place| {
-        if place.has("pyproject.toml") { Vec::new() } else { place.any(&["requirements.txt", "setup.py"]) }
+    (BuildSystem::NodeNpm, |place| {
+        place.all(&["package.json", "package-lock.json"])
     }),
-    (BuildSystem::PythonPoetry, |place| place.all(&["pyproject.toml", "poetry.lock"])),
+    (BuildSystem::NodeYarn, |place| {
+        place.all(&["package.json", "yarn.lock"])
+    }),
+    (BuildSystem::NodePnpm, |place| {
+        place.all(&["package.json", "pnpm-lock.yaml"])
+    }),
+    (BuildSystem::PythonPip, |place| {
+        if place.has("pyproject.toml") {
+            Vec::new()
+        } else {
+            place.any(&["requirements.txt", "setup.py"])
+        }
+    }),
+    (BuildSystem::PythonPoetry, |place| {
+        place.all(&["pyproject.toml", "poetry.lock"])
+    }),
     (BuildSystem::PythonSetuptools, |place| {
-        if place.builds_with_setuptools() { vec!["pyproject.toml"] } else { Vec::new() }
+        if place.builds_with_setuptools() {
+            vec!["pyproject.toml"]
+        } else {
+            Vec::new()
+        }
     }),
     (BuildSystem::Cmake, |place| place.all(CMAKE)),
     (BuildSystem::Meson, |place| place.all(MESON)),
     (BuildSystem::Autotools, |place| place.any(AUTOTOOLS)),
     (BuildSystem::Make, |place| {
         let others = [CMAKE, AUTOTOOLS].concat();
-        if place.any(&others).is_empty() { place.any(MAKE) } else { Vec::new() }
+        if place.any(&others).is_empty() {
+            place.any(MAKE)
+        } else {
+            Vec::new()
+        }
     }),
 ];
 
@@ -63,7 +83,11 @@ pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection 
     let mut matches: Vec<_> = matches.filter(|(_, found)| !found.is_empty()).collect();
     // The sort is stable: the table's order decides among the equally sure.
     matches.sort_by(|(a, _), (b, _)| b.confidence().total_cmp(&a.confidence()));
-    let at = if directory.is_empty() { "at the top".to_owned() } else { format!("in {directory}") };
+    let at = if directory.is_empty() {
+        "at the top".to_owned()
+    } else {
+        format!("in {directory}")
+    };
     let detection = |system, names: &[&str], reasons| Detection {
         system,
         directory: directory.to_owned(),
@@ -82,7 +106,10 @@ pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection 
         } else {
             "as sure, and later in the table"
         };
-        reasons.push(format!("not {other}, which {} would mean: it is {why}", names.join(" and ")));
+        reasons.push(format!(
+            "not {other}, which {} would mean: it is {why}",
+            names.join(" and ")
+        ));
     }
     detection(*system, names, reasons)
 }
@@ -94,21 +121,40 @@ impl Place<'_, '_> {
 
     /// The names, if all of them are here.
     fn all(&self, names: &[&'static str]) -> Vec<&'static str> {
-        if names.iter().all(|name| self.has(name)) { names.to_vec() } else { Vec::new() }
+        if names.iter().all(|name| self.has(name)) {
+            names.to_vec()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Those names that are here.
     fn any(&self, names: &[&'static str]) -> Vec<&'static str> {
-        names.iter().copied().filter(|name| self.has(name)).collect()
+        names
+            .iter()
+            .copied()
+            .filter(|name| self.has(name))
+            .collect()
     }
 
     /// Whether `[build-system]` of a `pyproject.toml` that can be read requires setuptools or names its backend.
     fn builds_with_setuptools(&self) -> bool {
-        let Some(manifest) = self.files.toml(self.directory, "pyproject.toml") else { return false };
-        let Some(system) = manifest.get("build-system").and_then(toml::Value::as_table) else { return false };
+        let Some(manifest) = self.files.toml(self.directory, "pyproject.toml") else {
+            return false;
+        };
+        let Some(system) = manifest.get("build-system").and_then(toml::Value::as_table) else {
+            return false;
+        };
         let requires = system.get("requires").and_then(toml::Value::as_array);
-        let is_required = requires.into_iter().flatten().filter_map(toml::Value::as_str).any(is_setuptools);
-        let backend = system.get("build-backend").and_then(toml::Value::as_str).unwrap_or_default();
+        let is_required = requires
+            .into_iter()
+            .flatten()
+            .filter_map(toml::Value::as_str)
+            .any(is_setuptools);
+        let backend = system
+            .get("build-backend")
+            .and_then(toml::Value::as_str)
+            .unwrap_or_default();
         is_required || backend.split(['.', ':']).next() == Some("setuptools")
     }
 
@@ -145,6 +191,7 @@ impl Place<'_, '_> {
 /// Whether a requirement such as `setuptools>=61; python_version > "3"` is for setuptools and not for one of its plugins.
 fn is_setuptools(requirement: &str) -> bool {
     let requirement = requirement.trim_start();
-    let end = requirement.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
+    let end =
+        requirement.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
     requirement[..end.unwrap_or(requirement.len())].eq_ignore_ascii_case("setuptools")
 }

@@ -14,7 +14,10 @@ fn files(files: &[(&str, &str)]) -> Files {
     let mut listing: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
     listing.sort_unstable();
     listing.dedup();
-    let contents = files.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect();
+    let contents = files
+        .iter()
+        .map(|(path, content)| ((*path).to_owned(), (*content).to_owned()))
+        .collect();
     Files { listing, contents }
 }
 
@@ -26,7 +29,9 @@ impl Files {
     fn view(&self) -> ProjectFiles<'_> {
         ProjectFiles::new(
             &self.listing,
-            self.contents.iter().map(|(path, text)| (path.as_str(), text.as_str())),
+            self.contents
+                .iter()
+                .map(|(path, text)| (path.as_str(), text.as_str())),
         )
     }
 
@@ -36,7 +41,10 @@ impl Files {
 
     fn projects(&self) -> Vec<String> {
         let projects = find_projects(&self.view()).projects;
-        projects.into_iter().map(|(path, system)| format!("{path} {system}")).collect()
+        projects
+            .into_iter()
+            .map(|(path, system)| format!("{path} {system}"))
+            .collect()
     }
 
     fn is_monorepo(&self) -> bool {
@@ -46,7 +54,14 @@ impl Files {
 
 fn system(of: &[&str]) -> (&'static str, f64) {
     let found = names(of).detect();
-    assert_eq!(found.detected_files.iter().filter(|file| !of.contains(&file.as_str())).count(), 0);
+    assert_eq!(
+        found
+            .detected_files
+            .iter()
+            .filter(|file| !of.contains(&file.as_str()))
+            .count(),
+        0
+    );
     (found.system.as_str(), found.system.confidence())
 }
 
@@ -62,17 +77,29 @@ fn go_mod_is_go_with_confidence_95() {
 
 #[test]
 fn package_json_with_lock_file_decides_manager() {
-    assert_eq!(system(&["package.json", "package-lock.json"]), ("node-npm", 0.95));
+    assert_eq!(
+        system(&["package.json", "package-lock.json"]),
+        ("node-npm", 0.95)
+    );
     assert_eq!(system(&["package.json", "yarn.lock"]), ("node-yarn", 0.95));
-    assert_eq!(system(&["package.json", "pnpm-lock.yaml"]), ("node-pnpm", 0.95));
+    assert_eq!(
+        system(&["package.json", "pnpm-lock.yaml"]),
+        ("node-pnpm", 0.95)
+    );
     assert_eq!(system(&["package-lock.json"]), ("unknown", 0.0));
 }
 
 #[test]
 fn pyproject_and_poetry_lock_are_poetry() {
-    assert_eq!(system(&["pyproject.toml", "poetry.lock"]), ("python-poetry", 0.90));
+    assert_eq!(
+        system(&["pyproject.toml", "poetry.lock"]),
+        ("python-poetry", 0.90)
+    );
     // A requirements.txt beside a pyproject.toml does not build it.
-    assert_eq!(system(&["pyproject.toml", "poetry.lock", "requirements.txt"]), ("python-poetry", 0.90));
+    assert_eq!(
+        system(&["pyproject.toml", "poetry.lock", "requirements.txt"]),
+        ("python-poetry", 0.90)
+    );
 }
 
 #[test]
@@ -80,7 +107,9 @@ fn pip_is_detected_without_pyproject() {
     assert_eq!(system(&["requirements.txt"]), ("python-pip", 0.80));
     assert_eq!(system(&["setup.py"]), ("python-pip", 0.80));
     assert_eq!(
-        names(&["setup.py", "requirements.txt"]).detect().detected_files,
+        names(&["setup.py", "requirements.txt"])
+            .detect()
+            .detected_files,
         ["requirements.txt", "setup.py"]
     );
     assert_eq!(system(&["setup.py", "pyproject.toml"]), ("unknown", 0.0));
@@ -108,7 +137,11 @@ fn setuptools_is_detected_by_build_system_table() {
     ] {
         assert_eq!(of(no), "unknown", "{no}");
     }
-    let found = files(&[("pyproject.toml", "[build-system]\nrequires = ['setuptools']")]).detect();
+    let found = files(&[(
+        "pyproject.toml",
+        "[build-system]\nrequires = ['setuptools']",
+    )])
+    .detect();
     assert_eq!(found.system.confidence(), 0.85);
 }
 
@@ -135,7 +168,10 @@ fn the_surest_wins_and_the_others_are_named() {
     assert_eq!(found.detected_files, ["Cargo.toml"]);
     assert_eq!(
         found.reasons,
-        ["cargo: Cargo.toml is at the top", "not make, which Makefile would mean: it is less sure"]
+        [
+            "cargo: Cargo.toml is at the top",
+            "not make, which Makefile would mean: it is less sure"
+        ]
     );
     let setuptools = "[build-system]\nrequires = ['setuptools']";
     let both = files(&[("pyproject.toml", setuptools), ("poetry.lock", "")]).detect();
@@ -144,10 +180,28 @@ fn the_surest_wins_and_the_others_are_named() {
 
 #[test]
 fn equal_confidence_prefers_table_order() {
-    let everything = names(&["package.json", "pnpm-lock.yaml", "yarn.lock", "package-lock.json", "go.mod"]);
+    let everything = names(&[
+        "package.json",
+        "pnpm-lock.yaml",
+        "yarn.lock",
+        "package-lock.json",
+        "go.mod",
+    ]);
     assert_eq!(everything.detect().system, BuildSystem::Go);
-    assert_eq!(system(&["package.json", "pnpm-lock.yaml", "yarn.lock", "package-lock.json"]).0, "node-npm");
-    assert_eq!(system(&["package.json", "pnpm-lock.yaml", "yarn.lock"]).0, "node-yarn");
+    assert_eq!(
+        system(&[
+            "package.json",
+            "pnpm-lock.yaml",
+            "yarn.lock",
+            "package-lock.json"
+        ])
+        .0,
+        "node-npm"
+    );
+    assert_eq!(
+        system(&["package.json", "pnpm-lock.yaml", "yarn.lock"]).0,
+        "node-yarn"
+    );
     assert_eq!(system(&["meson.build", "CMakeLists.txt"]).0, "cmake");
     assert!(everything.detect().reasons[1].contains("as sure, and later in the table"));
 }
@@ -155,9 +209,15 @@ fn equal_confidence_prefers_table_order() {
 #[test]
 fn no_build_files_are_unknown_with_confidence_0() {
     let found = names(&["README.md", "src/main.rs", "makefile", "cargo.toml"]).detect();
-    assert_eq!((found.system, found.system.confidence()), (BuildSystem::Unknown, 0.0));
+    assert_eq!(
+        (found.system, found.system.confidence()),
+        (BuildSystem::Unknown, 0.0)
+    );
     assert_eq!(found.detected_files, Vec::<String>::new());
-    assert_eq!(found.reasons, ["unknown: none of the known build files is at the top"]);
+    assert_eq!(
+        found.reasons,
+        ["unknown: none of the known build files is at the top"]
+    );
 }
 
 #[test]
@@ -184,24 +244,62 @@ fn incomplete_build_file_is_unknown_and_named() {
 
 #[test]
 fn single_build_directory_counts_without_top_file() {
-    let found = names(&["README.md", "rust/Cargo.toml", "rust/src/main.rs", "docs/index.md"]).detect();
-    assert_eq!((found.system, found.directory.as_str()), (BuildSystem::Cargo, "rust"));
+    let found = names(&[
+        "README.md",
+        "rust/Cargo.toml",
+        "rust/src/main.rs",
+        "docs/index.md",
+    ])
+    .detect();
+    assert_eq!(
+        (found.system, found.directory.as_str()),
+        (BuildSystem::Cargo, "rust")
+    );
     assert_eq!(found.detected_files, ["rust/Cargo.toml"]);
-    assert!(found.reasons.iter().any(|reason| reason.contains("rust is the only directory below")));
+    assert!(
+        found
+            .reasons
+            .iter()
+            .any(|reason| reason.contains("rust is the only directory below"))
+    );
 
-    assert_eq!(names(&["a/Cargo.toml", "b/go.mod"]).detect().system, BuildSystem::Unknown);
-    assert_eq!(names(&["a/b/Cargo.toml"]).detect().system, BuildSystem::Unknown);
+    assert_eq!(
+        names(&["a/Cargo.toml", "b/go.mod"]).detect().system,
+        BuildSystem::Unknown
+    );
+    assert_eq!(
+        names(&["a/b/Cargo.toml"]).detect().system,
+        BuildSystem::Unknown
+    );
     // A package.json without a lock file is no system.
-    assert_eq!(names(&["a/package.json", "b/go.mod"]).detect().system, BuildSystem::Go);
+    assert_eq!(
+        names(&["a/package.json", "b/go.mod"]).detect().system,
+        BuildSystem::Go
+    );
 }
 
 #[test]
 fn package_json_with_workspaces_is_a_monorepo() {
-    for workspaces in [r#"["packages/*"]"#, r#"{"packages":["./packages/*/"]}"#, r#"["none"]"#] {
+    for workspaces in [
+        r#"["packages/*"]"#,
+        r#"{"packages":["./packages/*/"]}"#,
+        r#"["none"]"#,
+    ] {
         let text = format!("{{\"workspaces\":{workspaces}}}");
-        assert!(files(&[("package.json", &text)]).is_monorepo(), "{workspaces}");
+        assert!(
+            files(&[("package.json", &text)]).is_monorepo(),
+            "{workspaces}"
+        );
     }
-    for none in ["[]", "{}", r#"{"nohoist":["a"]}"#, r#"["!a"]"#, "[1]", "true", "null"] {
+    for none in [
+        "[]",
+        "{}",
+        r#"{"nohoist":["a"]}"#,
+        r#"["!a"]"#,
+        "[1]",
+        "true",
+        "null",
+    ] {
         let text = format!("{{\"workspaces\":{none}}}");
         assert!(!files(&[("package.json", &text)]).is_monorepo(), "{none}");
     }
@@ -212,9 +310,19 @@ fn package_json_with_workspaces_is_a_monorepo() {
 fn cargo_toml_with_a_workspace_table_is_a_monorepo() {
     assert!(files(&[("Cargo.toml", "[workspace]\nmembers = ['a']")]).is_monorepo());
     assert!(files(&[("Cargo.toml", "[workspace]")]).is_monorepo());
-    assert!(files(&[("Cargo.toml", "[package]\nname='x'\n[workspace.package]\nversion='1'")]).is_monorepo());
-    for none in ["# [workspace]", "workspace = true", "[package]\ndescription = '[workspace]'", "[workspace"]
-    {
+    assert!(
+        files(&[(
+            "Cargo.toml",
+            "[package]\nname='x'\n[workspace.package]\nversion='1'"
+        )])
+        .is_monorepo()
+    );
+    for none in [
+        "# [workspace]",
+        "workspace = true",
+        "[package]\ndescription = '[workspace]'",
+        "[workspace",
+    ] {
         assert!(!files(&[("Cargo.toml", none)]).is_monorepo(), "{none}");
     }
 }
@@ -237,10 +345,23 @@ fn single_top_build_file_is_not_monorepo() {
 
 #[test]
 fn two_build_directories_ignore_the_top() {
-    for name in ["CMakeLists.txt", "meson.build", "Makefile.am", "Makefile", "Cargo.toml"] {
-        let all = [name.to_owned(), format!("src/{name}"), format!("test/{name}")];
+    for name in [
+        "CMakeLists.txt",
+        "meson.build",
+        "Makefile.am",
+        "Makefile",
+        "Cargo.toml",
+    ] {
+        let all = [
+            name.to_owned(),
+            format!("src/{name}"),
+            format!("test/{name}"),
+        ];
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        assert!(names(&all).is_monorepo() && names(&all[1..]).is_monorepo(), "{name}");
+        assert!(
+            names(&all).is_monorepo() && names(&all[1..]).is_monorepo(),
+            "{name}"
+        );
         assert_eq!(names(&all).projects().len(), 2, "{name}");
         assert!(!names(&all[..2]).is_monorepo(), "{name}");
     }
@@ -261,12 +382,21 @@ fn members_are_found_by_their_patterns() {
         ("crates/a/fuzz/Cargo.toml", ""),
         ("xtask/Cargo.toml", ""),
     ]);
-    assert_eq!(cargo.projects(), ["crates/a cargo", "crates/b cargo", "xtask cargo"]);
+    assert_eq!(
+        cargo.projects(),
+        ["crates/a cargo", "crates/b cargo", "xtask cargo"]
+    );
     let notes = find_projects(&cargo.view()).notes;
-    assert_eq!(notes, ["3 workspace patterns were skipped, the first is \"../out\""]);
+    assert_eq!(
+        notes,
+        ["3 workspace patterns were skipped, the first is \"../out\""]
+    );
 
     let node = files(&[
-        ("package.json", r#"{"workspaces":["packages/**","tools/{x,y}","!packages/private","!**/test/**"]}"#),
+        (
+            "package.json",
+            r#"{"workspaces":["packages/**","tools/{x,y}","!packages/private","!**/test/**"]}"#,
+        ),
         ("packages/a/package.json", ""),
         ("packages/a/yarn.lock", ""),
         ("packages/group/b/package.json", ""),
@@ -278,18 +408,42 @@ fn members_are_found_by_their_patterns() {
     ]);
     assert_eq!(
         node.projects(),
-        ["other make", "packages/a node-yarn", "packages/group/b unknown", "tools/x unknown"]
+        [
+            "other make",
+            "packages/a node-yarn",
+            "packages/group/b unknown",
+            "tools/x unknown"
+        ]
     );
 }
 
 #[test]
 fn invalid_workspace_patterns_are_skipped_and_reported() {
     let wild: Vec<String> = (0..70).map(|number| format!("\"w{number}/*\"")).collect();
-    let text = format!("{{\"workspaces\":[\"[\",\"\",\"{}\",{}]}}", "x".repeat(600), wild.join(","));
-    let found = files(&[("package.json", &text), ("w1/a/package.json", ""), ("w69/a/package.json", "")]);
+    let text = format!(
+        "{{\"workspaces\":[\"[\",\"\",\"{}\",{}]}}",
+        "x".repeat(600),
+        wild.join(",")
+    );
+    let found = files(&[
+        ("package.json", &text),
+        ("w1/a/package.json", ""),
+        ("w69/a/package.json", ""),
+    ]);
     let projects = find_projects(&found.view());
-    assert_eq!(projects.projects.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["w1/a"]);
-    assert!(projects.notes[0].starts_with("10 workspace patterns"), "{:?}", projects.notes);
+    assert_eq!(
+        projects
+            .projects
+            .iter()
+            .map(|(path, _)| path.as_str())
+            .collect::<Vec<_>>(),
+        ["w1/a"]
+    );
+    assert!(
+        projects.notes[0].starts_with("10 workspace patterns"),
+        "{:?}",
+        projects.notes
+    );
     let hostile = files(&[("package.json", "{\"workspaces\":[\"../\\u001b[2J\\n\"]}")]);
     assert!(find_projects(&hostile.view()).notes[0].ends_with("\"../\\u{1b}[2J\\n\""));
 }
@@ -297,11 +451,19 @@ fn invalid_workspace_patterns_are_skipped_and_reported() {
 #[test]
 fn ten_thousand_members_match_in_linear_time() {
     let members: Vec<String> = (0..10_000).map(|number| format!("m/{number:05}")).collect();
-    let text = format!("[workspace]\nmembers = {members:?}\nexclude = {:?}", &members[..5_000]);
-    let mut all: Vec<(String, &str)> =
-        members.iter().map(|path| (format!("{path}/Cargo.toml"), "")).collect();
+    let text = format!(
+        "[workspace]\nmembers = {members:?}\nexclude = {:?}",
+        &members[..5_000]
+    );
+    let mut all: Vec<(String, &str)> = members
+        .iter()
+        .map(|path| (format!("{path}/Cargo.toml"), ""))
+        .collect();
     all.push(("Cargo.toml".to_owned(), &text));
-    let all: Vec<(&str, &str)> = all.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let all: Vec<(&str, &str)> = all
+        .iter()
+        .map(|(path, text)| (path.as_str(), *text))
+        .collect();
     assert_eq!(files(&all).projects().len(), 5_000);
 }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use crucible_host::env::Environment;
 use crucible_model::ByteLimit;
-use crucible_sandbox::{Completed, Confinement, Keep, Limits, Redaction, SandboxError, Spawn, Stdout};
+use crucible_sandbox::{
+    Completed, Confinement, Keep, Limits, Redaction, SandboxError, Spawn, Stdout,
+};
 
 use super::error::GhError;
 use super::request::GhRequest;
@@ -64,8 +66,12 @@ const TAKEN: [&str; 20] = [
 
 /// Builds the environment of `gh` from scratch.
 pub(super) fn environment(user: &Environment) -> Vec<(OsString, OsString)> {
-    let fixed = ENVIRONMENT.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let taken = TAKEN.iter().filter_map(|name| Some((OsString::from(name), user.get_os(name)?.to_owned())));
+    let fixed = ENVIRONMENT
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let taken = TAKEN
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), user.get_os(name)?.to_owned())));
     fixed.chain(taken).collect()
 }
 
@@ -74,7 +80,10 @@ pub(super) fn host(user: &Environment) -> String {
     let named = user.get("GH_HOST").filter(|host| !host.is_empty());
     let host = named.unwrap_or(GITHUB).to_ascii_lowercase();
     // As `gh` reads it.
-    if host.strip_suffix(GITHUB).is_some_and(|before| before.ends_with('.')) {
+    if host
+        .strip_suffix(GITHUB)
+        .is_some_and(|before| before.ends_with('.'))
+    {
         GITHUB.to_owned()
     } else {
         host
@@ -113,9 +122,15 @@ impl Gh {
             Ok(program) => program,
             Err(why) => return Err(GhError::Missing { why: why.clone() }),
         };
-        let limits = Limits { runaway: limits.stdout, stderr: MAX_COMPLAINT, ..limits };
-        let words =
-            ["api", "--hostname", &self.host].into_iter().chain(options.iter().copied()).map(OsString::from);
+        let limits = Limits {
+            runaway: limits.stdout,
+            stderr: MAX_COMPLAINT,
+            ..limits
+        };
+        let words = ["api", "--hostname", &self.host]
+            .into_iter()
+            .chain(options.iter().copied())
+            .map(OsString::from);
         Ok(Spawn {
             args: words.chain(request.words()).collect(),
             env: self.env.clone(),
@@ -129,7 +144,9 @@ impl Gh {
 
     /// Runs a call to its end.
     pub(super) async fn run(&self, spawn: Spawn) -> Result<Completed, GhError> {
-        let not_run = |error: SandboxError| GhError::NotRun { said: error.to_string() };
+        let not_run = |error: SandboxError| GhError::NotRun {
+            said: error.to_string(),
+        };
         self.sandbox.run(spawn).await.map_err(not_run)
     }
 }

@@ -21,7 +21,9 @@ pub(super) async fn download(
     to: &Path,
     limit: ByteLimit,
 ) -> Result<u64, GhError> {
-    let file = create_new(to).map_err(|error| GhError::NotRun { said: error.to_string() })?;
+    let file = create_new(to).map_err(|error| GhError::NotRun {
+        said: error.to_string(),
+    })?;
     let unfinished = Unfinished { path: Some(to) };
     let completed = gh.run(gh.fetch(request, file, limit)?).await?;
     let said = shown(&completed.stderr.text());
@@ -33,15 +35,23 @@ pub(super) async fn download(
         return Ok(total);
     }
     if completed.stdout.extent == Extent::Cut {
-        return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
+        return Err(GhError::TooLarge {
+            what: what.to_owned(),
+            limit: limit.0,
+        });
     }
     let Some(status) = status_of(&completed.stderr.text()) else {
         return Err(match total {
             0 => silence(code, what, said),
-            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") },
+            _ => GhError::Unreadable {
+                what: what.to_owned(),
+                why: format!("it was cut off ({said})"),
+            },
         });
     };
-    let body = read_prefix(to, MAX_REFUSAL).map(|prefix| prefix.bytes).unwrap_or_default();
+    let body = read_prefix(to, MAX_REFUSAL)
+        .map(|prefix| prefix.bytes)
+        .unwrap_or_default();
     match refusal_in_words(status, &body, what) {
         GhError::RateLimited(_) => Err(GhError::RateLimited(reset(gh).await)),
         other => Err(other),

@@ -58,7 +58,9 @@ pub enum GhError {
         said: String,
     },
     /// GitHub failed.
-    #[error("GitHub failed (HTTP {status}): {said}; try again later, and see https://www.githubstatus.com")]
+    #[error(
+        "GitHub failed (HTTP {status}): {said}; try again later, and see https://www.githubstatus.com"
+    )]
     Server {
         /// The status.
         status: u16,

@@ -55,7 +55,10 @@ pub struct GhDeadlines {
 impl Default for GhDeadlines {
     /// A minute for a question, ten for a download.
     fn default() -> Self {
-        Self { answer: Duration::from_secs(60), download: Duration::from_secs(600) }
+        Self {
+            answer: Duration::from_secs(60),
+            download: Duration::from_secs(600),
+        }
     }
 }
 
@@ -92,7 +95,12 @@ impl Gh {
     /// [`GhError`] unless GitHub answered with success.
     pub async fn get(&self, request: &GhRequest) -> Result<GhResponse, GhError> {
         let completed = self.run(self.question(request)?).await?;
-        response::read(&completed, request.path(), MAX_ANSWER, self.deadlines.answer)
+        response::read(
+            &completed,
+            request.path(),
+            MAX_ANSWER,
+            self.deadlines.answer,
+        )
     }
 
     /// Downloads to the new file `to`, at most `limit` bytes; how many there were. On any failure the file is gone.
@@ -100,7 +108,12 @@ impl Gh {
     /// # Errors
     ///
     /// [`GhError`] unless GitHub answered with success and all of it came.
-    pub async fn download(&self, request: &GhRequest, to: &Path, limit: ByteLimit) -> Result<u64, GhError> {
+    pub async fn download(
+        &self,
+        request: &GhRequest,
+        to: &Path,
+        limit: ByteLimit,
+    ) -> Result<u64, GhError> {
         download::download(self, request, to, limit).await
     }
 }

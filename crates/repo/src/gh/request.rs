@@ -16,7 +16,10 @@ impl GhRequest {
     /// A question at `collection`, a plain word such as `repos` or `search`.
     #[must_use]
     pub fn at(collection: &'static str) -> Self {
-        Self { path: encode(collection.as_bytes(), Slash::IsEncoded), query: Vec::new() }
+        Self {
+            path: encode(collection.as_bytes(), Slash::IsEncoded),
+            query: Vec::new(),
+        }
     }
 
     /// Appends a part to the path.
@@ -26,10 +29,13 @@ impl GhRequest {
     /// [`GhError::Unusable`] for a part that would leave the path (`..`) or is empty.
     pub fn part(mut self, part: &str) -> Result<Self, GhError> {
         if matches!(part, "" | "." | "..") || part.contains('\0') {
-            return Err(GhError::Unusable { name: part.to_owned() });
+            return Err(GhError::Unusable {
+                name: part.to_owned(),
+            });
         }
         self.path.push('/');
-        self.path.push_str(&encode(part.as_bytes(), Slash::IsEncoded));
+        self.path
+            .push_str(&encode(part.as_bytes(), Slash::IsEncoded));
         Ok(self)
     }
 
@@ -65,7 +71,8 @@ impl GhRequest {
     /// Returns the arguments after `gh api`. A path begins with a plain word, and `-f` passes a value
     /// unchanged.
     pub(super) fn words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec!["--method".into(), "GET".into(), self.path.clone().into()];
+        let mut words: Vec<OsString> =
+            vec!["--method".into(), "GET".into(), self.path.clone().into()];
         for (name, value) in &self.query {
             words.push("-f".into());
             words.push(format!("{name}={value}").into());
@@ -79,7 +86,9 @@ mod tests {
     use super::*;
 
     fn path(parts: &[&str]) -> Result<String, GhError> {
-        let request = parts.iter().try_fold(GhRequest::at("repos"), |request, part| request.part(part))?;
+        let request = parts
+            .iter()
+            .try_fold(GhRequest::at("repos"), |request, part| request.part(part))?;
         Ok(request.path().to_owned())
     }
 
@@ -91,14 +100,19 @@ mod tests {
             "repos/..%2Fx/-f/%7Bowner%7D/a%3Fb%23c/http%3A%2F%2Fh/%C3%A9%20%25"
         );
         for bad in ["", ".", "..", "a\0b"] {
-            assert!(matches!(path(&["a", bad]), Err(GhError::Unusable { .. })), "{bad:?}");
+            assert!(
+                matches!(path(&["a", bad]), Err(GhError::Unusable { .. })),
+                "{bad:?}"
+            );
         }
     }
 
     #[test]
     fn a_ref_keeps_its_slashes_and_cannot_climb() {
         let of = |reference: &str| {
-            GhRequest::at("repos").reference(reference).map(|request| request.path().to_owned())
+            GhRequest::at("repos")
+                .reference(reference)
+                .map(|request| request.path().to_owned())
         };
         assert_eq!(of("feature/a b").unwrap(), "repos/feature/a%20b");
         for bad in ["a/../b", "/a", "a//b", "a/", "../../user"] {
@@ -108,11 +122,20 @@ mod tests {
 
     #[test]
     fn a_value_is_no_option_and_no_file() {
-        let request = GhRequest::at("search").value("q", "--hostname=x @/etc/passwd\n").unwrap();
+        let request = GhRequest::at("search")
+            .value("q", "--hostname=x @/etc/passwd\n")
+            .unwrap();
         let words = request.words();
         assert_eq!(
             words,
-            ["--method", "GET", "search", "-f", "q=--hostname=x @/etc/passwd\n"].map(OsString::from)
+            [
+                "--method",
+                "GET",
+                "search",
+                "-f",
+                "q=--hostname=x @/etc/passwd\n"
+            ]
+            .map(OsString::from)
         );
         assert!(GhRequest::at("search").value("q", "a\0").is_err());
     }

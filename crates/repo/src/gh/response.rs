@@ -51,10 +51,17 @@ impl GhResponse {
 /// Returns when the download API's limit ends, from GitHub's response about the limits; only if it is
 /// exhausted.
 pub(super) fn exhausted_until(answer: &GhResponse) -> LimitReset {
-    let Ok(told) = answer.json::<Value>() else { return LimitReset::default() };
+    let Ok(told) = answer.json::<Value>() else {
+        return LimitReset::default();
+    };
     let core = &told["resources"]["core"];
-    let at = core["reset"].as_u64().filter(|_| core["remaining"].as_u64() == Some(0));
-    LimitReset { at: at.map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds))), after: None }
+    let at = core["reset"]
+        .as_u64()
+        .filter(|_| core["remaining"].as_u64() == Some(0));
+    LimitReset {
+        at: at.map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds))),
+        after: None,
+    }
 }
 
 /// What came before the body.
@@ -75,7 +82,10 @@ pub(super) fn read(
     let said = shown(&completed.stderr.text());
     let code = ended(completed.end, what, limit, deadline, &said)?;
     if completed.stdout.extent == Extent::Cut {
-        return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
+        return Err(GhError::TooLarge {
+            what: what.to_owned(),
+            limit: limit.0,
+        });
     }
     let Some((head, body)) = split(&completed.stdout.bytes) else {
         // GitHub did respond if `gh` prints its status, whatever happened to the headers.
@@ -90,10 +100,14 @@ pub(super) fn read(
         });
     };
     match (code, head.status) {
-        (0, 200..=299) => Ok(GhResponse { body: body.to_vec(), what: what.to_owned() }),
-        (_, 200..=299) => {
-            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it was cut off ({said})") })
-        }
+        (0, 200..=299) => Ok(GhResponse {
+            body: body.to_vec(),
+            what: what.to_owned(),
+        }),
+        (_, 200..=299) => Err(GhError::Unreadable {
+            what: what.to_owned(),
+            why: format!("it was cut off ({said})"),
+        }),
         (_, status) => Err(refusal(status, &head, body, what)),
     }
 }
@@ -108,28 +122,49 @@ pub(super) fn ended(
 ) -> Result<i32, GhError> {
     let what = what.to_owned();
     match end {
-        End::Exited(NO_LOGIN) => Err(GhError::NotLoggedIn { said: said.to_owned() }),
+        End::Exited(NO_LOGIN) => Err(GhError::NotLoggedIn {
+            said: said.to_owned(),
+        }),
         End::Exited(code) => Ok(code),
-        End::TimedOut => Err(GhError::TimedOut { what, after: deadline }),
-        End::OutputLimit | End::DiskLimit => Err(GhError::TooLarge { what, limit: limit.0 }),
-        End::Signalled(signal) => Err(GhError::NotRun { said: format!("`gh` was ended by signal {signal}") }),
-        End::Forbidden => {
-            Err(GhError::NotRun { said: format!("`gh` was ended by signal {FORBIDDEN_SIGNAL}") })
-        }
+        End::TimedOut => Err(GhError::TimedOut {
+            what,
+            after: deadline,
+        }),
+        End::OutputLimit | End::DiskLimit => Err(GhError::TooLarge {
+            what,
+            limit: limit.0,
+        }),
+        End::Signalled(signal) => Err(GhError::NotRun {
+            said: format!("`gh` was ended by signal {signal}"),
+        }),
+        End::Forbidden => Err(GhError::NotRun {
+            said: format!("`gh` was ended by signal {FORBIDDEN_SIGNAL}"),
+        }),
     }
 }
 
 /// The error of a `gh` that printed no answer at all.
 pub(super) fn silence(code: i32, what: &str, said: String) -> GhError {
     match code {
-        0 => GhError::Unreadable { what: what.to_owned(), why: "`gh` printed nothing".to_owned() },
+        0 => GhError::Unreadable {
+            what: what.to_owned(),
+            why: "`gh` printed nothing".to_owned(),
+        },
         _ => GhError::Unreachable { said },
     }
 }
 
 /// Returns the error of a refusal without headers, from the text of `gh` and the printed body.
 pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError {
-    refusal(status, &Head { status, ..Head::default() }, body, what)
+    refusal(
+        status,
+        &Head {
+            status,
+            ..Head::default()
+        },
+        body,
+        what,
+    )
 }
 
 /// Returns the status that `gh` prints on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
@@ -157,7 +192,9 @@ fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
 fn is_limit(head: &Head, said: &str) -> bool {
     let said = said.to_ascii_lowercase();
     let words = ["rate limit", "abuse detection"];
-    head.remaining == Some(0) || head.reset.after.is_some() || words.iter().any(|word| said.contains(word))
+    head.remaining == Some(0)
+        || head.reset.after.is_some()
+        || words.iter().any(|word| said.contains(word))
 }
 
 /// Returns GitHub's message on a refusal, followed by its details.
@@ -168,10 +205,15 @@ fn message(body: &[u8]) -> String {
             KEPT,
         );
     };
-    let mut said = told["message"].as_str().unwrap_or("it gave no reason").to_owned();
+    let mut said = told["message"]
+        .as_str()
+        .unwrap_or("it gave no reason")
+        .to_owned();
     for mistake in told["errors"].as_array().into_iter().flatten().take(5) {
-        let words =
-            mistake.as_str().or_else(|| mistake["message"].as_str()).or_else(|| mistake["code"].as_str());
+        let words = mistake
+            .as_str()
+            .or_else(|| mistake["message"].as_str())
+            .or_else(|| mistake["code"].as_str());
         if let Some(words) = words {
             said.push_str("; ");
             said.push_str(words);
@@ -186,8 +228,16 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 fn line(text: &str, most: usize) -> String {
-    let short: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).take(most).collect();
-    if short.is_empty() { "it said nothing".to_owned() } else { short }
+    let short: String = single_spaced(text)
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .take(most)
+        .collect();
+    if short.is_empty() {
+        "it said nothing".to_owned()
+    } else {
+        short
+    }
 }
 
 /// Splits head and body; `None` without a status line.
@@ -200,19 +250,30 @@ fn split(bytes: &[u8]) -> Option<(Head, &[u8])> {
         Some(String::from_utf8_lossy(line.trim_ascii_end()))
     };
     let first = line()?;
-    let status = first.strip_prefix("HTTP/")?.split(' ').nth(1)?.parse().ok()?;
-    let mut head = Head { status, ..Head::default() };
+    let status = first
+        .strip_prefix("HTTP/")?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()?;
+    let mut head = Head {
+        status,
+        ..Head::default()
+    };
     loop {
         let line = line()?;
         if line.is_empty() {
             return Some((head, rest));
         }
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         let number = || value.trim().parse::<u64>().ok();
         match name.trim().to_ascii_lowercase().as_str() {
             "x-ratelimit-remaining" => head.remaining = number(),
             "x-ratelimit-reset" => {
-                head.reset.at = number().map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds)));
+                head.reset.at =
+                    number().map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds)));
             }
             "retry-after" => head.reset.after = number().map(Duration::from_secs),
             _ => {}
@@ -237,16 +298,28 @@ mod tests {
         let at = Some(Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
         let reset = "X-Ratelimit-Remaining: 0\r\nX-Ratelimit-Reset: 1700000000\r\n";
         for status in [403, 429] {
-            assert_eq!(error(status, reset, "{}"), GhError::RateLimited(LimitReset { at, after: None }));
+            assert_eq!(
+                error(status, reset, "{}"),
+                GhError::RateLimited(LimitReset { at, after: None })
+            );
             let after = Some(Duration::from_secs(7));
             assert_eq!(
                 error(status, "Retry-After: 7\r\n", ""),
                 GhError::RateLimited(LimitReset { at: None, after })
             );
-            assert_eq!(error(status, "", WORDS), GhError::RateLimited(LimitReset::default()));
+            assert_eq!(
+                error(status, "", WORDS),
+                GhError::RateLimited(LimitReset::default())
+            );
         }
-        assert_eq!(error(429, "", "slow down"), GhError::RateLimited(LimitReset::default()));
-        for headers in ["", "x-ratelimit-remaining: 12\r\nx-ratelimit-reset: 1700000000\r\n"] {
+        assert_eq!(
+            error(429, "", "slow down"),
+            GhError::RateLimited(LimitReset::default())
+        );
+        for headers in [
+            "",
+            "x-ratelimit-remaining: 12\r\nx-ratelimit-reset: 1700000000\r\n",
+        ] {
             let refused = error(403, headers, r#"{"message":"Resource protected by SAML"}"#);
             assert!(matches!(refused, GhError::Forbidden { .. }), "{refused:?}");
         }
@@ -255,21 +328,35 @@ mod tests {
     #[test]
     fn invalid_header_numbers_are_ignored() {
         let odd = "retry-after: -3\r\nx-ratelimit-reset: 99999999999999999999999\r\nx-ratelimit-remaining: none\r\n";
-        assert_eq!(error(429, odd, ""), GhError::RateLimited(LimitReset::default()));
+        assert_eq!(
+            error(429, odd, ""),
+            GhError::RateLimited(LimitReset::default())
+        );
         let far = error(429, "x-ratelimit-reset: 18446744073709551615\r\n", "");
-        assert!(matches!(far, GhError::RateLimited(LimitReset { at: Some(_), .. })));
+        assert!(matches!(
+            far,
+            GhError::RateLimited(LimitReset { at: Some(_), .. })
+        ));
     }
 
     #[test]
     fn each_status_has_its_error_with_githubs_words() {
         assert!(matches!(error(401, "", WORDS), GhError::NotLoggedIn { .. }));
         assert!(matches!(error(404, "", ""), GhError::NotFound { .. }));
-        assert!(matches!(error(500, "", ""), GhError::Server { status: 500, .. }));
-        assert!(matches!(error(304, "", ""), GhError::Server { status: 304, .. }));
-        let body =
-            r#"{"message":"Validation Failed","errors":[{"message":"q is bad"},{"code":"missing"},"third"]}"#;
+        assert!(matches!(
+            error(500, "", ""),
+            GhError::Server { status: 500, .. }
+        ));
+        assert!(matches!(
+            error(304, "", ""),
+            GhError::Server { status: 304, .. }
+        ));
+        let body = r#"{"message":"Validation Failed","errors":[{"message":"q is bad"},{"code":"missing"},"third"]}"#;
         let text = error(422, "", body).to_string();
-        assert!(text.contains("(HTTP 422): Validation Failed; q is bad; missing; third"), "{text}");
+        assert!(
+            text.contains("(HTTP 422): Validation Failed; q is bad; missing; third"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -286,9 +373,17 @@ mod tests {
 
     #[test]
     fn foreign_words_are_short_and_on_one_line() {
-        let body = format!(r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#, "x".repeat(100_000));
-        let GhError::Invalid { said, .. } = error(422, "", &body) else { panic!("another error") };
-        assert!(said.starts_with("a[31mb x") && said.chars().count() <= KEPT, "{said}");
+        let body = format!(
+            r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#,
+            "x".repeat(100_000)
+        );
+        let GhError::Invalid { said, .. } = error(422, "", &body) else {
+            panic!("another error")
+        };
+        assert!(
+            said.starts_with("a[31mb x") && said.chars().count() <= KEPT,
+            "{said}"
+        );
     }
 
     #[test]

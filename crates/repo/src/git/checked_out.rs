@@ -29,7 +29,9 @@ const MAX_PACKED: ByteLimit = ByteLimit(64 << 20);
 pub(super) fn branch(place: &Place) -> Option<Branch> {
     match read_head(place).ok()? {
         // A branch without a commit is a branch; one that leads to another reference is not the one that is checked out.
-        Head::Branch(name) => loose_tip(&place.common_dir, &name).ok().map(|_| Branch::Named(name)),
+        Head::Branch(name) => loose_tip(&place.common_dir, &name)
+            .ok()
+            .map(|_| Branch::Named(name)),
         Head::Commit(_) => Some(Branch::Detached),
     }
 }
@@ -43,7 +45,11 @@ pub(super) fn checked_out(place: &Place, hash: HashKind) -> Result<(Branch, Oid)
             (Branch::Named(name), oid)
         }
     };
-    if oid.as_str().len() == hash.len_in_hex() { Ok((branch, oid)) } else { Err(Unread::AskGit) }
+    if oid.as_str().len() == hash.len_in_hex() {
+        Ok((branch, oid))
+    } else {
+        Err(Unread::AskGit)
+    }
 }
 
 enum Head {
@@ -56,7 +62,9 @@ enum Head {
 fn read_head(place: &Place) -> Result<Head, Unread> {
     let bytes = read_small(&place.git_dir.join("HEAD"))?.ok_or(Unread::AskGit)?;
     let Some(target) = bytes.strip_prefix(b"ref:") else {
-        return Oid::from_ascii(bytes.trim_ascii_end()).map(Head::Commit).ok_or(Unread::AskGit);
+        return Oid::from_ascii(bytes.trim_ascii_end())
+            .map(Head::Commit)
+            .ok_or(Unread::AskGit);
     };
     let name = std::str::from_utf8(target.trim_ascii()).map_err(|_| Unread::AskGit)?;
     let name = name.strip_prefix("refs/heads/").ok_or(Unread::AskGit)?;
@@ -69,14 +77,22 @@ fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
     let heads = common_dir.join("refs/heads");
     // git follows a link in the path, or reads it as a reference: git decides.
     let mut at = heads.clone();
-    for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
+    for part in Path::new(name)
+        .parent()
+        .into_iter()
+        .flat_map(Path::components)
+    {
         at.push(part);
         if at.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
             return Err(Unread::AskGit);
         }
     }
-    let Some(bytes) = read_small(&heads.join(name))? else { return Ok(None) };
-    Oid::from_ascii(bytes.trim_ascii_end()).map(Some).ok_or(Unread::AskGit)
+    let Some(bytes) = read_small(&heads.join(name))? else {
+        return Ok(None);
+    };
+    Oid::from_ascii(bytes.trim_ascii_end())
+        .map(Some)
+        .ok_or(Unread::AskGit)
 }
 
 /// The object that a branch names, in its file or in the list; the file counts first.
@@ -93,7 +109,10 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
     let full = format!("refs/heads/{name}");
     for line in packed.split(|byte| *byte == b'\n') {
         // `oid SP name`; comments begin with `#`, peeled tags with `^`.
-        let Some(oid) = line.strip_suffix(full.as_bytes()).and_then(|rest| rest.strip_suffix(b" ")) else {
+        let Some(oid) = line
+            .strip_suffix(full.as_bytes())
+            .and_then(|rest| rest.strip_suffix(b" "))
+        else {
             continue;
         };
         return Oid::from_ascii(oid).ok_or(Unread::AskGit);

@@ -17,7 +17,8 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, Spawn, Stdin,
+    Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, Spawn,
+    Stdin,
 };
 
 use super::locate::Place;
@@ -130,7 +131,10 @@ pub(crate) struct Call {
 impl Call {
     /// A call of git with these words after `git`.
     pub(crate) fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
-        Self { words: words.into_iter().map(Into::into).collect(), ..Self::default() }
+        Self {
+            words: words.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
     }
 
     /// The same call, reading `bytes`.
@@ -207,17 +211,25 @@ impl Output {
     /// The error of a call that should have succeeded.
     pub(crate) fn failed(self) -> RepoError {
         let stderr = self.stderr.chars().take(2000).collect();
-        RepoError::GitFailed { command: self.command, code: format!("exit {}", self.code), stderr }
+        RepoError::GitFailed {
+            command: self.command,
+            code: format!("exit {}", self.code),
+            stderr,
+        }
     }
 
     /// Returns the error for unexpected output of this call.
     pub(crate) fn unreadable(&self) -> RepoError {
-        RepoError::Unreadable { command: self.command.clone() }
+        RepoError::Unreadable {
+            command: self.command.clone(),
+        }
     }
 
     /// Returns the NUL-terminated records of the output.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        self.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+        self.stdout
+            .split(|byte| *byte == 0)
+            .filter(|record| !record.is_empty())
     }
 }
 
@@ -229,9 +241,14 @@ pub(crate) fn as_path(bytes: &[u8]) -> PathBuf {
 impl Runner {
     /// Finds git on the user's `PATH`.
     pub(crate) fn find(sandbox: Arc<Sandbox>, env: &Environment) -> Result<Self, RepoError> {
-        let program =
-            env.find_program("git").map_err(|_| RepoError::GitMissing { searched: env.path_dirs() })?;
-        Ok(Self { sandbox, program, path: env.get_os("PATH").unwrap_or_default().to_owned() })
+        let program = env.find_program("git").map_err(|_| RepoError::GitMissing {
+            searched: env.path_dirs(),
+        })?;
+        Ok(Self {
+            sandbox,
+            program,
+            path: env.get_os("PATH").unwrap_or_default().to_owned(),
+        })
     }
 
     /// Runs git in `cwd`, for the repository at `place` if given.
@@ -295,7 +312,10 @@ impl Runner {
             ..Limits::new(call.patience.unwrap_or(PATIENCE))
         };
         Spawn {
-            args: [OsString::from("--no-pager")].into_iter().chain(call.words).collect(),
+            args: [OsString::from("--no-pager")]
+                .into_iter()
+                .chain(call.words)
+                .collect(),
             env,
             stdin: call.stdin.map_or(Stdin::Empty, Stdin::Bytes),
             confinement: Confinement::Trusted,
@@ -315,24 +335,41 @@ fn finish(
 ) -> Result<Output, RepoError> {
     let stderr = completed.stderr.text().trim().to_owned();
     match completed.end {
-        End::Exited(code) if completed.stdout.extent == Extent::Whole => {
-            Ok(Output { code, stdout: completed.stdout.bytes, stderr, command })
-        }
-        End::Exited(_) | End::OutputLimit | End::DiskLimit => {
-            Err(RepoError::TooLarge { what: format!("the output of `git {command}`"), limit: max_output })
-        }
-        End::Signalled(signal) => {
-            Err(RepoError::GitFailed { command, code: format!("signal {signal}"), stderr })
-        }
-        End::Forbidden => {
-            Err(RepoError::GitFailed { command, code: format!("signal {FORBIDDEN_SIGNAL}"), stderr })
-        }
-        End::TimedOut => Err(RepoError::TimedOut { command, after: patience }),
+        End::Exited(code) if completed.stdout.extent == Extent::Whole => Ok(Output {
+            code,
+            stdout: completed.stdout.bytes,
+            stderr,
+            command,
+        }),
+        End::Exited(_) | End::OutputLimit | End::DiskLimit => Err(RepoError::TooLarge {
+            what: format!("the output of `git {command}`"),
+            limit: max_output,
+        }),
+        End::Signalled(signal) => Err(RepoError::GitFailed {
+            command,
+            code: format!("signal {signal}"),
+            stderr,
+        }),
+        End::Forbidden => Err(RepoError::GitFailed {
+            command,
+            code: format!("signal {FORBIDDEN_SIGNAL}"),
+            stderr,
+        }),
+        End::TimedOut => Err(RepoError::TimedOut {
+            command,
+            after: patience,
+        }),
     }
 }
 
 /// The words of a call, for people: no object names, no file names.
 fn describe(words: &[OsString]) -> String {
     let is_plain = |word: &&str| Oid::from_ascii(word.as_bytes()).is_none() && !word.contains('/');
-    words.iter().take(4).filter_map(|word| word.to_str()).filter(is_plain).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .take(4)
+        .filter_map(|word| word.to_str())
+        .filter(is_plain)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -48,7 +48,9 @@ impl Git {
         let asked = commit.clone();
         let read_here = self.read(&[], move |reader| {
             let object = reader.object(&asked, MAX_COMMIT.0)?;
-            Ok((object.kind == ObjectKind::Commit).then(|| read(&object.bytes)).flatten())
+            Ok((object.kind == ObjectKind::Commit)
+                .then(|| read(&object.bytes))
+                .flatten())
         });
         match read_here.await {
             Ok(Some(Some(read))) => return Ok(Some(read)),
@@ -62,11 +64,16 @@ impl Git {
         if output.code != 0 {
             return Ok(None);
         }
-        let call = Call::new(["hash-object", "-t", "commit", "--stdin"]).reading(output.stdout.clone());
+        let call =
+            Call::new(["hash-object", "-t", "commit", "--stdin"]).reading(output.stdout.clone());
         let hashed = self.run(call).await?;
-        let is_itself =
-            hashed.code == 0 && Oid::from_ascii(hashed.stdout.trim_ascii()).as_ref() == Some(commit);
-        Ok(if is_itself { read(&output.stdout) } else { None })
+        let is_itself = hashed.code == 0
+            && Oid::from_ascii(hashed.stdout.trim_ascii()).as_ref() == Some(commit);
+        Ok(if is_itself {
+            read(&output.stdout)
+        } else {
+            None
+        })
     }
 
     /// Returns whether a local branch contains a commit.
@@ -79,7 +86,11 @@ impl Git {
         let call = Call::new(["for-each-ref", "--format=%(refname)", &branch]);
         let output = self.run_ok(call).await?;
         // A branch below one of this name is listed, too.
-        if !output.stdout.split(|byte| *byte == b'\n').any(|line| line == branch.as_bytes()) {
+        if !output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .any(|line| line == branch.as_bytes())
+        {
             return Ok(BranchReach::NoBranch);
         }
         if self.commit_object(commit).await?.is_none() {
@@ -105,7 +116,11 @@ fn read(bytes: &[u8]) -> Option<CommitObject> {
         .map_while(|line| line.strip_prefix("parent "))
         .map(|parent| Oid::from_ascii(parent.as_bytes()))
         .collect::<Option<Vec<_>>>()?;
-    Some(CommitObject { tree, parents, message: message.to_owned() })
+    Some(CommitObject {
+        tree,
+        parents,
+        message: message.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -124,9 +139,17 @@ mod tests {
         );
         let commit = read(text.as_bytes()).unwrap();
         assert_eq!(commit.tree.as_str(), oid("1"));
-        assert_eq!(commit.parents.iter().map(Oid::as_str).collect::<Vec<_>>(), [oid("2"), oid("3")]);
+        assert_eq!(
+            commit.parents.iter().map(Oid::as_str).collect::<Vec<_>>(),
+            [oid("2"), oid("3")]
+        );
         assert_eq!(commit.message, format!("Title\n\nparent {}\n", oid("4")));
-        for bad in ["", "tree x\n\nT", "parent 1\n", &text.replace(&oid("3"), "3")] {
+        for bad in [
+            "",
+            "tree x\n\nT",
+            "parent 1\n",
+            &text.replace(&oid("3"), "3"),
+        ] {
             assert_eq!(read(bad.as_bytes()), None, "{bad}");
         }
     }

@@ -23,8 +23,23 @@ const MAX_DRIVERS: usize = 500;
 /// Sections whose entries can start a program, and the values that disable them. An empty filter passes its
 /// input through; an empty event list calls no hook.
 const FAMILIES: [(&str, &[(&str, &str)]); 4] = [
-    ("filter", &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]),
-    ("diff", &[("command", ""), ("textconv", ""), ("cachetextconv", "false")]),
+    (
+        "filter",
+        &[
+            ("clean", ""),
+            ("smudge", ""),
+            ("process", ""),
+            ("required", "false"),
+        ],
+    ),
+    (
+        "diff",
+        &[
+            ("command", ""),
+            ("textconv", ""),
+            ("cachetextconv", "false"),
+        ],
+    ),
     ("merge", &[("driver", "false")]),
     ("hook", &[("enabled", "false"), ("event", "")]),
 ];
@@ -81,16 +96,20 @@ pub(crate) struct Listing {
 }
 
 /// Reads the configuration of the repository at `place`, for at most `patience`.
-pub(crate) async fn list(runner: &Runner, place: &Place, patience: Duration) -> Result<Listing, RepoError> {
+pub(crate) async fn list(
+    runner: &Runner,
+    place: &Place,
+    patience: Duration,
+) -> Result<Listing, RepoError> {
     let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(patience);
     let output = runner.run(&place.top, Some(place), &[], call).await?;
     let listing = parse(&output.stdout);
     match listing {
         Some(listing) if output.code == 0 && listing.ours_count => Ok(listing),
         // Before 2.31 git does not read settings from its environment, and before 2.26 it shows no scope.
-        _ if output.code == 0 || output.code == 129 => {
-            Err(RepoError::GitTooOld { found: runner.version(&place.top).await? })
-        }
+        _ if output.code == 0 || output.code == 129 => Err(RepoError::GitTooOld {
+            found: runner.version(&place.top).await?,
+        }),
         _ => Err(output.failed()),
     }
 }
@@ -99,11 +118,17 @@ impl Listing {
     /// The settings that switch off every program named here.
     pub(crate) fn neutral(&self, top: &Path) -> Result<Vec<(OsString, OsString)>, RepoError> {
         if self.drivers.len() > MAX_DRIVERS {
-            return Err(RepoError::TooManyDrivers { path: top.to_owned(), count: self.drivers.len() });
+            return Err(RepoError::TooManyDrivers {
+                path: top.to_owned(),
+                count: self.drivers.len(),
+            });
         }
         let mut settings = Vec::new();
         for (section, name) in &self.drivers {
-            let entries = FAMILIES.iter().find(|(family, _)| family == section).map_or(&[][..], |(_, e)| e);
+            let entries = FAMILIES
+                .iter()
+                .find(|(family, _)| family == section)
+                .map_or(&[][..], |(_, e)| e);
             for (entry, value) in entries {
                 let key = [section.as_bytes(), b".", name, b".", entry.as_bytes()].concat();
                 settings.push((OsString::from_vec(key), OsString::from(value)));
@@ -136,11 +161,17 @@ fn parse(bytes: &[u8]) -> Option<Listing> {
             b"core.worktree" => listing.work_tree = value.map(as_path),
             b"core.bare" => listing.is_bare = is_true(value),
             b"core.sparsecheckout" => {
-                listing.sparse = if is_true(value) { SparseWorkTree::Yes } else { SparseWorkTree::No };
+                listing.sparse = if is_true(value) {
+                    SparseWorkTree::Yes
+                } else {
+                    SparseWorkTree::No
+                };
             }
             b"core.repositoryformatversion" => claims.version = value,
             b"extensions.objectformat" => claims.hash = Some(value),
-            _ if key.starts_with(b"extensions.") => claims.are_known &= is_known_extension(&key[11..], value),
+            _ if key.starts_with(b"extensions.") => {
+                claims.are_known &= is_known_extension(&key[11..], value)
+            }
             b"remote.origin.url" => listing.origin = value.map(<[u8]>::to_vec),
             _ => listing.drivers.extend(driver(key)),
         }
@@ -158,7 +189,11 @@ struct Claims<'a> {
 
 impl Default for Claims<'_> {
     fn default() -> Self {
-        Self { version: None, hash: None, are_known: true }
+        Self {
+            version: None,
+            hash: None,
+            are_known: true,
+        }
     }
 }
 
@@ -170,7 +205,11 @@ impl Claims<'_> {
             (Some(b"1"), Some(Some(b"sha256"))) => HashKind::Sha256,
             _ => return Format::Other,
         };
-        if self.are_known { Format::Files(hash) } else { Format::Other }
+        if self.are_known {
+            Format::Files(hash)
+        } else {
+            Format::Other
+        }
     }
 }
 
@@ -178,7 +217,8 @@ impl Claims<'_> {
 /// clone are requested from git.
 fn is_known_extension(name: &[u8], value: Option<&[u8]>) -> bool {
     match name {
-        b"noop" | b"partialclone" | b"preciousobjects" | b"worktreeconfig" | b"relativeworktrees" => true,
+        b"noop" | b"partialclone" | b"preciousobjects" | b"worktreeconfig"
+        | b"relativeworktrees" => true,
         b"refstorage" => value == Some(b"files"),
         _ => false,
     }
@@ -187,19 +227,27 @@ fn is_known_extension(name: &[u8], value: Option<&[u8]>) -> bool {
 /// A setting without a value is a true one.
 fn is_true(value: Option<&[u8]>) -> bool {
     let text = value.map(<[u8]>::to_ascii_lowercase);
-    !matches!(text.as_deref(), Some(b"false" | b"no" | b"off" | b"0" | b""))
+    !matches!(
+        text.as_deref(),
+        Some(b"false" | b"no" | b"off" | b"0" | b"")
+    )
 }
 
 fn driver(key: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
-    let (family, _) = FAMILIES.iter().find(|(family, _)| family.as_bytes() == &key[..first])?;
+    let (family, _) = FAMILIES
+        .iter()
+        .find(|(family, _)| family.as_bytes() == &key[..first])?;
     (first < last).then(|| (*family, key[first + 1..last].to_vec()))
 }
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "a test needs the way to the git of this machine")]
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "a test needs the way to the git of this machine"
+    )]
 
     use super::*;
 
@@ -209,9 +257,17 @@ mod tests {
                      worktree\0diff.\xff.textconv\nrun\0local\0diff.renames\ntrue\0local\0hook.h.command\nrun\0local\0core.bare\0";
         let listing = parse(text).unwrap();
         assert!(listing.ours_count && listing.is_bare);
-        let names: Vec<_> = listing.drivers.iter().map(|(s, n)| (*s, n.as_slice())).collect();
-        let expected: [(&str, &[u8]); 4] =
-            [("diff", b"\xff"), ("filter", b"a.b=c d"), ("filter", b"x"), ("hook", b"h")];
+        let names: Vec<_> = listing
+            .drivers
+            .iter()
+            .map(|(s, n)| (*s, n.as_slice()))
+            .collect();
+        let expected: [(&str, &[u8]); 4] = [
+            ("diff", b"\xff"),
+            ("filter", b"a.b=c d"),
+            ("filter", b"x"),
+            ("hook", b"h"),
+        ];
         assert_eq!(names, expected);
         let neutral = listing.neutral(Path::new("/r")).unwrap();
         assert!(neutral.contains(&("filter.a.b=c d.smudge".into(), "".into())));
@@ -240,7 +296,10 @@ mod tests {
         write("HEAD", b"ref: refs/heads/main\n");
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-        write("config", &[b"[include]\n\tpath = ", pipe.as_os_str().as_bytes(), b"\n"].concat());
+        write(
+            "config",
+            &[b"[include]\n\tpath = ", pipe.as_os_str().as_bytes(), b"\n"].concat(),
+        );
         let path = std::env::var_os("PATH").unwrap();
         let env = crucible_host::env::Environment::from_pairs([("PATH", path)], "/");
         let sandbox = std::sync::Arc::new(crucible_sandbox::Sandbox::new(None, &env));
@@ -259,7 +318,10 @@ mod tests {
     fn format_with_unknown_extension_is_left_to_git() {
         for (text, format) in [
             ("", Format::Files(HashKind::Sha1)),
-            ("local\0core.repositoryformatversion\n0\0", Format::Files(HashKind::Sha1)),
+            (
+                "local\0core.repositoryformatversion\n0\0",
+                Format::Files(HashKind::Sha1),
+            ),
             ("local\0core.repositoryformatversion\n2\0", Format::Other),
             (
                 "local\0core.repositoryformatversion\n1\0local\0extensions.objectformat\nsha256\0",
@@ -270,9 +332,15 @@ mod tests {
                 Format::Other,
             ),
             ("local\0extensions.objectformat\nsha256\0", Format::Other),
-            ("local\0extensions.worktreeconfig\ntrue\0", Format::Files(HashKind::Sha1)),
+            (
+                "local\0extensions.worktreeconfig\ntrue\0",
+                Format::Files(HashKind::Sha1),
+            ),
             ("local\0extensions.refstorage\nreftable\0", Format::Other),
-            ("local\0extensions.compatobjectformat\nsha256\0", Format::Other),
+            (
+                "local\0extensions.compatobjectformat\nsha256\0",
+                Format::Other,
+            ),
             ("local\0extensions.later\0", Format::Other),
         ] {
             assert_eq!(parse(text.as_bytes()).unwrap().format, format, "{text:?}");
@@ -281,7 +349,9 @@ mod tests {
 
     #[test]
     fn more_drivers_than_an_environment_holds_are_refused() {
-        let text: String = (0..501).map(|n| format!("local\0filter.f{n}.clean\nx\0")).collect();
+        let text: String = (0..501)
+            .map(|n| format!("local\0filter.f{n}.clean\nx\0"))
+            .collect();
         let listing = parse(text.as_bytes()).unwrap();
         assert!(matches!(
             listing.neutral(Path::new("/r")),

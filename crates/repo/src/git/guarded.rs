@@ -45,7 +45,12 @@ impl Git {
                 let listing = config::list(&runner, &place, config::PATIENCE).await?;
                 place.check(&listing)?;
                 let neutral = listing.neutral(&place.top)?;
-                let asked = JudgedRepository { runner: &runner, place: &place, neutral: &neutral, env };
+                let asked = JudgedRepository {
+                    runner: &runner,
+                    place: &place,
+                    neutral: &neutral,
+                    env,
+                };
                 all_in(directory, asked.named(asked.submodules())).await
             }
             Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => {
@@ -63,7 +68,10 @@ impl Git {
             neutral: &self.neutral,
             env: &self.env,
         };
-        GuardedPlaces::told(self.top(), all_in(self.top(), asked.named(self.submodules())).await)
+        GuardedPlaces::told(
+            self.top(),
+            all_in(self.top(), asked.named(self.submodules())).await,
+        )
     }
 }
 
@@ -80,7 +88,11 @@ async fn all_in(
     places.extend(nested.await.map_err(died)??);
 
     let inside = |path: PathBuf| {
-        let path = if path.starts_with(directory) { path } else { path.canonicalize().ok()? };
+        let path = if path.starts_with(directory) {
+            path
+        } else {
+            path.canonicalize().ok()?
+        };
         path.starts_with(directory).then_some(path)
     };
     let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
@@ -89,7 +101,11 @@ async fn all_in(
             "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
             places.len()
         );
-        return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
+        return Err(RepoError::io(
+            "guard",
+            directory,
+            std::io::Error::other(why),
+        ));
     }
     Ok(places.into_iter().collect())
 }
@@ -115,9 +131,14 @@ impl JudgedRepository<'_> {
         places.extend(nested::programs(&place.git_dir));
         places.extend(nested::programs(&place.common_dir));
 
-        let settings = self.run(self.as_user(Call::new(["config", "--list", "--show-origin", "-z"])));
+        let settings =
+            self.run(self.as_user(Call::new(["config", "--list", "--show-origin", "-z"])));
         let (settings, submodules) = tokio::try_join!(settings, submodules)?;
-        places.extend(submodules.iter().map(|path| place.top.join(path).join(".git").join("")));
+        places.extend(
+            submodules
+                .iter()
+                .map(|path| place.top.join(path).join(".git").join("")),
+        );
 
         let mut hooks_are_named = false;
         let mut records = settings.records();
@@ -149,29 +170,51 @@ impl JudgedRepository<'_> {
     async fn submodules(self) -> Result<Vec<PathBuf>, RepoError> {
         let index = self.run(Call::new(["ls-files", "--stage", "-z"])).await?;
         let path = |record: &[u8]| {
-            let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(|| index.unreadable())?;
+            let tab = record
+                .iter()
+                .position(|byte| *byte == b'\t')
+                .ok_or_else(|| index.unreadable())?;
             Ok(as_path(&record[tab + 1..]))
         };
-        index.records().filter(|record| record.starts_with(GITLINK)).map(path).collect()
+        index
+            .records()
+            .filter(|record| record.starts_with(GITLINK))
+            .map(path)
+            .collect()
     }
 
     /// Creates the same call that also follows the user's own settings.
     fn as_user(self, call: Call) -> Call {
         let user = identity::user_config(self.env);
         let named = user.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL");
-        let call = if named { call } else { call.without_env("GIT_CONFIG_GLOBAL") };
+        let call = if named {
+            call
+        } else {
+            call.without_env("GIT_CONFIG_GLOBAL")
+        };
         call.with_envs(&user)
     }
 
     async fn run(self, call: Call) -> Result<Output, RepoError> {
-        let output = self.runner.run(&self.place.top, Some(self.place), self.neutral, call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        let output = self
+            .runner
+            .run(&self.place.top, Some(self.place), self.neutral, call)
+            .await?;
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 }
 
 /// Returns the existing files with the user's own git settings.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
-    let at = |name: &str| env.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let at = |name: &str| {
+        env.get_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let places = match at("GIT_CONFIG_GLOBAL") {
         Some(file) => vec![file],
         None => {
@@ -184,7 +227,9 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
         }
     };
     // A link and its target are both guarded.
-    let there = places.into_iter().filter_map(|file| Some([file.canonicalize().ok()?, file]));
+    let there = places
+        .into_iter()
+        .filter_map(|file| Some([file.canonicalize().ok()?, file]));
     there.flatten().collect()
 }
 
@@ -194,23 +239,34 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
 ///
 /// A file that is not there counts, too, where its directory is: else it could be made.
 fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
-    let Some(line) = entry.iter().position(|byte| *byte == b'\n') else { return Vec::new() };
+    let Some(line) = entry.iter().position(|byte| *byte == b'\n') else {
+        return Vec::new();
+    };
     let (key, value) = (&entry[..line], &entry[line + 1..]);
     let is_directory = key.ends_with(b"path") || key.ends_with(b"dir");
     let whole = std::iter::once(value);
-    let words = value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
+    let words =
+        value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
     let mut files = Vec::new();
     // Between quotes a name may hold blanks.
     let quoted = value.split(|byte| b"\"'".contains(byte));
-    for word in whole.chain(quoted).chain(words).filter(|word| !word.is_empty()) {
-        let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"].iter().find_map(|home| word.strip_prefix(*home));
+    for word in whole
+        .chain(quoted)
+        .chain(words)
+        .filter(|word| !word.is_empty())
+    {
+        let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"]
+            .iter()
+            .find_map(|home| word.strip_prefix(*home));
         let path = match home {
             Some(below) => env.home().map(|home| home.join(as_path(below))),
             None => Some(top.join(as_path(word))),
         };
         let Some(path) = path else { continue };
         let path = match path.parent().and_then(|parent| parent.canonicalize().ok()) {
-            Some(parent) if path.file_name().is_some() => parent.join(path.file_name().unwrap_or_default()),
+            Some(parent) if path.file_name().is_some() => {
+                parent.join(path.file_name().unwrap_or_default())
+            }
             _ => continue,
         };
         match path.metadata() {
@@ -231,7 +287,8 @@ fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
 fn included(entry: &[u8], file: &Path, env: &Environment) -> Option<PathBuf> {
     let line = entry.iter().position(|byte| *byte == b'\n')?;
     let (key, value) = (&entry[..line], &entry[line + 1..]);
-    let includes = key == b"include.path" || (key.starts_with(b"includeif.") && key.ends_with(b".path"));
+    let includes =
+        key == b"include.path" || (key.starts_with(b"includeif.") && key.ends_with(b".path"));
     let value = as_path(value);
     let named = match value.strip_prefix("~") {
         Ok(below) => env.home()?.join(below),
@@ -241,7 +298,10 @@ fn included(entry: &[u8], file: &Path, env: &Environment) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test lays out repositories by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test lays out repositories by hand"
+)]
 mod tests {
     use super::*;
 
@@ -249,8 +309,9 @@ mod tests {
     async fn too_many_guarded_places_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let clones = |numbers: std::ops::Range<usize>| {
-            numbers
-                .for_each(|n| std::fs::create_dir_all(dir.path().join(format!("clones/{n}/.git"))).unwrap());
+            numbers.for_each(|n| {
+                std::fs::create_dir_all(dir.path().join(format!("clones/{n}/.git"))).unwrap()
+            });
         };
         let env = Environment::default();
         let sandbox = Arc::new(Sandbox::new(None, &env));
@@ -259,7 +320,10 @@ mod tests {
         assert_eq!(guarded().await.unwrap().len(), MOST_PLACES);
         clones(MOST_PLACES..MOST_PLACES + 1);
         let why = guarded().await.unwrap_err().to_string();
-        assert!(why.contains("301 paths") && why.contains("at most 300"), "{why}");
+        assert!(
+            why.contains("301 paths") && why.contains("at most 300"),
+            "{why}"
+        );
         assert!(why.contains("Move other repositories"), "{why}");
     }
 }

@@ -35,7 +35,15 @@ impl Git {
     /// Fails when git fails, for example on a missing tree of a partial clone, or when a limit is exceeded.
     pub async fn history(&self, from: &Oid, count: u32) -> Result<Vec<CommitFiles>, RepoError> {
         let most = format!("--max-count={count}");
-        let words = ["rev-list", "--header", "--no-merges", &most, "--end-of-options", from.as_str(), "--"];
+        let words = [
+            "rev-list",
+            "--header",
+            "--no-merges",
+            &most,
+            "--end-of-options",
+            from.as_str(),
+            "--",
+        ];
         let output = self.run_ok(Call::new(words).at_most(MAX_OUTPUT)).await?;
         let mut commits = Vec::new();
         for record in output.records() {
@@ -44,26 +52,41 @@ impl Git {
         if commits.is_empty() {
             return Ok(commits);
         }
-        let names: Vec<u8> =
-            commits.iter().flat_map(|commit| [commit.commit.as_str().as_bytes(), b"\n"].concat()).collect();
-        let words =
-            ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"];
-        let output = self.run_ok(Call::new(words).reading(names).at_most(MAX_OUTPUT)).await?;
+        let names: Vec<u8> = commits
+            .iter()
+            .flat_map(|commit| [commit.commit.as_str().as_bytes(), b"\n"].concat())
+            .collect();
+        let words = [
+            "diff-tree",
+            "--stdin",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
+        let output = self
+            .run_ok(Call::new(words).reading(names).at_most(MAX_OUTPUT))
+            .await?;
         let mut at = None;
         let mut records = output.records();
         while let Some(record) = records.next() {
             if record.starts_with(b":") {
                 // `:mode mode oid oid status`, then the path.
                 let path = records.next().ok_or_else(|| output.unreadable())?;
-                let commit: &mut CommitFiles =
-                    at.and_then(|at| commits.get_mut(at)).ok_or_else(|| output.unreadable())?;
+                let commit: &mut CommitFiles = at
+                    .and_then(|at| commits.get_mut(at))
+                    .ok_or_else(|| output.unreadable())?;
                 commit.paths.extend(RepoPath::from_bytes(path));
             } else {
-                let oid = Oid::from_ascii(record.trim_ascii()).ok_or_else(|| output.unreadable())?;
+                let oid =
+                    Oid::from_ascii(record.trim_ascii()).ok_or_else(|| output.unreadable())?;
                 // They come in the requested order; those without changes are omitted.
                 let from = at.map_or(0, |at| at + 1);
-                let found =
-                    commits.get(from..).and_then(|rest| rest.iter().position(|one| one.commit == oid));
+                let found = commits
+                    .get(from..)
+                    .and_then(|rest| rest.iter().position(|one| one.commit == oid));
                 at = Some(from + found.ok_or_else(|| output.unreadable())?);
             }
         }
@@ -75,8 +98,16 @@ impl Git {
     /// repository is opened.
     #[must_use]
     pub fn name(&self) -> String {
-        let directory = || self.top().file_name().map(|name| name.to_string_lossy().into_owned());
-        self.origin.as_deref().and_then(last_part).or_else(directory).unwrap_or_default()
+        let directory = || {
+            self.top()
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
+        self.origin
+            .as_deref()
+            .and_then(last_part)
+            .or_else(directory)
+            .unwrap_or_default()
     }
 }
 
@@ -90,8 +121,15 @@ fn read_commit(record: &[u8]) -> Option<Option<CommitFiles>> {
     if !header.lines().any(|line| line.starts_with("parent ")) {
         return Some(None);
     }
-    let lines: Vec<&str> = message.lines().map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
-    Some(Some(CommitFiles { commit, message: lines.join("\n").trim_end().to_owned(), paths: Vec::new() }))
+    let lines: Vec<&str> = message
+        .lines()
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
+        .collect();
+    Some(Some(CommitFiles {
+        commit,
+        message: lines.join("\n").trim_end().to_owned(),
+        paths: Vec::new(),
+    }))
 }
 
 /// `repo` of `https://host/owner/repo.git`, `host:owner/repo` and `/srv/git/repo/`.
@@ -106,7 +144,10 @@ fn last_part(url: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "git is found where the test's own PATH says"
+)]
 mod tests {
     use std::sync::Arc;
 
@@ -125,14 +166,19 @@ mod tests {
 
     fn told(history: &[CommitFiles]) -> Vec<(&str, Vec<&str>)> {
         fn one(commit: &CommitFiles) -> (&str, Vec<&str>) {
-            (&commit.message, commit.paths.iter().map(RepoPath::as_str).collect())
+            (
+                &commit.message,
+                commit.paths.iter().map(RepoPath::as_str).collect(),
+            )
         }
         history.iter().map(one).collect()
     }
 
     #[tokio::test]
     async fn history_skips_root_and_merge_commits() {
-        let repo = RepoBuilder::new().files([("a", "1"), ("b", "1"), ("dir/c", "1")]).build();
+        let repo = RepoBuilder::new()
+            .files([("a", "1"), ("b", "1"), ("dir/c", "1")])
+            .build();
         repo.write("a", "2");
         repo.write("dir/c", "2");
         repo.commit("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry");
@@ -141,7 +187,14 @@ mod tests {
         repo.commit("On the side");
         repo.git(["checkout", "--quiet", "main"]);
         repo.git(["merge", "--quiet", "--no-edit", "side"]);
-        repo.git(["commit", "--quiet", "--allow-empty", "--allow-empty-message", "--message", ""]);
+        repo.git([
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--allow-empty-message",
+            "--message",
+            "",
+        ]);
         repo.git(["mv", "b", &"0".repeat(40)]);
         repo.commit("Move b");
         let git = open(&repo).await;
@@ -154,26 +207,38 @@ mod tests {
             told,
             [
                 ("", vec![]),
-                ("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry", vec!["a", "dir/c"]),
+                (
+                    "Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry",
+                    vec!["a", "dir/c"]
+                ),
                 ("Move b", vec![zeros.as_str(), "b"]),
                 ("On the side", vec!["side"]),
             ]
         );
-        assert_eq!(git.history(&git.opened_at().commit, 1).await.unwrap().len(), 1);
+        assert_eq!(
+            git.history(&git.opened_at().commit, 1).await.unwrap().len(),
+            1
+        );
     }
 
     #[tokio::test]
     async fn history_runs_nothing_of_hostile_configuration() {
-        let repo = RepoBuilder::new().files([("a", "1"), (".gitattributes", "* diff=evil\n")]).build();
+        let repo = RepoBuilder::new()
+            .files([("a", "1"), (".gitattributes", "* diff=evil\n")])
+            .build();
         let git = open(&repo).await;
         assert_eq!(git.history(&git.opened_at().commit, 500).await.unwrap(), []);
         repo.write("a", "2");
         repo.commit("Second");
         let mark = repo.path().join("ran");
         let evil = format!("touch {}; false", mark.display());
-        for key in
-            ["diff.external", "diff.evil.command", "diff.evil.textconv", "core.fsmonitor", "core.pager"]
-        {
+        for key in [
+            "diff.external",
+            "diff.evil.command",
+            "diff.evil.textconv",
+            "core.fsmonitor",
+            "core.pager",
+        ] {
             repo.git(["config", key, &evil]);
         }
         repo.git(["config", "diff.noprefix", "true"]);
@@ -189,11 +254,20 @@ mod tests {
     #[tokio::test]
     async fn name_is_from_origin_or_directory() {
         let repo = RepoBuilder::new().file("a", "1").build();
-        let directory =
-            repo.path().canonicalize().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        let directory = repo
+            .path()
+            .canonicalize()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         assert_eq!(open(&repo).await.name(), directory);
         for (url, name) in [
-            ("https://user:password@host.invalid/owner/thing.git", "thing"),
+            (
+                "https://user:password@host.invalid/owner/thing.git",
+                "thing",
+            ),
             ("git@host.invalid:owner/thing", "thing"),
             ("host.invalid:thing.git/", "thing"),
             ("/srv/git/thing/.git", "thing"),

@@ -28,13 +28,19 @@ impl Git {
     /// [`RepoError::NoIdentity`] if neither has one.
     pub async fn identity(&self) -> Result<Identity, RepoError> {
         let mut call = Call::new(["config", "--get-regexp", "-z", r"^user\.(name|email)$"]);
-        if !self.user_config.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
+        if !self
+            .user_config
+            .iter()
+            .any(|(name, _)| name == "GIT_CONFIG_GLOBAL")
+        {
             call = call.without_env("GIT_CONFIG_GLOBAL");
         }
         let output = self.run(call.with_envs(&self.user_config)).await?;
         // `key LF value NUL`, and the last one counts.
         let last = |key: &[u8]| {
-            let values = output.records().filter_map(|record| record.strip_prefix(key)?.strip_prefix(b"\n"));
+            let values = output
+                .records()
+                .filter_map(|record| record.strip_prefix(key)?.strip_prefix(b"\n"));
             values.last().and_then(plain)
         };
         match (last(b"user.name"), last(b"user.email")) {
@@ -48,7 +54,10 @@ impl Git {
 /// if nothing is left.
 fn plain(value: &[u8]) -> Option<String> {
     let value = String::from_utf8_lossy(value);
-    let kept: String = value.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();
+    let kept: String = value
+        .chars()
+        .filter(|c| !c.is_control() && !matches!(c, '<' | '>'))
+        .collect();
     let kept = kept.trim();
     (!kept.is_empty()).then(|| kept.to_owned())
 }

@@ -100,11 +100,25 @@ impl Git {
         let oids: Vec<Oid> = files().map(|entry| entry.oid.clone()).collect();
         let mut sizes = self.sizes(&oids).await?.into_iter();
         let tracked = each_once(entries).map(|entry| {
-            let size = if entry.mode == FileMode::Gitlink { 0 } else { sizes.next().unwrap_or(0) };
-            TrackedFile { path: entry.path.clone(), mode: entry.mode, oid: entry.oid.clone(), size }
+            let size = if entry.mode == FileMode::Gitlink {
+                0
+            } else {
+                sizes.next().unwrap_or(0)
+            };
+            TrackedFile {
+                path: entry.path.clone(),
+                mode: entry.mode,
+                oid: entry.oid.clone(),
+                size,
+            }
         });
         let tracked: Vec<TrackedFile> = tracked.collect();
-        if let Some(kept) = self.index.kept().as_mut().filter(|kept| Arc::ptr_eq(&kept.list, &list)) {
+        if let Some(kept) = self
+            .index
+            .kept()
+            .as_mut()
+            .filter(|kept| Arc::ptr_eq(&kept.list, &list))
+        {
             kept.tracked = Some(Arc::new(tracked.clone()));
         }
         Ok(tracked)
@@ -118,7 +132,9 @@ impl Git {
     pub async fn tracked_names(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
         let list = self.index_list().await?;
         let entries = &list.entries;
-        Ok(each_once(entries).map(|entry| (entry.path.clone(), entry.mode)).collect())
+        Ok(each_once(entries)
+            .map(|entry| (entry.path.clone(), entry.mode))
+            .collect())
     }
 
     /// Where the index has submodules, also those that are not there, from the top of the work tree on.
@@ -145,13 +161,24 @@ impl Git {
     pub(super) fn index_here(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
         let path = self.place.git_dir.join("index");
         refuse_pipe(&path)?;
-        let (Some(hash), SparseWorkTree::No) = (self.hash(), self.sparse) else { return Ok(None) };
-        let Ok(bytes) = read_regular_up_to(&path, MAX_KEPT) else { return Ok(None) };
+        let (Some(hash), SparseWorkTree::No) = (self.hash(), self.sparse) else {
+            return Ok(None);
+        };
+        let Ok(bytes) = read_regular_up_to(&path, MAX_KEPT) else {
+            return Ok(None);
+        };
         let digest = Digest::of(&bytes);
-        if let Some(kept) = self.index.kept().as_ref().filter(|kept| kept.digest == digest) {
+        if let Some(kept) = self
+            .index
+            .kept()
+            .as_ref()
+            .filter(|kept| kept.digest == digest)
+        {
             return Ok(Some(Arc::clone(&kept.list)));
         }
-        let Some(file) = index_file::read(&bytes, hash) else { return Ok(None) };
+        let Some(file) = index_file::read(&bytes, hash) else {
+            return Ok(None);
+        };
         let entry = |entry: FileEntry| IndexEntry {
             watch: entry.watch,
             mode: entry.mode,
@@ -160,18 +187,31 @@ impl Git {
             stage: entry.stage,
             stat: Some(entry.stat),
         };
-        let list =
-            Arc::new(IndexList { entries: file.entries.into_iter().map(entry).collect(), tree: file.tree });
-        *self.index.kept() = Some(Kept { digest, list: Arc::clone(&list), tracked: None });
+        let list = Arc::new(IndexList {
+            entries: file.entries.into_iter().map(entry).collect(),
+            tree: file.tree,
+        });
+        *self.index.kept() = Some(Kept {
+            digest,
+            list: Arc::clone(&list),
+            tracked: None,
+        });
         Ok(Some(list))
     }
 
     /// The same as git lists it.
     async fn listed_index(&self) -> Result<Arc<IndexList>, RepoError> {
-        let output = self.run_ok(Call::new(["ls-files", "--stage", "-v", "-z"])).await?;
-        let entries: Result<Vec<_>, _> =
-            output.records().map(|record| parse_entry(record).ok_or_else(|| output.unreadable())).collect();
-        Ok(Arc::new(IndexList { entries: entries?, tree: None }))
+        let output = self
+            .run_ok(Call::new(["ls-files", "--stage", "-v", "-z"]))
+            .await?;
+        let entries: Result<Vec<_>, _> = output
+            .records()
+            .map(|record| parse_entry(record).ok_or_else(|| output.unreadable()))
+            .collect();
+        Ok(Arc::new(IndexList {
+            entries: entries?,
+            tree: None,
+        }))
     }
 }
 
@@ -184,7 +224,9 @@ impl KeptIndex {
 /// The entries, those of an open merge but once.
 fn each_once(entries: &[IndexEntry]) -> impl Iterator<Item = &IndexEntry> {
     let mut last = None;
-    entries.iter().filter(move |entry| last.replace(&entry.path) != Some(&entry.path))
+    entries
+        .iter()
+        .filter(move |entry| last.replace(&entry.path) != Some(&entry.path))
 }
 
 /// `tag SP mode SP oid SP stage TAB path`
@@ -196,7 +238,11 @@ fn parse_entry(record: &[u8]) -> Option<IndexEntry> {
     };
     let tag = *tag.first()?;
     Some(IndexEntry {
-        watch: if tag.is_ascii_lowercase() || tag == b'S' { Watch::Hidden } else { Watch::Looked },
+        watch: if tag.is_ascii_lowercase() || tag == b'S' {
+            Watch::Hidden
+        } else {
+            Watch::Looked
+        },
         stage: std::str::from_utf8(stage).ok()?.parse().ok()?,
         stat: None,
         mode: read_mode(mode)??,

@@ -41,9 +41,9 @@ enum Kind {
 /// Finds the repository that contains `path`.
 pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
     let start = fs::canonicalize(path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            RepoError::NotThere { path: path.to_owned() }
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RepoError::NotThere {
+            path: path.to_owned(),
+        },
         _ => RepoError::io("open", path, source),
     })?;
     for directory in start.ancestors() {
@@ -53,7 +53,9 @@ pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
         // Below `.git`, the work tree is its parent.
         let is_inside = directory.file_name() == Some(OsStr::new(".git"));
         if !is_inside && is_git_dir(directory) {
-            return Err(RepoError::Bare { path: directory.to_owned() });
+            return Err(RepoError::Bare {
+                path: directory.to_owned(),
+            });
         }
     }
     Err(RepoError::NotARepository { path: start })
@@ -62,23 +64,35 @@ pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
 impl Place {
     /// Checks the configuration of this place.
     pub(crate) fn check(&self, listing: &Listing) -> Result<(), RepoError> {
-        let named = listing.work_tree.as_ref().map(|path| self.git_dir.join(path));
-        let is_here = named.as_ref().map(|path| fs::canonicalize(path).is_ok_and(|path| path == self.top));
+        let named = listing
+            .work_tree
+            .as_ref()
+            .map(|path| self.git_dir.join(path));
+        let is_here = named
+            .as_ref()
+            .map(|path| fs::canonicalize(path).is_ok_and(|path| path == self.top));
         match (self.kind, is_here, named) {
             (Kind::Named, None, _) => {
                 let why = "its configuration does not name this directory as its work tree";
                 Err(self.elsewhere(why))
             }
-            (_, Some(false), Some(target)) => {
-                Err(RepoError::WorkTreeElsewhere { path: self.top.clone(), target })
-            }
-            (Kind::Plain, None, _) if listing.is_bare => Err(RepoError::Bare { path: self.top.clone() }),
+            (_, Some(false), Some(target)) => Err(RepoError::WorkTreeElsewhere {
+                path: self.top.clone(),
+                target,
+            }),
+            (Kind::Plain, None, _) if listing.is_bare => Err(RepoError::Bare {
+                path: self.top.clone(),
+            }),
             _ => Ok(()),
         }
     }
 
     fn elsewhere(&self, why: &'static str) -> RepoError {
-        RepoError::GitDirElsewhere { path: self.top.clone(), target: self.git_dir.clone(), why }
+        RepoError::GitDirElsewhere {
+            path: self.top.clone(),
+            target: self.git_dir.clone(),
+            why,
+        }
     }
 }
 
@@ -87,16 +101,28 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     let dot_git = directory.join(".git");
     let meta = match fs::symlink_metadata(&dot_git) {
         Ok(meta) => meta,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             return Ok(None);
         }
         Err(source) => return Err(RepoError::io("look at", dot_git, source)),
     };
     let refuse = |target: &Path, why| {
-        Err(RepoError::GitDirElsewhere { path: directory.to_owned(), target: target.to_owned(), why })
+        Err(RepoError::GitDirElsewhere {
+            path: directory.to_owned(),
+            target: target.to_owned(),
+            why,
+        })
     };
     if meta.is_symlink() {
-        return refuse(&fs::read_link(&dot_git).unwrap_or_default(), "`.git` is a symbolic link");
+        return refuse(
+            &fs::read_link(&dot_git).unwrap_or_default(),
+            "`.git` is a symbolic link",
+        );
     }
     if meta.is_dir() {
         if !is_git_dir(&dot_git) {
@@ -124,7 +150,12 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     let Some(common_dir) = read_path(&git_dir.join("commondir"), b"", &git_dir)? else {
         return if is_git_dir(&git_dir) {
             let (top, common_dir) = (directory.to_owned(), git_dir.clone());
-            Ok(Some(Place { top, git_dir, common_dir, kind: Kind::Named }))
+            Ok(Some(Place {
+                top,
+                git_dir,
+                common_dir,
+                kind: Kind::Named,
+            }))
         } else {
             refuse(&git_dir, "there is no git directory")
         };
@@ -133,7 +164,12 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         .is_some_and(|back| fs::canonicalize(&dot_git).is_ok_and(|here| here == back));
     let is_registered = git_dir.parent() == Some(&common_dir.join("worktrees"));
     if knows_us && is_registered && is_git_dir(&common_dir) {
-        Ok(Some(Place { top: directory.to_owned(), git_dir, common_dir, kind: Kind::Linked }))
+        Ok(Some(Place {
+            top: directory.to_owned(),
+            git_dir,
+            common_dir,
+            kind: Kind::Linked,
+        }))
     } else {
         refuse(
             &git_dir,
@@ -144,13 +180,19 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
 
 /// Returns the path in a small git file after `prefix`, resolved against `base`. `None` without such a file
 /// or path.
-pub(super) fn read_path(file: &Path, prefix: &[u8], base: &Path) -> Result<Option<PathBuf>, RepoError> {
+pub(super) fn read_path(
+    file: &Path,
+    prefix: &[u8],
+    base: &Path,
+) -> Result<Option<PathBuf>, RepoError> {
     match fs::symlink_metadata(file) {
         Ok(meta) if meta.is_file() => {}
         _ => return Ok(None),
     }
     let bytes = read_up_to(file, ByteLimit(64 << 10))?;
-    let path = bytes.strip_prefix(prefix).map(|rest| rest.strip_suffix(b"\n").unwrap_or(rest));
+    let path = bytes
+        .strip_prefix(prefix)
+        .map(|rest| rest.strip_suffix(b"\n").unwrap_or(rest));
     Ok(path.and_then(|path| fs::canonicalize(base.join(as_path(path))).ok()))
 }
 

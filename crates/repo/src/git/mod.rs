@@ -111,14 +111,20 @@ impl Git {
     ///
     /// [`RepoError`] distinguishes no repository, a bare one, one without a commit, one whose git directory
     /// or work tree is elsewhere, and a missing or outdated git.
-    pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
+    pub async fn open(
+        sandbox: Arc<Sandbox>,
+        env: &Environment,
+        path: &Path,
+    ) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
         let listing = config::list(&runner, &place, config::PATIENCE).await?;
         place.check(&listing)?;
         let neutral = listing.neutral(&place.top)?;
         let store = match listing.format {
-            Format::Files(hash) => Some(Arc::new(Store::new(hash, place.common_dir.join("objects")))),
+            Format::Files(hash) => {
+                Some(Arc::new(Store::new(hash, place.common_dir.join("objects"))))
+            }
             Format::Other => None,
         };
         Ok(Self {
@@ -181,7 +187,13 @@ impl Git {
     ///
     /// [`RepoError::Empty`] if there is no commit.
     pub async fn head(&self) -> Result<Head, RepoError> {
-        head_of(self.store.as_ref(), &self.runner, &self.place, &self.neutral).await
+        head_of(
+            self.store.as_ref(),
+            &self.runner,
+            &self.place,
+            &self.neutral,
+        )
+        .await
     }
 
     /// The branch that is checked out.
@@ -190,15 +202,23 @@ impl Git {
     ///
     /// Fails when git does, or when the branch has no UTF-8 name.
     pub async fn branch(&self) -> Result<Branch, RepoError> {
-        if let Some(branch) = self.store.as_ref().and_then(|_| checked_out::branch(&self.place)) {
+        if let Some(branch) = self
+            .store
+            .as_ref()
+            .and_then(|_| checked_out::branch(&self.place))
+        {
             return Ok(branch);
         }
-        let output = self.run(Call::new(["symbolic-ref", "--quiet", "HEAD"])).await?;
+        let output = self
+            .run(Call::new(["symbolic-ref", "--quiet", "HEAD"]))
+            .await?;
         match output.code {
             0 => {
                 let name = std::str::from_utf8(output.stdout.trim_ascii_end()).ok();
                 let short = name.and_then(|name| name.strip_prefix("refs/heads/"));
-                short.map(|name| Branch::Named(name.to_owned())).ok_or_else(|| output.unreadable())
+                short
+                    .map(|name| Branch::Named(name.to_owned()))
+                    .ok_or_else(|| output.unreadable())
             }
             1 => Ok(Branch::Detached),
             _ => Err(output.failed()),
@@ -216,11 +236,20 @@ impl Git {
             return Ok(tree);
         }
         let name = format!("{commit}^{{tree}}");
-        let output =
-            self.run(Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &name])).await?;
+        let output = self
+            .run(Call::new([
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ]))
+            .await?;
         match output.code {
             0 => Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable()),
-            _ => Err(RepoError::MissingObject { oid: commit.to_string() }),
+            _ => Err(RepoError::MissingObject {
+                oid: commit.to_string(),
+            }),
         }
     }
 
@@ -232,7 +261,12 @@ impl Git {
         ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
     ) -> Result<Option<T>, RepoError> {
         let private = env.iter().find(|(name, _)| name == "GIT_OBJECT_DIRECTORY");
-        read_in(self.store.as_ref(), private.map(|(_, path)| PathBuf::from(path)), ask).await
+        read_in(
+            self.store.as_ref(),
+            private.map(|(_, path)| PathBuf::from(path)),
+            ask,
+        )
+        .await
     }
 
     /// Returns the directory for temporary files of this session.
@@ -270,25 +304,43 @@ impl Git {
 
     /// Runs git in this repository.
     pub(crate) async fn run(&self, call: Call) -> Result<Output, RepoError> {
-        self.runner.run(&self.place.top, Some(&self.place), &self.neutral, call).await
+        self.runner
+            .run(&self.place.top, Some(&self.place), &self.neutral, call)
+            .await
     }
 
     /// Runs git in `directory`, not in this repository; any failure is an error.
     pub(crate) async fn run_bare(&self, directory: &Path, call: Call) -> Result<Output, RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 
     /// The same, but exit code 1 is a valid result.
-    pub(crate) async fn run_elsewhere(&self, directory: &Path, call: Call) -> Result<(), RepoError> {
+    pub(crate) async fn run_elsewhere(
+        &self,
+        directory: &Path,
+        call: Call,
+    ) -> Result<(), RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
-        if output.code <= 1 { Ok(()) } else { Err(output.failed()) }
+        if output.code <= 1 {
+            Ok(())
+        } else {
+            Err(output.failed())
+        }
     }
 
     /// Runs git in this repository; any failure is an error.
     pub(crate) async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
         let output = self.run(call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 
     /// Returns the first output line of a successful call as an object name.
@@ -305,7 +357,9 @@ async fn read_in<T: Send + 'static>(
     private: Option<PathBuf>,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
 ) -> Result<Option<T>, RepoError> {
-    let Some(store) = store.map(Arc::clone) else { return Ok(None) };
+    let Some(store) = store.map(Arc::clone) else {
+        return Ok(None);
+    };
     let answer = tokio::task::spawn_blocking(move || ask(&mut store.reader(private)?)).await;
     match answer {
         Ok(Ok(found)) => Ok(Some(found)),
@@ -351,11 +405,15 @@ async fn read_head(
         [commit, tree, b""] if !commit.ends_with(b" missing") => {
             match (Oid::from_ascii(commit), Oid::from_ascii(tree)) {
                 (Some(commit), Some(tree)) => Ok(Head { commit, tree }),
-                (Some(commit), None) => Err(RepoError::MissingObject { oid: commit.to_string() }),
+                (Some(commit), None) => Err(RepoError::MissingObject {
+                    oid: commit.to_string(),
+                }),
                 _ => Err(output.unreadable()),
             }
         }
-        [_, _, b""] => Err(RepoError::Empty { path: place.top.clone() }),
+        [_, _, b""] => Err(RepoError::Empty {
+            path: place.top.clone(),
+        }),
         _ => Err(output.unreadable()),
     }
 }

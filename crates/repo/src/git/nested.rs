@@ -36,7 +36,11 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             Err(error) if is_harmless(&at, &error) => continue,
             // The paths in it are too long to name. Its parent is guarded as a whole instead.
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
-                found.extend(at.parent().filter(|parent| *parent != directory).map(Path::to_owned));
+                found.extend(
+                    at.parent()
+                        .filter(|parent| *parent != directory)
+                        .map(Path::to_owned),
+                );
                 continue;
             }
             Err(source) => return Err(RepoError::io("search", at, source)),
@@ -81,7 +85,10 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
 fn is_harmless(directory: &Path, error: &io::Error) -> bool {
     let is_foreign = || {
         let ours = rustix::process::geteuid().as_raw();
-        ours != 0 && directory.symlink_metadata().is_ok_and(|meta| meta.uid() != ours)
+        ours != 0
+            && directory
+                .symlink_metadata()
+                .is_ok_and(|meta| meta.uid() != ours)
     };
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
@@ -109,8 +116,10 @@ fn led_to(dot_git: &Path, top: &Path) -> Vec<PathBuf> {
 
 /// What the links among the hooks and the settings of a git directory lead to.
 pub(super) fn programs(git_dir: &Path) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> =
-        STARTS_PROGRAMS.iter().filter_map(|name| target(&git_dir.join(name))).collect();
+    let mut places: Vec<PathBuf> = STARTS_PROGRAMS
+        .iter()
+        .filter_map(|name| target(&git_dir.join(name)))
+        .collect();
     places.extend(links_in(&git_dir.join("hooks")));
     places
 }
@@ -124,7 +133,10 @@ pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
 /// Returns the target of a link, even if it does not exist.
 fn target(link: &Path) -> Option<PathBuf> {
     let named = fs::read_link(link).ok()?;
-    Some(link.canonicalize().unwrap_or_else(|_| link.parent().map_or(named.clone(), |at| at.join(&named))))
+    Some(
+        link.canonicalize()
+            .unwrap_or_else(|_| link.parent().map_or(named.clone(), |at| at.join(&named))),
+    )
 }
 
 #[cfg(test)]
@@ -150,7 +162,11 @@ mod tests {
         }
         let found = places(&root).unwrap();
         assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with(&inner) && found[0].is_dir(), "{}", found[0].display());
+        assert!(
+            found[0].starts_with(&inner) && found[0].is_dir(),
+            "{}",
+            found[0].display()
+        );
         fs::create_dir_all(root.join("src/.git")).unwrap();
         assert!(places(&root).unwrap().contains(&root.join("src/.git")));
     }
@@ -173,7 +189,8 @@ mod tests {
         fs::write(root.join("bare.git/HEAD"), "").unwrap();
         fs::create_dir(root.join("named")).unwrap();
         fs::write(root.join("named/.git"), "gitdir: ../away\n").unwrap();
-        std::os::unix::fs::symlink("../../tools/check", root.join(".git/hooks/pre-commit")).unwrap();
+        std::os::unix::fs::symlink("../../tools/check", root.join(".git/hooks/pre-commit"))
+            .unwrap();
         std::os::unix::fs::symlink(&root, root.join("a/round")).unwrap();
         let mut found = places(&root).unwrap();
         found.sort();
@@ -189,7 +206,12 @@ mod tests {
         .map(|name| root.join(name));
         expected.sort();
         assert_eq!(found, expected);
-        assert!(places_within(&root, 5).unwrap_err().to_string().contains("more than 5 entries"));
+        assert!(
+            places_within(&root, 5)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 5 entries")
+        );
         let said = places_within(&root, 5).unwrap_err().to_string();
         assert!(
             said.contains("named node_modules or target") && said.contains("sandbox = \"off\""),

@@ -23,7 +23,9 @@ impl Git {
     /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if there is none.
     pub async fn read_blob(&self, oid: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         let mut blobs = self.blobs(std::slice::from_ref(oid), limit, &[]).await?;
-        blobs.remove(oid).ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
+        blobs.remove(oid).ok_or_else(|| RepoError::MissingObject {
+            oid: oid.to_string(),
+        })
     }
 
     /// The contents of `paths` in a tree or a commit; a path that is no file there has no entry.
@@ -66,8 +68,10 @@ impl Git {
             let tree = reader.tree_of(&root)?;
             let (mut known, mut modes) = (KnownTrees::default(), BTreeMap::new());
             for path in asked {
-                if let Some(Found { mode: TreeMode::File(mode), .. }) =
-                    reader.find(&tree, path.as_str().as_bytes(), &mut known)?
+                if let Some(Found {
+                    mode: TreeMode::File(mode),
+                    ..
+                }) = reader.find(&tree, path.as_str().as_bytes(), &mut known)?
                 {
                     modes.insert(path, mode);
                 }
@@ -81,12 +85,25 @@ impl Git {
         if paths.is_empty() {
             return Ok(modes);
         }
-        let words = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", tree.as_str(), "--"];
-        let output =
-            self.run_ok(Call::new(words.into_iter().chain(paths.iter().map(RepoPath::as_str)))).await?;
+        let words = [
+            "--literal-pathspecs",
+            "ls-tree",
+            "-z",
+            "--full-tree",
+            tree.as_str(),
+            "--",
+        ];
+        let output = self
+            .run_ok(Call::new(
+                words.into_iter().chain(paths.iter().map(RepoPath::as_str)),
+            ))
+            .await?;
         for record in output.records() {
             let (head, path) = split_at(record, b'\t').ok_or_else(|| output.unreadable())?;
-            let mode = head.split(|byte| *byte == b' ').next().and_then(FileMode::parse);
+            let mode = head
+                .split(|byte| *byte == b' ')
+                .next()
+                .and_then(FileMode::parse);
             if let (Some(mode), Ok(path)) = (mode, RepoPath::from_bytes(path)) {
                 modes.insert(path, mode);
             }
@@ -113,9 +130,19 @@ impl Git {
         if let Some(paths) = read.await? {
             return Ok(paths);
         }
-        let call = Call::new(["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree.as_str()]);
+        let call = Call::new([
+            "ls-tree",
+            "-r",
+            "-z",
+            "--name-only",
+            "--full-tree",
+            tree.as_str(),
+        ]);
         let output = self.run_ok(call).await?;
-        Ok(output.records().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+        Ok(output
+            .records()
+            .map(|path| String::from_utf8_lossy(path).into_owned())
+            .collect())
     }
 
     /// Returns the contents of `paths` in one call; `None` if one of them is not clearly a file. Such a path
@@ -142,7 +169,11 @@ impl Git {
                 _ => return Ok(None),
             };
         }
-        if rest.is_empty() { Ok(Some(files)) } else { Err(output.unreadable()) }
+        if rest.is_empty() {
+            Ok(Some(files))
+        } else {
+            Err(output.unreadable())
+        }
     }
 
     /// The same with a listing, which distinguishes a missing path from a missing object.
@@ -153,7 +184,11 @@ impl Git {
         limit: ByteLimit,
     ) -> Result<BTreeMap<RepoPath, Vec<u8>>, RepoError> {
         let words = ["ls-tree", "-z", "--full-tree", tree.as_str(), "--"].map(OsString::from);
-        let call = Call::new(words.into_iter().chain(paths.iter().map(|path| OsString::from(path.as_str()))));
+        let call = Call::new(
+            words
+                .into_iter()
+                .chain(paths.iter().map(|path| OsString::from(path.as_str()))),
+        );
         let output = self.run_ok(call).await?;
         let mut names = Vec::new();
         for record in output.records() {
@@ -166,12 +201,18 @@ impl Git {
             if kind == b"blob"
                 && let Ok(path) = RepoPath::from_bytes(path)
             {
-                names.push((path, Oid::from_ascii(oid).ok_or_else(|| output.unreadable())?));
+                names.push((
+                    path,
+                    Oid::from_ascii(oid).ok_or_else(|| output.unreadable())?,
+                ));
             }
         }
         let oids: Vec<Oid> = names.iter().map(|(_, oid)| oid.clone()).collect();
         let blobs = self.blobs(&oids, limit, &[]).await?;
-        Ok(names.into_iter().filter_map(|(path, oid)| Some((path, blobs.get(&oid)?.clone()))).collect())
+        Ok(names
+            .into_iter()
+            .filter_map(|(path, oid)| Some((path, blobs.get(&oid)?.clone())))
+            .collect())
     }
 
     /// The bytes of several blobs, read in one call; together at most `limit`.
@@ -215,10 +256,15 @@ impl Git {
         env: &[(OsString, OsString)],
     ) -> Result<Output, RepoError> {
         // Each object adds a line of at most a hundred bytes, or its missing name is returned.
-        let own = names.iter().map(|name| 100 + name.as_ref().len() as u64).sum();
+        let own = names
+            .iter()
+            .map(|name| 100 + name.as_ref().len() as u64)
+            .sum();
         let most = ByteLimit(limit.0.saturating_add(own));
-        let call =
-            Call::new(["cat-file", "--batch", "--buffer"]).reading(lines(names)).with_envs(env).at_most(most);
+        let call = Call::new(["cat-file", "--batch", "--buffer"])
+            .reading(lines(names))
+            .with_envs(env)
+            .at_most(most);
         match self.run_ok(call).await {
             Err(RepoError::TooLarge { .. }) => within(None, limit),
             other => other,
@@ -231,23 +277,36 @@ impl Git {
             return Ok(Vec::new());
         }
         let asked = oids.to_vec();
-        let read =
-            self.read(&[], move |reader| asked.iter().map(|oid| reader.size(oid)).collect::<Result<_, _>>());
+        let read = self.read(&[], move |reader| {
+            asked
+                .iter()
+                .map(|oid| reader.size(oid))
+                .collect::<Result<_, _>>()
+        });
         if let Some(sizes) = read.await? {
             return Ok(sizes);
         }
-        let call = Call::new(["cat-file", "--batch-check=%(objectsize)", "--buffer"]).reading(lines(oids));
+        let call =
+            Call::new(["cat-file", "--batch-check=%(objectsize)", "--buffer"]).reading(lines(oids));
         let output = self.run_ok(call).await?;
         let sizes: Vec<u64> = output
             .stdout
             .split(|byte| *byte == b'\n')
             .zip(oids)
             .map(|(line, oid)| {
-                let size = std::str::from_utf8(line).ok().and_then(|line| line.parse().ok());
-                size.ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
+                let size = std::str::from_utf8(line)
+                    .ok()
+                    .and_then(|line| line.parse().ok());
+                size.ok_or_else(|| RepoError::MissingObject {
+                    oid: oid.to_string(),
+                })
             })
             .collect::<Result<_, _>>()?;
-        if sizes.len() == oids.len() { Ok(sizes) } else { Err(output.unreadable()) }
+        if sizes.len() == oids.len() {
+            Ok(sizes)
+        } else {
+            Err(output.unreadable())
+        }
     }
 }
 
@@ -258,7 +317,10 @@ pub(crate) fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn lines(names: &[impl AsRef<str>]) -> Vec<u8> {
-    names.iter().flat_map(|name| [name.as_ref().as_bytes(), b"\n"].concat()).collect()
+    names
+        .iter()
+        .flat_map(|name| [name.as_ref().as_bytes(), b"\n"].concat())
+        .collect()
 }
 
 /// One object as `cat-file --batch` prints it.
@@ -278,7 +340,11 @@ fn take_object<'a>(rest: &mut &'a [u8]) -> Option<Object<'a>> {
     let size: usize = size.parse().ok()?;
     let bytes = after.get(..size)?;
     *rest = after.get(size..)?.strip_prefix(b"\n")?;
-    Some(Object { oid, kind: kind.as_bytes(), bytes })
+    Some(Object {
+        oid,
+        kind: kind.as_bytes(),
+        bytes,
+    })
 }
 
 /// Objects one after the other.
@@ -288,11 +354,16 @@ fn parse_batch(output: &Output) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
     while !rest.is_empty() {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
         if let Some(oid) = line.strip_suffix(b" missing") {
-            return Err(RepoError::MissingObject { oid: String::from_utf8_lossy(oid).into_owned() });
+            return Err(RepoError::MissingObject {
+                oid: String::from_utf8_lossy(oid).into_owned(),
+            });
         }
         let object = take_object(&mut rest).ok_or_else(|| output.unreadable())?;
         object.checked()?;
-        blobs.insert(object.oid.parse().map_err(|_| output.unreadable())?, object.bytes.to_vec());
+        blobs.insert(
+            object.oid.parse().map_err(|_| output.unreadable())?,
+            object.bytes.to_vec(),
+        );
     }
     Ok(blobs)
 }
@@ -301,7 +372,9 @@ impl Object<'_> {
     /// git does not compare the bytes with the name.
     fn checked(&self) -> Result<(), RepoError> {
         match self.oid.parse() {
-            Ok(oid) if !has_name(&oid, self.kind, self.bytes) => Err(RepoError::DamagedObject { oid }),
+            Ok(oid) if !has_name(&oid, self.kind, self.bytes) => {
+                Err(RepoError::DamagedObject { oid })
+            }
             _ => Ok(()),
         }
     }
@@ -309,7 +382,10 @@ impl Object<'_> {
 
 /// What was read, or that it is more than `limit`.
 fn within<T>(read: Option<T>, limit: ByteLimit) -> Result<T, RepoError> {
-    read.ok_or_else(|| RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 })
+    read.ok_or_else(|| RepoError::TooLarge {
+        what: "what was asked for".to_owned(),
+        limit: limit.0,
+    })
 }
 
 /// Returns the contents of those paths that are files or links in a tree or a commit; `None` above `limit`
@@ -325,7 +401,9 @@ fn files_of(
     let mut left = limit;
     let mut files = BTreeMap::new();
     for path in paths {
-        let Some(found) = reader.find(&tree, path.as_str().as_bytes(), &mut known)? else { continue };
+        let Some(found) = reader.find(&tree, path.as_str().as_bytes(), &mut known)? else {
+            continue;
+        };
         if !matches!(found.mode, TreeMode::File(mode) if mode != FileMode::Gitlink) {
             continue;
         }

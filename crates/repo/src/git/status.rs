@@ -83,22 +83,40 @@ impl Git {
         if let Some(clean) = self.clean_state().await? {
             return Ok(clean);
         }
-        let Looked { commit, branch, entries } = self.look(LookFor::Tracked).await?;
-        let commit = commit.ok_or_else(|| RepoError::Empty { path: self.top().to_owned() })?;
+        let Looked {
+            commit,
+            branch,
+            entries,
+        } = self.look(LookFor::Tracked).await?;
+        let commit = commit.ok_or_else(|| RepoError::Empty {
+            path: self.top().to_owned(),
+        })?;
         let branch = match branch {
             Some(name) => Branch::Named(name),
             None => self.branch().await?,
         };
-        Ok(TrackedState { commit, branch, changed: entries })
+        Ok(TrackedState {
+            commit,
+            branch,
+            changed: entries,
+        })
     }
 
     /// Returns the state without differences; `None` if git has to compare.
     async fn clean_state(&self) -> Result<Option<TrackedState>, RepoError> {
-        let Some(store) = &self.store else { return Ok(None) };
+        let Some(store) = &self.store else {
+            return Ok(None);
+        };
         // Taken before the index is read: an index written meanwhile makes files look newer, not older.
-        let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else { return Ok(None) };
-        let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else { return Ok(None) };
-        let Some(list) = self.index_here()?.filter(|_| index.is_file()) else { return Ok(None) };
+        let Ok(index) = self.place.git_dir.join("index").symlink_metadata() else {
+            return Ok(None);
+        };
+        let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else {
+            return Ok(None);
+        };
+        let Some(list) = self.index_here()?.filter(|_| index.is_file()) else {
+            return Ok(None);
+        };
         let bytes = if self.converts() || self.info_attributes().symlink_metadata().is_ok() {
             Bytes::PerhapsOther
         } else {
@@ -110,7 +128,11 @@ impl Git {
             Ok(all_unchanged(&top, &index, &list.entries, bytes)
                 && (list.tree.as_ref() == Some(&tree) || holds(reader, &tree, &list.entries)?))
         });
-        Ok(is_clean.await?.unwrap_or(false).then_some(TrackedState { commit, branch, changed: Vec::new() }))
+        Ok(is_clean.await?.unwrap_or(false).then_some(TrackedState {
+            commit,
+            branch,
+            changed: Vec::new(),
+        }))
     }
 
     async fn look(&self, what: LookFor) -> Result<Looked, RepoError> {
@@ -132,7 +154,10 @@ impl Git {
         let mut looked = parse_status(&output)?;
         let entries = &mut looked.entries;
         let hidden = index.entries.iter().filter(|entry| entry.is_hidden());
-        entries.extend(hidden.map(|entry| DirtyEntry { path: entry.path.clone(), kind: DirtyKind::Hidden }));
+        entries.extend(hidden.map(|entry| DirtyEntry {
+            path: entry.path.clone(),
+            kind: DirtyKind::Hidden,
+        }));
         entries.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         entries.dedup_by(|a, b| a.path == b.path);
         Ok(looked)
@@ -141,10 +166,15 @@ impl Git {
     /// Returns whether the work tree has only tracked files, without calling git; `false` also if git has to
     /// look.
     pub(crate) async fn holds_only_tracked(&self) -> Result<bool, RepoError> {
-        let Some(list) = self.index_here()? else { return Ok(false) };
+        let Some(list) = self.index_here()? else {
+            return Ok(false);
+        };
         let top = self.top().to_owned();
-        let looked = tokio::task::spawn_blocking(move || only_tracked(&top, &list.entries).unwrap_or(false));
-        looked.await.map_err(|error| RepoError::io("list", self.top(), std::io::Error::other(error)))
+        let looked =
+            tokio::task::spawn_blocking(move || only_tracked(&top, &list.entries).unwrap_or(false));
+        looked
+            .await
+            .map_err(|error| RepoError::io("list", self.top(), std::io::Error::other(error)))
     }
 
     /// Returns untracked entries, selected by options of `ls-files`; a directory with nothing else is one
@@ -153,9 +183,20 @@ impl Git {
         &self,
         which: &'static [&'static str],
     ) -> Result<Vec<PathBuf>, RepoError> {
-        let words = ["ls-files", "--others", "--directory", "--exclude-standard", "-z"];
-        let output = self.run_ok(Call::new(words.iter().chain(which).copied())).await?;
-        Ok(output.records().map(|record| as_path(record.strip_suffix(b"/").unwrap_or(record))).collect())
+        let words = [
+            "ls-files",
+            "--others",
+            "--directory",
+            "--exclude-standard",
+            "-z",
+        ];
+        let output = self
+            .run_ok(Call::new(words.iter().chain(which).copied()))
+            .await?;
+        Ok(output
+            .records()
+            .map(|record| as_path(record.strip_suffix(b"/").unwrap_or(record)))
+            .collect())
     }
 
     /// The files that git neither tracks nor ignores, sorted.
@@ -181,7 +222,11 @@ fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<
                 && entry.path.as_os_str().as_bytes() == path
                 && oid_from(id).as_ref() == Some(&entry.oid)
         });
-        if is_same { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if is_same {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     Ok(is_same && left.next().is_none())
 }
@@ -189,7 +234,10 @@ fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<
 /// Whether each name in the work tree is that of a tracked file or leads to one.
 fn only_tracked(top: &Path, entries: &[IndexEntry]) -> std::io::Result<bool> {
     let files: HashSet<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
-    let directories: HashSet<&Path> = files.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let directories: HashSet<&Path> = files
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1))
+        .collect();
     let mut left = vec![PathBuf::new()];
     while let Some(directory) = left.pop() {
         for listed in std::fs::read_dir(top.join(&directory))? {
@@ -198,7 +246,8 @@ fn only_tracked(top: &Path, entries: &[IndexEntry]) -> std::io::Result<bool> {
             let is_directory = listed.file_type()?.is_dir();
             if is_directory && directories.contains(path.as_path()) {
                 left.push(path);
-            } else if path != Path::new(".git") && (is_directory || !files.contains(path.as_path())) {
+            } else if path != Path::new(".git") && (is_directory || !files.contains(path.as_path()))
+            {
                 return Ok(false);
             }
         }
@@ -237,9 +286,14 @@ fn parse_status(output: &Output) -> Result<Looked, RepoError> {
             Some(b'?') => (DirtyKind::Untracked, 1),
             _ => return Err(output.unreadable()),
         };
-        let path =
-            record.splitn(fields + 1, |byte| *byte == b' ').nth(fields).ok_or_else(|| output.unreadable())?;
-        looked.entries.push(DirtyEntry { path: as_path(path), kind });
+        let path = record
+            .splitn(fields + 1, |byte| *byte == b' ')
+            .nth(fields)
+            .ok_or_else(|| output.unreadable())?;
+        looked.entries.push(DirtyEntry {
+            path: as_path(path),
+            kind,
+        });
     }
     Ok(looked)
 }

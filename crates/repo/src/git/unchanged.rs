@@ -32,11 +32,22 @@ pub(super) enum Bytes {
 }
 
 /// Whether all these files are as noted in an index that has the metadata `index`.
-pub(super) fn all_unchanged(top: &Path, index: &Metadata, entries: &[IndexEntry], bytes: Bytes) -> bool {
-    let mut directories = Directories { top: top.to_owned(), checked: PathBuf::new() };
+pub(super) fn all_unchanged(
+    top: &Path,
+    index: &Metadata,
+    entries: &[IndexEntry],
+    bytes: Bytes,
+) -> bool {
+    let mut directories = Directories {
+        top: top.to_owned(),
+        checked: PathBuf::new(),
+    };
     let mut room = if bytes == Bytes::Same { MOST_READ } else { 0 };
     entries.iter().all(|entry| {
-        let Some(noted) = entry.stat.filter(|_| entry.stage == 0 && entry.watch == Watch::Looked) else {
+        let Some(noted) = entry
+            .stat
+            .filter(|_| entry.stage == 0 && entry.watch == Watch::Looked)
+        else {
             return false;
         };
         directories.are_real(entry.path.parent().unwrap_or(Path::new("")))
@@ -79,14 +90,20 @@ impl Directories {
 /// Returns whether the file has the bytes of the entry and no attribute in the work tree applies; subtracts
 /// what is read from `room`.
 fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
-    let has_attributes =
-        |directory: &Path| top.join(directory).join(".gitattributes").symlink_metadata().is_ok();
+    let has_attributes = |directory: &Path| {
+        top.join(directory)
+            .join(".gitattributes")
+            .symlink_metadata()
+            .is_ok()
+    };
     let path = top.join(&entry.path);
     if *room == 0 || entry.path.ancestors().skip(1).any(has_attributes) {
         return false;
     }
     let content = match entry.mode {
-        FileMode::Symlink => fs::read_link(&path).ok().map(|target| target.into_os_string().into_vec()),
+        FileMode::Symlink => fs::read_link(&path)
+            .ok()
+            .map(|target| target.into_os_string().into_vec()),
         _ => read_regular_up_to(&path, ByteLimit(*room)).ok(),
     };
     content.is_some_and(|content| {

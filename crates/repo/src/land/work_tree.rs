@@ -36,10 +36,20 @@ impl Git {
     /// Brings the files of every changed path, then the index.
     pub(super) async fn bring_work_tree(&self, changes: &[TreeChange]) -> Result<(), RepoError> {
         // A submodule's own work tree is the user's; only the index is updated.
-        let files: Vec<TreeChange> = changes.iter().filter(|change| !is_gitlink(change)).cloned().collect();
+        let files: Vec<TreeChange> = changes
+            .iter()
+            .filter(|change| !is_gitlink(change))
+            .cloned()
+            .collect();
         let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
-        let old_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("old").into_os_string())];
-        let new_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("new").into_os_string())];
+        let old_index = vec![(
+            OsString::from("GIT_INDEX_FILE"),
+            dir.path().join("old").into_os_string(),
+        )];
+        let new_index = vec![(
+            OsString::from("GIT_INDEX_FILE"),
+            dir.path().join("new").into_os_string(),
+        )];
         self.fill_index(&files, Side::Old, &old_index).await?;
         self.fill_index(&files, Side::New, &new_index).await?;
         let not_old = self.differing(&old_index).await?;
@@ -66,8 +76,15 @@ impl Git {
         }
         if !dirty.is_empty() {
             let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
-            let contents =
-                self.converted(regular(&files, &dirty), &Aside { env: new_index.clone(), dir }).await?;
+            let contents = self
+                .converted(
+                    regular(&files, &dirty),
+                    &Aside {
+                        env: new_index.clone(),
+                        dir,
+                    },
+                )
+                .await?;
             let mut edited = Vec::new();
             for path in dirty {
                 if !root.holds_beginning(&path, contents.get(&path).map(Vec::as_slice))? {
@@ -81,33 +98,41 @@ impl Git {
         for path in &remove {
             root.remove(path)?;
         }
-        let write: Vec<u8> =
-            not_new.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        let write: Vec<u8> = not_new
+            .iter()
+            .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
+            .collect();
         if !write.is_empty() {
             let call = Call::new(["checkout-index", "--force", "--quiet", "-z", "--stdin"]);
-            self.run_ok(call.reading(write).with_envs(&new_index)).await?;
+            self.run_ok(call.reading(write).with_envs(&new_index))
+                .await?;
         }
         self.fill_index(changes, Side::New, &[]).await?;
         // The new entries have no file metadata yet; a path that still differs is not an error here.
-        self.run(Call::new(["update-index", "-q", "--refresh"])).await?;
+        self.run(Call::new(["update-index", "-q", "--refresh"]))
+            .await?;
         Ok(())
     }
 
     /// Returns whether the repository's own index has every changed path as in the commit; then everything is
     /// done.
     pub(super) async fn index_has(&self, changes: &[TreeChange]) -> Result<bool, RepoError> {
-        let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"])).await?;
+        let output = self
+            .run_ok(Call::new(["ls-files", "--stage", "-z"]))
+            .await?;
         let mut entries = std::collections::HashMap::new();
         for record in output.records() {
-            let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(|| output.unreadable())?;
+            let at = record
+                .iter()
+                .position(|byte| *byte == b'\t')
+                .ok_or_else(|| output.unreadable())?;
             entries.insert(&record[at + 1..], &record[..at]);
         }
         Ok(changes.iter().all(|change| {
             let entry = entries.get(change.path.as_os_str().as_bytes());
             match (&change.new_oid, change.new_mode) {
-                (Some(oid), Some(mode)) => {
-                    entry.is_some_and(|entry| *entry == format!("{} {oid} 0", mode.as_str()).as_bytes())
-                }
+                (Some(oid), Some(mode)) => entry
+                    .is_some_and(|entry| *entry == format!("{} {oid} 0", mode.as_str()).as_bytes()),
                 _ => entry.is_none(),
             }
         }))
@@ -146,15 +171,29 @@ impl Git {
             self.await_index().await?;
             output = self.run(call).await?;
         }
-        if output.code == 0 { Ok(()) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(())
+        } else {
+            Err(output.failed())
+        }
     }
 
     /// Returns the paths of an index whose files are missing or different.
-    async fn differing(&self, index: &[(OsString, OsString)]) -> Result<BTreeSet<PathBuf>, RepoError> {
-        let words =
-            ["diff-files", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
+    async fn differing(
+        &self,
+        index: &[(OsString, OsString)],
+    ) -> Result<BTreeSet<PathBuf>, RepoError> {
+        let words = [
+            "diff-files",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--no-ext-diff",
+            "--ignore-submodules=all",
+        ];
         // Entries without metadata are compared by content afterwards.
-        self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index)).await?;
+        self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index))
+            .await?;
         let output = self.run_ok(Call::new(words).with_envs(index)).await?;
         Ok(output.records().map(as_path).collect())
     }
@@ -186,10 +225,17 @@ fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
 
 /// Those of the paths that are files after the changes.
 fn regular(changes: &[TreeChange], paths: &[PathBuf]) -> Vec<PathBuf> {
-    let files = changes
-        .iter()
-        .filter(|change| matches!(change.new_mode, Some(FileMode::Regular | FileMode::Executable)));
-    files.map(|change| &change.path).filter(|path| paths.contains(path)).cloned().collect()
+    let files = changes.iter().filter(|change| {
+        matches!(
+            change.new_mode,
+            Some(FileMode::Regular | FileMode::Executable)
+        )
+    });
+    files
+        .map(|change| &change.path)
+        .filter(|path| paths.contains(path))
+        .cloned()
+        .collect()
 }
 
 fn is_gitlink(change: &TreeChange) -> bool {

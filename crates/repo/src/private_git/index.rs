@@ -71,7 +71,9 @@ pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<Noted, RepoError> 
 
 /// Returns the metadata of a file; `None` if git has to compare it.
 fn look(place: &Path, mode: FileMode, oid: &Oid) -> Option<Stat> {
-    let Ok(meta) = symlink_metadata(place) else { return Some(Stat::default()) };
+    let Ok(meta) = symlink_metadata(place) else {
+        return Some(Stat::default());
+    };
     let content = match mode {
         // Its own directory tells git its commit.
         FileMode::Gitlink => return meta.is_dir().then(Stat::default),

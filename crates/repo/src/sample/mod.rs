@@ -144,7 +144,10 @@ impl Sampling {
     /// How many bytes of text were read together.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.content.len() as u64).sum()
+        self.files
+            .iter()
+            .map(|file| file.content.len() as u64)
+            .sum()
     }
 
     /// Whether a cap was hit.
@@ -171,12 +174,20 @@ impl Sampling {
 /// # Errors
 ///
 /// Fails when the directory itself cannot be opened. A link in `below` is no directory.
-pub fn sample(top: &Path, below: Option<&RepoPath>, caps: &SampleCaps) -> Result<Sampling, RepoError> {
+pub fn sample(
+    top: &Path,
+    below: Option<&RepoPath>,
+    caps: &SampleCaps,
+) -> Result<Sampling, RepoError> {
     let root = Root::open(top)?;
     let root = match below {
         Some(path) => root.below(path.as_ref()).map_err(|errno| {
             // A link is no directory of the tree, wherever it leads.
-            let errno = if errno == Errno::LOOP { Errno::NOTDIR } else { errno };
+            let errno = if errno == Errno::LOOP {
+                Errno::NOTDIR
+            } else {
+                errno
+            };
             root.fail("open", path.as_ref(), errno)
         })?,
         None => root,
@@ -188,7 +199,11 @@ pub fn sample(top: &Path, below: Option<&RepoPath>, caps: &SampleCaps) -> Result
 
 /// The path of a name in a directory; empty is the top.
 pub(crate) fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
+    if directory.is_empty() {
+        name.to_owned()
+    } else {
+        [directory, "/", name].concat()
+    }
 }
 
 /// Returns the number of directories in a path.

@@ -28,7 +28,11 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
             sampling.unreadable += 1;
             continue;
         };
-        let extent = if read as u64 == total_bytes { SampleExtent::Whole } else { SampleExtent::Beginning };
+        let extent = if read as u64 == total_bytes {
+            SampleExtent::Whole
+        } else {
+            SampleExtent::Beginning
+        };
         let Some(content) = text(&buffer[..read], extent) else {
             sampling.skipped_binaries += 1;
             continue;
@@ -39,7 +43,13 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
         }
         let is_last = extent == SampleExtent::Beginning && room < caps.file_bytes;
         if room > 0 || total_bytes == 0 {
-            sampling.files.push(SampledFile { path: path.to_owned(), kind, content, total_bytes, extent });
+            sampling.files.push(SampledFile {
+                path: path.to_owned(),
+                kind,
+                content,
+                total_bytes,
+                extent,
+            });
         }
         if is_last {
             sampling.caps_hit.insert(SampleCap::TotalBytes);
@@ -56,15 +66,28 @@ fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, SampleExten
         let kind = FileKind::of_listed(path)?;
         Some((kind == FileKind::Source, depth(path), kind))
     };
-    let mut order: Vec<_> = listing.iter().filter_map(|path| Some((rank(path)?, path.as_str()))).collect();
-    let extent = if order.len() > most { SampleExtent::Beginning } else { SampleExtent::Whole };
+    let mut order: Vec<_> = listing
+        .iter()
+        .filter_map(|path| Some((rank(path)?, path.as_str())))
+        .collect();
+    let extent = if order.len() > most {
+        SampleExtent::Beginning
+    } else {
+        SampleExtent::Whole
+    };
     if extent == SampleExtent::Beginning {
         // Putting all of them in order would cost more than reading the first ones.
         order.select_nth_unstable(most);
         order.truncate(most);
     }
     order.sort_unstable();
-    (order.into_iter().map(|((_, _, kind), path)| (kind, path)).collect(), extent)
+    (
+        order
+            .into_iter()
+            .map(|((_, _, kind), path)| (kind, path))
+            .collect(),
+        extent,
+    )
 }
 
 /// Reads as much of a regular file as fits into `room`: how much that was, and how large the file is.
@@ -93,8 +116,9 @@ fn text(bytes: &[u8], extent: SampleExtent) -> Option<String> {
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         text.push_str(chunk.valid());
-        let is_split =
-            extent == SampleExtent::Beginning && chunks.peek().is_none() && is_begun(chunk.invalid());
+        let is_split = extent == SampleExtent::Beginning
+            && chunks.peek().is_none()
+            && is_begun(chunk.invalid());
         if !is_split {
             foreign += chunk.invalid().len();
             text.extend(std::iter::repeat_n('?', chunk.invalid().len()));

@@ -24,15 +24,21 @@ pub(crate) const SKIPPED_DIRECTORY_ENDINGS: &[&str] = &[".egg-info"];
 
 /// Endings of the names of files that are passed over.
 pub(crate) const SKIPPED_ENDINGS: &[&str] = &[
-    ".bin", ".exe", ".dll", ".so", ".dylib", ".o", ".a", ".lib", ".wasm", ".pyc", ".pyo", ".class", ".png",
-    ".jpg", ".jpeg", ".gif", ".bmp", ".ico", ".svg", ".webp", ".mp3", ".mp4", ".wav", ".avi", ".mov", ".zip",
-    ".tar", ".gz", ".bz2", ".xz", ".7z", ".rar", ".pdf", ".doc", ".docx", ".ppt", ".pptx", ".min.js",
-    ".min.css", ".map", ".lock",
+    ".bin", ".exe", ".dll", ".so", ".dylib", ".o", ".a", ".lib", ".wasm", ".pyc", ".pyo", ".class",
+    ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".ico", ".svg", ".webp", ".mp3", ".mp4", ".wav",
+    ".avi", ".mov", ".zip", ".tar", ".gz", ".bz2", ".xz", ".7z", ".rar", ".pdf", ".doc", ".docx",
+    ".ppt", ".pptx", ".min.js", ".min.css", ".map", ".lock",
 ];
 
 /// Names that are read although they end in `.lock` or have another lock file suffix.
-pub(crate) const KEPT_LOCK_FILES: &[&str] =
-    &["Cargo.lock", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock", "Pipfile.lock"];
+pub(crate) const KEPT_LOCK_FILES: &[&str] = &[
+    "Cargo.lock",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "poetry.lock",
+    "Pipfile.lock",
+];
 
 /// Files that say how to build: always read.
 pub(crate) const BUILD_FILES: &[&str] = &[
@@ -65,12 +71,25 @@ pub(crate) const LICENSES: &[&str] = &["LICENSE", "LICENSE.md", "LICENSE.txt", "
 pub(crate) const CONTAINERS: &[&str] = &["Dockerfile", "docker-compose.yml", "docker-compose.yaml"];
 
 /// Other files that are always read.
-pub(crate) const OTHER_FILES: &[&str] =
-    &["CHANGELOG.md", "CHANGES.md", ".gitignore", ".gitattributes", "flake.nix", "shell.nix", "default.nix"];
+pub(crate) const OTHER_FILES: &[&str] = &[
+    "CHANGELOG.md",
+    "CHANGES.md",
+    ".gitignore",
+    ".gitattributes",
+    "flake.nix",
+    "shell.nix",
+    "default.nix",
+];
 
 /// What package managers wrote: always read, after the rest.
-pub(crate) const LOCK_FILES: &[&str] =
-    &["Cargo.lock", "go.sum", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock"];
+pub(crate) const LOCK_FILES: &[&str] = &[
+    "Cargo.lock",
+    "go.sum",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "poetry.lock",
+];
 
 /// The directory of CI workflows, from the top: always read.
 pub(crate) const WORKFLOW_DIRECTORY: &str = ".github/workflows";
@@ -168,14 +187,20 @@ impl FileKind {
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        if is_skipped_file(name) { None } else { Self::of_listed(path) }
+        if is_skipped_file(name) {
+            None
+        } else {
+            Self::of_listed(path)
+        }
     }
 
     /// The same for a path of a listing, which has no skipped paths.
     pub(super) fn of_listed(path: &str) -> Option<Self> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let ends = |endings: &[&str]| {
-            endings.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
+            endings
+                .iter()
+                .any(|ending| name.len() > ending.len() && name.ends_with(ending))
         };
         if let Some((_, kind)) = NAMED.iter().find(|(names, _)| names.contains(&name)) {
             return Some(*kind);
@@ -194,19 +219,25 @@ pub(crate) fn source_language(name: &str) -> Option<&'static str> {
     if stem.is_empty() {
         return None;
     }
-    SOURCE_EXTENSIONS.iter().find_map(|(known, language)| (*known == extension).then_some(*language))
+    SOURCE_EXTENSIONS
+        .iter()
+        .find_map(|(known, language)| (*known == extension).then_some(*language))
 }
 
 /// Whether a directory of this name is passed over.
 pub(crate) fn is_skipped_directory(name: &str) -> bool {
     SKIPPED_DIRECTORIES.contains(&name)
-        || SKIPPED_DIRECTORY_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || SKIPPED_DIRECTORY_ENDINGS
+            .iter()
+            .any(|ending| name.ends_with(ending))
 }
 
 /// Whether a file of this name is passed over.
 pub(crate) fn is_skipped_file(name: &str) -> bool {
     // An ending of the table has one dot or two.
-    let Some(last) = name.rfind('.') else { return false };
+    let Some(last) = name.rfind('.') else {
+        return false;
+    };
     let second = name[..last].rfind('.');
     let is_listed = SKIPPED_ENDINGS.contains(&&name[last..])
         || second.is_some_and(|second| SKIPPED_ENDINGS.contains(&&name[second..]));
@@ -237,10 +268,17 @@ mod tests {
     #[test]
     fn lists_equal_those_of_the_seed() {
         for name in ALWAYS.split_whitespace() {
-            assert!(FileKind::of(name).is_some_and(|kind| kind != FileKind::Source), "{name}");
+            assert!(
+                FileKind::of(name).is_some_and(|kind| kind != FileKind::Source),
+                "{name}"
+            );
         }
         for extension in SOURCES.split_whitespace() {
-            assert_eq!(FileKind::of(&format!("a/b.{extension}")), Some(FileKind::Source), "{extension}");
+            assert_eq!(
+                FileKind::of(&format!("a/b.{extension}")),
+                Some(FileKind::Source),
+                "{extension}"
+            );
         }
         for extension in SKIPPED.split_whitespace() {
             assert!(is_skipped_file(&format!("a.{extension}")), "{extension}");
@@ -249,8 +287,19 @@ mod tests {
         for name in DIRECTORIES.split_whitespace() {
             assert!(is_skipped_directory(name), "{name}");
         }
-        let tables = [BUILD_FILES, READMES, LICENSES, CONTAINERS, OTHER_FILES, LOCK_FILES, WORKFLOW_ENDINGS];
-        assert_eq!(tables.iter().map(|table| table.len()).sum::<usize>(), ALWAYS.split_whitespace().count());
+        let tables = [
+            BUILD_FILES,
+            READMES,
+            LICENSES,
+            CONTAINERS,
+            OTHER_FILES,
+            LOCK_FILES,
+            WORKFLOW_ENDINGS,
+        ];
+        assert_eq!(
+            tables.iter().map(|table| table.len()).sum::<usize>(),
+            ALWAYS.split_whitespace().count()
+        );
         assert_eq!(SOURCE_EXTENSIONS.len(), SOURCES.split_whitespace().count());
         assert_eq!(SKIPPED_ENDINGS.len(), SKIPPED.split_whitespace().count());
         let directories = SKIPPED_DIRECTORIES.len() + SKIPPED_DIRECTORY_ENDINGS.len();
@@ -264,8 +313,13 @@ mod tests {
         }
         // Neither list names it for reading.
         assert_eq!(FileKind::of("Pipfile.lock"), None);
-        for lock in ["flake.lock", "Gemfile.lock", "composer-lock.json", "a.lock.json", "npm-shrinkwrap.json"]
-        {
+        for lock in [
+            "flake.lock",
+            "Gemfile.lock",
+            "composer-lock.json",
+            "a.lock.json",
+            "npm-shrinkwrap.json",
+        ] {
             assert_eq!(FileKind::of(lock), None, "{lock}");
         }
         assert_eq!(FileKind::of("sub/package-lock.json"), Some(FileKind::Lock));
@@ -274,10 +328,28 @@ mod tests {
     #[test]
     fn named_files_count_in_any_directory() {
         assert_eq!(FileKind::of("a/b/Makefile"), Some(FileKind::Build));
-        assert_eq!(FileKind::of(".github/workflows/ci.yml"), Some(FileKind::Workflow));
-        assert_eq!(FileKind::of("a/.github/workflows/ci.yml"), Some(FileKind::Source));
-        assert_eq!(FileKind::of(".github/workflows/sub/ci.yml"), Some(FileKind::Source));
-        for none in ["makefile", "readme.md", "x.RS", ".rs", "rs", "src/data.csv", "x.min.js", "a.js.map"] {
+        assert_eq!(
+            FileKind::of(".github/workflows/ci.yml"),
+            Some(FileKind::Workflow)
+        );
+        assert_eq!(
+            FileKind::of("a/.github/workflows/ci.yml"),
+            Some(FileKind::Source)
+        );
+        assert_eq!(
+            FileKind::of(".github/workflows/sub/ci.yml"),
+            Some(FileKind::Source)
+        );
+        for none in [
+            "makefile",
+            "readme.md",
+            "x.RS",
+            ".rs",
+            "rs",
+            "src/data.csv",
+            "x.min.js",
+            "a.js.map",
+        ] {
             assert_eq!(FileKind::of(none), None, "{none}");
         }
     }

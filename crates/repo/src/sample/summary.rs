@@ -17,11 +17,17 @@ enum Line {
 pub(super) fn write(found: &mut Sampling, odd: &[String], names: usize) {
     let files = found.listing.iter().map(|path| (path.as_str(), Line::File));
     // A link with an odd name is among the odd ones.
-    let links = found.links.iter().filter(|path| !path.chars().any(is_hidden));
+    let links = found
+        .links
+        .iter()
+        .filter(|path| !path.chars().any(is_hidden));
     let links = links.map(|path| (path.as_str(), Line::Link));
     let odd = odd.iter().map(|path| (path.as_str(), Line::Odd));
-    let mut lines: Vec<(usize, &str, Line)> =
-        files.chain(links).chain(odd).map(|(path, line)| (depth(path), path, line)).collect();
+    let mut lines: Vec<(usize, &str, Line)> = files
+        .chain(links)
+        .chain(odd)
+        .map(|(path, line)| (depth(path), path, line))
+        .collect();
     let more = lines.len().saturating_sub(names);
     if more > 0 {
         lines.select_nth_unstable(names);

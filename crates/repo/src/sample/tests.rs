@@ -31,7 +31,11 @@ fn standard(top: &Path) -> Sampling {
 }
 
 fn paths(sampling: &Sampling) -> Vec<&str> {
-    sampling.files.iter().map(|file| file.path.as_str()).collect()
+    sampling
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect()
 }
 
 fn caps(sampling: &Sampling) -> Vec<SampleCap> {
@@ -49,16 +53,28 @@ fn reading_stops_after_200_files() {
     assert_eq!(caps(&sampling), [SampleCap::Files]);
     fs::remove_file(dir.path().join("src/000.rs")).unwrap();
     let sampling = standard(dir.path());
-    assert_eq!((sampling.files.len(), sampling.is_truncated()), (200, false));
+    assert_eq!(
+        (sampling.files.len(), sampling.is_truncated()),
+        (200, false)
+    );
 }
 
 #[test]
 fn file_is_cut_at_200_000_bytes() {
-    let dir = tree(&[("a.rs", &"x".repeat(200_000)), ("b.rs", &"y".repeat(200_001))]);
+    let dir = tree(&[
+        ("a.rs", &"x".repeat(200_000)),
+        ("b.rs", &"y".repeat(200_001)),
+    ]);
     let sampling = standard(dir.path());
     let of = |file: &SampledFile| (file.content.len(), file.total_bytes, file.extent);
     let files: Vec<_> = sampling.files.iter().map(of).collect();
-    assert_eq!(files, [(200_000, 200_000, SampleExtent::Whole), (200_000, 200_001, SampleExtent::Beginning)]);
+    assert_eq!(
+        files,
+        [
+            (200_000, 200_000, SampleExtent::Whole),
+            (200_000, 200_001, SampleExtent::Beginning)
+        ]
+    );
     assert_eq!(caps(&sampling), [SampleCap::FileBytes]);
 }
 
@@ -85,7 +101,10 @@ fn exact_total_hits_no_cap() {
     assert!(!standard(dir.path()).is_truncated());
     put(dir.path(), "z.rs", "z");
     let sampling = standard(dir.path());
-    assert_eq!((caps(&sampling), sampling.files.len()), (vec![SampleCap::TotalBytes], 11));
+    assert_eq!(
+        (caps(&sampling), sampling.files.len()),
+        (vec![SampleCap::TotalBytes], 11)
+    );
 }
 
 #[test]
@@ -110,7 +129,10 @@ fn summary_names_500_uppermost_files() {
     put(dir.path(), "a/b/deep.rs", "x");
     let sampling = standard(dir.path());
     let lines: Vec<&str> = sampling.tree_summary.lines().collect();
-    assert_eq!((lines.len(), lines[0], lines[499], lines[500]), (501, "a/000.rs", "z.rs", "... and 1 more"));
+    assert_eq!(
+        (lines.len(), lines[0], lines[499], lines[500]),
+        (501, "a/000.rs", "z.rs", "... and 1 more")
+    );
     assert!(sampling.caps_hit.contains(&SampleCap::Names));
 }
 
@@ -145,9 +167,16 @@ fn build_and_upper_files_are_read_first() {
 
 #[test]
 fn large_files_do_not_starve_build_files() {
-    let dir = tree(&[("package.json", "{}"), ("package-lock.json", &"x".repeat(300_000))]);
+    let dir = tree(&[
+        ("package.json", "{}"),
+        ("package-lock.json", &"x".repeat(300_000)),
+    ]);
     for number in 0..20 {
-        put(dir.path(), &format!("{number}/CHANGELOG.md"), "x".repeat(300_000));
+        put(
+            dir.path(),
+            &format!("{number}/CHANGELOG.md"),
+            "x".repeat(300_000),
+        );
         put(dir.path(), &format!("a{number}.js"), "x".repeat(300_000));
     }
     for number in 0..300 {
@@ -194,35 +223,83 @@ fn links_are_recorded_and_never_followed() {
         symlink(target, dir.path().join(link)).unwrap();
     }
     let sampling = standard(dir.path());
-    let expected =
-        ["1/2/3/4/5/6/deep", "Cargo.toml", "a\nb", "build", "dir", "loop", "node_modules/.bin/tool"];
-    assert_eq!(sampling.links.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    let expected = [
+        "1/2/3/4/5/6/deep",
+        "Cargo.toml",
+        "a\nb",
+        "build",
+        "dir",
+        "loop",
+        "node_modules/.bin/tool",
+    ];
+    assert_eq!(
+        sampling
+            .links
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+        expected
+    );
     assert!(sampling.files.is_empty() && sampling.listing.is_empty());
     assert_eq!(
         sampling.tree_summary,
         "Cargo.toml (link)\na\\nb (not looked at: its name)\nbuild (link)\ndir (link)\nloop (link)\n"
     );
-    let inside = |path: &str| sample(dir.path(), Some(&path.parse().unwrap()), &SampleCaps::STANDARD);
-    for path in ["dir", "build", "missing", "1/2/none", "node_modules/.bin/tool/x", "node_modules/.bin/x.js"]
-    {
+    let inside = |path: &str| {
+        sample(
+            dir.path(),
+            Some(&path.parse().unwrap()),
+            &SampleCaps::STANDARD,
+        )
+    };
+    for path in [
+        "dir",
+        "build",
+        "missing",
+        "1/2/none",
+        "node_modules/.bin/tool/x",
+        "node_modules/.bin/x.js",
+    ] {
         let error = inside(path).unwrap_err();
         let kind = match error {
             RepoError::Io { source, .. } => source.kind(),
             other => panic!("{other}"),
         };
-        assert!(matches!(kind, std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory), "{path}");
+        assert!(
+            matches!(
+                kind,
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ),
+            "{path}"
+        );
     }
-    assert_eq!(inside("1/2").unwrap().links, BTreeSet::from(["3/4/5/6/deep".to_owned()]));
+    assert_eq!(
+        inside("1/2").unwrap().links,
+        BTreeSet::from(["3/4/5/6/deep".to_owned()])
+    );
 }
 
 #[test]
 fn pipes_and_sockets_and_devices_are_not_opened() {
     let dir = tree(&[("a.rs", "x")]);
-    for (name, kind) in [("README.md", FileType::Fifo), ("Cargo.toml", FileType::Socket)] {
-        rustix::fs::mknodat(CWD, dir.path().join(name), kind, Mode::from_raw_mode(0o600), 0).unwrap();
+    for (name, kind) in [
+        ("README.md", FileType::Fifo),
+        ("Cargo.toml", FileType::Socket),
+    ] {
+        rustix::fs::mknodat(
+            CWD,
+            dir.path().join(name),
+            kind,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
     }
     let sampling = standard(dir.path());
-    assert_eq!((paths(&sampling), sampling.listing.len()), (vec!["a.rs"], 1));
+    assert_eq!(
+        (paths(&sampling), sampling.listing.len()),
+        (vec!["a.rs"], 1)
+    );
 }
 
 #[test]
@@ -231,7 +308,14 @@ fn pipe_in_place_of_file_does_not_block() {
     let root = Root::open(dir.path()).unwrap();
     let mut sampling = walk::walk(&root, &SampleCaps::STANDARD).unwrap();
     fs::remove_file(dir.path().join("a.rs")).unwrap();
-    rustix::fs::mknodat(CWD, dir.path().join("a.rs"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    rustix::fs::mknodat(
+        CWD,
+        dir.path().join("a.rs"),
+        FileType::Fifo,
+        Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
     read::read(&root, &SampleCaps::STANDARD, &mut sampling);
     assert_eq!((sampling.files.len(), sampling.unreadable), (0, 1));
 }
@@ -239,7 +323,10 @@ fn pipe_in_place_of_file_does_not_block() {
 #[test]
 fn huge_sparse_file_costs_one_read() {
     let dir = tree(&[("README.md", "begin")]);
-    let file = fs::OpenOptions::new().write(true).open(dir.path().join("README.md")).unwrap();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join("README.md"))
+        .unwrap();
     file.set_len(1 << 40).unwrap();
     let sampling = standard(dir.path());
     assert_eq!((sampling.files.len(), sampling.skipped_binaries), (0, 1));
@@ -252,18 +339,29 @@ fn binary_source_file_is_skipped_and_counted() {
     put(
         dir.path(),
         "utf16.cs",
-        "\u{feff}class".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>(),
+        "\u{feff}class"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>(),
     );
     put(dir.path(), "noise.c", (128..=255).collect::<Vec<u8>>());
     put(
         dir.path(),
         "latin1.c",
-        [b"/* ".as_slice(), &[0xe9], b" by someone, a comment long enough */\n"].concat(),
+        [
+            b"/* ".as_slice(),
+            &[0xe9],
+            b" by someone, a comment long enough */\n",
+        ]
+        .concat(),
     );
     let sampling = standard(dir.path());
     assert_eq!(paths(&sampling), ["empty.rs", "fine.rs", "latin1.c"]);
     assert_eq!(sampling.skipped_binaries, 3);
-    assert_eq!(sampling.file("latin1.c").unwrap().content, "/* ? by someone, a comment long enough */\n");
+    assert_eq!(
+        sampling.file("latin1.c").unwrap().content,
+        "/* ? by someone, a comment long enough */\n"
+    );
     assert!(!sampling.is_truncated());
 }
 
@@ -274,7 +372,10 @@ fn binaries_count_among_the_files_that_are_read() {
         put(dir.path(), &format!("{number}.c"), [0]);
     }
     let sampling = standard(dir.path());
-    assert_eq!((sampling.skipped_binaries, caps(&sampling)), (200, vec![SampleCap::Files]));
+    assert_eq!(
+        (sampling.skipped_binaries, caps(&sampling)),
+        (200, vec![SampleCap::Files])
+    );
 }
 
 #[test]
@@ -288,7 +389,11 @@ fn character_split_by_cap_is_dropped() {
 
 #[test]
 fn odd_names_are_escaped_and_not_read() {
-    let dir = tree(&[("bell\u{7}.rs", "x"), ("a\u{202e}b/Cargo.toml", "x"), ("back\\slash.rs", "x")]);
+    let dir = tree(&[
+        ("bell\u{7}.rs", "x"),
+        ("a\u{202e}b/Cargo.toml", "x"),
+        ("back\\slash.rs", "x"),
+    ]);
     fs::write(dir.path().join(OsStr::from_bytes(b"\xff\n.rs")), "x").unwrap();
     fs::create_dir(dir.path().join(OsStr::from_bytes(b"d\xfe"))).unwrap();
     let sampling = standard(dir.path());
@@ -310,11 +415,22 @@ fn odd_names_are_escaped_and_not_read() {
 
 #[test]
 fn unreadable_directory_is_counted_and_named() {
-    let dir = tree(&[("closed/a.rs", "x"), ("open/a.rs", "x"), ("open/secret.rs", "x")]);
-    fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let dir = tree(&[
+        ("closed/a.rs", "x"),
+        ("open/a.rs", "x"),
+        ("open/secret.rs", "x"),
+    ]);
+    fs::set_permissions(
+        dir.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     for path in ["closed", "open/secret.rs"] {
-        fs::set_permissions(dir.path().join(path), std::os::unix::fs::PermissionsExt::from_mode(0o000))
-            .unwrap();
+        fs::set_permissions(
+            dir.path().join(path),
+            std::os::unix::fs::PermissionsExt::from_mode(0o000),
+        )
+        .unwrap();
     }
     let root = Root::open(dir.path()).unwrap();
     // Rights do not bind the superuser; they do bind a thread that gave them up.
@@ -331,9 +447,15 @@ fn unreadable_directory_is_counted_and_named() {
         scope.spawn(as_nobody).join().unwrap()
     });
     assert_eq!(paths(&sampling), ["open/a.rs"]);
-    assert_eq!((sampling.unreadable, &sampling.unseen), (2, &BTreeSet::from(["closed".to_owned()])));
-    fs::set_permissions(dir.path().join("closed"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    assert_eq!(
+        (sampling.unreadable, &sampling.unseen),
+        (2, &BTreeSet::from(["closed".to_owned()]))
+    );
+    fs::set_permissions(
+        dir.path().join("closed"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -342,8 +464,11 @@ fn oversized_directory_is_not_listed() {
     for number in 0..40 {
         put(dir.path(), &format!("data/{number}.rs"), "x");
     }
-    let caps_of =
-        |directory_entries, entries| SampleCaps { directory_entries, entries, ..SampleCaps::STANDARD };
+    let caps_of = |directory_entries, entries| SampleCaps {
+        directory_entries,
+        entries,
+        ..SampleCaps::STANDARD
+    };
     let sampling = sample(dir.path(), None, &caps_of(39, 100)).unwrap();
     assert_eq!(sampling.listing, ["README.md", "src/main.rs", "zoo/a.rs"]);
     assert_eq!(
@@ -353,26 +478,42 @@ fn oversized_directory_is_not_listed() {
     // The look at the large one was paid for.
     let sampling = sample(dir.path(), None, &caps_of(39, 43)).unwrap();
     assert_eq!(sampling.listing, ["README.md"]);
-    assert_eq!(sampling.unseen.into_iter().collect::<Vec<_>>(), ["data", "src", "zoo"]);
+    assert_eq!(
+        sampling.unseen.into_iter().collect::<Vec<_>>(),
+        ["data", "src", "zoo"]
+    );
 }
 
 #[test]
 fn oversized_top_still_reads_build_files() {
-    let dir =
-        tree(&[("Cargo.toml", "[package]"), ("Cargo.lock", "x"), ("README.md", "x"), ("src/main.rs", "x")]);
+    let dir = tree(&[
+        ("Cargo.toml", "[package]"),
+        ("Cargo.lock", "x"),
+        ("README.md", "x"),
+        ("src/main.rs", "x"),
+    ]);
     symlink("Cargo.toml", dir.path().join("Makefile")).unwrap();
     for number in 0..40 {
         put(dir.path(), &format!("{number}.rs"), "x");
     }
     for caps_of in [
-        SampleCaps { directory_entries: 39, ..SampleCaps::STANDARD },
-        SampleCaps { entries: 39, ..SampleCaps::STANDARD },
+        SampleCaps {
+            directory_entries: 39,
+            ..SampleCaps::STANDARD
+        },
+        SampleCaps {
+            entries: 39,
+            ..SampleCaps::STANDARD
+        },
     ] {
         let sampling = sample(dir.path(), None, &caps_of).unwrap();
         assert_eq!(paths(&sampling), ["Cargo.toml", "README.md", "Cargo.lock"]);
         assert_eq!(sampling.listing, ["Cargo.lock", "Cargo.toml", "README.md"]);
         assert_eq!(caps(&sampling), [SampleCap::Walk]);
-        assert_eq!((sampling.links.len(), sampling.unseen), (1, BTreeSet::from([String::new()])));
+        assert_eq!(
+            (sampling.links.len(), sampling.unseen),
+            (1, BTreeSet::from([String::new()]))
+        );
     }
 }
 
@@ -381,21 +522,37 @@ fn walk_of_million_names_is_bounded() {
     // One name too many for one directory, and the other bound in small.
     let dir = tree(&[("Cargo.toml", "[package]")]);
     let make = |path: PathBuf| {
-        rustix::fs::mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(0o600), 0).unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            path,
+            FileType::RegularFile,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
     };
     fs::create_dir(dir.path().join("many")).unwrap();
     (0..=50_000).for_each(|number| make(dir.path().join(format!("many/{number}"))));
     let sampling = standard(dir.path());
-    assert_eq!((sampling.listing.len(), caps(&sampling)), (1, vec![SampleCap::Walk]));
+    assert_eq!(
+        (sampling.listing.len(), caps(&sampling)),
+        (1, vec![SampleCap::Walk])
+    );
 
-    let small = SampleCaps { entries: 2_000, ..SampleCaps::STANDARD };
+    let small = SampleCaps {
+        entries: 2_000,
+        ..SampleCaps::STANDARD
+    };
     let dir = tree(&[("Cargo.toml", "[package]")]);
     for number in 0..25 {
         fs::create_dir(dir.path().join(format!("{number:02}"))).unwrap();
         (0..100).for_each(|file| make(dir.path().join(format!("{number:02}/{file}"))));
     }
     let sampling = sample(dir.path(), None, &small).unwrap();
-    assert_eq!((sampling.listing.len(), sampling.unseen.len()), (1 + 19 * 100, 25 - 19));
+    assert_eq!(
+        (sampling.listing.len(), sampling.unseen.len()),
+        (1 + 19 * 100, 25 - 19)
+    );
     assert!(sampling.caps_hit.contains(&SampleCap::Walk));
 }
 
@@ -403,11 +560,25 @@ fn walk_of_million_names_is_bounded() {
 fn long_names_are_bounded_too() {
     let dir = tree(&[("Cargo.toml", "[package]")]);
     for number in 0..50 {
-        put(dir.path(), &format!("{}/{number}{}.rs", "d".repeat(200), "f".repeat(200)), "x");
+        put(
+            dir.path(),
+            &format!("{}/{number}{}.rs", "d".repeat(200), "f".repeat(200)),
+            "x",
+        );
     }
-    let sampling =
-        sample(dir.path(), None, &SampleCaps { path_bytes: 10_000, ..SampleCaps::STANDARD }).unwrap();
-    assert_eq!((sampling.listing.len(), caps(&sampling)), (1, vec![SampleCap::Walk]));
+    let sampling = sample(
+        dir.path(),
+        None,
+        &SampleCaps {
+            path_bytes: 10_000,
+            ..SampleCaps::STANDARD
+        },
+    )
+    .unwrap();
+    assert_eq!(
+        (sampling.listing.len(), caps(&sampling)),
+        (1, vec![SampleCap::Walk])
+    );
 }
 
 #[test]
@@ -420,17 +591,33 @@ fn overlong_directory_chain_ends() {
         at = rustix::fs::openat(&at, name.as_str(), OFlags::DIRECTORY, Mode::empty()).unwrap();
     }
     let sampling = standard(dir.path());
-    assert_eq!((caps(&sampling), sampling.unseen.len()), (vec![SampleCap::Depth], 1));
+    assert_eq!(
+        (caps(&sampling), sampling.unseen.len()),
+        (vec![SampleCap::Depth], 1)
+    );
     // The standard library cannot remove paths it cannot name.
     drop(at);
-    let removed = std::process::Command::new("rm").arg("-rf").arg(dir.path().join(name)).status().unwrap();
+    let removed = std::process::Command::new("rm")
+        .arg("-rf")
+        .arg(dir.path().join(name))
+        .status()
+        .unwrap();
     assert!(removed.success());
 }
 
 #[test]
 fn subtree_sample_has_paths_from_its_top() {
-    let dir = tree(&[("Cargo.toml", "top"), ("web/app/package.json", "{}"), ("web/app/1/2/3/4/x.js", "x")]);
-    let sampling = sample(dir.path(), Some(&"web/app".parse().unwrap()), &SampleCaps::STANDARD).unwrap();
+    let dir = tree(&[
+        ("Cargo.toml", "top"),
+        ("web/app/package.json", "{}"),
+        ("web/app/1/2/3/4/x.js", "x"),
+    ]);
+    let sampling = sample(
+        dir.path(),
+        Some(&"web/app".parse().unwrap()),
+        &SampleCaps::STANDARD,
+    )
+    .unwrap();
     assert_eq!(sampling.listing, ["1/2/3/4/x.js", "package.json"]);
     assert!(!sampling.is_truncated());
 }
@@ -445,8 +632,15 @@ fn empty_tree_is_sampled_missing_one_fails() {
 /// Paths of a small tree; equal first parts make shared directories.
 fn layout() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     let name = prop::sample::select(vec!["a", "b", "src", "target", "x y", "ü"]);
-    let file =
-        prop::sample::select(vec!["Cargo.toml", "README.md", "m.rs", "n.js", "o.png", "p.c", "yarn.lock"]);
+    let file = prop::sample::select(vec![
+        "Cargo.toml",
+        "README.md",
+        "m.rs",
+        "n.js",
+        "o.png",
+        "p.c",
+        "yarn.lock",
+    ]);
     let path = (prop::collection::vec(name, 0..7), file).prop_map(|(mut parts, file)| {
         parts.push(file);
         parts.join("/")

@@ -70,14 +70,21 @@ struct Left {
 
 impl Left {
     fn new(caps: &SampleCaps) -> Self {
-        Self { entries: caps.entries, path_bytes: caps.path_bytes }
+        Self {
+            entries: caps.entries,
+            path_bytes: caps.path_bytes,
+        }
     }
 
     /// Handles a directory with more than the `seen` entries allowed. The entries seen are charged, or many
     /// such directories could keep the walk busy forever.
     fn overfull(&mut self, seen: usize, caps: &SampleCaps) -> Listed {
         self.entries -= seen;
-        if seen == caps.directory_entries { Listed::TooLarge } else { Listed::NothingLeft }
+        if seen == caps.directory_entries {
+            Listed::TooLarge
+        } else {
+            Listed::NothingLeft
+        }
     }
 }
 
@@ -110,7 +117,11 @@ enum Listed {
 
 impl Walk<'_> {
     /// Lists the directories of one level, and gives back those of the next.
-    fn list_level(&mut self, mut level: Vec<String>, depth: usize) -> Result<Vec<String>, RepoError> {
+    fn list_level(
+        &mut self,
+        mut level: Vec<String>,
+        depth: usize,
+    ) -> Result<Vec<String>, RepoError> {
         level.sort_unstable();
         let mut next = Vec::new();
         let mut directories = level.into_iter();
@@ -163,7 +174,14 @@ impl Walk<'_> {
         }
     }
 
-    fn take(&mut self, directory: &str, name: Name, kind: FileType, depth: usize, next: &mut Vec<String>) {
+    fn take(
+        &mut self,
+        directory: &str,
+        name: Name,
+        kind: FileType,
+        depth: usize,
+        next: &mut Vec<String>,
+    ) {
         let name = match name {
             Name::Plain(name) => name,
             Name::Odd { escaped, utf8 } => {
@@ -217,7 +235,13 @@ impl Walk<'_> {
                     (Name::Plain(name), FileType::Directory) if name != ".git" => {
                         next.push(join(&directory, &name))
                     }
-                    (Name::Plain(name) | Name::Odd { utf8: Some(name), .. }, kind) if name != ".git" => {
+                    (
+                        Name::Plain(name)
+                        | Name::Odd {
+                            utf8: Some(name), ..
+                        },
+                        kind,
+                    ) if name != ".git" => {
                         self.keep_away(join(&directory, &name), kind);
                     }
                     _ => {}
@@ -260,7 +284,10 @@ impl Walk<'_> {
             }
             path_bytes += directory.len() + 1 + name.to_bytes().len();
             if path_bytes > self.left.path_bytes {
-                self.left = Left { entries: 0, path_bytes: 0 };
+                self.left = Left {
+                    entries: 0,
+                    path_bytes: 0,
+                };
                 return Ok(Listed::NothingLeft);
             }
             let kind = match entry.file_type() {
@@ -271,7 +298,10 @@ impl Walk<'_> {
                 }
                 kind => kind,
             };
-            entries.push(Entry { name: read_name(name), kind });
+            entries.push(Entry {
+                name: read_name(name),
+                kind,
+            });
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         self.left.entries -= entries.len();
@@ -282,17 +312,30 @@ impl Walk<'_> {
 
 fn read_name(name: &CStr) -> Name {
     // Nearly every name is of this kind.
-    let is_plain = name.to_bytes().iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_plain = name
+        .to_bytes()
+        .iter()
+        .all(|byte| matches!(byte, b' '..=b'~'));
     match name.to_str() {
         Ok(text) if is_plain => Name::Plain(text.to_owned()),
         Ok(text) if !text.chars().any(is_hidden) => Name::Plain(text.to_owned()),
-        Ok(text) => Name::Odd { escaped: summary::escaped(text), utf8: Some(text.to_owned()) },
+        Ok(text) => Name::Odd {
+            escaped: summary::escaped(text),
+            utf8: Some(text.to_owned()),
+        },
         Err(_) => {
             let escaped = name.to_bytes().utf8_chunks().map(|chunk| {
-                let bytes: String = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")).collect();
+                let bytes: String = chunk
+                    .invalid()
+                    .iter()
+                    .map(|byte| format!("\\x{byte:02x}"))
+                    .collect();
                 summary::escaped(chunk.valid()) + &bytes
             });
-            Name::Odd { escaped: escaped.collect(), utf8: None }
+            Name::Odd {
+                escaped: escaped.collect(),
+                utf8: None,
+            }
         }
     }
 }

@@ -80,7 +80,10 @@ impl Copied {
 
 /// What one path came to.
 enum Outcome {
-    Copied { bytes: u64, entry: Option<CopyEntry> },
+    Copied {
+        bytes: u64,
+        entry: Option<CopyEntry>,
+    },
     Omitted(OmitReason),
 }
 
@@ -107,7 +110,9 @@ pub(super) fn copy_all(
     paths: &[PathBuf],
     judging: Option<&Judging<'_>>,
 ) -> Result<Copied, RepoError> {
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let threads = std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .clamp(2, 8);
     let work = Work {
         source,
         target,
@@ -121,8 +126,17 @@ pub(super) fn copy_all(
     };
     let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
-        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread panicked"));
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
+        let died = || {
+            RepoError::io(
+                "copy",
+                "the work tree",
+                io::Error::other("a copying thread panicked"),
+            )
+        };
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Err(died())))
+            .collect()
     });
     let mut all = Copied::nothing();
     for part in parts {
@@ -153,10 +167,14 @@ impl Work<'_> {
                     Ok(Outcome::Copied { bytes, entry }) => {
                         done.files += 1;
                         done.bytes += bytes;
-                        done.entries.extend(entry.map(|entry| (path.clone(), entry)));
+                        done.entries
+                            .extend(entry.map(|entry| (path.clone(), entry)));
                     }
                     Ok(Outcome::Omitted(reason)) => {
-                        done.omitted.push(Omission { path: path.clone(), reason });
+                        done.omitted.push(Omission {
+                            path: path.clone(),
+                            reason,
+                        });
                     }
                     Err(error) => {
                         self.stop.store(true, Ordering::Relaxed);
@@ -185,7 +203,8 @@ impl Work<'_> {
             Err(Errno::ACCESS | Errno::PERM) => return omit(OmitReason::Unreadable),
             Err(errno) => return Err(self.source.fail("open", path, errno)),
         };
-        let stat = rustix::fs::fstat(&source).map_err(|errno| self.source.fail("look at", path, errno))?;
+        let stat =
+            rustix::fs::fstat(&source).map_err(|errno| self.source.fail("look at", path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Directory => return omit(OmitReason::Directory),
@@ -199,8 +218,12 @@ impl Work<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fail = |errno| self.target.fail("write", path, errno);
         let target = self.target.open_file(path, flags, mode).map_err(fail)?;
-        let again = target.try_clone().map_err(|error| RepoError::io("copy", path, error))?;
-        let bytes = self.copy_bytes(source, target).map_err(|error| RepoError::io("copy", path, error))?;
+        let again = target
+            .try_clone()
+            .map_err(|error| RepoError::io("copy", path, error))?;
+        let bytes = self
+            .copy_bytes(source, target)
+            .map_err(|error| RepoError::io("copy", path, error))?;
         keep_time(&again, &stat, Recent::IsNew).map_err(fail)?;
         Ok(Outcome::Copied { bytes, entry: None })
     }
@@ -222,7 +245,10 @@ impl Work<'_> {
             let why = "it is a hard link to a file that holds secrets".to_owned();
             return Ok(Outcome::Omitted(OmitReason::Secret(why)));
         }
-        let total = self.judged.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        let total = self
+            .judged
+            .fetch_add(size, Ordering::Relaxed)
+            .saturating_add(size);
         if total > judging.limits.total.0 {
             return Err(RepoError::TooLarge {
                 what: "the project".to_owned(),
@@ -232,12 +258,17 @@ impl Work<'_> {
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
         let make = || {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-            self.target.open_file(path, flags, mode).map_err(|errno| self.target.fail("write", path, errno))
+            self.target
+                .open_file(path, flags, mode)
+                .map_err(|errno| self.target.fail("write", path, errno))
         };
         room.clear();
         let most = SMALL as u64 + 1;
         if size < most {
-            Read::by_ref(&mut source).take(most).read_to_end(room).map_err(fail)?;
+            Read::by_ref(&mut source)
+                .take(most)
+                .read_to_end(room)
+                .map_err(fail)?;
         }
         // One that grew over the bound while it was read is copied like any other large one.
         let (target, bytes, digest) = if size < most && room.len() <= SMALL {
@@ -256,27 +287,42 @@ impl Work<'_> {
             source.rewind().map_err(fail)?;
             let mut target = File::from(make()?);
             let again = target.try_clone().map_err(fail)?;
-            self.copy_bytes(OwnedFd::from(source), OwnedFd::from(again)).map_err(fail)?;
+            self.copy_bytes(OwnedFd::from(source), OwnedFd::from(again))
+                .map_err(fail)?;
             target.rewind().map_err(fail)?;
             let (bytes, found) = judge_large(judging, &mut target, room).map_err(fail)?;
             match found {
                 Ok(digest) => (target, bytes, digest),
                 Err(reason) => {
-                    self.target.unlink(path).map_err(|errno| self.target.fail("remove", path, errno))?;
+                    self.target
+                        .unlink(path)
+                        .map_err(|errno| self.target.fail("remove", path, errno))?;
                     return Ok(Outcome::Omitted(reason));
                 }
             }
         };
-        let made = rustix::fs::fstat(&target).map_err(|errno| self.target.fail("look at", path, errno))?;
-        let entry = CopyEntry::File { bytes, mode: made.st_mode & 0o7777, names: made.st_nlink, digest };
-        keep_time(&target, stat, Recent::IsOld).map_err(|errno| self.target.fail("date", path, errno))?;
-        Ok(Outcome::Copied { bytes, entry: Some(entry) })
+        let made =
+            rustix::fs::fstat(&target).map_err(|errno| self.target.fail("look at", path, errno))?;
+        let entry = CopyEntry::File {
+            bytes,
+            mode: made.st_mode & 0o7777,
+            names: made.st_nlink,
+            digest,
+        };
+        keep_time(&target, stat, Recent::IsOld)
+            .map_err(|errno| self.target.fail("date", path, errno))?;
+        Ok(Outcome::Copied {
+            bytes,
+            entry: Some(entry),
+        })
     }
 
     fn copy_bytes(&self, source: OwnedFd, target: OwnedFd) -> io::Result<u64> {
         if self.can_share.load(Ordering::Relaxed) {
             match rustix::fs::ioctl_ficlone(&target, &source) {
-                Ok(()) => return Ok(u64::try_from(rustix::fs::fstat(&target)?.st_size).unwrap_or(0)),
+                Ok(()) => {
+                    return Ok(u64::try_from(rustix::fs::fstat(&target)?.st_size).unwrap_or(0));
+                }
                 Err(_) => self.can_share.store(false, Ordering::Relaxed),
             }
         }
@@ -286,7 +332,9 @@ impl Work<'_> {
                 Ok(0) => return Ok(copied),
                 Ok(count) => copied += count as u64,
                 Err(Errno::INTR) => {}
-                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => break,
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+                    break;
+                }
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -308,8 +356,13 @@ impl Work<'_> {
         if !stays_inside(path, &link) || self.source.resolves_inside(path) == Some(false) {
             return Ok(Outcome::Omitted(OmitReason::LeavesTree));
         }
-        self.target.make_link(path, &link).map_err(|errno| self.target.fail("make the link", path, errno))?;
-        Ok(Outcome::Copied { bytes: 0, entry: None })
+        self.target
+            .make_link(path, &link)
+            .map_err(|errno| self.target.fail("make the link", path, errno))?;
+        Ok(Outcome::Copied {
+            bytes: 0,
+            entry: None,
+        })
     }
 }
 
@@ -325,7 +378,11 @@ fn judge_large(
         return Ok((0, Err(reason)));
     }
     file.rewind()?;
-    let mut tee = Tee { file, digest: DigestWriter::default(), bytes: 0 };
+    let mut tee = Tee {
+        file,
+        digest: DigestWriter::default(),
+        bytes: 0,
+    };
     if let Some(reason) = (judging.check)(FileContent::Large(&mut tee))? {
         return Ok((tee.bytes, Err(reason)));
     }
@@ -378,15 +435,26 @@ pub(super) fn keep_time(target: impl AsFd, original: &Stat, recent: Recent) -> R
         Recent::IsNew => return Ok(()),
         Recent::IsOld => (latest, 0),
     };
-    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.cast_signed() };
-    rustix::fs::futimens(&target, &Timestamps { last_access: time, last_modification: time })
+    let time = Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds.cast_signed(),
+    };
+    rustix::fs::futimens(
+        &target,
+        &Timestamps {
+            last_access: time,
+            last_modification: time,
+        },
+    )
 }
 
 /// Gives the directories of a copy the times of their originals, the deepest first.
 pub(super) fn keep_directory_times(source: &Root, target: &Root, directories: &[&Path]) {
     for directory in directories.iter().rev() {
         // A time is a help for build tools and no more.
-        let times = source.stat(directory).and_then(|stat| Ok((stat, target.open_dir(directory)?)));
+        let times = source
+            .stat(directory)
+            .and_then(|stat| Ok((stat, target.open_dir(directory)?)));
         if let Ok((stat, made)) = times {
             let _ = keep_time(&made, &stat, Recent::IsNew);
         }
@@ -413,8 +481,13 @@ mod tests {
 
     #[test]
     fn every_step_of_link_is_checked() {
-        let inside =
-            [("a", "b"), ("d/a", "../b"), ("d/e/a", "../../b/c"), ("a", "./b/../c"), ("a", "missing")];
+        let inside = [
+            ("a", "b"),
+            ("d/a", "../b"),
+            ("d/e/a", "../../b/c"),
+            ("a", "./b/../c"),
+            ("a", "missing"),
+        ];
         let outside = [
             ("a", "/etc/passwd"),
             ("a", "../x"),
@@ -422,7 +495,15 @@ mod tests {
             ("a", "b/../../top/b"),
             ("d/a", "../../d/b"),
         ];
-        assert!(inside.iter().all(|(path, link)| stays_inside(Path::new(path), Path::new(link))));
-        assert!(outside.iter().all(|(path, link)| !stays_inside(Path::new(path), Path::new(link))));
+        assert!(
+            inside
+                .iter()
+                .all(|(path, link)| stays_inside(Path::new(path), Path::new(link)))
+        );
+        assert!(
+            outside
+                .iter()
+                .all(|(path, link)| !stays_inside(Path::new(path), Path::new(link)))
+        );
     }
 }

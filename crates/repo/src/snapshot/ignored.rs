@@ -85,8 +85,12 @@ pub struct IgnoredLimits {
 
 impl IgnoredLimits {
     /// One million names, 50,000 files, 512 MiB, 200 hidden places in a tree.
-    pub const STANDARD: Self =
-        Self { entries: 1_000_000, files: 50_000, bytes: ByteLimit(512 << 20), masks: 200 };
+    pub const STANDARD: Self = Self {
+        entries: 1_000_000,
+        files: 50_000,
+        bytes: ByteLimit(512 << 20),
+        masks: 200,
+    };
 }
 
 /// A directory of installed packages.
@@ -140,7 +144,11 @@ enum Use {
 /// Decides the use of the directory at `path` with these names in it, or of a file. `is_entry` means that git
 /// listed it separately.
 fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
-    let lower = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let lower = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     let is_one = |names: &[&str]| names.contains(&lower.as_str());
     let Some(names) = names else {
         return match kind::of_name(&lower) {
@@ -149,8 +157,9 @@ fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
         };
     };
     let has = |name: &str| names.iter().any(|listed| listed.name == name);
-    let is_within =
-        |place: &&str| path.ends_with(place) || path.parent().is_some_and(|above| above.ends_with(place));
+    let is_within = |place: &&str| {
+        path.ends_with(place) || path.parent().is_some_and(|above| above.ends_with(place))
+    };
     let is_vendored = is_entry && (is_one(&VENDORED) || VENDORED_IN.iter().any(is_within));
     let is_packages = is_one(&PACKAGES) || is_vendored;
     match kind::of_directory(names, || false) {
@@ -183,10 +192,14 @@ impl Git {
         let (ignored, others) = if self.holds_only_tracked().await? {
             (Vec::new(), Vec::new())
         } else {
-            tokio::try_join!(self.untracked_entries(&["--ignored"]), self.untracked_entries(&[]))?
+            tokio::try_join!(
+                self.untracked_entries(&["--ignored"]),
+                self.untracked_entries(&[])
+            )?
         };
         let (top, options) = (self.top().to_owned(), options.clone());
-        let looked = tokio::task::spawn_blocking(move || look(top, &ignored, &others, options)).await;
+        let looked =
+            tokio::task::spawn_blocking(move || look(top, &ignored, &others, options)).await;
         looked.map_err(|error| RepoError::io("look at", self.top(), io::Error::other(error)))?
     }
 }
@@ -198,8 +211,15 @@ fn look(
     options: IgnoredOptions,
 ) -> Result<IgnoredFiles, RepoError> {
     let root = Root::open(&top)?;
-    let limits = TreeLimits { entries: options.limits.entries, ..TreeLimits::STANDARD };
-    let mut walk = Walk { root: &root, options: &options, allowance: Allowance::of(&limits) };
+    let limits = TreeLimits {
+        entries: options.limits.entries,
+        ..TreeLimits::STANDARD
+    };
+    let mut walk = Walk {
+        root: &root,
+        options: &options,
+        allowance: Allowance::of(&limits),
+    };
     let mut shown = BTreeSet::new();
     let mut parts = Vec::new();
     for path in others {
@@ -211,7 +231,8 @@ fn look(
             shown.insert(path.as_path());
         }
     }
-    let is_shown = |path: &Path, shown: &BTreeSet<&Path>| path.ancestors().any(|above| shown.contains(above));
+    let is_shown =
+        |path: &Path, shown: &BTreeSet<&Path>| path.ancestors().any(|above| shown.contains(above));
     let mut ignored: Vec<&PathBuf> = ignored.iter().collect();
     ignored.sort();
     for path in ignored {
@@ -229,8 +250,14 @@ fn look(
         let bytes = whole.bytes + part.bytes;
         let is_over = files > options.limits.files || bytes > options.limits.bytes.0;
         if is_over || whole.trees.len() + part.trees.len() > MOST_TREES {
-            let reason = OmitReason::TooMuch { files: part.files.len() as u64, bytes: part.bytes };
-            whole.omitted.push(Omission { path: path.clone(), reason });
+            let reason = OmitReason::TooMuch {
+                files: part.files.len() as u64,
+                bytes: part.bytes,
+            };
+            whole.omitted.push(Omission {
+                path: path.clone(),
+                reason,
+            });
             continue;
         }
         whole.bytes = bytes;
@@ -243,10 +270,20 @@ fn look(
     }
     whole.files.sort_unstable();
     whole.omitted.sort();
-    let (mut trees, scratch) = (std::mem::take(&mut whole.trees), std::mem::take(&mut whole.scratch));
+    let (mut trees, scratch) = (
+        std::mem::take(&mut whole.trees),
+        std::mem::take(&mut whole.scratch),
+    );
     trees.sort_by(|a, b| a.path.cmp(&b.path));
     let omitted = std::mem::take(&mut whole.omitted);
-    Ok(IgnoredFiles { trees, scratch, omitted, part: whole, top, options })
+    Ok(IgnoredFiles {
+        trees,
+        scratch,
+        omitted,
+        part: whole,
+        top,
+        options,
+    })
 }
 
 struct Walk<'a> {
@@ -273,9 +310,15 @@ impl Walk<'_> {
 
     fn look_at(&mut self, path: PathBuf, is_entry: bool, part: &mut Part, left: &mut Vec<PathBuf>) {
         let mut omit = |path: PathBuf, reason| part.omitted.push(Omission { path, reason });
-        let Ok(stat) = self.root.stat(&path) else { return omit(path, OmitReason::Unreadable) };
+        let Ok(stat) = self.root.stat(&path) else {
+            return omit(path, OmitReason::Unreadable);
+        };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        let asked = if is_directory { path.join("") } else { path.clone() };
+        let asked = if is_directory {
+            path.join("")
+        } else {
+            path.clone()
+        };
         if let Some(why) = (self.options.secret)(&asked) {
             return omit(path, OmitReason::Secret(why));
         }
@@ -291,7 +334,9 @@ impl Walk<'_> {
             FileType::Symlink => return part.links.push(path),
             _ => return omit(path, OmitReason::Special),
         }
-        let Some(names) = self.names(&path) else { return omit(path, OmitReason::Unreadable) };
+        let Some(names) = self.names(&path) else {
+            return omit(path, OmitReason::Unreadable);
+        };
         match use_of(&path, Some(&names), is_entry) {
             Use::Show => self.show(path, &names, part),
             Use::Omit(reason) => omit(path, reason),
@@ -316,14 +361,19 @@ impl Walk<'_> {
         let is_node = path.file_name() == Some(OsStr::new("node_modules"));
         let has = |wanted: &str| names.iter().any(|listed| listed.name == wanted);
         let lacks = WRITERS.iter().any(|tool| has(tool)) && !has(".vite-temp");
-        let parts = names.iter().filter(|listed| listed.kind == ListedKind::Directory).count();
+        let parts = names
+            .iter()
+            .filter(|listed| listed.kind == ListedKind::Directory)
+            .count();
         let always = self.options.split == SplitTrees::Always;
         if is_node && (lacks || always) && parts <= MOST_PARTS {
             return self.split(path, names, part);
         }
         if is_node {
             let written = WRITTEN.iter().filter(|name| {
-                names.iter().any(|listed| listed.name == **name && listed.kind == ListedKind::Directory)
+                names
+                    .iter()
+                    .any(|listed| listed.name == **name && listed.kind == ListedKind::Directory)
             });
             part.scratch.extend(written.map(|name| path.join(name)));
         }
@@ -370,7 +420,10 @@ impl Walk<'_> {
                 // Nobody inside can list it either.
                 Listing::Closed(_) => continue,
                 Listing::TooMany => {
-                    let reason = OmitReason::TooMuch { files: self.options.limits.entries as u64, bytes: 0 };
+                    let reason = OmitReason::TooMuch {
+                        files: self.options.limits.entries as u64,
+                        bytes: 0,
+                    };
                     return part.omitted.push(Omission { path, reason });
                 }
             };
@@ -384,7 +437,10 @@ impl Walk<'_> {
             }
             if masked.len() > self.options.limits.masks {
                 let why = "it has more files with secret names than can be hidden".to_owned();
-                return part.omitted.push(Omission { path, reason: OmitReason::Secret(why) });
+                return part.omitted.push(Omission {
+                    path,
+                    reason: OmitReason::Secret(why),
+                });
             }
         }
         masked.sort();
@@ -433,7 +489,8 @@ impl IgnoredFiles {
     pub fn link_trees(&self, copy: &Path) -> Result<(), RepoError> {
         let to = Root::open(copy)?;
         for DependencyTree { path, .. } in &self.trees {
-            to.remove_dir(path).map_err(|errno| to.fail("remove", path, errno))?;
+            to.remove_dir(path)
+                .map_err(|errno| to.fail("remove", path, errno))?;
             to.make_link(path, &self.top.join(path))
                 .map_err(|errno| to.fail("make the link", path, errno))?;
         }
@@ -442,13 +499,23 @@ impl IgnoredFiles {
 
     fn copy_all(&self, from: &Root, to: &Root) -> Result<Vec<Omission>, RepoError> {
         // Each means its parent directory.
-        let directories = self.trees.iter().map(|tree| &tree.path).chain(&self.part.directories);
+        let directories = self
+            .trees
+            .iter()
+            .map(|tree| &tree.path)
+            .chain(&self.part.directories);
         let mut held: Vec<PathBuf> = directories.map(|path| path.join("it")).collect();
         held.extend(self.part.files.iter().chain(&self.part.links).cloned());
         let made = make_dirs(to, &held)?;
-        let limits = TreeLimits { total: ByteLimit(u64::MAX), ..TreeLimits::STANDARD };
+        let limits = TreeLimits {
+            total: ByteLimit(u64::MAX),
+            ..TreeLimits::STANDARD
+        };
         let other_name = |omission: &Omission| {
-            let stat = from.stat(&omission.path).ok().filter(|stat| stat.st_nlink > 1)?;
+            let stat = from
+                .stat(&omission.path)
+                .ok()
+                .filter(|stat| stat.st_nlink > 1)?;
             matches!(omission.reason, OmitReason::Secret(_)).then_some((stat.st_dev, stat.st_ino))
         };
         let judging = Judging {
@@ -476,7 +543,10 @@ mod tests {
     use super::*;
 
     fn used(path: &str, names: &[&str], is_entry: bool) -> Use {
-        let listed = |name: &&str| ListedName { name: name.into(), kind: ListedKind::Directory };
+        let listed = |name: &&str| ListedName {
+            name: name.into(),
+            kind: ListedKind::Directory,
+        };
         let names: Vec<ListedName> = names.iter().map(listed).collect();
         use_of(Path::new(path), Some(&names), is_entry)
     }
@@ -486,12 +556,30 @@ mod tests {
         for path in ["node_modules", "a/b/node_modules", "a/__pypackages__"] {
             assert_eq!(used(path, &[], false), Use::Show, "{path}");
         }
-        for path in ["vendor", ".bundle", ".yarn", ".yarn/cache", "api/vendor/bundle"] {
-            assert_eq!((used(path, &[], true), used(path, &[], false)), (Use::Show, Use::Copy), "{path}");
+        for path in [
+            "vendor",
+            ".bundle",
+            ".yarn",
+            ".yarn/cache",
+            "api/vendor/bundle",
+        ] {
+            assert_eq!(
+                (used(path, &[], true), used(path, &[], false)),
+                (Use::Show, Use::Copy),
+                "{path}"
+            );
         }
-        for path in
-            ["target", "build", "dist", ".tox", ".nox", ".gradle", "a.egg-info", ".cache", "vendor/lib/build"]
-        {
+        for path in [
+            "target",
+            "build",
+            "dist",
+            ".tox",
+            ".nox",
+            ".gradle",
+            "a.egg-info",
+            ".cache",
+            "vendor/lib/build",
+        ] {
             assert_eq!(used(path, &["x"], true), Use::Copy, "{path}");
         }
         for path in ["__pycache__", ".pytest_cache", ".idea", ".crucible"] {
@@ -501,9 +589,18 @@ mod tests {
         assert_eq!(used("nested", &[".git"], true), repository);
         assert_eq!(used(".hg", &[], true), repository);
         assert_eq!(used("vendor", &[".git"], true), Use::Show);
-        assert_eq!(use_of(Path::new("data/app.sqlite3"), None, false), Use::Omit(OmitReason::Database));
+        assert_eq!(
+            use_of(Path::new("data/app.sqlite3"), None, false),
+            Use::Omit(OmitReason::Database)
+        );
         assert_eq!(use_of(Path::new("_version.py"), None, true), Use::Copy);
-        let environment = ListedName { name: "pyvenv.cfg".into(), kind: ListedKind::File };
-        assert_eq!(use_of(Path::new("any"), Some(&[environment]), false), Use::Show);
+        let environment = ListedName {
+            name: "pyvenv.cfg".into(),
+            kind: ListedKind::File,
+        };
+        assert_eq!(
+            use_of(Path::new("any"), Some(&[environment]), false),
+            Use::Show
+        );
     }
 }

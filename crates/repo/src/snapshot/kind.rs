@@ -81,15 +81,23 @@ pub(super) fn of_name(name: &str) -> Option<OmitReason> {
     if is_one(&CACHES) {
         return Some(OmitReason::Cache);
     }
-    let bare = BESIDE.iter().find_map(|end| lower.strip_suffix(end)).unwrap_or(&lower);
-    DATABASES.iter().any(|end| bare.len() > end.len() && bare.ends_with(end)).then_some(OmitReason::Database)
+    let bare = BESIDE
+        .iter()
+        .find_map(|end| lower.strip_suffix(end))
+        .unwrap_or(&lower);
+    DATABASES
+        .iter()
+        .any(|end| bare.len() > end.len() && bare.ends_with(end))
+        .then_some(OmitReason::Database)
 }
 
 /// Returns why a directory with these names is not part of the project. `tag` says whether its [`CACHE_TAG`]
 /// file is genuine.
 pub(super) fn of_directory(names: &[ListedName], tag: impl FnOnce() -> bool) -> Option<OmitReason> {
     let has = |name: &str, kind: ListedKind| {
-        names.iter().any(|listed| listed.kind == kind && listed.name.as_os_str() == name)
+        names
+            .iter()
+            .any(|listed| listed.kind == kind && listed.name.as_os_str() == name)
     };
     use ListedKind::{Directory, File};
     if has("HEAD", File) && has("objects", Directory) && has("refs", Directory) {
@@ -115,5 +123,6 @@ pub(super) fn of_content(head: &[u8]) -> Option<OmitReason> {
 /// Returns why a link of this name is left out wherever it points: git accepts no repository with it.
 pub(super) fn of_link(path: &Path) -> Option<OmitReason> {
     let name = path.file_name()?;
-    name.eq_ignore_ascii_case(".gitmodules").then_some(OmitReason::Repository)
+    name.eq_ignore_ascii_case(".gitmodules")
+        .then_some(OmitReason::Repository)
 }

@@ -118,7 +118,10 @@ impl TreeManifest {
         limits: &TreeLimits,
     ) -> Result<Vec<WorkspaceChange>, RepoError> {
         let root = Root::open(top)?;
-        let above = TreeLimits { entries: self.entries.len().saturating_add(limits.entries), ..*limits };
+        let above = TreeLimits {
+            entries: self.entries.len().saturating_add(limits.entries),
+            ..*limits
+        };
         let mut seen = CopyWalk {
             root: &root,
             limits,
@@ -147,11 +150,21 @@ impl CopyWalk<'_> {
             let names = match self.allowance.list(self.root, &directory) {
                 Listing::Names(names) => names,
                 Listing::TooMany => {
-                    self.found.insert(directory, CopyEntry::Unseen { why: UnseenWhy::TooMany });
+                    self.found.insert(
+                        directory,
+                        CopyEntry::Unseen {
+                            why: UnseenWhy::TooMany,
+                        },
+                    );
                     continue;
                 }
                 Listing::Closed(_) => {
-                    self.found.insert(directory, CopyEntry::Unseen { why: UnseenWhy::Closed });
+                    self.found.insert(
+                        directory,
+                        CopyEntry::Unseen {
+                            why: UnseenWhy::Closed,
+                        },
+                    );
                     continue;
                 }
             };
@@ -160,8 +173,12 @@ impl CopyWalk<'_> {
                 if path == passed_over {
                     continue;
                 }
-                let entry = self.entry(&path).unwrap_or(CopyEntry::Unseen { why: UnseenWhy::Closed });
-                if listed.kind == ListedKind::Directory && matches!(entry, CopyEntry::Directory { .. }) {
+                let entry = self.entry(&path).unwrap_or(CopyEntry::Unseen {
+                    why: UnseenWhy::Closed,
+                });
+                if listed.kind == ListedKind::Directory
+                    && matches!(entry, CopyEntry::Directory { .. })
+                {
                     left.push(path.clone());
                 }
                 self.found.insert(path, entry);
@@ -172,8 +189,16 @@ impl CopyWalk<'_> {
     fn entry(&self, path: &Path) -> Result<CopyEntry, Errno> {
         let stat = self.root.stat(path)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => return Ok(CopyEntry::Directory { mode: stat.st_mode & MODE }),
-            FileType::Symlink => return Ok(CopyEntry::Link { target: self.root.read_link(path)? }),
+            FileType::Directory => {
+                return Ok(CopyEntry::Directory {
+                    mode: stat.st_mode & MODE,
+                });
+            }
+            FileType::Symlink => {
+                return Ok(CopyEntry::Link {
+                    target: self.root.read_link(path)?,
+                });
+            }
             FileType::RegularFile => {}
             _ => return Ok(CopyEntry::Special),
         }
@@ -185,29 +210,46 @@ impl CopyWalk<'_> {
         );
         let digest = if is_as_large || bytes <= self.limits.read.0 {
             let file = File::from(self.root.open_file(path, flags, Mode::empty())?);
-            digest_of(file, bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?
+            digest_of(file, bytes)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?
         } else {
             None
         };
         let names = stat.st_nlink;
-        Ok(CopyEntry::File { bytes, mode: stat.st_mode & MODE, names, digest })
+        Ok(CopyEntry::File {
+            bytes,
+            mode: stat.st_mode & MODE,
+            names,
+            digest,
+        })
     }
 
     fn compare(self, passed_over: &Path) -> Vec<WorkspaceChange> {
         let is_unseen = |path: &Path| {
-            path.ancestors().any(|above| matches!(self.found.get(above), Some(CopyEntry::Unseen { .. })))
+            path.ancestors()
+                .any(|above| matches!(self.found.get(above), Some(CopyEntry::Unseen { .. })))
         };
         let was = &self.manifest.entries;
         let mut changes: Vec<WorkspaceChange> = was
             .iter()
-            .filter(|(path, _)| *path != passed_over && !self.found.contains_key(*path) && !is_unseen(path))
-            .map(|(path, entry)| WorkspaceChange { path: path.clone(), was: Some(entry.clone()), now: None })
+            .filter(|(path, _)| {
+                *path != passed_over && !self.found.contains_key(*path) && !is_unseen(path)
+            })
+            .map(|(path, entry)| WorkspaceChange {
+                path: path.clone(),
+                was: Some(entry.clone()),
+                now: None,
+            })
             .collect();
         for (path, now) in &self.found {
             let before = was.get(path);
             if before != Some(now) {
                 let now = Some(now.clone());
-                changes.push(WorkspaceChange { path: path.clone(), was: before.cloned(), now });
+                changes.push(WorkspaceChange {
+                    path: path.clone(),
+                    was: before.cloned(),
+                    now,
+                });
             }
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -218,7 +260,12 @@ impl CopyWalk<'_> {
 /// Returns the digest of a file of this size; `None` if its size has changed.
 fn digest_of(file: File, size: u64) -> io::Result<Option<Digest>> {
     let mut digest = DigestWriter::default();
-    let mut room = vec![0; usize::try_from(size.saturating_add(1)).unwrap_or(PIECE).min(PIECE)];
+    let mut room = vec![
+        0;
+        usize::try_from(size.saturating_add(1))
+            .unwrap_or(PIECE)
+            .min(PIECE)
+    ];
     let mut file = file.take(size.saturating_add(1));
     let mut read = 0;
     loop {

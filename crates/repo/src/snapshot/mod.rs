@@ -27,7 +27,9 @@ use crate::git::Git;
 
 pub use ignored::{DependencyTree, IgnoredFiles, IgnoredLimits, IgnoredOptions, SplitTrees};
 pub use manifest::{CopyEntry, TreeManifest, UnseenWhy, WorkspaceChange};
-pub use tree_copy::{ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree};
+pub use tree_copy::{
+    ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree,
+};
 
 /// Returns why a path, relative to the top, must not reach the sandbox; `None` if it may.
 pub type SecretCheck = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
@@ -130,7 +132,10 @@ impl fmt::Display for OmitReason {
         f.write_str(match self {
             Self::Secret(why) => return write!(f, "holds a secret: {why}"),
             Self::TooMuch { files, bytes } => {
-                return write!(f, "holds {files} files or more with {bytes} bytes, too much to copy");
+                return write!(
+                    f,
+                    "holds {files} files or more with {bytes} bytes, too much to copy"
+                );
             }
             Self::Repository => "is a repository of its own",
             Self::Special => "is not a file, directory or link",
@@ -165,7 +170,10 @@ pub async fn snapshot(
     let mut paths = Vec::new();
     for (path, mode) in git.tracked_names().await? {
         match mode {
-            FileMode::Gitlink => omitted.push(Omission { path, reason: OmitReason::Repository }),
+            FileMode::Gitlink => omitted.push(Omission {
+                path,
+                reason: OmitReason::Repository,
+            }),
             _ => paths.push(path),
         }
     }
@@ -173,7 +181,10 @@ pub async fn snapshot(
         for path in git.untracked_files().await? {
             // git names a repository inside of this one by its directory.
             if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-                omitted.push(Omission { path, reason: OmitReason::Repository });
+                omitted.push(Omission {
+                    path,
+                    reason: OmitReason::Repository,
+                });
             } else {
                 paths.push(path);
             }
@@ -181,7 +192,10 @@ pub async fn snapshot(
     }
     paths.retain(|path| match (options.secret)(path) {
         Some(why) => {
-            omitted.push(Omission { path: path.clone(), reason: OmitReason::Secret(why) });
+            omitted.push(Omission {
+                path: path.clone(),
+                reason: OmitReason::Secret(why),
+            });
             false
         }
         None => true,
@@ -197,11 +211,17 @@ pub async fn snapshot(
         copy::keep_directory_times(&source, &target, &directories);
         Ok::<_, RepoError>(copied)
     });
-    let copied =
-        copied.await.map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
+    let copied = copied
+        .await
+        .map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
     omitted.extend(copied.omitted);
     omitted.sort();
-    Ok(SnapshotReport { method: copied.method, files: copied.files, bytes: copied.bytes, omitted })
+    Ok(SnapshotReport {
+        method: copied.method,
+        files: copied.files,
+        bytes: copied.bytes,
+        omitted,
+    })
 }
 
 /// Copies regular files into existing directories.
@@ -211,10 +231,13 @@ pub(crate) fn copy_plain(source: &Root, target: &Root, paths: &[PathBuf]) -> Res
 
 fn prepare(dest: &Path) -> Result<(), RepoError> {
     fs::create_dir_all(dest)?;
-    let mut entries = std::fs::read_dir(dest).map_err(|source| RepoError::io("list", dest, source))?;
+    let mut entries =
+        std::fs::read_dir(dest).map_err(|source| RepoError::io("list", dest, source))?;
     match entries.next() {
         None => Ok(()),
-        Some(_) => Err(RepoError::DestinationTaken { path: dest.to_owned() }),
+        Some(_) => Err(RepoError::DestinationTaken {
+            path: dest.to_owned(),
+        }),
     }
 }
 
@@ -222,7 +245,11 @@ fn prepare(dest: &Path) -> Result<(), RepoError> {
 fn make_dirs<'a>(target: &Root, paths: &'a [PathBuf]) -> Result<Vec<&'a Path>, RepoError> {
     let mut dirs: BTreeSet<&Path> = BTreeSet::new();
     for path in paths {
-        for dir in path.ancestors().skip(1).take_while(|dir| !dir.as_os_str().is_empty()) {
+        for dir in path
+            .ancestors()
+            .skip(1)
+            .take_while(|dir| !dir.as_os_str().is_empty())
+        {
             if !dirs.insert(dir) {
                 break;
             }
@@ -230,7 +257,9 @@ fn make_dirs<'a>(target: &Root, paths: &'a [PathBuf]) -> Result<Vec<&'a Path>, R
     }
     // A parent sorts before its contents.
     for dir in &dirs {
-        target.make_dir(dir).map_err(|errno| target.fail("create", dir, errno))?;
+        target
+            .make_dir(dir)
+            .map_err(|errno| target.fail("create", dir, errno))?;
     }
     Ok(dirs.into_iter().collect())
 }

@@ -27,7 +27,8 @@ use crate::error::RepoError;
 pub type PathCheck = Arc<dyn Fn(&Path) -> Option<OmitReason> + Send + Sync>;
 
 /// Tells why a file that holds these bytes stays out. An error is one of reading.
-pub type ContentCheck = Arc<dyn Fn(FileContent<'_>) -> io::Result<Option<OmitReason>> + Send + Sync>;
+pub type ContentCheck =
+    Arc<dyn Fn(FileContent<'_>) -> io::Result<Option<OmitReason>> + Send + Sync>;
 
 /// What a file holds.
 pub enum FileContent<'a> {
@@ -93,7 +94,11 @@ pub struct TreeCopy {
 ///
 /// [`RepoError::TooLarge`] for more names or bytes than the limits; otherwise when `dest` is not empty or not
 /// writable. Files that cannot be copied are listed, not an error.
-pub async fn copy_tree(source: &Path, dest: &Path, options: &TreeCopyOptions) -> Result<TreeCopy, RepoError> {
+pub async fn copy_tree(
+    source: &Path,
+    dest: &Path,
+    options: &TreeCopyOptions,
+) -> Result<TreeCopy, RepoError> {
     prepare(dest)?;
     let (from, to) = (Root::open(source)?, Root::open(dest)?);
     let options = options.clone();
@@ -107,9 +112,18 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     walked.walk(from, options)?;
     let mut entries = BTreeMap::new();
     for directory in &walked.directories {
-        to.make_dir(directory).map_err(|errno| to.fail("create", directory, errno))?;
-        let mode = to.stat(directory).map_err(|errno| to.fail("look at", directory, errno))?.st_mode;
-        entries.insert(directory.clone(), CopyEntry::Directory { mode: mode & 0o7777 });
+        to.make_dir(directory)
+            .map_err(|errno| to.fail("create", directory, errno))?;
+        let mode = to
+            .stat(directory)
+            .map_err(|errno| to.fail("look at", directory, errno))?
+            .st_mode;
+        entries.insert(
+            directory.clone(),
+            CopyEntry::Directory {
+                mode: mode & 0o7777,
+            },
+        );
     }
     let secret_files = walked.secrets.iter().filter_map(|path| {
         let stat = from.stat(path).ok()?;
@@ -134,7 +148,12 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
     omitted.sort();
     let more_omitted = omitted.len().saturating_sub(options.limits.omissions) as u64;
     omitted.truncate(options.limits.omissions);
-    Ok(TreeCopy { manifest: TreeManifest { entries }, omitted, more_omitted, bytes: copied.bytes })
+    Ok(TreeCopy {
+        manifest: TreeManifest { entries },
+        omitted,
+        more_omitted,
+        bytes: copied.bytes,
+    })
 }
 
 /// The contents of a tree, before any file was opened.
@@ -158,18 +177,29 @@ impl Walked {
                 Listing::Names(names) => names,
                 Listing::TooMany => {
                     let what = "the number of names in the project, in thousands,".to_owned();
-                    return Err(RepoError::TooLarge { what, limit: options.limits.entries as u64 / 1000 });
+                    return Err(RepoError::TooLarge {
+                        what,
+                        limit: options.limits.entries as u64 / 1000,
+                    });
                 }
-                Listing::Closed(errno) if is_top => return Err(from.fail("list", &directory, errno)),
+                Listing::Closed(errno) if is_top => {
+                    return Err(from.fail("list", &directory, errno));
+                }
                 Listing::Closed(_) => {
-                    self.omitted.push(Omission { path: directory, reason: OmitReason::Unreadable });
+                    self.omitted.push(Omission {
+                        path: directory,
+                        reason: OmitReason::Unreadable,
+                    });
                     continue;
                 }
             };
             if !is_top {
                 let tag = || has_tag(from, &directory);
                 if let Some(reason) = kind::of_directory(&names, tag) {
-                    self.omitted.push(Omission { path: directory, reason });
+                    self.omitted.push(Omission {
+                        path: directory,
+                        reason,
+                    });
                     continue;
                 }
                 self.directories.push(directory.clone());
@@ -189,7 +219,10 @@ impl Walked {
                     ListedKind::File => self.files.push(path),
                     ListedKind::Link => self.links.push(path),
                     ListedKind::Special => {
-                        self.omitted.push(Omission { path, reason: OmitReason::Special });
+                        self.omitted.push(Omission {
+                            path,
+                            reason: OmitReason::Special,
+                        });
                     }
                 }
             }
@@ -204,7 +237,9 @@ impl Walked {
 /// Returns whether the directory has a cache tag.
 fn has_tag(from: &Root, directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let Ok(fd) = from.open_file(&directory.join(CACHE_TAG), flags, Mode::empty()) else { return false };
+    let Ok(fd) = from.open_file(&directory.join(CACHE_TAG), flags, Mode::empty()) else {
+        return false;
+    };
     let mut head = vec![0; CACHE_SIGNATURE.len()];
     std::fs::File::from(fd).read_exact(&mut head).is_ok() && head == CACHE_SIGNATURE
 }
@@ -222,12 +257,15 @@ pub(super) fn make_links(
     for link in links {
         let outcome = match from.read_link(link) {
             Ok(target) => judge_link(from, link, target),
-            Err(Errno::NOENT | Errno::INVAL | Errno::NOTDIR | Errno::LOOP) => Err(OmitReason::BehindLink),
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOTDIR | Errno::LOOP) => {
+                Err(OmitReason::BehindLink)
+            }
             Err(Errno::ACCESS | Errno::PERM) => Err(OmitReason::Unreadable),
             Err(errno) => return Err(from.fail("read the link", link, errno)),
         };
         if let Ok(target) = &outcome {
-            to.make_link(link, target).map_err(|errno| to.fail("make the link", link, errno))?;
+            to.make_link(link, target)
+                .map_err(|errno| to.fail("make the link", link, errno))?;
         }
         outcomes.push((link.clone(), outcome));
     }
@@ -238,7 +276,8 @@ pub(super) fn make_links(
             place.ancestors().any(|above| mounted.contains(above))
         });
         if outcome.is_ok() && !is_mounted && to.resolves_inside(link) != Some(true) {
-            to.unlink(link).map_err(|errno| to.fail("remove the link", link, errno))?;
+            to.unlink(link)
+                .map_err(|errno| to.fail("remove the link", link, errno))?;
             *outcome = Err(OmitReason::LeadsToOmitted);
         }
     }

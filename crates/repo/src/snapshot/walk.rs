@@ -32,7 +32,9 @@ pub(super) struct Allowance {
 
 impl Allowance {
     pub(super) const fn of(limits: &TreeLimits) -> Self {
-        Self { left: limits.entries }
+        Self {
+            left: limits.entries,
+        }
     }
 
     /// Lists one directory, sorted.
@@ -56,11 +58,14 @@ impl Allowance {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+            let Some(left) = self.left.checked_sub(1) else {
+                return Ok(None);
+            };
             self.left = left;
             let kind = match entry.file_type() {
                 // Some file systems do not say it while they list.
-                FileType::Unknown => match rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                FileType::Unknown => match rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                {
                     Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                     Err(Errno::NOENT) => continue,
                     Err(errno) => return Err(errno),
@@ -68,7 +73,10 @@ impl Allowance {
                 kind => kind,
             };
             let name = OsStr::from_bytes(name.to_bytes()).to_owned();
-            names.push(ListedName { name, kind: ListedKind::from(kind) });
+            names.push(ListedName {
+                name,
+                kind: ListedKind::from(kind),
+            });
         }
         Ok(Some(names))
     }
@@ -76,5 +84,9 @@ impl Allowance {
 
 /// The path of a name in a directory; an empty path is the top.
 pub(super) fn join(directory: &Path, name: &OsStr) -> PathBuf {
-    if directory.as_os_str().is_empty() { PathBuf::from(name) } else { directory.join(name) }
+    if directory.as_os_str().is_empty() {
+        PathBuf::from(name)
+    } else {
+        directory.join(name)
+    }
 }

@@ -79,9 +79,19 @@ impl Journal {
     ) -> Result<Self, TreeEditError> {
         let mut made: Vec<RepoPath> = Vec::new();
         for target in targets.iter().filter(|target| target.after.is_some()) {
-            let parents: Vec<&Path> = Path::new(target.path.as_str()).ancestors().skip(1).collect();
-            for parent in parents.into_iter().rev().filter(|parent| !parent.as_os_str().is_empty()) {
-                let Some(path) = parent.to_str().and_then(|text| text.parse::<RepoPath>().ok()) else {
+            let parents: Vec<&Path> = Path::new(target.path.as_str())
+                .ancestors()
+                .skip(1)
+                .collect();
+            for parent in parents
+                .into_iter()
+                .rev()
+                .filter(|parent| !parent.as_os_str().is_empty())
+            {
+                let Some(path) = parent
+                    .to_str()
+                    .and_then(|text| text.parse::<RepoPath>().ok())
+                else {
                     continue;
                 };
                 let is_new = match root.stat(parent) {
@@ -119,8 +129,12 @@ impl Journal {
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let refuse = |why: String| TreeEditError::Journal { path: path.to_owned(), why };
-        let journal: Self = serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
+        let refuse = |why: String| TreeEditError::Journal {
+            path: path.to_owned(),
+            why,
+        };
+        let journal: Self =
+            serde_json::from_slice(&bytes).map_err(|error| refuse(error.to_string()))?;
         if journal.schema_version != SCHEMA {
             return Err(refuse(format!("its schema_version is not {SCHEMA}")));
         }
@@ -128,30 +142,46 @@ impl Journal {
         if journal.token.len() != 32 || !journal.token.bytes().all(is_token) {
             return Err(refuse("its token is invalid".to_owned()));
         }
-        let paths = journal.entries.iter().map(|entry| &entry.path).chain(&journal.made);
+        let paths = journal
+            .entries
+            .iter()
+            .map(|entry| &entry.path)
+            .chain(&journal.made);
         for path in paths {
-            if path.segments().any(|segment| segment.eq_ignore_ascii_case(".crucible")) {
+            if path
+                .segments()
+                .any(|segment| segment.eq_ignore_ascii_case(".crucible"))
+            {
                 return Err(refuse(format!("it names {path}")));
             }
         }
         let is_on_the_way = |made: &RepoPath| {
             let new = journal.entries.iter().filter(|entry| entry.after.is_some());
-            new.into_iter().any(|entry| entry.parent().starts_with(made))
+            new.into_iter()
+                .any(|entry| entry.parent().starts_with(made))
         };
         if let Some(made) = journal.made.iter().find(|made| !is_on_the_way(made)) {
-            return Err(refuse(format!("{made} is not a parent of any of its files")));
+            return Err(refuse(format!(
+                "{made} is not a parent of any of its files"
+            )));
         }
         Ok(Some(journal))
     }
 
     /// Returns the change that the record claims.
     pub(super) fn claim(&self) -> EditClaim {
-        EditClaim { purpose: self.purpose, edits: self.entries.iter().map(JournalEntry::claimed).collect() }
+        EditClaim {
+            purpose: self.purpose,
+            edits: self.entries.iter().map(JournalEntry::claimed).collect(),
+        }
     }
 
     /// The files of the change.
     pub(super) fn paths(&self) -> Vec<RepoPath> {
-        self.entries.iter().map(|entry| entry.path.clone()).collect()
+        self.entries
+            .iter()
+            .map(|entry| entry.path.clone())
+            .collect()
     }
 
     /// Writes it, whole and flushed.
@@ -162,22 +192,35 @@ impl Journal {
     /// Removes the record at `path`: the change is over.
     pub(super) fn remove(path: &Path) -> Result<(), TreeEditError> {
         fs::remove_file(path)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Root::open(parent)?.sync().map_err(|errno| crate::error::RepoError::io("flush", parent, errno))?;
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        Root::open(parent)?
+            .sync()
+            .map_err(|errno| crate::error::RepoError::io("flush", parent, errno))?;
         Ok(())
     }
 
     /// Returns the temporary names beside the file of this number.
     pub(super) fn names(&self, index: usize) -> BesideNames {
-        let name = |end: &str| PathBuf::from(format!(".crucible-edit-{}-{index}.{end}", self.token));
-        BesideNames { spare: name("new"), old: name("old") }
+        let name =
+            |end: &str| PathBuf::from(format!(".crucible-edit-{}-{index}.{end}", self.token));
+        BesideNames {
+            spare: name("new"),
+            old: name("old"),
+        }
     }
 }
 
 impl JournalEntry {
     /// What it says of its file.
     pub(super) fn claimed(&self) -> ClaimedEdit {
-        ClaimedEdit { path: self.path.clone(), before: self.before, after: self.after }
+        ClaimedEdit {
+            path: self.path.clone(),
+            before: self.before,
+            after: self.after,
+        }
     }
 
     /// The name of the file in its directory.
@@ -187,6 +230,8 @@ impl JournalEntry {
 
     /// The directory of the file, from the root on; empty for the root itself.
     pub(super) fn parent(&self) -> &Path {
-        Path::new(self.path.as_str()).parent().unwrap_or(Path::new(""))
+        Path::new(self.path.as_str())
+            .parent()
+            .unwrap_or(Path::new(""))
     }
 }

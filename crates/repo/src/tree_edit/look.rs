@@ -12,8 +12,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{
-    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, TreeEdit, TreeEditError,
-    TreeFile,
+    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, TreeEdit,
+    TreeEditError, TreeFile,
 };
 use crate::beneath::Root;
 use crate::error::RepoError;
@@ -71,11 +71,17 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Er
         return Ok(Look::Other);
     }
     let mut bytes = Vec::new();
-    file.take(limit.0.saturating_add(1)).read_to_end(&mut bytes).map_err(errno_of)?;
+    file.take(limit.0.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(errno_of)?;
     if bytes.len() as u64 > limit.0 {
         return Ok(Look::TooLarge);
     }
-    Ok(Look::File(Box::new(PlainFile { digest: Digest::of(&bytes), bytes, meta })))
+    Ok(Look::File(Box::new(PlainFile {
+        digest: Digest::of(&bytes),
+        bytes,
+        meta,
+    })))
 }
 
 /// Returns the digest of the regular file at `path`; a link or a directory has none.
@@ -117,15 +123,24 @@ impl Target<'_> {
                 notes.push(EditNote::SpecialBits);
             }
         }
-        EditedFile { path: self.path.clone(), notes }
+        EditedFile {
+            path: self.path.clone(),
+            notes,
+        }
     }
 }
 
 /// Whether the file of an edit is as it has to be.
 pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, TreeEditError> {
     let path = &edit.path;
-    let refuse = |why| Err(TreeEditError::Blocked { path: path.clone(), why });
-    let found = glance(root, path.as_ref()).map_err(|errno| root.fail("read", path.as_ref(), errno))?;
+    let refuse = |why| {
+        Err(TreeEditError::Blocked {
+            path: path.clone(),
+            why,
+        })
+    };
+    let found =
+        glance(root, path.as_ref()).map_err(|errno| root.fail("read", path.as_ref(), errno))?;
     let file = match (found, edit.before) {
         (Look::Link, _) => return refuse(EditObstacle::Link),
         (Look::Nothing, None) => None,
@@ -136,10 +151,17 @@ pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, T
         (Look::File(file), Some(before)) if file.digest == before => Some(file),
         (Look::File(_), Some(_)) => return refuse(EditObstacle::Changed),
     };
-    if edit.after.as_ref().is_some_and(|after| after.len() as u64 > MAX_EDITED_BYTES) {
+    if edit
+        .after
+        .as_ref()
+        .is_some_and(|after| after.len() as u64 > MAX_EDITED_BYTES)
+    {
         return refuse(EditObstacle::TooLarge);
     }
-    if file.as_ref().is_some_and(|file| file.meta.mode() & 0o200 == 0) {
+    if file
+        .as_ref()
+        .is_some_and(|file| file.meta.mode() & 0o200 == 0)
+    {
         return refuse(EditObstacle::ReadOnly);
     }
     Ok(Target {
@@ -160,15 +182,24 @@ pub(super) fn read(
     limit: ByteLimit,
 ) -> Result<TreeFile, TreeEditError> {
     let real = real_path(root_path, path, links)?;
-    let found = look(root, real.as_ref(), limit).map_err(|errno| root.fail("read", real.as_ref(), errno))?;
+    let found = look(root, real.as_ref(), limit)
+        .map_err(|errno| root.fail("read", real.as_ref(), errno))?;
     let why = match found {
         Look::Nothing => return Ok(TreeFile { bytes: None, real }),
-        Look::File(file) => return Ok(TreeFile { bytes: Some(file.bytes), real }),
+        Look::File(file) => {
+            return Ok(TreeFile {
+                bytes: Some(file.bytes),
+                real,
+            });
+        }
         Look::Link => EditObstacle::Link,
         Look::Other => EditObstacle::NoFile,
         Look::TooLarge => EditObstacle::TooLarge,
     };
-    Err(TreeEditError::Blocked { path: path.clone(), why })
+    Err(TreeEditError::Blocked {
+        path: path.clone(),
+        why,
+    })
 }
 
 /// Resolves a path if links inside the root may be followed. The result is used without following links, so a
@@ -177,8 +208,12 @@ fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath
     if links == LinkPolicy::Refuse {
         return Ok(path.clone());
     }
-    let leads_out = || TreeEditError::Blocked { path: path.clone(), why: EditObstacle::LeadsOut };
-    let fail = |source: io::Error| TreeEditError::Repo(RepoError::io("look at", root.join(path), source));
+    let leads_out = || TreeEditError::Blocked {
+        path: path.clone(),
+        why: EditObstacle::LeadsOut,
+    };
+    let fail =
+        |source: io::Error| TreeEditError::Repo(RepoError::io("look at", root.join(path), source));
     let top = std::fs::canonicalize(root).map_err(fail)?;
     let mut there = root.join(path);
     let mut missing: VecDeque<OsString> = VecDeque::new();
@@ -191,7 +226,10 @@ fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath
                 there.pop();
             }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                return Err(TreeEditError::Blocked { path: path.clone(), why: EditObstacle::NoFile });
+                return Err(TreeEditError::Blocked {
+                    path: path.clone(),
+                    why: EditObstacle::NoFile,
+                });
             }
             Err(error) => return Err(fail(error)),
         }

@@ -128,9 +128,14 @@ impl fmt::Display for EditNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherNames(count) => {
-                write!(f, "it had {count} other names (hard links); they keep the old content")
+                write!(
+                    f,
+                    "it had {count} other names (hard links); they keep the old content"
+                )
             }
-            Self::SpecialBits => f.write_str("its set-user-ID, set-group-ID or sticky bit was dropped"),
+            Self::SpecialBits => {
+                f.write_str("its set-user-ID, set-group-ID or sticky bit was dropped")
+            }
         }
     }
 }
@@ -225,7 +230,11 @@ impl From<FsError> for TreeEditError {
 
 impl From<CanonicalError> for TreeEditError {
     fn from(error: CanonicalError) -> Self {
-        Self::Repo(RepoError::io("write", "the journal", std::io::Error::other(error)))
+        Self::Repo(RepoError::io(
+            "write",
+            "the journal",
+            std::io::Error::other(error),
+        ))
     }
 }
 
@@ -303,9 +312,14 @@ fn edit_watched(
     let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
     for edit in edits {
         let target = look::check(root, edit)?;
-        let is_another = target.identity().is_none_or(|identity| files.insert(identity));
+        let is_another = target
+            .identity()
+            .is_none_or(|identity| files.insert(identity));
         if !paths.insert(target.path.clone()) || !is_another {
-            return Err(TreeEditError::Blocked { path: edit.path.clone(), why: EditObstacle::Twice });
+            return Err(TreeEditError::Blocked {
+                path: edit.path.clone(),
+                why: EditObstacle::Twice,
+            });
         }
         targets.push(target);
     }
@@ -350,11 +364,15 @@ fn edit_watched(
         return Ok(targets.iter().map(Target::edited).collect());
     }
     watch(EditStep::Clearing);
-    let cleared = journal.entries.iter().enumerate().try_for_each(|(index, entry)| {
-        recover::clear_one(root, &journal, index, entry)?;
-        watch(EditStep::Cleared(index));
-        Ok::<(), RepoError>(())
-    });
+    let cleared = journal
+        .entries
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, entry)| {
+            recover::clear_one(root, &journal, index, entry)?;
+            watch(EditStep::Cleared(index));
+            Ok::<(), RepoError>(())
+        });
     if cleared.is_ok() {
         let _cleared_by_the_next_change = Journal::remove(journal_path);
     }
@@ -375,12 +393,16 @@ fn swap_all(
     dirs: &[Root],
     watch: &mut dyn FnMut(EditStep),
 ) -> Result<(), TreeEditError> {
-    for (index, ((target, entry), dir)) in targets.iter().zip(&journal.entries).zip(dirs).enumerate() {
-        swap::put(dir, &journal.names(index), entry).map_err(|fault| fault.of(&target.path, dir, entry))?;
+    for (index, ((target, entry), dir)) in
+        targets.iter().zip(&journal.entries).zip(dirs).enumerate()
+    {
+        swap::put(dir, &journal.names(index), entry)
+            .map_err(|fault| fault.of(&target.path, dir, entry))?;
         watch(EditStep::Swapped(index));
     }
     for (dir, entry) in dirs.iter().zip(&journal.entries) {
-        dir.sync().map_err(|errno| dir.fail("flush", entry.name(), errno))?;
+        dir.sync()
+            .map_err(|errno| dir.fail("flush", entry.name(), errno))?;
     }
     Ok(())
 }

@@ -49,7 +49,11 @@ impl RecoveredEdit {
     /// There was nothing to recover.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { outcome: EditRecovery::Nothing, files: Vec::new(), went_on: Vec::new() }
+        Self {
+            outcome: EditRecovery::Nothing,
+            files: Vec::new(),
+            went_on: Vec::new(),
+        }
     }
 }
 
@@ -83,7 +87,10 @@ enum EntryState {
 ///
 /// [`TreeEditError::NotTakenBack`] if neither is possible. Fails when the journal is none or is of another
 /// change, or when the file system refuses. The journal stays then for the next time.
-pub fn recover_tree_edit(root: &Path, journal: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
+pub fn recover_tree_edit(
+    root: &Path,
+    journal: &EditJournal<'_>,
+) -> Result<RecoveredEdit, TreeEditError> {
     recover(&Root::open(root)?, journal)
 }
 
@@ -110,7 +117,10 @@ pub fn tree_edit_under_way(journal: &Path) -> Result<Option<EditClaim>, TreeEdit
 }
 
 /// [`recover_tree_edit`] in a directory that is open.
-pub(super) fn recover(root: &Root, place: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
+pub(super) fn recover(
+    root: &Root,
+    place: &EditJournal<'_>,
+) -> Result<RecoveredEdit, TreeEditError> {
     recover_remaking(root, place, &|_, _| None)
 }
 
@@ -125,9 +135,20 @@ pub(super) fn recover_remaking(
     };
     let claim = journal.claim();
     if claim.purpose != place.purpose || !(place.agrees)(&claim) {
-        let names: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).take(NAMED).collect();
-        let why = format!("it belongs to a different change than the expected one, of {}", names.join(", "));
-        return Err(TreeEditError::Journal { path: place.path.to_owned(), why });
+        let names: Vec<&str> = claim
+            .edits
+            .iter()
+            .map(|edit| edit.path.as_str())
+            .take(NAMED)
+            .collect();
+        let why = format!(
+            "it belongs to a different change than the expected one, of {}",
+            names.join(", ")
+        );
+        return Err(TreeEditError::Journal {
+            path: place.path.to_owned(),
+            why,
+        });
     }
     let states = states(root, &journal)?;
     reachable(&journal, &states, place.path)?;
@@ -149,23 +170,43 @@ pub(super) fn recover_remaking(
     };
     clear(root, &journal)?;
     Journal::remove(place.path)?;
-    Ok(RecoveredEdit { outcome, files, went_on })
+    Ok(RecoveredEdit {
+        outcome,
+        files,
+        went_on,
+    })
 }
 
 /// Fails if a directory is missing or became a link, because its files and their temporary files are out of
 /// reach.
-fn reachable(journal: &Journal, states: &[EntryState], journal_path: &Path) -> Result<(), TreeEditError> {
+fn reachable(
+    journal: &Journal,
+    states: &[EntryState],
+    journal_path: &Path,
+) -> Result<(), TreeEditError> {
     let lost = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Unreachable;
-    let lost: Vec<&JournalEntry> =
-        journal.entries.iter().zip(states).filter(lost).map(|(entry, _)| entry).collect();
+    let lost: Vec<&JournalEntry> = journal
+        .entries
+        .iter()
+        .zip(states)
+        .filter(lost)
+        .map(|(entry, _)| entry)
+        .collect();
     // If nothing was changed yet, a file to be removed has no temporary files.
-    let is_of_use = |entry: &&JournalEntry| journal.stage != JournalStage::Staging || entry.after.is_some();
-    let paths: Vec<String> = lost.into_iter().filter(is_of_use).map(|entry| entry.path.to_string()).collect();
+    let is_of_use =
+        |entry: &&JournalEntry| journal.stage != JournalStage::Staging || entry.after.is_some();
+    let paths: Vec<String> = lost
+        .into_iter()
+        .filter(is_of_use)
+        .map(|entry| entry.path.to_string())
+        .collect();
     match paths.is_empty() {
         true => Ok(()),
-        false => {
-            Err(stuck(paths, "the directory they are in is gone, or is a link now".to_owned(), journal_path))
-        }
+        false => Err(stuck(
+            paths,
+            "the directory they are in is gone, or is a link now".to_owned(),
+            journal_path,
+        )),
     }
 }
 
@@ -177,7 +218,8 @@ fn settle(
     journal_path: &Path,
     remade: RemadeContent<'_>,
 ) -> Result<EditRecovery, TreeEditError> {
-    let is_changed = |state: &EntryState| matches!(state, EntryState::Changed | EntryState::Settled);
+    let is_changed =
+        |state: &EntryState| matches!(state, EntryState::Changed | EntryState::Settled);
     // Files change one after the other: one before a changed one was changed, too.
     let last_changed = states.iter().rposition(is_changed);
     let is_lost = |(index, state): (usize, &EntryState)| match state {
@@ -189,7 +231,11 @@ fn settle(
         .entries
         .iter()
         .enumerate()
-        .filter(|(index, _)| states.get(*index).is_some_and(|state| is_lost((*index, state))))
+        .filter(|(index, _)| {
+            states
+                .get(*index)
+                .is_some_and(|state| is_lost((*index, state)))
+        })
         .map(|(_, entry)| entry)
         .collect();
     let has = |wanted: EntryState| states.contains(&wanted);
@@ -198,11 +244,18 @@ fn settle(
     }
     if !has(EntryState::Settled) {
         let can_go_on = lost.is_empty() && !has(EntryState::Bare);
-        let failed = if can_go_on { finish_all(root, journal, states).err() } else { None };
+        let failed = if can_go_on {
+            finish_all(root, journal, states).err()
+        } else {
+            None
+        };
         if can_go_on && failed.is_none() {
             return Ok(EditRecovery::Finished);
         }
-        let cause = failed.map_or_else(|| "a file changed meanwhile".to_owned(), |error| error.to_string());
+        let cause = failed.map_or_else(
+            || "a file changed meanwhile".to_owned(),
+            |error| error.to_string(),
+        );
         take_back(root, journal).map_err(|paths| stuck(paths, cause, journal_path))?;
         return Ok(EditRecovery::TakenBack);
     }
@@ -210,12 +263,16 @@ fn settle(
     let settled = || {
         let is_settled = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Settled;
         let settled = journal.entries.iter().zip(states).filter(is_settled);
-        settled.map(|(entry, _)| entry.path.to_string()).collect::<Vec<_>>()
+        settled
+            .map(|(entry, _)| entry.path.to_string())
+            .collect::<Vec<_>>()
     };
     let beside = "their saved copies are gone";
     if let Some(other) = lost.first() {
-        let cause =
-            format!("{beside}, and the change cannot be finished because {} changed meanwhile", other.path);
+        let cause = format!(
+            "{beside}, and the change cannot be finished because {} changed meanwhile",
+            other.path
+        );
         return Err(stuck(settled(), cause, journal_path));
     }
     let failed = match remake_all(root, journal, states, remade) {
@@ -228,15 +285,23 @@ fn settle(
     };
     match failed {
         None => Ok(EditRecovery::Finished),
-        Some(error) => Err(stuck(settled(), format!("{beside}, and {error}"), journal_path)),
+        Some(error) => Err(stuck(
+            settled(),
+            format!("{beside}, and {error}"),
+            journal_path,
+        )),
     }
 }
 
 /// Goes on with every file that still waits.
 fn finish_all(root: &Root, journal: &Journal, states: &[EntryState]) -> Result<(), TreeEditError> {
     for (index, entry) in journal.entries.iter().enumerate() {
-        if matches!(states.get(index), Some(EntryState::Waits | EntryState::Bare)) {
-            finish(root, &journal.names(index), entry).map_err(|fault| fault.of(&entry.path, root, entry))?;
+        if matches!(
+            states.get(index),
+            Some(EntryState::Waits | EntryState::Bare)
+        ) {
+            finish(root, &journal.names(index), entry)
+                .map_err(|fault| fault.of(&entry.path, root, entry))?;
         }
     }
     Ok(())
@@ -260,15 +325,26 @@ fn remake_all(
             Look::File(file) => Some(file.bytes.as_slice()),
             Look::Nothing | Look::Link | Look::Other | Look::TooLarge => None,
         };
-        let content =
-            remade(&entry.claimed(), old).filter(|content| Some(Digest::of(content)) == entry.after);
-        let Some(content) = content else { return Ok(false) };
+        let content = remade(&entry.claimed(), old)
+            .filter(|content| Some(Digest::of(content)) == entry.after);
+        let Some(content) = content else {
+            return Ok(false);
+        };
         let (path, before) = (entry.path.clone(), entry.before);
-        edits.push((index, TreeEdit { path, before, after: Some(content), new_file: NewFile::Plain }));
+        edits.push((
+            index,
+            TreeEdit {
+                path,
+                before,
+                after: Some(content),
+                new_file: NewFile::Plain,
+            },
+        ));
     }
     let made = journal.made.iter().filter(|_| !edits.is_empty());
     for made in made {
-        root.make_dir(made.as_ref()).map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+        root.make_dir(made.as_ref())
+            .map_err(|errno| root.fail("make", made.as_ref(), errno))?;
     }
     for (index, edit) in &edits {
         stage::stage_one(root, &look::check(root, edit)?, journal, *index)?;
@@ -277,7 +353,11 @@ fn remake_all(
 }
 
 /// Returns the files with neither the old nor the new content.
-fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<RepoPath>, TreeEditError> {
+fn others(
+    root: &Root,
+    journal: &Journal,
+    outcome: EditRecovery,
+) -> Result<Vec<RepoPath>, TreeEditError> {
     let mut others = Vec::new();
     for entry in &journal.entries {
         let path: &Path = entry.path.as_ref();
@@ -286,8 +366,16 @@ fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<R
             Err(Errno::LOOP) => Look::Link,
             Err(errno) => return Err(root.fail("read", path, errno).into()),
         };
-        let wanted = if outcome == EditRecovery::Finished { entry.after } else { entry.before };
-        let is_so = if wanted.is_some() { found.digest() == wanted } else { found.is_nothing() };
+        let wanted = if outcome == EditRecovery::Finished {
+            entry.after
+        } else {
+            entry.before
+        };
+        let is_so = if wanted.is_some() {
+            found.digest() == wanted
+        } else {
+            found.is_nothing()
+        };
         if !is_so {
             others.push(entry.path.clone());
         }
@@ -297,14 +385,21 @@ fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<R
 
 /// Returns the error for files that could not be restored.
 pub(super) fn stuck(paths: Vec<String>, cause: String, journal: &Path) -> TreeEditError {
-    TreeEditError::NotTakenBack { paths, cause, journal: journal.to_owned() }
+    TreeEditError::NotTakenBack {
+        paths,
+        cause,
+        journal: journal.to_owned(),
+    }
 }
 
 /// Restores the old content of every file. `Err` names those for which that is not possible.
 pub(super) fn take_back(root: &Root, journal: &Journal) -> Result<(), Vec<String>> {
     let mut stuck = Vec::new();
     for (index, entry) in journal.entries.iter().enumerate().rev() {
-        if !matches!(put_back(root, journal, &journal.names(index), entry), Ok(true)) {
+        if !matches!(
+            put_back(root, journal, &journal.names(index), entry),
+            Ok(true)
+        ) {
             stuck.push(entry.path.to_string());
         }
     }
@@ -347,7 +442,10 @@ pub(super) fn clear_one(
         }
     }
     if entry.after.is_none() {
-        let parents = entry.parent().ancestors().take_while(|parent| !parent.as_os_str().is_empty());
+        let parents = entry
+            .parent()
+            .ancestors()
+            .take_while(|parent| !parent.as_os_str().is_empty());
         for parent in parents {
             if root.remove_dir(parent).is_err() {
                 break;
@@ -438,7 +536,11 @@ fn state(
     let Some(before) = entry.before else {
         return Ok(if !spare.is_nothing() {
             let waits = target.is_nothing() && spare.digest() == entry.after;
-            if waits { EntryState::Waits } else { EntryState::Foreign }
+            if waits {
+                EntryState::Waits
+            } else {
+                EntryState::Foreign
+            }
         } else if is_new {
             EntryState::Changed
         } else if target.is_nothing() {
@@ -470,7 +572,16 @@ fn state(
 
 /// Returns whether the change creates this file's directory inside an existing one.
 fn is_to_be_made(root: &Root, journal: &Journal, entry: &JournalEntry) -> bool {
-    let is_made = |path: &Path| journal.made.iter().any(|made| Path::new(made.as_str()) == path);
+    let is_made = |path: &Path| {
+        journal
+            .made
+            .iter()
+            .any(|made| Path::new(made.as_str()) == path)
+    };
     is_made(entry.parent())
-        && entry.parent().ancestors().find(|path| !is_made(path)).is_some_and(|path| root.below(path).is_ok())
+        && entry
+            .parent()
+            .ancestors()
+            .find(|path| !is_made(path))
+            .is_some_and(|path| root.below(path).is_ok())
 }

@@ -25,7 +25,8 @@ pub(super) fn stage(
     watch: &mut dyn FnMut(EditStep),
 ) -> Result<Vec<Root>, TreeEditError> {
     for made in &journal.made {
-        root.make_dir(made.as_ref()).map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+        root.make_dir(made.as_ref())
+            .map_err(|errno| root.fail("make", made.as_ref(), errno))?;
     }
     let mut dirs = Vec::new();
     for (index, (target, entry)) in targets.iter().zip(&journal.entries).enumerate() {
@@ -38,7 +39,8 @@ pub(super) fn stage(
         watch(EditStep::Staged(index));
     }
     for (dir, entry) in dirs.iter().zip(&journal.entries) {
-        dir.sync().map_err(|errno| dir.fail("flush", entry.name(), errno))?;
+        dir.sync()
+            .map_err(|errno| dir.fail("flush", entry.name(), errno))?;
     }
     Ok(dirs)
 }
@@ -50,12 +52,17 @@ pub(super) fn stage_one(
     journal: &Journal,
     index: usize,
 ) -> Result<(), TreeEditError> {
-    let parent = Path::new(target.path.as_str()).parent().unwrap_or(Path::new(""));
-    let dir = root.below(parent).map_err(|errno| root.fail("open", parent, errno))?;
+    let parent = Path::new(target.path.as_str())
+        .parent()
+        .unwrap_or(Path::new(""));
+    let dir = root
+        .below(parent)
+        .map_err(|errno| root.fail("open", parent, errno))?;
     if let Some(content) = target.after {
         write(&dir, target, content, journal, index)?;
     }
-    dir.sync().map_err(|errno| root.fail("flush", parent, errno).into())
+    dir.sync()
+        .map_err(|errno| root.fail("flush", parent, errno).into())
 }
 
 fn write(
@@ -69,9 +76,12 @@ fn write(
     let fail = |errno| dir.fail("write", &spare, errno);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     // Private to this user until complete, because the content may be confidential.
-    let fd = dir.open_file(&spare, flags, Mode::from_raw_mode(0o600)).map_err(fail)?;
+    let fd = dir
+        .open_file(&spare, flags, Mode::from_raw_mode(0o600))
+        .map_err(fail)?;
     let mut file = File::from(fd);
-    file.write_all(content).map_err(|error| fail(errno_of(error)))?;
+    file.write_all(content)
+        .map_err(|error| fail(errno_of(error)))?;
     let made = file.metadata().map_err(|error| fail(errno_of(error)))?;
     let mut mode = match target.new_file {
         NewFile::Plain => PLAIN,
@@ -80,9 +90,11 @@ fn write(
     if let Some(meta) = &target.meta {
         if (meta.uid(), meta.gid()) != (made.uid(), made.gid()) {
             let (owner, group) = (Uid::from_raw(meta.uid()), Gid::from_raw(meta.gid()));
-            rustix::fs::fchown(&file, Some(owner), Some(group)).map_err(|_| TreeEditError::Blocked {
-                path: target.path.clone(),
-                why: EditObstacle::OtherOwner,
+            rustix::fs::fchown(&file, Some(owner), Some(group)).map_err(|_| {
+                TreeEditError::Blocked {
+                    path: target.path.clone(),
+                    why: EditObstacle::OtherOwner,
+                }
             })?;
         }
         mode = meta.mode() & 0o777;

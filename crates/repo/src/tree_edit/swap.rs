@@ -23,7 +23,10 @@ impl Fault {
     /// The error for the file that the change names so.
     pub(super) fn of(self, path: &RepoPath, dir: &Root, entry: &JournalEntry) -> TreeEditError {
         match self {
-            Self::Obstacle(why) => TreeEditError::Blocked { path: path.clone(), why },
+            Self::Obstacle(why) => TreeEditError::Blocked {
+                path: path.clone(),
+                why,
+            },
             Self::System(errno) => dir.fail("replace", entry.name(), errno).into(),
         }
     }

@@ -42,14 +42,18 @@ impl GuardedPlaces {
     /// No place at all.
     #[must_use]
     pub const fn none() -> Self {
-        Self { known: Ok(Vec::new()) }
+        Self {
+            known: Ok(Vec::new()),
+        }
     }
 
     /// These places, of which only those below `root` count.
     #[must_use]
     pub fn below(root: &Path, places: Vec<PathBuf>) -> Self {
         let below = |place: &PathBuf| place.strip_prefix(root).ok().and_then(resolved);
-        Self { known: Ok(places.iter().filter_map(below).collect()) }
+        Self {
+            known: Ok(places.iter().filter_map(below).collect()),
+        }
     }
 
     /// Nobody can tell, and why.
@@ -68,13 +72,20 @@ impl GuardedPlaces {
         match &self.known {
             Ok(places) => {
                 let place = places.iter().find(|place| holds(place, path))?;
-                Some(if place.as_os_str().is_empty() || place.as_os_str() == path.as_str() {
-                    "it decides what git runs in this project".to_owned()
-                } else {
-                    format!("it is in {}, which decides what git runs in this project", place.display())
-                })
+                Some(
+                    if place.as_os_str().is_empty() || place.as_os_str() == path.as_str() {
+                        "it decides what git runs in this project".to_owned()
+                    } else {
+                        format!(
+                            "it is in {}, which decides what git runs in this project",
+                            place.display()
+                        )
+                    },
+                )
             }
-            Err(why) => Some(format!("cannot determine which files decide what git runs here ({why})")),
+            Err(why) => Some(format!(
+                "cannot determine which files decide what git runs here ({why})"
+            )),
         }
     }
 }
@@ -82,7 +93,15 @@ impl GuardedPlaces {
 /// Returns the same paths, also as resolved through links: a hooks directory may be reached through one.
 fn with_real(places: Vec<PathBuf>) -> Vec<PathBuf> {
     let real = |place: &PathBuf| {
-        let above = || Some(place.parent()?.canonicalize().ok()?.join(place.file_name()?));
+        let above = || {
+            Some(
+                place
+                    .parent()?
+                    .canonicalize()
+                    .ok()?
+                    .join(place.file_name()?),
+            )
+        };
         place.canonicalize().ok().or_else(above)
     };
     let real: Vec<PathBuf> = places.iter().filter_map(real).collect();
@@ -93,9 +112,10 @@ fn with_real(places: Vec<PathBuf>) -> Vec<PathBuf> {
 fn holds(place: &Path, path: &RepoPath) -> bool {
     let mut path = Path::new(path.as_str()).components();
     let is_same = |(place, path): (&OsStr, &OsStr)| place.eq_ignore_ascii_case(path);
-    place
-        .components()
-        .all(|part| path.next().is_some_and(|next| is_same((part.as_os_str(), next.as_os_str()))))
+    place.components().all(|part| {
+        path.next()
+            .is_some_and(|next| is_same((part.as_os_str(), next.as_os_str())))
+    })
 }
 
 /// Returns the path without `..` and `.`; `None` if it leaves the root.
@@ -123,22 +143,47 @@ mod tests {
 
     #[test]
     fn guarded_place_covers_all_spellings() {
-        let places = ["gitconf", "bare/repo", "hooks/", ".git/hooks/../../tools/check", "../elsewhere"];
+        let places = [
+            "gitconf",
+            "bare/repo",
+            "hooks/",
+            ".git/hooks/../../tools/check",
+            "../elsewhere",
+        ];
         let places = GuardedPlaces::below(
             Path::new("/p"),
-            places.iter().map(|place| Path::new("/p").join(place)).collect(),
+            places
+                .iter()
+                .map(|place| Path::new("/p").join(place))
+                .collect(),
         );
-        for held in ["gitconf", "GitConf", "bare/repo/config", "bare/repo", "hooks/pre-commit", "tools/check"]
-        {
+        for held in [
+            "gitconf",
+            "GitConf",
+            "bare/repo/config",
+            "bare/repo",
+            "hooks/pre-commit",
+            "tools/check",
+        ] {
             let why = places.refusal(&path(held), &[]).unwrap();
             assert!(why.contains("decides what git runs"), "{held}: {why}");
             assert_eq!(places.refusal(&path(held), &[path(held)]), None, "{held}");
         }
         let other = [path("gitconf")];
-        assert!(places.refusal(&path("bare/repo/config"), &other).unwrap().contains("bare/repo"));
-        for free in
-            ["gitconf.md", "bare/a.py", "bare/repository", "src/hooks/a.py", "elsewhere", "tools/other"]
-        {
+        assert!(
+            places
+                .refusal(&path("bare/repo/config"), &other)
+                .unwrap()
+                .contains("bare/repo")
+        );
+        for free in [
+            "gitconf.md",
+            "bare/a.py",
+            "bare/repository",
+            "src/hooks/a.py",
+            "elsewhere",
+            "tools/other",
+        ] {
             assert_eq!(places.refusal(&path(free), &[]), None, "{free}");
         }
     }

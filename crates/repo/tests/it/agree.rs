@@ -16,26 +16,48 @@ struct Case {
 
 async fn case(files: &[(&str, &str)], raw: &[u8]) -> Case {
     let repo = Repo::with(files);
-    let produced = repo.open().await.tree_after_patch(&repo.oid("HEAD"), raw).await.unwrap();
-    Case { repo, produced, raw: raw.to_vec() }
+    let produced = repo
+        .open()
+        .await
+        .tree_after_patch(&repo.oid("HEAD"), raw)
+        .await
+        .unwrap();
+    Case {
+        repo,
+        produced,
+        raw: raw.to_vec(),
+    }
 }
 
 impl Case {
     async fn verdict(&self) -> Verdict {
         let patch = parse(&self.raw).unwrap();
         let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
-        let before =
-            self.repo.open().await.files_at(&self.produced.base, &paths, ByteLimit(1 << 20)).await.unwrap();
+        let before = self
+            .repo
+            .open()
+            .await
+            .files_at(&self.produced.base, &paths, ByteLimit(1 << 20))
+            .await
+            .unwrap();
         agrees(&self.raw, &patch, &before, &self.produced)
     }
 
     async fn subjects(&self) -> Vec<String> {
         let verdict = self.verdict().await;
-        verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| format!("{} {}", finding.code, finding.subject))
+            .collect()
     }
 }
 
-const FILES: &[(&str, &str)] = &[("a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n"), ("b", "b\n"), ("run", "#!\n")];
+const FILES: &[(&str, &str)] = &[
+    ("a", "1\n2\n3\n4\n5\n6\n7\n8\n9\n"),
+    ("b", "b\n"),
+    ("run", "#!\n"),
+];
 
 #[tokio::test]
 async fn every_kind_of_honest_change_agrees() {
@@ -54,7 +76,10 @@ async fn every_kind_of_honest_change_agrees() {
 async fn a_hunk_that_git_moves_is_refused() {
     // It says line 2 and fits at line 4: git moves it, the text does not.
     let raw = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -2,4 +2,4 @@\n 4\n-5\n+five\n 6\n 7\n";
-    assert_eq!(case(FILES, raw).await.subjects().await, ["repo-tree-differs the patch"]);
+    assert_eq!(
+        case(FILES, raw).await.subjects().await,
+        ["repo-tree-differs the patch"]
+    );
 }
 
 #[tokio::test]
@@ -62,24 +87,42 @@ async fn tree_differing_from_patch_is_refused() {
     let raw = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n";
     let both = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n\
                  diff --git a/run b/run\nold mode 100644\nnew mode 100755\n";
-    let more = Case { raw: raw.to_vec(), ..case(FILES, both).await };
+    let more = Case {
+        raw: raw.to_vec(),
+        ..case(FILES, both).await
+    };
     assert_eq!(more.subjects().await, ["repo-tree-differs run"]);
-    let less = Case { raw: both.to_vec(), ..case(FILES, raw).await };
+    let less = Case {
+        raw: both.to_vec(),
+        ..case(FILES, raw).await
+    };
     assert_eq!(less.subjects().await, ["repo-tree-differs run"]);
 
     let other = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+C\n";
-    let other = Case { raw: raw.to_vec(), ..case(FILES, other).await };
+    let other = Case {
+        raw: raw.to_vec(),
+        ..case(FILES, other).await
+    };
     assert_eq!(other.subjects().await, ["repo-tree-differs b"]);
 
     let mode =
         b"diff --git a/b b/b\nold mode 100644\nnew mode 100755\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n";
-    let mode = Case { raw: raw.to_vec(), ..case(FILES, mode).await };
+    let mode = Case {
+        raw: raw.to_vec(),
+        ..case(FILES, mode).await
+    };
     assert_eq!(mode.subjects().await, ["repo-tree-differs b"]);
 
     let gone = b"diff --git a/b b/b\ndeleted file mode 100644\n--- a/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
-    let kept = Case { raw: gone.to_vec(), ..case(FILES, raw).await };
+    let kept = Case {
+        raw: gone.to_vec(),
+        ..case(FILES, raw).await
+    };
     assert_eq!(kept.subjects().await, ["repo-tree-differs b"]);
-    let removed = Case { raw: raw.to_vec(), ..case(FILES, gone).await };
+    let removed = Case {
+        raw: raw.to_vec(),
+        ..case(FILES, gone).await
+    };
     assert_eq!(removed.subjects().await, ["repo-tree-differs b"]);
 }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use crucible_model::{Digest, RepoPath};
 use crucible_patch::parse;
 use crucible_repo::{
-    AppliedTree, ApplyError, ChangeStatus, DirtyKind, EditObstacle, EditRecovery, MAX_TOUCHED, RepoError,
-    TreeEditError,
+    AppliedTree, ApplyError, ChangeStatus, DirtyKind, EditObstacle, EditRecovery, MAX_TOUCHED,
+    RepoError, TreeEditError,
 };
 
 use crate::common::Repo;
@@ -19,16 +19,32 @@ const PATCH: &str = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1
     diff --git a/made/new.txt b/made/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/made/new.txt\n@@ -0,0 +1 @@\n+new\n";
 
 fn repository() -> Repo {
-    Repo::with(&[("a.txt", "one\ntwo\n"), ("dir/gone.txt", "gone\n"), ("other.txt", "other\n")])
+    Repo::with(&[
+        ("a.txt", "one\ntwo\n"),
+        ("dir/gone.txt", "gone\n"),
+        ("other.txt", "other\n"),
+    ])
 }
 
 async fn apply_from(repo: &Repo, directory: &Path, patch: &str) -> Result<AppliedTree, ApplyError> {
     let git = repo.try_open(directory).await.unwrap();
-    let paths: Vec<RepoPath> = parse(patch.as_bytes()).unwrap().paths().into_iter().cloned().collect();
-    let (_, index) = git.patch_index(&git.opened_at().commit, &paths, MAX_TOUCHED).await.unwrap();
-    let produced = git.changes_after_patch(index, patch.as_bytes()).await.unwrap();
+    let paths: Vec<RepoPath> = parse(patch.as_bytes())
+        .unwrap()
+        .paths()
+        .into_iter()
+        .cloned()
+        .collect();
+    let (_, index) = git
+        .patch_index(&git.opened_at().commit, &paths, MAX_TOUCHED)
+        .await
+        .unwrap();
+    let produced = git
+        .changes_after_patch(index, patch.as_bytes())
+        .await
+        .unwrap();
     let journal = repo.dir.path().join("journal.json");
-    git.apply_to_work_tree(&produced, &journal, Digest::of(patch.as_bytes())).await
+    git.apply_to_work_tree(&produced, &journal, Digest::of(patch.as_bytes()))
+        .await
 }
 
 async fn apply(repo: &Repo, patch: &str) -> Result<AppliedTree, ApplyError> {
@@ -55,7 +71,11 @@ fn work_tree(repo: &Repo) -> Vec<(String, u32, Vec<u8>)> {
                 continue;
             }
             let name = path.strip_prefix(&repo.top).unwrap().display().to_string();
-            let bytes = if meta.is_symlink() { Vec::new() } else { std::fs::read(&path).unwrap() };
+            let bytes = if meta.is_symlink() {
+                Vec::new()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
             found.push((name, meta.permissions().mode(), bytes));
         }
     }
@@ -67,29 +87,58 @@ fn work_tree(repo: &Repo) -> Vec<(String, u32, Vec<u8>)> {
 async fn apply_changes_files_and_stages_nothing() {
     let repo = repository();
     let applied = apply(&repo, PATCH).await.unwrap();
-    let files: Vec<_> = applied.files.iter().map(|file| (file.path.as_str(), file.status)).collect();
+    let files: Vec<_> = applied
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.status))
+        .collect();
     use ChangeStatus::{Added, Deleted, Modified};
-    assert_eq!(files, [("a.txt", Modified), ("dir/gone.txt", Deleted), ("made/new.txt", Added)]);
+    assert_eq!(
+        files,
+        [
+            ("a.txt", Modified),
+            ("dir/gone.txt", Deleted),
+            ("made/new.txt", Added)
+        ]
+    );
     let digests: Vec<_> = applied.files.iter().map(|file| file.after).collect();
-    assert_eq!(digests, [Some(Digest::of(b"ONE\ntwo\n")), None, Some(Digest::of(b"new\n"))]);
+    assert_eq!(
+        digests,
+        [
+            Some(Digest::of(b"ONE\ntwo\n")),
+            None,
+            Some(Digest::of(b"new\n"))
+        ]
+    );
     assert_eq!(repo.read("a.txt"), "ONE\ntwo\n");
     assert_eq!(repo.read("made/new.txt"), "new\n");
-    assert!(!repo.top.join("dir").exists(), "a directory that is empty now goes too");
-    assert_eq!(repo.git(["status", "--porcelain"]), " M a.txt\n D dir/gone.txt\n?? made/\n");
+    assert!(
+        !repo.top.join("dir").exists(),
+        "a directory that is empty now goes too"
+    );
+    assert_eq!(
+        repo.git(["status", "--porcelain"]),
+        " M a.txt\n D dir/gone.txt\n?? made/\n"
+    );
     assert!(!repo.dir.path().join("journal.json").exists());
 }
 
 #[tokio::test]
 async fn apply_works_from_subdirectory_and_linked_tree() {
     let repo = repository();
-    apply_from(&repo, &repo.top.join("dir"), PATCH).await.unwrap();
+    apply_from(&repo, &repo.top.join("dir"), PATCH)
+        .await
+        .unwrap();
     assert_eq!(repo.read("a.txt"), "ONE\ntwo\n");
 
     let repo = repository();
     let linked = repo.dir.path().canonicalize().unwrap().join("linked");
     repo.git(["worktree", "add", "-q", linked.to_str().unwrap()]);
     apply_from(&repo, &linked.join("dir"), PATCH).await.unwrap();
-    assert_eq!(std::fs::read_to_string(linked.join("a.txt")).unwrap(), "ONE\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(linked.join("a.txt")).unwrap(),
+        "ONE\ntwo\n"
+    );
     assert_eq!(repo.read("a.txt"), "one\ntwo\n");
 }
 
@@ -97,39 +146,73 @@ async fn apply_works_from_subdirectory_and_linked_tree() {
 async fn dirty_file_is_named_and_nothing_changes() {
     type Own = fn(&Repo);
     let cases: [(&str, &str, DirtyKind, Own); 9] = [
-        ("an edit", "a.txt", DirtyKind::Changed, |repo| repo.write("a.txt", "one\ntwo\nmine\n")),
-        ("a removal", "a.txt", DirtyKind::Changed, |repo| repo.remove("a.txt")),
+        ("an edit", "a.txt", DirtyKind::Changed, |repo| {
+            repo.write("a.txt", "one\ntwo\nmine\n")
+        }),
+        ("a removal", "a.txt", DirtyKind::Changed, |repo| {
+            repo.remove("a.txt")
+        }),
         ("a staged edit", "a.txt", DirtyKind::Changed, |repo| {
             repo.write("a.txt", "one\ntwo\nmine\n");
             repo.git(["add", "a.txt"]);
             repo.write("a.txt", "one\ntwo\n");
         }),
-        ("an edit of the file that goes", "dir/gone.txt", DirtyKind::Changed, |repo| {
-            repo.write("dir/gone.txt", "mine\n");
-        }),
-        ("a file that is not tracked", "made/new.txt", DirtyKind::Untracked, |repo| {
-            repo.write("made/new.txt", "mine\n");
-        }),
+        (
+            "an edit of the file that goes",
+            "dir/gone.txt",
+            DirtyKind::Changed,
+            |repo| {
+                repo.write("dir/gone.txt", "mine\n");
+            },
+        ),
+        (
+            "a file that is not tracked",
+            "made/new.txt",
+            DirtyKind::Untracked,
+            |repo| {
+                repo.write("made/new.txt", "mine\n");
+            },
+        ),
         ("a mode", "a.txt", DirtyKind::Changed, |repo| {
             let mode = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(repo.top.join("a.txt"), mode).unwrap();
         }),
-        ("an edit that the index does not look at", "a.txt", DirtyKind::Hidden, |repo| {
-            repo.git(["update-index", "--assume-unchanged", "a.txt"]);
-            repo.write("a.txt", "one\ntwo\nmine\n");
-        }),
-        ("a file out of a sparse checkout", "a.txt", DirtyKind::Hidden, |repo| {
-            repo.git(["update-index", "--skip-worktree", "a.txt"]);
-        }),
-        ("an edit of the same size and time", "a.txt", DirtyKind::Changed, |repo| {
-            // git believes what the index says of size and time; this one says that it looked.
-            let file = repo.top.join("a.txt");
-            let time = file.metadata().unwrap().modified().unwrap();
-            repo.git(["config", "core.trustctime", "false"]);
-            repo.git(["config", "core.checkStat", "minimal"]);
-            repo.write("a.txt", "eno\ntwo\n");
-            std::fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-        }),
+        (
+            "an edit that the index does not look at",
+            "a.txt",
+            DirtyKind::Hidden,
+            |repo| {
+                repo.git(["update-index", "--assume-unchanged", "a.txt"]);
+                repo.write("a.txt", "one\ntwo\nmine\n");
+            },
+        ),
+        (
+            "a file out of a sparse checkout",
+            "a.txt",
+            DirtyKind::Hidden,
+            |repo| {
+                repo.git(["update-index", "--skip-worktree", "a.txt"]);
+            },
+        ),
+        (
+            "an edit of the same size and time",
+            "a.txt",
+            DirtyKind::Changed,
+            |repo| {
+                // git believes what the index says of size and time; this one says that it looked.
+                let file = repo.top.join("a.txt");
+                let time = file.metadata().unwrap().modified().unwrap();
+                repo.git(["config", "core.trustctime", "false"]);
+                repo.git(["config", "core.checkStat", "minimal"]);
+                repo.write("a.txt", "eno\ntwo\n");
+                std::fs::File::options()
+                    .write(true)
+                    .open(&file)
+                    .unwrap()
+                    .set_modified(time)
+                    .unwrap();
+            },
+        ),
     ];
     for (what, at, kind, own) in cases {
         let repo = repository();
@@ -137,8 +220,10 @@ async fn dirty_file_is_named_and_nothing_changes() {
         let before = work_tree(&repo);
         match apply(&repo, PATCH).await {
             Err(ApplyError::Dirty { files }) => {
-                let found: Vec<_> =
-                    files.iter().map(|entry| (entry.path.to_str().unwrap(), entry.kind)).collect();
+                let found: Vec<_> = files
+                    .iter()
+                    .map(|entry| (entry.path.to_str().unwrap(), entry.kind))
+                    .collect();
                 assert_eq!(found, [(at, kind)], "{what}");
             }
             other => panic!("{what}: {other:?}"),
@@ -151,20 +236,40 @@ async fn dirty_file_is_named_and_nothing_changes() {
 async fn obstacle_blocks_apply_completely() {
     type Own = fn(&Repo);
     let cases: [(&str, &str, EditObstacle, Own); 4] = [
-        ("a file that is ignored", "made/new.txt", EditObstacle::InTheWay, |repo| {
-            repo.write(".git/info/exclude", "*.txt\n");
-            repo.write("made/new.txt", "mine\n");
-        }),
-        ("a directory behind a link", "made/new.txt", EditObstacle::Link, |repo| {
-            std::fs::create_dir(repo.dir.path().join("elsewhere")).unwrap();
-            symlink(repo.dir.path().join("elsewhere"), repo.top.join("made")).unwrap();
-        }),
-        ("a file in the place of the directory", "made/new.txt", EditObstacle::InTheWay, |repo| {
-            repo.write("made", "mine\n");
-        }),
-        ("a directory in the place of the file", "made/new.txt", EditObstacle::InTheWay, |repo| {
-            std::fs::create_dir_all(repo.top.join("made/new.txt")).unwrap();
-        }),
+        (
+            "a file that is ignored",
+            "made/new.txt",
+            EditObstacle::InTheWay,
+            |repo| {
+                repo.write(".git/info/exclude", "*.txt\n");
+                repo.write("made/new.txt", "mine\n");
+            },
+        ),
+        (
+            "a directory behind a link",
+            "made/new.txt",
+            EditObstacle::Link,
+            |repo| {
+                std::fs::create_dir(repo.dir.path().join("elsewhere")).unwrap();
+                symlink(repo.dir.path().join("elsewhere"), repo.top.join("made")).unwrap();
+            },
+        ),
+        (
+            "a file in the place of the directory",
+            "made/new.txt",
+            EditObstacle::InTheWay,
+            |repo| {
+                repo.write("made", "mine\n");
+            },
+        ),
+        (
+            "a directory in the place of the file",
+            "made/new.txt",
+            EditObstacle::InTheWay,
+            |repo| {
+                std::fs::create_dir_all(repo.top.join("made/new.txt")).unwrap();
+            },
+        ),
     ];
     for (what, at, expected, own) in cases {
         let repo = repository();
@@ -177,7 +282,12 @@ async fn obstacle_blocks_apply_completely() {
             other => panic!("{what}: {other:?}"),
         }
         assert_eq!(work_tree(&repo), before, "{what}");
-        let outside = repo.dir.path().join("elsewhere").read_dir().map(Iterator::count);
+        let outside = repo
+            .dir
+            .path()
+            .join("elsewhere")
+            .read_dir()
+            .map(Iterator::count);
         assert_eq!(outside.unwrap_or(0), 0, "{what}");
     }
 }
@@ -195,7 +305,10 @@ async fn apply_preserves_line_ends() {
     apply(&repo, PATCH).await.unwrap();
     assert_eq!(repo.read("a.txt"), "ONE\r\ntwo\r\n");
     assert_eq!(repo.read("made/new.txt"), "new\r\n");
-    assert_eq!(repo.git(["diff", "--numstat"]), "1\t1\ta.txt\n0\t1\tdir/gone.txt\n");
+    assert_eq!(
+        repo.git(["diff", "--numstat"]),
+        "1\t1\ta.txt\n0\t1\tdir/gone.txt\n"
+    );
 
     // The setting came after the checkout: git takes LF for unchanged, and LF stays.
     let repo = repository();
@@ -208,7 +321,10 @@ async fn apply_preserves_line_ends() {
     repo.git(["config", "core.autocrlf", "true"]);
     repo.write("a.txt", "one\r\ntwo\n");
     let refused = apply(&repo, PATCH).await;
-    assert!(matches!(&refused, Err(ApplyError::Dirty { files }) if files.len() == 1), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ApplyError::Dirty { files }) if files.len() == 1),
+        "{refused:?}"
+    );
     assert_eq!(repo.read("a.txt"), "one\r\ntwo\n");
 }
 
@@ -218,7 +334,8 @@ async fn apply_preserves_modes() {
     let mode = |name: &str| repo.top.join(name).metadata().unwrap().permissions().mode() & 0o777;
     for (name, bits) in [("run.sh", 0o755), ("own.sh", 0o700)] {
         repo.write(name, "#!/bin/sh\n");
-        std::fs::set_permissions(repo.top.join(name), std::fs::Permissions::from_mode(bits)).unwrap();
+        std::fs::set_permissions(repo.top.join(name), std::fs::Permissions::from_mode(bits))
+            .unwrap();
     }
     repo.commit("programs");
     let patch = "diff --git a/own.sh b/own.sh\n--- a/own.sh\n+++ b/own.sh\n@@ -1 +1,2 @@\n #!/bin/sh\n+true\n\
@@ -232,9 +349,16 @@ async fn apply_preserves_modes() {
 async fn filtered_file_is_not_removed() {
     let repo = repository();
     repo.write(".git/info/attributes", "dir/* filter=lfs\n");
-    let delete = PATCH.split("diff --git ").nth(2).map(|section| format!("diff --git {section}")).unwrap();
+    let delete = PATCH
+        .split("diff --git ")
+        .nth(2)
+        .map(|section| format!("diff --git {section}"))
+        .unwrap();
     let refused = apply(&repo, &delete).await;
-    assert!(matches!(refused, Err(ApplyError::Repo(RepoError::Rewritten { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ApplyError::Repo(RepoError::Rewritten { .. }))),
+        "{refused:?}"
+    );
     assert_eq!(repo.read("dir/gone.txt"), "gone\n");
 }
 
@@ -251,7 +375,11 @@ fn journal(repo: &Repo, purpose: &str, stage: &str) {
 
 #[tokio::test]
 async fn interrupted_apply_is_finished_or_undone() {
-    let patch = PATCH.split("diff --git ").nth(1).map(|section| format!("diff --git {section}")).unwrap();
+    let patch = PATCH
+        .split("diff --git ")
+        .nth(1)
+        .map(|section| format!("diff --git {section}"))
+        .unwrap();
     let beside = format!(".crucible-edit-{}-0.new", "0".repeat(32));
 
     // Killed after the exchange: the file is new, the old content stands beside it.
@@ -276,7 +404,13 @@ async fn interrupted_apply_is_finished_or_undone() {
     let repo = repository();
     journal(&repo, "another", "ready");
     let refused = apply(&repo, &patch).await;
-    assert!(matches!(refused, Err(ApplyError::Edit(TreeEditError::Journal { .. }))), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(ApplyError::Edit(TreeEditError::Journal { .. }))
+        ),
+        "{refused:?}"
+    );
     assert!(repo.dir.path().join("journal.json").exists());
     assert_eq!(repo.read("a.txt"), "one\ntwo\n");
 }

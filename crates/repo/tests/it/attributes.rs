@@ -1,6 +1,9 @@
 //! What is tried is what lies in the work tree afterwards, whatever git's attributes say.
 
-#![expect(clippy::disallowed_methods, reason = "the tests compare files by their bytes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests compare files by their bytes"
+)]
 
 use crucible_model::ByteLimit;
 use crucible_patch::parse;
@@ -13,7 +16,10 @@ const PATCH: &[u8] = b"diff --git a/dir/a.txt b/dir/a.txt\n--- a/dir/a.txt\n+++ 
 
 /// A repository with these attributes in a commit, checked out as they say.
 fn repository(attributes: &str) -> Repo {
-    let repo = Repo::with(&[("dir/a.txt", "one $Id$\ntwo\n"), ("dir/.gitattributes", attributes)]);
+    let repo = Repo::with(&[
+        ("dir/a.txt", "one $Id$\ntwo\n"),
+        ("dir/.gitattributes", attributes),
+    ]);
     refresh(&repo);
     repo
 }
@@ -25,16 +31,26 @@ fn refresh(repo: &Repo) {
 
 async fn produce(repo: &Repo, patch: &[u8]) -> (Git, ProducedTree) {
     let git = repo.open().await;
-    let produced = git.tree_after_patch(&repo.oid("HEAD"), patch).await.unwrap();
+    let produced = git
+        .tree_after_patch(&repo.oid("HEAD"), patch)
+        .await
+        .unwrap();
     (git, produced)
 }
 
 async fn findings(git: &Git, produced: &ProducedTree, raw: &[u8]) -> Vec<String> {
     let patch = parse(raw).unwrap();
     let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
-    let before = git.files_at(&produced.base, &paths, ByteLimit(1 << 20)).await.unwrap();
+    let before = git
+        .files_at(&produced.base, &paths, ByteLimit(1 << 20))
+        .await
+        .unwrap();
     let verdict = agrees(raw, &patch, &before, produced);
-    verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+    verdict
+        .findings()
+        .iter()
+        .map(|finding| format!("{} {}", finding.code, finding.subject))
+        .collect()
 }
 
 async fn land(repo: &Repo, git: &Git, produced: &ProducedTree) -> Result<(), RepoError> {
@@ -59,21 +75,44 @@ async fn tried_and_landed(repo: &Repo) -> String {
     let tried = produced.files_checked_out();
     land(repo, &git, &produced).await.unwrap();
     for (path, bytes) in &tried {
-        assert_eq!(*bytes, std::fs::read(repo.top.join(path)).unwrap(), "{path}");
+        assert_eq!(
+            *bytes,
+            std::fs::read(repo.top.join(path)).unwrap(),
+            "{path}"
+        );
     }
     assert_eq!(tried.len(), 2);
-    assert_eq!(repo.git(["status", "--porcelain"]).replace("?? dir/.gitattributes\n", ""), "");
+    assert_eq!(
+        repo.git(["status", "--porcelain"])
+            .replace("?? dir/.gitattributes\n", ""),
+        ""
+    );
     String::from_utf8(tried[&"dir/a.txt".parse().unwrap()].clone()).unwrap()
 }
 
 #[tokio::test]
 async fn line_ends_are_tested_as_landed() {
-    assert_eq!(tried_and_landed(&repository("*.md text\n")).await, "ONE $Id$\ntwo\n");
-    assert_eq!(tried_and_landed(&repository("*.txt text=auto\n")).await, "ONE $Id$\ntwo\n");
-    assert_eq!(tried_and_landed(&repository("*.txt text eol=crlf\n")).await, "ONE $Id$\r\ntwo\r\n");
-    assert_eq!(tried_and_landed(&repository("*.txt eol=crlf -text\n")).await, "ONE $Id$\ntwo\n");
+    assert_eq!(
+        tried_and_landed(&repository("*.md text\n")).await,
+        "ONE $Id$\ntwo\n"
+    );
+    assert_eq!(
+        tried_and_landed(&repository("*.txt text=auto\n")).await,
+        "ONE $Id$\ntwo\n"
+    );
+    assert_eq!(
+        tried_and_landed(&repository("*.txt text eol=crlf\n")).await,
+        "ONE $Id$\r\ntwo\r\n"
+    );
+    assert_eq!(
+        tried_and_landed(&repository("*.txt eol=crlf -text\n")).await,
+        "ONE $Id$\ntwo\n"
+    );
     let expanded = tried_and_landed(&repository("*.txt ident\n")).await;
-    assert!(expanded.starts_with("ONE $Id: ") && expanded.ends_with(" $\ntwo\n"), "{expanded}");
+    assert!(
+        expanded.starts_with("ONE $Id: ") && expanded.ends_with(" $\ntwo\n"),
+        "{expanded}"
+    );
 }
 
 #[tokio::test]
@@ -91,14 +130,21 @@ async fn attributes_and_settings_outside_the_commit_count_too() {
     let repo = plain();
     repo.write("dir/.gitattributes", "* text eol=crlf\n");
     refresh(&repo);
-    assert_eq!(tried_and_landed(&repo).await, crlf, "a file that git does not track");
+    assert_eq!(
+        tried_and_landed(&repo).await,
+        crlf,
+        "a file that git does not track"
+    );
 }
 
 #[tokio::test]
 async fn filtered_or_encoded_path_is_refused() {
     for (attributes, said) in [
         ("*.txt filter=lfs diff=lfs merge=lfs -text\n", "filter=lfs"),
-        ("* working-tree-encoding=ISO-8859-1\n", "working-tree-encoding=ISO-8859-1"),
+        (
+            "* working-tree-encoding=ISO-8859-1\n",
+            "working-tree-encoding=ISO-8859-1",
+        ),
     ] {
         let repo = repository(attributes);
         // A tree without attributes in the place of the files would hide them.
@@ -107,13 +153,27 @@ async fn filtered_or_encoded_path_is_refused() {
         let base = repo.oid("HEAD");
         let (git, produced) = produce(&repo, PATCH).await;
         let found = findings(&git, &produced, PATCH).await;
-        assert_eq!(found, ["patch-attribute dir/a.txt", "patch-attribute dir/new.txt"], "{said}");
+        assert_eq!(
+            found,
+            ["patch-attribute dir/a.txt", "patch-attribute dir/new.txt"],
+            "{said}"
+        );
         let patch = parse(PATCH).unwrap();
         let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
-        let before = git.files_at(&base, &paths, ByteLimit(1 << 20)).await.unwrap();
-        assert!(agrees(PATCH, &patch, &before, &produced).findings()[0].hint.contains(said));
+        let before = git
+            .files_at(&base, &paths, ByteLimit(1 << 20))
+            .await
+            .unwrap();
+        assert!(
+            agrees(PATCH, &patch, &before, &produced).findings()[0]
+                .hint
+                .contains(said)
+        );
         let refused = land(&repo, &git, &produced).await;
-        assert!(matches!(refused, Err(RepoError::Rewritten { .. })), "{said}: {refused:?}");
+        assert!(
+            matches!(refused, Err(RepoError::Rewritten { .. })),
+            "{said}: {refused:?}"
+        );
         assert_eq!(repo.oid("HEAD"), base);
         assert!(!repo.top.join("dir/new.txt").exists());
     }
@@ -126,7 +186,10 @@ async fn filter_added_after_trial_stops_landing() {
     let repo = repository("*.md text\n");
     let (git, produced) = produce(&repo, PATCH).await;
     repo.write(".git/info/attributes", "*.txt filter=late\n");
-    assert!(matches!(land(&repo, &git, &produced).await, Err(RepoError::Rewritten { .. })));
+    assert!(matches!(
+        land(&repo, &git, &produced).await,
+        Err(RepoError::Rewritten { .. })
+    ));
     assert_eq!(repo.oid("HEAD"), produced.base);
 }
 
@@ -138,5 +201,8 @@ async fn attributes_need_a_separate_patch() {
     assert_eq!(findings(&git, &produced, alone).await, [""; 0]);
     let both = [alone, PATCH].concat();
     let (git, produced) = produce(&repo, &both).await;
-    assert_eq!(findings(&git, &produced, &both).await, ["patch-attribute .gitattributes"]);
+    assert_eq!(
+        findings(&git, &produced, &both).await,
+        ["patch-attribute .gitattributes"]
+    );
 }

@@ -1,6 +1,9 @@
 //! Shallow clones of real repositories: in every state they can be in, and of those that set traps.
 
-#![expect(clippy::disallowed_methods, reason = "the tests plant traps and look for their traces")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests plant traps and look for their traces"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,13 +32,23 @@ async fn clone_from(
     limits: CloneLimits,
 ) -> (tempfile::TempDir, Result<Cloned, CloneError>) {
     let room = tempfile::tempdir().unwrap();
-    let request = CloneRequest { url, at, into: room.path().join("tree"), limits };
+    let request = CloneRequest {
+        url,
+        at,
+        into: room.path().join("tree"),
+        limits,
+    };
     let cloned = clone(sandbox(), &environment(room.path()), &request).await;
     (room, cloned)
 }
 
 async fn clone_of(repo: &Path, at: CloneAt) -> (tempfile::TempDir, Result<Cloned, CloneError>) {
-    clone_from(CloneUrl::of_directory(repo).unwrap(), at, CloneLimits::DEFAULT).await
+    clone_from(
+        CloneUrl::of_directory(repo).unwrap(),
+        at,
+        CloneLimits::DEFAULT,
+    )
+    .await
 }
 
 fn names(tree: &Path) -> Vec<String> {
@@ -57,9 +70,16 @@ fn state(root: &Path) -> BTreeMap<PathBuf, FileState> {
     while let Some(path) = open.pop() {
         let meta = path.symlink_metadata().unwrap();
         if meta.is_dir() {
-            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         }
-        let (m, c) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        let (m, c) = (
+            (meta.mtime(), meta.mtime_nsec()),
+            (meta.ctime(), meta.ctime_nsec()),
+        );
         found.insert(path, (meta.mode(), meta.len(), m, c, meta.ino()));
     }
     found
@@ -84,13 +104,25 @@ async fn clone_checks_out_branch_tag_or_head() {
     ] {
         let (room, cloned) = clone_of(&repo.top, at.clone()).await;
         let cloned = cloned.unwrap();
-        assert_eq!((&cloned.commit, cloned.head_branch.as_deref()), (commit, branch), "{at:?}");
+        assert_eq!(
+            (&cloned.commit, cloned.head_branch.as_deref()),
+            (commit, branch),
+            "{at:?}"
+        );
         assert_eq!(cloned.submodules, 0);
-        let wanted = if *commit == first { vec!["a", "sub"] } else { vec!["a", "link", "out", "sub"] };
+        let wanted = if *commit == first {
+            vec!["a", "sub"]
+        } else {
+            vec!["a", "link", "out", "sub"]
+        };
         assert_eq!(names(&cloned.tree), wanted);
         assert_eq!(names(room.path()), ["tree"], "git's own directory is gone");
     }
-    assert_eq!(state(&repo.top), before, "the user's repository was written to");
+    assert_eq!(
+        state(&repo.top),
+        before,
+        "the user's repository was written to"
+    );
 
     repo.git(["checkout", "-q", "--detach", "v1"]);
     repo.write("only-here", "x\n");
@@ -104,54 +136,103 @@ async fn clone_checks_out_branch_tag_or_head() {
 async fn failed_clone_states_reason() {
     let repo = Repo::with(&[("a", "one\n")]);
     let (_room, missing) = clone_of(&repo.top, named("nope")).await;
-    assert!(matches!(&missing, Err(CloneError::NoSuchRef { name, .. }) if name == "nope"), "{missing:?}");
+    assert!(
+        matches!(&missing, Err(CloneError::NoSuchRef { name, .. }) if name == "nope"),
+        "{missing:?}"
+    );
     let id = repo.oid("HEAD").to_string();
     let (_room, by_id) = clone_of(&repo.top, named(&id)).await;
-    assert!(matches!(by_id, Err(CloneError::NoSuchRef { .. })), "{by_id:?}");
+    assert!(
+        matches!(by_id, Err(CloneError::NoSuchRef { .. })),
+        "{by_id:?}"
+    );
     for (tag, target) in [("a-tree", "HEAD^{tree}"), ("a-blob", "HEAD:a")] {
         repo.git(["tag", tag, target]);
         repo.git(["tag", "-a", "-m", "x", &format!("annotated-{tag}"), target]);
         for name in [tag.to_owned(), format!("annotated-{tag}")] {
             let error = clone_of(&repo.top, named(&name)).await.1.unwrap_err();
-            assert!(matches!(&error, CloneError::NotACommit { name: told, .. } if *told == name), "{error}");
             assert!(
-                error.to_string().contains("is not a commit") && !error.to_string().contains("signal"),
+                matches!(&error, CloneError::NotACommit { name: told, .. } if *told == name),
+                "{error}"
+            );
+            assert!(
+                error.to_string().contains("is not a commit")
+                    && !error.to_string().contains("signal"),
                 "{error}"
             );
         }
     }
     let (_room, nowhere) = clone_of(Path::new("/no/such/place"), CloneAt::Head).await;
-    assert!(matches!(nowhere, Err(CloneError::NoAccess { .. })), "{nowhere:?}");
+    assert!(
+        matches!(nowhere, Err(CloneError::NoAccess { .. })),
+        "{nowhere:?}"
+    );
     let (_room, unborn) = clone_of(&Repo::empty().top, CloneAt::Head).await;
-    assert!(matches!(unborn, Err(CloneError::Empty { .. })), "{unborn:?}");
+    assert!(
+        matches!(unborn, Err(CloneError::Empty { .. })),
+        "{unborn:?}"
+    );
 
     let long = Repo::empty();
     std::fs::remove_dir_all(long.top.join(".git")).unwrap();
     long.git(["init", "-q", "--object-format=sha256", "-b", "main", "."]);
     long.write("a", "a");
     long.git(["add", "-A"]);
-    long.git(["-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "first"]);
+    long.git([
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "commit",
+        "-q",
+        "-m",
+        "first",
+    ]);
     let (_room, sha256) = clone_of(&long.top, CloneAt::Head).await;
-    assert!(matches!(sha256, Err(CloneError::Sha256 { .. })), "{sha256:?}");
+    assert!(
+        matches!(sha256, Err(CloneError::Sha256 { .. })),
+        "{sha256:?}"
+    );
 
     // Nobody listens there.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let url = CloneUrl::parse(&format!("https://127.0.0.1:{port}/o/r.git")).unwrap();
     let (_room, closed) = clone_from(url, CloneAt::Head, CloneLimits::DEFAULT).await;
-    assert!(matches!(closed, Err(CloneError::Unreachable { .. })), "{closed:?}");
+    assert!(
+        matches!(closed, Err(CloneError::Unreachable { .. })),
+        "{closed:?}"
+    );
 
     let room = tempfile::tempdir().unwrap();
     let url = CloneUrl::of_directory(&repo.top).unwrap();
-    let request =
-        CloneRequest { url, at: CloneAt::Head, into: room.path().to_owned(), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: CloneAt::Head,
+        into: room.path().to_owned(),
+        limits: CloneLimits::DEFAULT,
+    };
     let taken = clone(sandbox(), &environment(room.path()), &request).await;
-    assert!(matches!(taken, Err(CloneError::Repo(RepoError::DestinationTaken { .. }))), "{taken:?}");
+    assert!(
+        matches!(
+            taken,
+            Err(CloneError::Repo(RepoError::DestinationTaken { .. }))
+        ),
+        "{taken:?}"
+    );
 }
 
 #[test]
 fn only_https_and_file_addresses_are_accepted() {
-    for good in ["https://github.com", "https://git.example.org:8443/x", "file:///srv/git", "https://[::1]/x"]
-    {
+    for good in [
+        "https://github.com",
+        "https://git.example.org:8443/x",
+        "file:///srv/git",
+        "https://[::1]/x",
+    ] {
         assert!(CloneUrl::parse(good).is_ok(), "{good}");
     }
     for bad in [
@@ -178,12 +259,21 @@ fn only_https_and_file_addresses_are_accepted() {
         "fd::1",
         "file:///x\0",
     ] {
-        assert!(matches!(CloneUrl::parse(bad), Err(CloneError::Address { .. })), "{bad:?}");
+        assert!(
+            matches!(CloneUrl::parse(bad), Err(CloneError::Address { .. })),
+            "{bad:?}"
+        );
     }
-    for secret in ["https://me:hunter2@github.com", "https://me:hun/ter2@github.com", "ssh://me:hunter2@x y"]
-    {
+    for secret in [
+        "https://me:hunter2@github.com",
+        "https://me:hun/ter2@github.com",
+        "ssh://me:hunter2@x y",
+    ] {
         let said = CloneUrl::parse(secret).unwrap_err().to_string();
-        assert!(!said.contains("me:") && !said.contains("ter2") && said.contains("...@"), "{said}");
+        assert!(
+            !said.contains("me:") && !said.contains("ter2") && said.contains("...@"),
+            "{said}"
+        );
     }
     for (address, host) in [
         ("https://git.example.org:8443/x", Some("git.example.org")),
@@ -194,20 +284,34 @@ fn only_https_and_file_addresses_are_accepted() {
         assert_eq!(CloneUrl::parse(address).unwrap().host(), host);
     }
     let base = CloneUrl::parse("https://github.com/").unwrap();
-    assert_eq!(base.join("o/r%20?#.git").as_str(), "https://github.com/o/r%2520%3F%23.git");
+    assert_eq!(
+        base.join("o/r%20?#.git").as_str(),
+        "https://github.com/o/r%2520%3F%23.git"
+    );
     assert!(CloneUrl::of_directory(Path::new("relative")).is_err());
 }
 
 #[tokio::test]
 async fn a_directory_may_have_any_name() {
     let repo = Repo::with(&[("a", "one\n")]);
-    let odd: [&[u8]; 6] =
-        [b"with space", b"100%25 #1?", b"it's \"q\" $(touch x) `y`", b"\xff\xfe", b"new\nline", b"-u \\x"];
+    let odd: [&[u8]; 6] = [
+        b"with space",
+        b"100%25 #1?",
+        b"it's \"q\" $(touch x) `y`",
+        b"\xff\xfe",
+        b"new\nline",
+        b"-u \\x",
+    ];
     for name in odd {
         let moved = repo.dir.path().join(OsStr::from_bytes(name));
         std::fs::rename(&repo.top, &moved).unwrap();
         let (_room, cloned) = clone_of(&moved.canonicalize().unwrap(), CloneAt::Head).await;
-        assert_eq!(names(&cloned.unwrap().tree), ["a"], "{:?}", String::from_utf8_lossy(name));
+        assert_eq!(
+            names(&cloned.unwrap().tree),
+            ["a"],
+            "{:?}",
+            String::from_utf8_lossy(name)
+        );
         std::fs::rename(&moved, &repo.top).unwrap();
     }
 }
@@ -248,7 +352,10 @@ async fn clone_ignores_attributes() {
     let repo = Repo::with(&[
         ("dos.txt", "a\r\nb\r\n"),
         ("unix.txt", "$Id$\nb\n"),
-        ("pointer.bin", "version https://git-lfs.github.com/spec/v1\n"),
+        (
+            "pointer.bin",
+            "version https://git-lfs.github.com/spec/v1\n",
+        ),
     ]);
     repo.write(
         ".gitattributes",
@@ -260,7 +367,11 @@ async fn clone_ignores_attributes() {
     let tree = cloned.unwrap().tree;
     for name in ["unix.txt", "pointer.bin", "no.txt", "dos.txt"] {
         let committed = repo.git(["cat-file", "blob", &format!("HEAD:{name}")]);
-        assert_eq!(std::fs::read_to_string(tree.join(name)).unwrap(), committed, "{name}");
+        assert_eq!(
+            std::fs::read_to_string(tree.join(name)).unwrap(),
+            committed,
+            "{name}"
+        );
     }
 }
 
@@ -276,13 +387,24 @@ fn trapped() -> (Repo, PathBuf) {
     ]);
     let trace = repo.dir.path().join("trace");
     let trap = repo.home().join("trap");
-    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> {}\nexec \"$@\"\n", trace.display()))
-        .unwrap();
+    std::fs::write(
+        &trap,
+        format!(
+            "#!/bin/sh\necho \"$0 $*\" >> {}\nexec \"$@\"\n",
+            trace.display()
+        ),
+    )
+    .unwrap();
     std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let trap_text = trap.to_str().unwrap().to_owned();
     let head = repo.oid("HEAD").to_string();
     for path in ["m", "n"] {
-        repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{head},{path}")]);
+        repo.git([
+            "update-index",
+            "--add",
+            "--cacheinfo",
+            &format!("160000,{head},{path}"),
+        ]);
     }
     repo.git(["commit", "-q", "-m", "modules"]);
     let hooks = repo.top.join(".git/hooks");
@@ -338,19 +460,32 @@ async fn clone_runs_no_program_of_the_repository() {
     let (repo, trace) = trapped();
     // The trap is a trap: git falls into it where nobody looks out.
     let hook = repo.top.join(".git/hooks/post-checkout");
-    let spring = std::process::Command::new(&hook).arg("true").status().unwrap();
+    let spring = std::process::Command::new(&hook)
+        .arg("true")
+        .status()
+        .unwrap();
     assert!(spring.success() && trace.exists());
     std::fs::remove_file(&trace).unwrap();
     let before = state(&repo.top);
     for at in [CloneAt::Head, named("main"), named("nope")] {
         let (_room, cloned) = clone_of(&repo.top, at.clone()).await;
         if let Ok(cloned) = &cloned {
-            assert_eq!(names(&cloned.tree), [".gitattributes", ".gitmodules", "a.txt", "m", "n"]);
+            assert_eq!(
+                names(&cloned.tree),
+                [".gitattributes", ".gitmodules", "a.txt", "m", "n"]
+            );
             assert_eq!(cloned.submodules, 2);
-            assert!(names(&cloned.tree.join("m")).is_empty() && names(&cloned.tree.join("n")).is_empty());
+            assert!(
+                names(&cloned.tree.join("m")).is_empty()
+                    && names(&cloned.tree.join("n")).is_empty()
+            );
         }
         assert_eq!(cloned.is_ok(), at != named("nope"), "{cloned:?}");
-        assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap());
+        assert!(
+            !trace.exists(),
+            "{}",
+            std::fs::read_to_string(&trace).unwrap()
+        );
     }
     assert_eq!(state(&repo.top), before);
 
@@ -360,7 +495,11 @@ async fn clone_runs_no_program_of_the_repository() {
     std::fs::remove_file(repo.top.join(".git/objects").join(directory).join(file)).unwrap();
     let (_room, partial) = clone_of(&repo.top, CloneAt::Head).await;
     assert!(partial.is_err());
-    assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap());
+    assert!(
+        !trace.exists(),
+        "{}",
+        std::fs::read_to_string(&trace).unwrap()
+    );
 }
 
 #[tokio::test]
@@ -369,7 +508,9 @@ async fn oversized_tree_is_refused_before_checkout() {
     // Ten trees, each of which holds the one before ten times: 10^10 files in a few hundred bytes.
     let mut tree = repo.oid("HEAD^{tree}").to_string();
     for _ in 0..10 {
-        let listing: String = (0..10).map(|n| format!("040000 tree {tree}\td{n}\n")).collect();
+        let listing: String = (0..10)
+            .map(|n| format!("040000 tree {tree}\td{n}\n"))
+            .collect();
         let path = repo.dir.path().join("listing");
         std::fs::write(&path, listing).unwrap();
         let made = std::process::Command::new("git")
@@ -383,16 +524,43 @@ async fn oversized_tree_is_refused_before_checkout() {
     let bomb = repo.git(["commit-tree", "-m", "bomb", &tree]);
     repo.git(["update-ref", "refs/heads/bomb", bomb.trim()]);
     let (room, refused) = clone_of(&repo.top, named("bomb")).await;
-    assert!(matches!(refused, Err(CloneError::TooLarge { what: "bytes of file names", .. })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(CloneError::TooLarge {
+                what: "bytes of file names",
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     assert!(!room.path().join("tree").exists());
 
     repo.write("zeros", vec![0; 3 << 20]);
     repo.commit("zeros");
     let url = CloneUrl::of_directory(&repo.top).unwrap();
     for (limits, what) in [
-        (CloneLimits { bytes: ByteLimit(1 << 20), ..CloneLimits::DEFAULT }, "bytes of files"),
-        (CloneLimits { files: 1, ..CloneLimits::DEFAULT }, "files"),
-        (CloneLimits { received: ByteLimit(100), ..CloneLimits::DEFAULT }, "bytes to receive"),
+        (
+            CloneLimits {
+                bytes: ByteLimit(1 << 20),
+                ..CloneLimits::DEFAULT
+            },
+            "bytes of files",
+        ),
+        (
+            CloneLimits {
+                files: 1,
+                ..CloneLimits::DEFAULT
+            },
+            "files",
+        ),
+        (
+            CloneLimits {
+                received: ByteLimit(100),
+                ..CloneLimits::DEFAULT
+            },
+            "bytes to receive",
+        ),
     ] {
         let (room, refused) = clone_from(url.clone(), CloneAt::Head, limits).await;
         assert!(
@@ -435,7 +603,10 @@ fn git_with(room: &Path, variable: &str) -> Environment {
     std::fs::create_dir(&bin).unwrap();
     let path = std::env::var("PATH").unwrap();
     let real = environment(room).find_program("git").unwrap();
-    let script = format!("#!/bin/sh\nexport {variable}\nexec {} \"$@\"\n", real.display());
+    let script = format!(
+        "#!/bin/sh\nexport {variable}\nexec {} \"$@\"\n",
+        real.display()
+    );
     std::fs::write(bin.join("git"), script).unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     Environment::from_pairs([("PATH", format!("{}:{path}", bin.display()))], "/")
@@ -452,7 +623,10 @@ async fn old_git_fetches_nothing_for_partial_clone() {
         ("core.repositoryFormatVersion", "1"),
         ("extensions.partialClone", "origin"),
         ("remote.origin.promisor", "true"),
-        ("remote.origin.url", &format!("file://{}", repo.top.display())),
+        (
+            "remote.origin.url",
+            &format!("file://{}", repo.top.display()),
+        ),
         ("remote.origin.uploadpack", trap.to_str().unwrap()),
     ] {
         repo.git(["config", "--local", key, value]);
@@ -464,11 +638,18 @@ async fn old_git_fetches_nothing_for_partial_clone() {
     // As before git knew how to leave it.
     let env = git_with(room.path(), "GIT_NO_LAZY_FETCH=0");
     let url = CloneUrl::of_directory(&repo.top).unwrap();
-    let request =
-        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: CloneAt::Head,
+        into: room.path().join("tree"),
+        limits: CloneLimits::DEFAULT,
+    };
     let partial = clone(sandbox(), &env, &request).await;
     assert!(partial.is_err(), "{partial:?}");
-    assert!(!trace.exists(), "a program that the repository names was run");
+    assert!(
+        !trace.exists(),
+        "a program that the repository names was run"
+    );
 }
 
 #[tokio::test]
@@ -477,8 +658,12 @@ async fn a_repository_of_another_owner_is_cloned_too() {
     let room = tempfile::tempdir().unwrap();
     let env = git_with(room.path(), "GIT_TEST_ASSUME_DIFFERENT_OWNER=1");
     let url = CloneUrl::of_directory(&repo.top).unwrap();
-    let request =
-        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: CloneAt::Head,
+        into: room.path().join("tree"),
+        limits: CloneLimits::DEFAULT,
+    };
     let cloned = clone(sandbox(), &env, &request).await.unwrap();
     assert_eq!(names(&cloned.tree), ["a.txt"]);
 }
@@ -489,11 +674,22 @@ async fn network_clone_allows_only_https() {
     let env = fake_git(room.path(), "exit 128");
     let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
     let into = room.path().join("tree");
-    let request = CloneRequest { url, at: named("v1"), into: into.clone(), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: named("v1"),
+        into: into.clone(),
+        limits: CloneLimits::DEFAULT,
+    };
     let failed = clone(sandbox(), &env, &request).await;
-    assert!(matches!(failed, Err(CloneError::Repo(RepoError::GitFailed { .. }))), "{failed:?}");
+    assert!(
+        matches!(failed, Err(CloneError::Repo(RepoError::GitFailed { .. }))),
+        "{failed:?}"
+    );
     let called = std::fs::read_to_string(room.path().join("called")).unwrap();
-    let words: Vec<&str> = called.lines().filter_map(|line| line.strip_prefix("word ")).collect();
+    let words: Vec<&str> = called
+        .lines()
+        .filter_map(|line| line.strip_prefix("word "))
+        .collect();
     let git_dir = format!("{}.git", into.display());
     assert_eq!(
         words,
@@ -536,7 +732,8 @@ async fn network_clone_allows_only_https() {
     }
     let mut settings = BTreeMap::new();
     for number in 0..variables["GIT_CONFIG_COUNT"].parse::<usize>().unwrap() {
-        let part = |part: &str| variables[format!("GIT_CONFIG_{part}_{number}").as_str()].to_owned();
+        let part =
+            |part: &str| variables[format!("GIT_CONFIG_{part}_{number}").as_str()].to_owned();
         settings.insert(part("KEY"), part("VALUE"));
     }
     for (key, value) in [
@@ -561,12 +758,23 @@ async fn git_output_is_redacted_before_cutting() {
     let secret = crucible_testkit::made_up_token();
     for (script, before) in [("exit 128", 1980), ("exit 1", 10)] {
         let room = tempfile::tempdir().unwrap();
-        let say = format!("printf '%s' '{} {secret} end' >&2; {script}", "x".repeat(before));
+        let say = format!(
+            "printf '%s' '{} {secret} end' >&2; {script}",
+            "x".repeat(before)
+        );
         let env = fake_git(room.path(), &say);
         let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
         let limits = CloneLimits::DEFAULT;
-        let request = CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits };
-        let said = clone(sandbox(), &env, &request).await.unwrap_err().to_string();
+        let request = CloneRequest {
+            url,
+            at: CloneAt::Head,
+            into: room.path().join("tree"),
+            limits,
+        };
+        let said = clone(sandbox(), &env, &request)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("xxx") && !said.contains("ghp_"), "{said}");
     }
 }
@@ -579,7 +787,10 @@ async fn hanging_or_dropped_clone_ends() {
         url: CloneUrl::parse("https://git.example.org/o/r.git").unwrap(),
         at: CloneAt::Head,
         into: room.path().join("tree"),
-        limits: CloneLimits { time: Duration::from_millis(300), ..CloneLimits::DEFAULT },
+        limits: CloneLimits {
+            time: Duration::from_millis(300),
+            ..CloneLimits::DEFAULT
+        },
     };
     let late = clone(sandbox(), &env, &request).await;
     assert!(matches!(late, Err(CloneError::TimedOut { .. })), "{late:?}");
@@ -602,12 +813,22 @@ async fn users_proxy_is_used_for_the_host_only() {
     let path = std::env::var("PATH").unwrap();
     let env = Environment::from_pairs([("PATH", path.as_str()), ("HTTPS_PROXY", &address)], "/");
     let url = CloneUrl::parse("https://git.example.invalid/o/r.git").unwrap();
-    let request =
-        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: CloneAt::Head,
+        into: room.path().join("tree"),
+        limits: CloneLimits::DEFAULT,
+    };
     let refused = clone(sandbox(), &env, &request).await;
-    assert!(matches!(refused, Err(CloneError::Unreachable { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CloneError::Unreachable { .. })),
+        "{refused:?}"
+    );
     let asked = asked.join().unwrap();
-    assert!(asked.starts_with("CONNECT git.example.invalid:443 HTTP/1.1"), "{asked}");
+    assert!(
+        asked.starts_with("CONNECT git.example.invalid:443 HTTP/1.1"),
+        "{asked}"
+    );
 }
 
 #[tokio::test]
@@ -615,13 +836,23 @@ async fn git_ignoring_our_settings_is_refused() {
     let room = tempfile::tempdir().unwrap();
     let bin = room.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    std::fs::write(bin.join("git"), "#!/bin/sh\ncase \"$*\" in *version*) echo git version 2.20.1;; esac\n")
-        .unwrap();
+    std::fs::write(
+        bin.join("git"),
+        "#!/bin/sh\ncase \"$*\" in *version*) echo git version 2.20.1;; esac\n",
+    )
+    .unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let env = Environment::from_pairs([("PATH", bin.as_os_str())], "/");
     let url = CloneUrl::of_directory(room.path()).unwrap();
-    let request =
-        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let request = CloneRequest {
+        url,
+        at: CloneAt::Head,
+        into: room.path().join("tree"),
+        limits: CloneLimits::DEFAULT,
+    };
     let old = clone(sandbox(), &env, &request).await;
-    assert!(matches!(old, Err(CloneError::Repo(RepoError::GitTooOld { .. }))), "{old:?}");
+    assert!(
+        matches!(old, Err(CloneError::Repo(RepoError::GitTooOld { .. }))),
+        "{old:?}"
+    );
 }

@@ -23,7 +23,14 @@ pub(crate) struct Repo {
 /// The environment that the code under test is given: the machine's `PATH`, a home without a configuration.
 pub(crate) fn environment(home: &Path) -> Environment {
     let path = std::env::var_os("PATH").unwrap();
-    Environment::from_pairs([("PATH", path), ("HOME", home.into()), ("TMPDIR", home.into())], "/")
+    Environment::from_pairs(
+        [
+            ("PATH", path),
+            ("HOME", home.into()),
+            ("TMPDIR", home.into()),
+        ],
+        "/",
+    )
 }
 
 pub(crate) fn sandbox() -> Arc<Sandbox> {
@@ -35,7 +42,10 @@ impl Repo {
     pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let dir_path = dir.path().canonicalize().unwrap();
-        let repo = Self { top: dir_path.join("repo"), dir };
+        let repo = Self {
+            top: dir_path.join("repo"),
+            dir,
+        };
         std::fs::create_dir(&repo.top).unwrap();
         std::fs::create_dir(repo.home()).unwrap();
         repo.git(["init", "-q", "-b", "main", "."]);
@@ -86,7 +96,11 @@ impl Repo {
         self.git_in(&self.top, words)
     }
 
-    pub(crate) fn git_in<S: AsRef<OsStr>>(&self, dir: &Path, words: impl IntoIterator<Item = S>) -> String {
+    pub(crate) fn git_in<S: AsRef<OsStr>>(
+        &self,
+        dir: &Path,
+        words: impl IntoIterator<Item = S>,
+    ) -> String {
         let output = Command::new("git")
             .args(words)
             .current_dir(dir)
@@ -97,7 +111,11 @@ impl Repo {
             .env("LC_ALL", "C")
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -116,13 +134,19 @@ impl Repo {
         for name in listed.split('\0') {
             let path = self.top.join(name);
             if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-                std::fs::File::open(path).unwrap().set_modified(past).unwrap();
+                std::fs::File::open(path)
+                    .unwrap()
+                    .set_modified(past)
+                    .unwrap();
             }
         }
         self.git(["update-index", "-q", "--refresh"]);
         // The kernel's own time of a change cannot be set, so the index is from a later second instead.
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(2);
-        std::fs::File::open(self.top.join(".git/index")).unwrap().set_modified(later).unwrap();
+        std::fs::File::open(self.top.join(".git/index"))
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
     }
 
     /// What changed in the files, as git makes it; the work tree is as before afterwards.
@@ -138,14 +162,27 @@ impl Repo {
 /// A repository that is opened with a git that counts its calls.
 pub(crate) async fn counted(repo: &Repo, top: &Path) -> (Git, impl Fn() -> usize + use<>) {
     let path = std::env::var_os("PATH").unwrap();
-    let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let real = std::env::split_paths(&path)
+        .map(|dir| dir.join("git"))
+        .find(|git| git.is_file())
+        .unwrap();
     let (room, log) = (repo.home().join("bin"), repo.home().join("calls"));
     std::fs::create_dir_all(&room).unwrap();
     let _ = std::fs::remove_file(&log);
-    let script = format!("#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.display());
+    let script = format!(
+        "#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n",
+        log.display(),
+        real.display()
+    );
     std::fs::write(room.join("git"), script).unwrap();
     std::fs::set_permissions(room.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
-    let env = Environment::from_pairs([("PATH", room.as_os_str()), ("TMPDIR", repo.home().as_os_str())], "/");
+    let env = Environment::from_pairs(
+        [
+            ("PATH", room.as_os_str()),
+            ("TMPDIR", repo.home().as_os_str()),
+        ],
+        "/",
+    );
     let git = Git::open(sandbox(), &env, top).await.unwrap();
     let mut seen = 0;
     let calls = move |log: &Path| std::fs::read(log).unwrap().len();

@@ -1,6 +1,9 @@
 //! The real `gh` against a GitHub of our own: every answer that GitHub has been seen to give, and the ways in which none comes.
 
-#![expect(clippy::disallowed_methods, reason = "the tests lay out files and listen where nobody should come")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests lay out files and listen where nobody should come"
+)]
 
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -22,20 +25,28 @@ const FILES: [(&str, &str); 2] = [("Cargo.toml", "[package]"), ("src/main.rs", "
 
 /// `gh` with these variables, a `PATH` and a home without anything in it.
 fn gh_with(variables: Vec<(OsString, OsString)>) -> Gh {
-    let mut pairs: Vec<(OsString, OsString)> =
-        vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), "/nonexistent".into())];
+    let mut pairs: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), std::env::var_os("PATH").unwrap()),
+        ("HOME".into(), "/nonexistent".into()),
+    ];
     pairs.extend(variables);
     Gh::new(sandbox(), &Environment::from_pairs(pairs, "/"))
 }
 
 fn gh(github: &FakeGitHub) -> Gh {
-    gh_with(github.env()).with_deadlines(GhDeadlines { answer: LONG, download: LONG })
+    gh_with(github.env()).with_deadlines(GhDeadlines {
+        answer: LONG,
+        download: LONG,
+    })
 }
 
 /// A deadline that ends what never ends; nothing is expected to happen within it.
 fn hasty(github: &FakeGitHub) -> Gh {
     let soon = Duration::from_millis(700);
-    gh(github).with_deadlines(GhDeadlines { answer: soon, download: soon })
+    gh(github).with_deadlines(GhDeadlines {
+        answer: soon,
+        download: soon,
+    })
 }
 
 fn widget() -> FakeGitHub {
@@ -43,11 +54,19 @@ fn widget() -> FakeGitHub {
 }
 
 fn repository() -> GhRequest {
-    GhRequest::at("repos").part("acme").unwrap().part("widget").unwrap()
+    GhRequest::at("repos")
+        .part("acme")
+        .unwrap()
+        .part("widget")
+        .unwrap()
 }
 
 fn archive_at(reference: &str) -> GhRequest {
-    repository().part("tarball").unwrap().reference(reference).unwrap()
+    repository()
+        .part("tarball")
+        .unwrap()
+        .reference(reference)
+        .unwrap()
 }
 
 /// The error of asking for the repository.
@@ -78,9 +97,14 @@ fn has_children(github: &FakeGitHub) -> bool {
     let mark = format!("GH_CONFIG_DIR={}", github.config_directory().display()).into_bytes();
     let holds = |process: &Path| {
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark)
     };
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| holds(&entry.path()))
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .any(|entry| holds(&entry.path()))
 }
 
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -96,16 +120,26 @@ async fn request_and_response_round_trip() {
     let github = widget();
     let query = "--hostname=evil @/etc/passwd {owner} ../ a&per_page=9 é%00\n'\"";
     let request = GhRequest::at("search").part("repositories").unwrap();
-    let request = request.value("q", query).unwrap().value("page", "2").unwrap();
+    let request = request
+        .value("q", query)
+        .unwrap()
+        .value("page", "2")
+        .unwrap();
     let answer: Value = gh(&github).get(&request).await.unwrap().json().unwrap();
     assert_eq!(answer["total_count"], 0);
     let seen = github.requests();
     assert_eq!(seen.len(), 1);
-    assert_eq!((seen[0].method.as_str(), seen[0].host.as_str()), ("GET", "api.github.com"));
+    assert_eq!(
+        (seen[0].method.as_str(), seen[0].host.as_str()),
+        ("GET", "api.github.com")
+    );
     assert_eq!(seen[0].path, "/search/repositories");
     assert_eq!(seen[0].value("q"), Some(query));
     assert_eq!(seen[0].query.len(), 2);
-    assert_eq!(seen[0].header("authorization"), Some("token a-token-of-the-fake"));
+    assert_eq!(
+        seen[0].header("authorization"),
+        Some("token a-token-of-the-fake")
+    );
 }
 
 #[tokio::test]
@@ -121,11 +155,21 @@ async fn hostile_names_stay_names() {
         "a b\n?x=1#y",
         ":branch",
     ] {
-        let request = GhRequest::at("repos").part("acme").unwrap().part(name).unwrap();
+        let request = GhRequest::at("repos")
+            .part("acme")
+            .unwrap()
+            .part(name)
+            .unwrap();
         let error = gh(&github).get(&request).await.unwrap_err();
-        assert!(matches!(error, GhError::NotFound { .. }), "{name:?}: {error:?}");
+        assert!(
+            matches!(error, GhError::NotFound { .. }),
+            "{name:?}: {error:?}"
+        );
         let seen = github.requests().pop().unwrap();
-        assert!(seen.path.starts_with("/repos/acme/") && seen.query.is_empty(), "{seen:?}");
+        assert!(
+            seen.path.starts_with("/repos/acme/") && seen.query.is_empty(),
+            "{seen:?}"
+        );
         assert_eq!(seen.path.matches('/').count(), 3, "{seen:?}");
     }
 }
@@ -138,18 +182,26 @@ async fn each_refusal_has_its_own_error() {
     assert!(matches!(error, GhError::Forbidden { .. }), "{error:?}");
     assert!(text(error).contains("Resource not accessible"));
     let error = refused(&github, Misbehaviour::status(404)).await;
-    assert!(matches!(error, GhError::NotFound { .. }) && text(error).contains("check the spelling"));
+    assert!(
+        matches!(error, GhError::NotFound { .. }) && text(error).contains("check the spelling")
+    );
     let error = refused(&github, Misbehaviour::status(422)).await;
     assert!(
         matches!(&error, GhError::Invalid { status: 422, said, .. } if said == "Validation Failed"),
         "{error:?}"
     );
     let error = refused(&github, Misbehaviour::status(500)).await;
-    assert!(matches!(error, GhError::Server { status: 500, .. }), "{error:?}");
+    assert!(
+        matches!(error, GhError::Server { status: 500, .. }),
+        "{error:?}"
+    );
     let error = refused(&github, Misbehaviour::status(401)).await;
     assert!(matches!(error, GhError::NotLoggedIn { .. }) && text(error).contains("gh auth login"));
-    let page =
-        Misbehaviour::Raw { status: 502, headers: Vec::new(), body: b"<html>Bad Gateway</html>".to_vec() };
+    let page = Misbehaviour::Raw {
+        status: 502,
+        headers: Vec::new(),
+        body: b"<html>Bad Gateway</html>".to_vec(),
+    };
     let error = refused(&github, page).await;
     assert!(
         matches!(&error, GhError::Server { status: 502, said } if said.contains("Bad Gateway")),
@@ -167,8 +219,14 @@ async fn rate_limits_state_their_end() {
         limited(Some(reset), None)
     );
     let after = Some(Duration::from_secs(17));
-    assert_eq!(refused(&github, Misbehaviour::secondary_limit(17)).await, limited(None, after));
-    assert_eq!(refused(&github, Misbehaviour::silent_secondary_limit()).await, limited(None, None));
+    assert_eq!(
+        refused(&github, Misbehaviour::secondary_limit(17)).await,
+        limited(None, after)
+    );
+    assert_eq!(
+        refused(&github, Misbehaviour::silent_secondary_limit()).await,
+        limited(None, None)
+    );
 }
 
 #[tokio::test]
@@ -176,7 +234,13 @@ async fn broken_answers_are_no_answers() {
     let github = widget();
     for how in [Misbehaviour::CutHalfway, Misbehaviour::Drop] {
         let error = refused(&github, how).await;
-        assert!(matches!(error, GhError::Unreadable { .. } | GhError::Unreachable { .. }), "{error:?}");
+        assert!(
+            matches!(
+                error,
+                GhError::Unreadable { .. } | GhError::Unreachable { .. }
+            ),
+            "{error:?}"
+        );
     }
     let error = refused(&github, Misbehaviour::Huge(40 << 20)).await;
     assert!(matches!(error, GhError::TooLarge { .. }), "{error:?}");
@@ -199,8 +263,10 @@ async fn endless_call_is_killed() {
         let error = hasty(&github).get(&repository()).await.unwrap_err();
         assert!(matches!(error, GhError::TimedOut { .. }), "{error:?}");
         let place = Place::new();
-        let error =
-            hasty(&github).download(&archive_at("v1"), &place.file(), ByteLimit(1 << 30)).await.unwrap_err();
+        let error = hasty(&github)
+            .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 30))
+            .await
+            .unwrap_err();
         assert!(matches!(error, GhError::TimedOut { .. }), "{error:?}");
         assert!(place.is_empty());
         assert!(!has_children(&github));
@@ -210,8 +276,17 @@ async fn endless_call_is_killed() {
 #[tokio::test]
 async fn a_slow_answer_is_waited_for() {
     let github = widget();
-    github.misbehave("/repos/", Times::Once, Misbehaviour::SlowBody(Duration::from_millis(1)));
-    let told: Value = gh(&github).get(&repository()).await.unwrap().json().unwrap();
+    github.misbehave(
+        "/repos/",
+        Times::Once,
+        Misbehaviour::SlowBody(Duration::from_millis(1)),
+    );
+    let told: Value = gh(&github)
+        .get(&repository())
+        .await
+        .unwrap()
+        .json()
+        .unwrap();
     assert_eq!(told["full_name"], "acme/widget");
 }
 
@@ -222,7 +297,10 @@ async fn missing_login_names_login_command() {
     let error = gh.get(&repository()).await.unwrap_err();
     assert!(matches!(error, GhError::NotLoggedIn { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("gh auth login") && text.contains("GH_TOKEN"), "{text}");
+    assert!(
+        text.contains("gh auth login") && text.contains("GH_TOKEN"),
+        "{text}"
+    );
     assert!(github.requests().is_empty());
 }
 
@@ -230,17 +308,30 @@ async fn missing_login_names_login_command() {
 async fn missing_gh_error_names_package() {
     let nothing = tempfile::tempdir().unwrap();
     let env = Environment::from_pairs([("PATH", nothing.path())], "/");
-    let error = Gh::new(sandbox(), &env).get(&repository()).await.unwrap_err();
+    let error = Gh::new(sandbox(), &env)
+        .get(&repository())
+        .await
+        .unwrap_err();
     assert!(matches!(error, GhError::Missing { .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("apt install gh") && text.contains("gh auth login"), "{text}");
+    assert!(
+        text.contains("apt install gh") && text.contains("gh auth login"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn a_network_that_is_not_there_is_named() {
     let config = tempfile::tempdir().unwrap();
-    std::fs::write(config.path().join("config.yml"), "http_unix_socket: /nonexistent/socket\n").unwrap();
-    let gh = gh_with(vec![("GH_CONFIG_DIR".into(), config.path().into()), ("GH_TOKEN".into(), "t".into())]);
+    std::fs::write(
+        config.path().join("config.yml"),
+        "http_unix_socket: /nonexistent/socket\n",
+    )
+    .unwrap();
+    let gh = gh_with(vec![
+        ("GH_CONFIG_DIR".into(), config.path().into()),
+        ("GH_TOKEN".into(), "t".into()),
+    ]);
     let error = gh.get(&repository()).await.unwrap_err();
     assert!(matches!(error, GhError::Unreachable { .. }), "{error:?}");
 }
@@ -252,14 +343,28 @@ async fn the_fake_is_reached_past_every_proxy() {
     proxy.set_nonblocking(true).unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
     let mut variables = github.env();
-    for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
+    for name in [
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+    ] {
         variables.push((name.into(), address.clone().into()));
     }
-    let gh = gh_with(variables).with_deadlines(GhDeadlines { answer: LONG, download: LONG });
+    let gh = gh_with(variables).with_deadlines(GhDeadlines {
+        answer: LONG,
+        download: LONG,
+    });
     gh.get(&repository()).await.unwrap();
     let place = Place::new();
-    gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap();
-    assert_eq!(proxy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+        .await
+        .unwrap();
+    assert_eq!(
+        proxy.accept().unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock
+    );
 }
 
 #[tokio::test]
@@ -271,22 +376,38 @@ async fn gh_host_selects_another_host() {
     let gh = gh_with(variables);
     assert_eq!(gh.host(), "git.example.org");
     gh.get(&repository()).await.unwrap();
-    assert!(github.requests()[0].host.eq_ignore_ascii_case("git.example.org"), "{:?}", github.requests());
+    assert!(
+        github.requests()[0]
+            .host
+            .eq_ignore_ascii_case("git.example.org"),
+        "{:?}",
+        github.requests()
+    );
 }
 
 #[tokio::test]
 async fn only_logged_in_host_is_not_assumed() {
     let github = widget();
     // Left alone, `gh` takes the only host that it has a login for.
-    let logins = "git.example.org:\n    user: someone\n    oauth_token: t\n    git_protocol: https\n";
+    let logins =
+        "git.example.org:\n    user: someone\n    oauth_token: t\n    git_protocol: https\n";
     std::fs::write(github.config_directory().join("hosts.yml"), logins).unwrap();
     let gh = gh(&github);
     assert_eq!(gh.host(), "github.com");
     gh.get(&repository()).await.unwrap();
     let place = Place::new();
-    gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap();
-    let hosts: Vec<String> = github.requests().into_iter().map(|request| request.host).collect();
-    assert_eq!(hosts, ["api.github.com", "api.github.com", "codeload.github.com"]);
+    gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+        .await
+        .unwrap();
+    let hosts: Vec<String> = github
+        .requests()
+        .into_iter()
+        .map(|request| request.host)
+        .collect();
+    assert_eq!(
+        hosts,
+        ["api.github.com", "api.github.com", "codeload.github.com"]
+    );
     let other = gh_with(vec![("GH_HOST".into(), "API.GitHub.com".into())]);
     assert_eq!(other.host(), "github.com");
 }
@@ -296,7 +417,11 @@ async fn dropped_call_leaves_nothing() {
     let github = widget();
     let place = Place::new();
     github.misbehave("/repos/", Times::Exactly(1), Misbehaviour::Hang);
-    github.misbehave("/legacy.tar.gz/", Times::Always, Misbehaviour::SlowBody(Duration::from_secs(60)));
+    github.misbehave(
+        "/legacy.tar.gz/",
+        Times::Always,
+        Misbehaviour::SlowBody(Duration::from_secs(60)),
+    );
     let gh = gh(&github);
     let (request, file) = (repository(), place.file());
     let asked = github.requests().len();
@@ -317,12 +442,25 @@ async fn dropped_call_leaves_nothing() {
 async fn an_archive_is_downloaded_through_its_redirect() {
     let github = widget();
     let place = Place::new();
-    let length = gh(&github).download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap();
+    let length = gh(&github)
+        .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+        .await
+        .unwrap();
     let bytes = std::fs::read(place.file()).unwrap();
-    assert_eq!(bytes, tarball("acme", "widget", &fake_sha("acme/widget", "v1"), FILES));
+    assert_eq!(
+        bytes,
+        tarball("acme", "widget", &fake_sha("acme/widget", "v1"), FILES)
+    );
     assert_eq!(length, bytes.len() as u64);
-    assert_eq!(place.file().metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let hosts: Vec<String> = github.requests().into_iter().map(|request| request.host).collect();
+    assert_eq!(
+        place.file().metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let hosts: Vec<String> = github
+        .requests()
+        .into_iter()
+        .map(|request| request.host)
+        .collect();
     assert_eq!(hosts, ["api.github.com", "codeload.github.com"]);
 }
 
@@ -337,18 +475,36 @@ async fn error_body_is_never_an_archive() {
             Misbehaviour::status(404),
             (|e| matches!(e, GhError::NotFound { .. })) as fn(&GhError) -> bool,
         ),
-        ("legacy.tar.gz", Misbehaviour::status(404), |e| matches!(e, GhError::NotFound { .. })),
-        ("/tarball/", Misbehaviour::status(403), |e| matches!(e, GhError::Forbidden { .. })),
-        ("/tarball/", Misbehaviour::status(500), |e| matches!(e, GhError::Server { status: 500, .. })),
-        ("/tarball/", Misbehaviour::silent_secondary_limit(), |e| matches!(e, GhError::RateLimited(_))),
-        ("legacy.tar.gz", Misbehaviour::CutHalfway, |e| matches!(e, GhError::Unreadable { .. })),
-        ("legacy.tar.gz", Misbehaviour::Drop, |e| matches!(e, GhError::Unreachable { .. })),
-        ("legacy.tar.gz", Misbehaviour::Huge(2 << 20), |e| matches!(e, GhError::TooLarge { .. })),
-        ("legacy.tar.gz", Misbehaviour::answer(&Value::Null), |_| true),
+        ("legacy.tar.gz", Misbehaviour::status(404), |e| {
+            matches!(e, GhError::NotFound { .. })
+        }),
+        ("/tarball/", Misbehaviour::status(403), |e| {
+            matches!(e, GhError::Forbidden { .. })
+        }),
+        ("/tarball/", Misbehaviour::status(500), |e| {
+            matches!(e, GhError::Server { status: 500, .. })
+        }),
+        ("/tarball/", Misbehaviour::silent_secondary_limit(), |e| {
+            matches!(e, GhError::RateLimited(_))
+        }),
+        ("legacy.tar.gz", Misbehaviour::CutHalfway, |e| {
+            matches!(e, GhError::Unreadable { .. })
+        }),
+        ("legacy.tar.gz", Misbehaviour::Drop, |e| {
+            matches!(e, GhError::Unreachable { .. })
+        }),
+        ("legacy.tar.gz", Misbehaviour::Huge(2 << 20), |e| {
+            matches!(e, GhError::TooLarge { .. })
+        }),
+        ("legacy.tar.gz", Misbehaviour::answer(&Value::Null), |_| {
+            true
+        }),
     ] {
         github.behave();
         github.misbehave(part, Times::Always, how.clone());
-        let outcome = gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await;
+        let outcome = gh
+            .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+            .await;
         let Err(error) = outcome else {
             // Success with other bytes is for whoever unpacks them.
             assert!(matches!(how, Misbehaviour::Raw { status: 200, .. }));
@@ -363,10 +519,17 @@ async fn error_body_is_never_an_archive() {
 async fn a_limited_download_learns_when_the_limit_ends() {
     let github = widget();
     let place = Place::new();
-    github.misbehave("/tarball/", Times::Always, Misbehaviour::primary_limit(1_900_000_000));
+    github.misbehave(
+        "/tarball/",
+        Times::Always,
+        Misbehaviour::primary_limit(1_900_000_000),
+    );
     let told = serde_json::json!({"resources": {"core": {"remaining": 0, "reset": 1_900_000_123}}});
     github.misbehave("/rate_limit", Times::Always, Misbehaviour::answer(&told));
-    let error = gh(&github).download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap_err();
+    let error = gh(&github)
+        .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+        .await
+        .unwrap_err();
     let at = Some(Timestamp::from_unix(Duration::from_secs(1_900_000_123)));
     assert_eq!(error, GhError::RateLimited(LimitReset { at, after: None }));
     assert!(place.is_empty());
@@ -378,7 +541,10 @@ async fn existing_download_target_is_kept() {
     let place = Place::new();
     let other = place.0.path().join("other");
     symlink(&other, place.file()).unwrap();
-    let error = gh(&github).download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap_err();
+    let error = gh(&github)
+        .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
+        .await
+        .unwrap_err();
     assert!(matches!(error, GhError::NotRun { .. }), "{error:?}");
     assert!(place.file().is_symlink() && !other.exists());
     assert!(github.requests().is_empty());
@@ -390,18 +556,30 @@ fn played(directory: &Path, script: &str) -> Gh {
     std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", directory.display());
-    Gh::new(sandbox(), &Environment::from_pairs([("PATH", path.as_str()), ("HOME", "/nonexistent")], "/"))
+    Gh::new(
+        sandbox(),
+        &Environment::from_pairs([("PATH", path.as_str()), ("HOME", "/nonexistent")], "/"),
+    )
 }
 
 #[tokio::test]
 async fn refusal_without_headers_uses_gh_message() {
     let place = tempfile::tempdir().unwrap();
-    let refused = async |script: &str| played(place.path(), script).get(&repository()).await.unwrap_err();
-    let missing = "echo '{\"message\":\"Not Found\"}'; echo 'gh: Not Found (HTTP 404)' >&2; exit 1\n";
+    let refused = async |script: &str| {
+        played(place.path(), script)
+            .get(&repository())
+            .await
+            .unwrap_err()
+    };
+    let missing =
+        "echo '{\"message\":\"Not Found\"}'; echo 'gh: Not Found (HTTP 404)' >&2; exit 1\n";
     let error = refused(missing).await;
     assert!(matches!(error, GhError::NotFound { .. }), "{error:?}");
     let error = refused("echo 'gh: HTTP 502' >&2; exit 1\n").await;
-    assert!(matches!(error, GhError::Server { status: 502, .. }), "{error:?}");
+    assert!(
+        matches!(error, GhError::Server { status: 502, .. }),
+        "{error:?}"
+    );
     let error = refused("echo 'error connecting to api.github.com' >&2; exit 1\n").await;
     assert!(matches!(error, GhError::Unreachable { .. }), "{error:?}");
 }

@@ -1,11 +1,16 @@
 //! A repository whose configuration names programs. Whatever is called, none of them ever runs.
 
-#![expect(clippy::disallowed_methods, reason = "the tests plant traps and look for their traces")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests plant traps and look for their traces"
+)]
 
 use std::os::unix::fs::PermissionsExt;
 
 use crucible_model::{ByteLimit, RepoPath};
-use crucible_repo::{Branch, LandRequest, RepoError, SnapshotOptions, Untracked, baseline, snapshot};
+use crucible_repo::{
+    Branch, LandRequest, RepoError, SnapshotOptions, Untracked, baseline, snapshot,
+};
 
 use crate::common::{Repo, environment, sandbox};
 
@@ -14,12 +19,19 @@ fn trapped() -> (Repo, std::path::PathBuf) {
     let repo = Repo::with(&[
         ("a.txt", "one\ntwo\n"),
         ("b.dat", "data\n"),
-        (".gitattributes", "* filter=evil diff=evil merge=evil\n*.dat filter=e.v=i l\n"),
+        (
+            ".gitattributes",
+            "* filter=evil diff=evil merge=evil\n*.dat filter=e.v=i l\n",
+        ),
     ]);
     repo.git(["tag", "base"]);
     let trace = repo.dir.path().join("trace");
     let trap = repo.home().join("trap");
-    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display())).unwrap();
+    std::fs::write(
+        &trap,
+        format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display()),
+    )
+    .unwrap();
     std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let trap_text = trap.to_str().unwrap();
 
@@ -86,8 +98,16 @@ fn trapped() -> (Repo, std::path::PathBuf) {
         repo.git(["config", key, value]);
     }
     // The traps work: git on its own runs them.
-    let _ = std::process::Command::new("git").arg("status").current_dir(&repo.top).output();
-    assert!(std::fs::read_to_string(&trace).unwrap_or_default().contains("trap"), "the traps are not set");
+    let _ = std::process::Command::new("git")
+        .arg("status")
+        .current_dir(&repo.top)
+        .output();
+    assert!(
+        std::fs::read_to_string(&trace)
+            .unwrap_or_default()
+            .contains("trap"),
+        "the traps are not set"
+    );
     std::fs::remove_file(&trace).unwrap();
     (repo, trace)
 }
@@ -116,9 +136,14 @@ async fn no_program_that_a_repository_names_ever_runs() {
     git.read_blob(&files[1].oid, ByteLimit(100)).await.unwrap();
     let head = git.head().await.unwrap();
     let paths: Vec<RepoPath> = vec!["a.txt".parse().unwrap()];
-    git.files_at(&head.tree, &paths, ByteLimit(100)).await.unwrap();
+    git.files_at(&head.tree, &paths, ByteLimit(100))
+        .await
+        .unwrap();
     let missing = "2".repeat(40).parse().unwrap();
-    assert!(git.read_blob(&missing, ByteLimit(100)).await.is_err(), "and nothing is fetched");
+    assert!(
+        git.read_blob(&missing, ByteLimit(100)).await.is_err(),
+        "and nothing is fetched"
+    );
     quiet("reading");
 
     let patch = b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n\
@@ -126,11 +151,16 @@ async fn no_program_that_a_repository_names_ever_runs() {
     let produced = git.tree_after_patch(&head.commit, patch).await.unwrap();
     quiet("tree_after_patch");
 
-    let options = SnapshotOptions { untracked: Untracked::Include, secret: std::sync::Arc::new(|_| None) };
+    let options = SnapshotOptions {
+        untracked: Untracked::Include,
+        secret: std::sync::Arc::new(|_| None),
+    };
     let copy = repo.dir.path().join("copy");
     snapshot(&git, &copy, &options).await.unwrap();
     quiet("snapshot");
-    baseline(sandbox(), &environment(&repo.home()), &copy).await.unwrap();
+    baseline(sandbox(), &environment(&repo.home()), &copy)
+        .await
+        .unwrap();
     quiet("baseline");
 
     let run = "20260131t093000z-1f2e3d4c5b6a".parse().unwrap();
@@ -145,7 +175,10 @@ async fn no_program_that_a_repository_names_ever_runs() {
         at: "2026-01-31T09:30:00Z".parse().unwrap(),
     };
     let refused = git.land(&request).await;
-    assert!(matches!(refused, Err(RepoError::Rewritten { ref paths }) if paths.len() == 2), "{refused:?}");
+    assert!(
+        matches!(refused, Err(RepoError::Rewritten { ref paths }) if paths.len() == 2),
+        "{refused:?}"
+    );
     quiet("a landing that is refused");
     assert_eq!(repo.oid("HEAD"), head.commit);
     repo.write(".git/info/attributes", "* -filter\n");

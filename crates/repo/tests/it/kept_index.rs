@@ -8,7 +8,10 @@ use crate::common::{Repo, counted};
 
 async fn changed(git: &Git) -> Vec<(PathBuf, DirtyKind)> {
     let now = git.tracked_state().await.unwrap();
-    now.changed.into_iter().map(|entry| (entry.path, entry.kind)).collect()
+    now.changed
+        .into_iter()
+        .map(|entry| (entry.path, entry.kind))
+        .collect()
 }
 
 #[tokio::test]
@@ -58,7 +61,10 @@ async fn checked_out_branch_of_any_name_is_found() {
     assert_eq!(now.commit, git.head().await.unwrap().commit);
     assert_ne!(now.commit, git.opened_at().commit);
     repo.git(["checkout", "-q", "--orphan", "empty"]);
-    assert!(matches!(git.tracked_state().await, Err(RepoError::Empty { .. })));
+    assert!(matches!(
+        git.tracked_state().await,
+        Err(RepoError::Empty { .. })
+    ));
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Landing: once, completely, and never over anything of the user's.
 
-#![expect(clippy::disallowed_methods, reason = "the tests change files by hand, and interrupt git")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests change files by hand, and interrupt git"
+)]
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -42,7 +45,11 @@ fn edit(repo: &Repo) {
     repo.write("d2", "now a file\n");
     repo.write("new dir/n", "n\n");
     std::os::unix::fs::symlink("a", repo.top.join("link")).unwrap();
-    std::fs::set_permissions(repo.top.join("run.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(
+        repo.top.join("run.sh"),
+        std::fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
 }
 
 impl Change {
@@ -95,7 +102,10 @@ impl Change {
         assert_eq!(repo.read("a"), "1\ntwo\n3\n");
         assert_eq!(repo.read("becomes-dir/inside"), "i\n");
         assert_eq!(repo.read("d2"), "now a file\n");
-        assert_eq!(std::fs::read_link(repo.top.join("link")).unwrap().to_str(), Some("a"));
+        assert_eq!(
+            std::fs::read_link(repo.top.join("link")).unwrap().to_str(),
+            Some("a")
+        );
         assert!(!repo.top.join("gone").exists() && !repo.top.join("dir").exists());
         assert_eq!(repo.git(["rev-list", "--count", "HEAD"]).trim(), "2");
     }
@@ -108,9 +118,14 @@ async fn verified_tree_lands_as_one_commit() {
     assert_eq!(commit.landed, Landed::Now);
     change.assert_landed(&commit.oid).await;
     change.repo.git(["fsck", "--strict"]);
-    let shown = change.repo.git(["log", "-1", "--format=%an <%ae> %at|%cn %ct|%B"]);
+    let shown = change
+        .repo
+        .git(["log", "-1", "--format=%an <%ae> %at|%cn %ct|%B"]);
     let who = "A Person <person@example.org> 1769851800|A Person 1769851800|";
-    assert_eq!(shown.trim_end(), format!("{who}{}", change.message.trim_end()));
+    assert_eq!(
+        shown.trim_end(),
+        format!("{who}{}", change.message.trim_end())
+    );
     assert!(change.repo.git(["reflog", "-1"]).contains("crucible: land"));
 }
 
@@ -119,7 +134,13 @@ async fn landing_again_finds_it_done() {
     let change = Change::new().await;
     let first = change.land().await.unwrap();
     let again = change.land().await.unwrap();
-    assert_eq!(again, Commit { oid: first.oid.clone(), landed: Landed::Before });
+    assert_eq!(
+        again,
+        Commit {
+            oid: first.oid.clone(),
+            landed: Landed::Before
+        }
+    );
     change.assert_landed(&first.oid).await;
     // Also behind later work, which is left alone.
     change.repo.write("a", "later\n");
@@ -140,16 +161,24 @@ async fn a_branch_that_moved_is_refused() {
     );
     change.repo.git(["reset", "-q", "--hard", "HEAD^"]);
     change.repo.git(["checkout", "-q", "-b", "elsewhere"]);
-    assert!(matches!(change.land().await, Err(RepoError::OtherBranch { .. })));
+    assert!(matches!(
+        change.land().await,
+        Err(RepoError::OtherBranch { .. })
+    ));
     change.repo.git(["checkout", "-q", "--detach", "main"]);
-    assert!(matches!(change.land().await, Err(RepoError::OtherBranch { .. })));
+    assert!(matches!(
+        change.land().await,
+        Err(RepoError::OtherBranch { .. })
+    ));
 }
 
 #[tokio::test]
 async fn similar_commit_is_not_our_landing() {
     let change = Change::new().await;
     change.repo.write("a", "something else\n");
-    change.repo.git(["commit", "-q", "-a", "-m", &change.message]);
+    change
+        .repo
+        .git(["commit", "-q", "-a", "-m", &change.message]);
     assert!(matches!(change.land().await, Err(RepoError::Moved { .. })));
 }
 
@@ -159,8 +188,7 @@ async fn changes_of_the_user_s_are_never_lost() {
     let repo = &change.repo;
     let refused = async |what: &str, path: &str| {
         let error = change.land().await.unwrap_err();
-        let is_named =
-            matches!(&error, RepoError::Dirty { paths } if paths.iter().any(|p| p.to_str() == Some(path)));
+        let is_named = matches!(&error, RepoError::Dirty { paths } if paths.iter().any(|p| p.to_str() == Some(path)));
         assert!(is_named, "{what}: {error}");
         assert_eq!(repo.oid("HEAD"), change.base, "{what}");
     };
@@ -217,7 +245,13 @@ async fn changes_of_the_user_s_are_never_lost() {
 
 #[tokio::test]
 async fn landing_preserves_changes_in_other_files() {
-    let repo = Repo::with(&[FILES, &[("other", "as committed\n"), ("staged", "as committed\n")]].concat());
+    let repo = Repo::with(
+        &[
+            FILES,
+            &[("other", "as committed\n"), ("staged", "as committed\n")],
+        ]
+        .concat(),
+    );
     let patch = repo.diff(edit);
     let change = Change::of(repo, patch).await;
     let repo = &change.repo;
@@ -225,8 +259,14 @@ async fn landing_preserves_changes_in_other_files() {
     repo.write("staged", "mine, staged\n");
     repo.git(["add", "staged"]);
     change.land().await.unwrap();
-    assert_eq!((repo.read("other"), repo.read("staged")), ("mine\n".to_owned(), "mine, staged\n".to_owned()));
-    assert_eq!(repo.git(["status", "--porcelain=v1"]), " M other\nM  staged\n");
+    assert_eq!(
+        (repo.read("other"), repo.read("staged")),
+        ("mine\n".to_owned(), "mine, staged\n".to_owned())
+    );
+    assert_eq!(
+        repo.git(["status", "--porcelain=v1"]),
+        " M other\nM  staged\n"
+    );
     assert_eq!(repo.git(["show", "HEAD:other"]), "as committed\n");
 }
 
@@ -234,7 +274,10 @@ async fn landing_preserves_changes_in_other_files() {
 async fn index_lock_blocks_landing_early() {
     let change = Change::new().await;
     change.repo.write(".git/index.lock", "");
-    assert!(matches!(change.land().await, Err(RepoError::IndexLocked { .. })));
+    assert!(matches!(
+        change.land().await,
+        Err(RepoError::IndexLocked { .. })
+    ));
     assert_eq!(change.repo.oid("HEAD"), change.base);
     change.repo.remove(".git/index.lock");
     let commit = change.land().await.unwrap();
@@ -245,7 +288,11 @@ async fn index_lock_blocks_landing_early() {
 #[tokio::test]
 async fn released_index_lock_is_awaited() {
     let branch = Change::new().await.repo.git(["symbolic-ref", "HEAD"]);
-    for lock in ["index.lock".to_owned(), "HEAD.lock".to_owned(), format!("{}.lock", branch.trim())] {
+    for lock in [
+        "index.lock".to_owned(),
+        "HEAD.lock".to_owned(),
+        format!("{}.lock", branch.trim()),
+    ] {
         let change = Change::new().await;
         change.repo.write(format!(".git/{lock}"), "");
         let (landed, ()) = tokio::join!(change.land(), async {
@@ -261,10 +308,16 @@ async fn released_index_lock_is_awaited() {
 async fn unverified_patch_or_message_is_refused() {
     let mut change = Change::new().await;
     let tree = std::mem::replace(&mut change.tree, change.repo.oid("HEAD^{tree}"));
-    assert!(matches!(change.land().await, Err(RepoError::TreeChanged { .. })));
+    assert!(matches!(
+        change.land().await,
+        Err(RepoError::TreeChanged { .. })
+    ));
     change.tree = tree;
     let message = std::mem::replace(&mut change.message, "Fix\n".to_owned());
-    assert!(matches!(change.land().await, Err(RepoError::NoTrailer { .. })));
+    assert!(matches!(
+        change.land().await,
+        Err(RepoError::NoTrailer { .. })
+    ));
     change.message = message;
     assert_eq!(change.repo.oid("HEAD"), change.base);
     assert!(change.land().await.is_ok());
@@ -275,7 +328,10 @@ async fn landing_works_in_linked_tree_and_detached() {
     let repo = Repo::with(FILES);
     let patch = repo.diff(|repo| repo.write("a", "1\ntwo\n3\n"));
     repo.git(["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = Repo { top: repo.top.parent().unwrap().join("linked"), dir: repo.dir };
+    let linked = Repo {
+        top: repo.top.parent().unwrap().join("linked"),
+        dir: repo.dir,
+    };
     let change = Change::of(linked, patch.clone()).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.read("a"), "1\ntwo\n3\n");
@@ -293,9 +349,13 @@ async fn landing_works_in_linked_tree_and_detached() {
 
 #[tokio::test]
 async fn line_ends_that_git_converts_are_no_changes() {
-    let repo = Repo::with(&[(".gitattributes", "*.txt text eol=crlf\n"), ("a.txt", "1\r\n2\r\n")]);
+    let repo = Repo::with(&[
+        (".gitattributes", "*.txt text eol=crlf\n"),
+        ("a.txt", "1\r\n2\r\n"),
+    ]);
     let patch =
-        b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n".to_vec();
+        b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n"
+            .to_vec();
     let change = Change::of(repo, patch).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.read("a.txt"), "1\r\ntwo\r\n");
@@ -307,7 +367,9 @@ fn stopping_git(change: &Change, at: usize) -> Environment {
     let bin = change.repo.dir.path().join(format!("bin-{at}"));
     std::fs::create_dir(&bin).unwrap();
     let count = bin.join("count");
-    let real = environment(&change.repo.home()).find_program("git").unwrap();
+    let real = environment(&change.repo.home())
+        .find_program("git")
+        .unwrap();
     let script = format!(
         "#!/bin/sh\necho x >> {count}\nif [ $(wc -l < {count}) -gt {at} ]; then kill -9 $$; fi\nexec {real} \"$@\"\n",
         count = count.display(),
@@ -315,9 +377,20 @@ fn stopping_git(change: &Change, at: usize) -> Environment {
     );
     std::fs::write(bin.join("git"), script).unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", bin.display(), environment("/".as_ref()).get("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        bin.display(),
+        environment("/".as_ref()).get("PATH").unwrap()
+    );
     let home = change.repo.home();
-    Environment::from_pairs([("PATH", path.into()), ("HOME", home.clone()), ("TMPDIR", home)], "/")
+    Environment::from_pairs(
+        [
+            ("PATH", path.into()),
+            ("HOME", home.clone()),
+            ("TMPDIR", home),
+        ],
+        "/",
+    )
 }
 
 /// Every call of git is a step that changes something or not. After any of them the world may end.
@@ -339,7 +412,10 @@ async fn interrupted_landing_is_finished_by_retry() {
         };
         let is_done = result.is_ok();
         interrupted += usize::from(!is_done);
-        let commit = change.land().await.unwrap_or_else(|error| panic!("stopped after {at} calls: {error}"));
+        let commit = change
+            .land()
+            .await
+            .unwrap_or_else(|error| panic!("stopped after {at} calls: {error}"));
         change.assert_landed(&commit.oid).await;
         if is_done {
             break;
@@ -363,7 +439,13 @@ async fn partial_work_tree_is_finished_unless_edited() {
         std::fs::create_dir(repo.top.join("becomes-dir")).unwrap();
     };
     half_way();
-    assert_eq!(change.land().await.unwrap(), Commit { oid: commit.clone(), landed: Landed::Before });
+    assert_eq!(
+        change.land().await.unwrap(),
+        Commit {
+            oid: commit.clone(),
+            landed: Landed::Before
+        }
+    );
     change.assert_landed(&commit).await;
 
     // git writes a file in place: killed at it, it leaves nothing, an empty file, or the beginning.

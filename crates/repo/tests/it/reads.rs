@@ -1,6 +1,9 @@
 //! What is read without git is what git says, in every form of a repository, and git is not even started.
 
-#![expect(clippy::disallowed_methods, reason = "the tests ask git itself, and lay out repositories by hand")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests ask git itself, and lay out repositories by hand"
+)]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +31,11 @@ fn git_says(repo: &Repo, top: &Path, words: &[&str]) -> Vec<u8> {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
@@ -51,13 +58,23 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
     let say = |words: &[&str]| git_says(repo, top, words);
     let opened = git.opened_at().clone();
     assert_eq!(opened.commit.as_str(), line(&say(&["rev-parse", "HEAD"])));
-    assert_eq!(opened.tree.as_str(), line(&say(&["rev-parse", "HEAD^{tree}"])));
+    assert_eq!(
+        opened.tree.as_str(),
+        line(&say(&["rev-parse", "HEAD^{tree}"]))
+    );
     assert_eq!(git.head().await.unwrap(), opened);
     assert_eq!(git.tree_of(&opened.commit).await.unwrap(), opened.tree);
     let commit = git.commit_object(&opened.commit).await.unwrap().unwrap();
     assert_eq!(commit.tree, opened.tree);
-    assert_eq!(commit.message.trim_end(), line(&say(&["log", "-1", "--format=%B"])));
-    let branch = Command::new("git").args(["symbolic-ref", "-q", "HEAD"]).current_dir(top).output().unwrap();
+    assert_eq!(
+        commit.message.trim_end(),
+        line(&say(&["log", "-1", "--format=%B"]))
+    );
+    let branch = Command::new("git")
+        .args(["symbolic-ref", "-q", "HEAD"])
+        .current_dir(top)
+        .output()
+        .unwrap();
     match git.branch().await.unwrap() {
         Branch::Named(name) => assert_eq!(format!("refs/heads/{name}"), line(&branch.stdout)),
         Branch::Detached => assert_eq!(branch.stdout, b""),
@@ -65,7 +82,10 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
 
     // mode SP oid SP stage TAB path
     let mut listed: Vec<(PathBuf, FileMode, String)> = Vec::new();
-    for record in say(&["ls-files", "--stage", "-z"]).split(|byte| *byte == 0).filter(|r| !r.is_empty()) {
+    for record in say(&["ls-files", "--stage", "-z"])
+        .split(|byte| *byte == 0)
+        .filter(|r| !r.is_empty())
+    {
         let tab = record.iter().position(|byte| *byte == b'\t').unwrap();
         let head = line(&record[..tab]);
         let mut fields = head.split(' ');
@@ -76,7 +96,10 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
         }
     }
     let tracked = git.tracked_files().await.unwrap();
-    let found: Vec<_> = tracked.iter().map(|f| (f.path.clone(), f.mode, f.oid.to_string())).collect();
+    let found: Vec<_> = tracked
+        .iter()
+        .map(|f| (f.path.clone(), f.mode, f.oid.to_string()))
+        .collect();
     assert_eq!(found, listed);
     for file in tracked.iter().filter(|file| file.mode != FileMode::Gitlink) {
         let content = say(&["cat-file", "blob", file.oid.as_str()]);
@@ -85,17 +108,30 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
     }
 
     let names = say(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"]);
-    let names: Vec<&[u8]> = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
-    let paths: Vec<String> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let names: Vec<&[u8]> = names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let paths: Vec<String> = names
+        .iter()
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
     assert_eq!(git.paths_at(&opened.commit).await.unwrap(), paths);
     assert_eq!(git.paths_at(&opened.tree).await.unwrap(), paths);
-    let mut asked: Vec<RepoPath> = names.iter().filter_map(|name| RepoPath::from_bytes(name).ok()).collect();
+    let mut asked: Vec<RepoPath> = names
+        .iter()
+        .filter_map(|name| RepoPath::from_bytes(name).ok())
+        .collect();
     let there = asked.len();
     asked.extend(["dir", "none", "dir/none", "a/none"].map(|path| path.parse().unwrap()));
     let files = git.files_at(&opened.tree, &asked, LIMIT).await.unwrap();
     for path in &asked[..there] {
         let name = format!("HEAD:{path}");
-        let kind = Command::new("git").args(["cat-file", "-t", &name]).current_dir(top).output().unwrap();
+        let kind = Command::new("git")
+            .args(["cat-file", "-t", &name])
+            .current_dir(top)
+            .output()
+            .unwrap();
         let content = (kind.stdout == b"blob\n").then(|| say(&["cat-file", "blob", &name]));
         assert_eq!(files.get(path), content.as_ref(), "{path}");
     }
@@ -124,11 +160,18 @@ fn everything(repo: &Repo) {
     std::os::unix::fs::symlink("dir", repo.top.join("link-to-dir")).unwrap();
     let commit = "3".repeat(repo.git(["hash-object", "a"]).trim().len());
     repo.git(["add", "-A"]);
-    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{commit},sub")]);
+    repo.git([
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &format!("160000,{commit},sub"),
+    ]);
     repo.git(["commit", "-q", "-m", "first"]);
     for round in 0..8 {
         let changed = |line| if line == 17 * round { round } else { 0 };
-        let text: String = (0..300).map(|line| format!("line {line} of {}\n", changed(line))).collect();
+        let text: String = (0..300)
+            .map(|line| format!("line {line} of {}\n", changed(line)))
+            .collect();
         repo.write("dir/long", text);
         repo.git(["add", "dir/long"]);
         repo.git(["commit", "-q", "-m", &format!("round {round}\n\nbody\n")]);
@@ -187,8 +230,11 @@ async fn every_index_version_is_read_in_process() {
         repo.git(["update-index", "--index-version", version]);
         same_as_git(&repo, &repo.top, Processes::None).await;
     }
-    for (key, value) in [("index.skipHash", "true"), ("index.threads", "2"), ("core.untrackedCache", "true")]
-    {
+    for (key, value) in [
+        ("index.skipHash", "true"),
+        ("index.threads", "2"),
+        ("core.untrackedCache", "true"),
+    ] {
         repo.git(["config", key, value]);
         repo.git(["update-index", "--force-write-index"]);
         same_as_git(&repo, &repo.top, Processes::None).await;
@@ -204,7 +250,11 @@ async fn open_merge_is_read_without_git() {
     repo.git(["checkout", "-q", "main"]);
     repo.write("a", "main\n");
     repo.commit("main");
-    let merged = Command::new("git").args(["merge", "-q", "side"]).current_dir(&repo.top).output().unwrap();
+    let merged = Command::new("git")
+        .args(["merge", "-q", "side"])
+        .current_dir(&repo.top)
+        .output()
+        .unwrap();
     assert!(!merged.status.success());
     same_as_git(&repo, &repo.top, Processes::None).await;
     let state = repo.open().await.tracked_state().await.unwrap();
@@ -221,10 +271,23 @@ async fn borrowed_objects_are_read_in_process() {
     same_as_git(&repo, &clone, Processes::None).await;
     // Of a clone of the clone, whose alternate has an alternate.
     let second = repo.dir.path().join("second");
-    repo.git(["clone", "-q", "--shared", clone.to_str().unwrap(), second.to_str().unwrap()]);
+    repo.git([
+        "clone",
+        "-q",
+        "--shared",
+        clone.to_str().unwrap(),
+        second.to_str().unwrap(),
+    ]);
     same_as_git(&repo, &second, Processes::None).await;
     let linked = repo.dir.path().join("linked");
-    repo.git(["worktree", "add", "-q", "-b", "topic/x", linked.to_str().unwrap()]);
+    repo.git([
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "topic/x",
+        linked.to_str().unwrap(),
+    ]);
     same_as_git(&repo, &linked, Processes::None).await;
 }
 
@@ -249,7 +312,11 @@ async fn head_is_resolved_in_every_reference_form() {
     same_as_git(&repo, &repo.top, Processes::Some).await;
     repo.git(["replace", "HEAD", "HEAD~2"]);
     let git = repo.open().await;
-    let plain = git_says(&repo, &repo.top, &["--no-replace-objects", "rev-parse", "HEAD^{tree}"]);
+    let plain = git_says(
+        &repo,
+        &repo.top,
+        &["--no-replace-objects", "rev-parse", "HEAD^{tree}"],
+    );
     assert_eq!(git.opened_at().tree.as_str(), line(&plain));
 }
 
@@ -264,11 +331,20 @@ async fn unknown_forms_are_left_to_git() {
     repo.git(["config", "extensions.refStorage", "files"]);
     same_as_git(&repo, &repo.top, Processes::None).await;
     let clone = repo.dir.path().join("reftable");
-    repo.git(["clone", "-q", "--ref-format=reftable", ".", clone.to_str().unwrap()]);
+    repo.git([
+        "clone",
+        "-q",
+        "--ref-format=reftable",
+        ".",
+        clone.to_str().unwrap(),
+    ]);
     same_as_git(&repo, &clone, Processes::Some).await;
     let sparse = repo.dir.path().join("sparse");
     repo.git(["clone", "-q", "--sparse", ".", sparse.to_str().unwrap()]);
-    repo.git_in(&sparse, ["sparse-checkout", "init", "--cone", "--sparse-index"]);
+    repo.git_in(
+        &sparse,
+        ["sparse-checkout", "init", "--cone", "--sparse-index"],
+    );
     same_as_git(&repo, &sparse, Processes::Some).await;
 }
 
@@ -277,8 +353,14 @@ async fn same_state(repo: &Repo) -> bool {
     let path = std::env::var_os("PATH").unwrap();
     let env = Environment::from_pairs([("PATH", path), ("HOME", repo.home().into())], "/");
     let git = Git::open(sandbox(), &env, &repo.top).await.unwrap();
-    let ours: Vec<PathBuf> =
-        git.tracked_state().await.unwrap().changed.into_iter().map(|entry| entry.path).collect();
+    let ours: Vec<PathBuf> = git
+        .tracked_state()
+        .await
+        .unwrap()
+        .changed
+        .into_iter()
+        .map(|entry| entry.path)
+        .collect();
     let said = git_says(
         repo,
         &repo.top,
@@ -304,7 +386,12 @@ async fn same_state(repo: &Repo) -> bool {
 
 #[tokio::test]
 async fn every_change_is_seen_that_git_sees() {
-    let repo = Repo::with(&[("a", "one\n"), ("dir/b", "two\n"), ("dir/c", "three\n"), ("empty", "")]);
+    let repo = Repo::with(&[
+        ("a", "one\n"),
+        ("dir/b", "two\n"),
+        ("dir/c", "three\n"),
+        ("empty", ""),
+    ]);
     std::os::unix::fs::symlink("a", repo.top.join("link")).unwrap();
     repo.commit("link");
     repo.settle();
@@ -315,7 +402,12 @@ async fn every_change_is_seen_that_git_sees() {
 
     let keep = |name: &str| repo.top.join(name);
     let past = std::fs::metadata(keep("a")).unwrap().modified().unwrap();
-    let set = |name: &str| std::fs::File::open(keep(name)).unwrap().set_modified(past).unwrap();
+    let set = |name: &str| {
+        std::fs::File::open(keep(name))
+            .unwrap()
+            .set_modified(past)
+            .unwrap()
+    };
     // The same length and the same time: within one second of the index git sees no difference either.
     repo.write("a", "eno\n");
     set("a");
@@ -325,9 +417,17 @@ async fn every_change_is_seen_that_git_sees() {
     assert!(same_state(&repo).await);
 
     repo.settle();
-    std::fs::set_permissions(keep("a"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(
+        keep("a"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     assert!(!same_state(&repo).await);
-    std::fs::set_permissions(keep("a"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(
+        keep("a"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o644),
+    )
+    .unwrap();
     repo.settle();
     repo.remove("link");
     std::os::unix::fs::symlink("dir/b", keep("link")).unwrap();
@@ -359,7 +459,10 @@ async fn every_change_is_seen_that_git_sees() {
     repo.git(["update-index", "--force-remove", "empty"]);
     repo.git(["update-index", "--add", "empty"]);
     repo.settle();
-    assert!(same_state(&repo).await, "the cached tree is gone and the entries are the same");
+    assert!(
+        same_state(&repo).await,
+        "the cached tree is gone and the entries are the same"
+    );
     repo.remove("dir/b");
     assert!(!same_state(&repo).await);
 }
@@ -373,9 +476,18 @@ async fn file_as_new_as_index_is_compared() {
         repo.write("a", format!("{round:03}\n"));
         repo.git(["update-index", "a"]);
         repo.write("a", format!("{:03}\n", round + 500));
-        let index = std::fs::metadata(repo.top.join(".git/index")).unwrap().modified().unwrap();
-        std::fs::File::open(repo.top.join("a")).unwrap().set_modified(index).unwrap();
-        assert!(!git.tracked_state().await.unwrap().changed.is_empty(), "{round}");
+        let index = std::fs::metadata(repo.top.join(".git/index"))
+            .unwrap()
+            .modified()
+            .unwrap();
+        std::fs::File::open(repo.top.join("a"))
+            .unwrap()
+            .set_modified(index)
+            .unwrap();
+        assert!(
+            !git.tracked_state().await.unwrap().changed.is_empty(),
+            "{round}"
+        );
         assert!(!same_state(&repo).await);
     }
 }
@@ -390,7 +502,10 @@ async fn edit_in_second_of_index_is_noticed() {
     // Any later part of that second: an edit in the tick in which git looked would have left the same times.
     let same_second = std::time::UNIX_EPOCH
         + std::time::Duration::new(u64::try_from(changed.ctime()).unwrap(), 999_999_999);
-    std::fs::File::open(index).unwrap().set_modified(same_second).unwrap();
+    std::fs::File::open(index)
+        .unwrap()
+        .set_modified(same_second)
+        .unwrap();
     assert_eq!(git.tracked_state().await.unwrap().changed, []);
     assert_eq!(calls(), 0, "the contents are compared here");
     repo.write(".gitattributes", "* text=auto\n");
@@ -403,17 +518,27 @@ async fn equal_times_do_not_hide_other_content() {
     let repo = Repo::with(&[("a", "one\n")]);
     let index = repo.top.join(".git/index");
     let times = std::fs::metadata(repo.top.join("a")).unwrap();
-    let (before, noted) = (repo.git(["rev-parse", "HEAD:a"]), std::fs::read(&index).unwrap());
+    let (before, noted) = (
+        repo.git(["rev-parse", "HEAD:a"]),
+        std::fs::read(&index).unwrap(),
+    );
     // The commit gets another content of the same size; then the index does, with all that it noted of the file.
     repo.write("other", "eno\n");
     let after = repo.git(["hash-object", "-w", "other"]);
     repo.remove("other");
-    repo.git(["update-index", "--cacheinfo", &format!("100644,{},a", after.trim())]);
+    repo.git([
+        "update-index",
+        "--cacheinfo",
+        &format!("100644,{},a", after.trim()),
+    ]);
     let tree = repo.git(["write-tree"]);
     let commit = repo.git(["commit-tree", "-m", "other", tree.trim()]);
     repo.git(["update-ref", "HEAD", commit.trim()]);
     let raw = |name: &str| -> Vec<u8> {
-        (0..40).step_by(2).map(|at| u8::from_str_radix(&name[at..at + 2], 16).unwrap()).collect()
+        (0..40)
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&name[at..at + 2], 16).unwrap())
+            .collect()
     };
     let (before, after) = (raw(&before), raw(&after));
     let at = noted.windows(20).position(|part| part == before).unwrap();
@@ -424,7 +549,16 @@ async fn equal_times_do_not_hide_other_content() {
     forged.extend(raw(std::str::from_utf8(&sum).unwrap()));
     std::fs::write(&index, &forged).unwrap();
     let second = std::time::Duration::new(u64::try_from(times.mtime()).unwrap(), 999_999_999);
-    std::fs::File::open(&index).unwrap().set_modified(std::time::UNIX_EPOCH + second).unwrap();
+    std::fs::File::open(&index)
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH + second)
+        .unwrap();
     let changed = repo.open().await.tracked_state().await.unwrap().changed;
-    assert_eq!(changed.iter().map(|entry| entry.path.as_path()).collect::<Vec<_>>(), [Path::new("a")]);
+    assert_eq!(
+        changed
+            .iter()
+            .map(|entry| entry.path.as_path())
+            .collect::<Vec<_>>(),
+        [Path::new("a")]
+    );
 }

@@ -1,6 +1,9 @@
 //! Repositories that lie: what git's files hold is damaged, huge or no file at all. Nothing panics, waits or takes memory for it.
 
-#![expect(clippy::disallowed_methods, reason = "the tests break repositories by hand")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests break repositories by hand"
+)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +29,9 @@ fn pipe(path: &Path) {
 
 /// Fails when the answer takes long enough to have waited for somebody.
 async fn soon<T>(asked: impl Future<Output = Result<T, RepoError>>) -> Result<T, RepoError> {
-    tokio::time::timeout(Duration::from_secs(10), asked).await.expect("it waits")
+    tokio::time::timeout(Duration::from_secs(10), asked)
+        .await
+        .expect("it waits")
 }
 
 fn is_pipe_error<T: std::fmt::Debug>(answer: Result<T, RepoError>) {
@@ -46,8 +51,13 @@ async fn object_under_wrong_name_is_an_error() {
     std::fs::remove_file(loose(&repo, &a)).unwrap();
     std::fs::copy(loose(&repo, &b), loose(&repo, &a)).unwrap();
     assert!(matches!(blob(&git, &a).await, Err(RepoError::DamagedObject { oid }) if oid == a));
-    let files = git.files_at(&repo.oid("HEAD"), &["a".parse().unwrap()], LIMIT).await;
-    assert!(matches!(files, Err(RepoError::DamagedObject { .. })), "{files:?}");
+    let files = git
+        .files_at(&repo.oid("HEAD"), &["a".parse().unwrap()], LIMIT)
+        .await;
+    assert!(
+        matches!(files, Err(RepoError::DamagedObject { .. })),
+        "{files:?}"
+    );
     // An overwritten commit is not a commit.
     let commit = repo.oid("HEAD");
     repo.commit("second");
@@ -59,8 +69,15 @@ async fn object_under_wrong_name_is_an_error() {
     let copy = repo.dir.path().join("copy");
     let other = Repo::with(&[("a", "one\n")]);
     std::fs::rename(other.top.join(".git/objects"), &copy).unwrap();
-    std::fs::write(repo.top.join(".git/objects/info/alternates"), format!("{}\n", copy.display())).unwrap();
-    assert_eq!(repo.open().await.read_blob(&a, LIMIT).await.unwrap(), b"one\n");
+    std::fs::write(
+        repo.top.join(".git/objects/info/alternates"),
+        format!("{}\n", copy.display()),
+    )
+    .unwrap();
+    assert_eq!(
+        repo.open().await.read_blob(&a, LIMIT).await.unwrap(),
+        b"one\n"
+    );
 }
 
 #[tokio::test]
@@ -74,7 +91,10 @@ async fn broken_and_missing_objects_fail_as_git_fails() {
         assert!(blob(&git, oid).await.is_err());
     }
     std::fs::remove_file(loose(&repo, &c)).unwrap();
-    assert!(matches!(blob(&git, &c).await, Err(RepoError::MissingObject { .. })));
+    assert!(matches!(
+        blob(&git, &c).await,
+        Err(RepoError::MissingObject { .. })
+    ));
     assert!(soon(git.tracked_files()).await.is_err());
 }
 
@@ -86,7 +106,10 @@ async fn truncated_pack_is_an_error() {
     let packs = repo.top.join(".git/objects/pack");
     for entry in std::fs::read_dir(&packs).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "pack") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "pack")
+        {
             let bytes = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             std::fs::write(&path, &bytes[..30]).unwrap();
@@ -167,8 +190,16 @@ async fn head_outside_repository_is_not_followed() {
 /// The most memory that this process has had, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        * 1024
 }
 
 /// A pack with one base of 64 KiB, a delta that makes `size` bytes of it, and a delta that makes ten bytes of those.
@@ -197,7 +228,12 @@ fn bomb(repo: &Repo, size: usize) -> (Oid, Oid) {
         bytes
     };
     // Copies all of the base, which an instruction without a length does.
-    let large = [number(base.len()), number(size), vec![0x80; size / base.len()]].concat();
+    let large = [
+        number(base.len()),
+        number(size),
+        vec![0x80; size / base.len()],
+    ]
+    .concat();
     let small = [number(size), number(10), vec![0x90, 10]].concat();
     let mut pack = b"PACK\0\0\0\x02\0\0\0\x03".to_vec();
     let first = pack.len();
@@ -213,13 +249,29 @@ fn bomb(repo: &Repo, size: usize) -> (Oid, Oid) {
         }
         bytes
     };
-    pack.extend([header(6, large.len()), distance(second, first), zlib(&large)].concat());
+    pack.extend(
+        [
+            header(6, large.len()),
+            distance(second, first),
+            zlib(&large),
+        ]
+        .concat(),
+    );
     let third = pack.len();
-    pack.extend([header(6, small.len()), distance(third, second), zlib(&small)].concat());
+    pack.extend(
+        [
+            header(6, small.len()),
+            distance(third, second),
+            zlib(&small),
+        ]
+        .concat(),
+    );
     std::fs::write(repo.home().join("pack"), &pack).unwrap();
     let script = "f=$1; sha1sum < $f | cut -c1-40 | while read -r s; do printf \"$(echo $s | sed 's/../\\\\x&/g')\" >> $f; done";
-    let summed =
-        std::process::Command::new("bash").args(["-c", script, "x"]).arg(repo.home().join("pack")).status();
+    let summed = std::process::Command::new("bash")
+        .args(["-c", script, "x"])
+        .arg(repo.home().join("pack"))
+        .status();
     assert!(summed.unwrap().success());
     let to = repo.top.join(".git/objects/pack/pack-bomb.pack");
     std::fs::copy(repo.home().join("pack"), &to).unwrap();
@@ -228,7 +280,10 @@ fn bomb(repo: &Repo, size: usize) -> (Oid, Oid) {
     std::fs::write(repo.home().join("small"), "xxxxxxxxxx").unwrap();
     let name = |name: &str| {
         let path = repo.home().join(name);
-        repo.git(["hash-object", "--no-filters", path.to_str().unwrap()]).trim().parse().unwrap()
+        repo.git(["hash-object", "--no-filters", path.to_str().unwrap()])
+            .trim()
+            .parse()
+            .unwrap()
     };
     (name("large"), name("small"))
 }
@@ -239,7 +294,10 @@ async fn delta_that_grows_takes_no_memory_here() {
     let (large, small) = bomb(&repo, 128 << 20);
     let git = repo.open().await;
     let before = peak();
-    assert!(matches!(git.read_blob(&large, LIMIT).await, Err(RepoError::TooLarge { .. })));
+    assert!(matches!(
+        git.read_blob(&large, LIMIT).await,
+        Err(RepoError::TooLarge { .. })
+    ));
     assert_eq!(git.read_blob(&small, LIMIT).await.unwrap(), b"xxxxxxxxxx");
     let grown = peak() - before;
     assert!(grown < 80 << 20, "{grown} bytes for ten");
@@ -257,12 +315,18 @@ async fn oversized_object_is_refused_unread() {
         matches!(git.read_blob(&oid, LIMIT).await, Err(RepoError::TooLarge { limit, .. }) if limit == LIMIT.0)
     );
     let paths = ["zeros".parse().unwrap()];
-    assert!(matches!(git.files_at(&repo.oid("HEAD"), &paths, LIMIT).await, Err(RepoError::TooLarge { .. })));
+    assert!(matches!(
+        git.files_at(&repo.oid("HEAD"), &paths, LIMIT).await,
+        Err(RepoError::TooLarge { .. })
+    ));
     assert_eq!(calls(), 0);
     assert!(peak() - before < 32 << 20);
     repo.git(["repack", "-q", "-a", "-d"]);
     repo.git(["prune-packed", "-q"]);
-    assert!(matches!(git.read_blob(&oid, LIMIT).await, Err(RepoError::TooLarge { .. })));
+    assert!(matches!(
+        git.read_blob(&oid, LIMIT).await,
+        Err(RepoError::TooLarge { .. })
+    ));
     assert_eq!(git.tracked_files().await.unwrap()[0].size, 64 << 20);
     assert!(peak() - before < 32 << 20);
 }

@@ -14,17 +14,28 @@ use crate::common::Repo;
 
 async fn dirty(repo: &Repo) -> Vec<(PathBuf, DirtyKind)> {
     let entries = repo.open().await.status().await.unwrap();
-    entries.into_iter().map(|entry| (entry.path, entry.kind)).collect()
+    entries
+        .into_iter()
+        .map(|entry| (entry.path, entry.kind))
+        .collect()
 }
 
 fn of(entries: &[(&str, DirtyKind)]) -> Vec<(PathBuf, DirtyKind)> {
-    entries.iter().map(|(path, kind)| (PathBuf::from(path), *kind)).collect()
+    entries
+        .iter()
+        .map(|(path, kind)| (PathBuf::from(path), *kind))
+        .collect()
 }
 
 #[tokio::test]
 async fn every_kind_of_change_is_listed_once() {
-    let repo =
-        Repo::with(&[("a", "a\n"), ("b", "b\n"), ("c", "c\n"), ("d/e", "e\n"), (".gitignore", "*.log\n")]);
+    let repo = Repo::with(&[
+        ("a", "a\n"),
+        ("b", "b\n"),
+        ("c", "c\n"),
+        ("d/e", "e\n"),
+        (".gitignore", "*.log\n"),
+    ]);
     assert_eq!(dirty(&repo).await, []);
     repo.write("a", "changed\n");
     repo.write("b", "staged\n");
@@ -65,11 +76,19 @@ async fn status_ignores_settings_and_flags() {
     repo.write("assumed", "x\n");
     repo.write("skipped", "y\n");
     repo.write("plain", "q\n");
-    let expected =
-        [("assumed", DirtyKind::Hidden), ("plain", DirtyKind::Changed), ("skipped", DirtyKind::Hidden)];
+    let expected = [
+        ("assumed", DirtyKind::Hidden),
+        ("plain", DirtyKind::Changed),
+        ("skipped", DirtyKind::Hidden),
+    ];
     assert_eq!(dirty(&repo).await, of(&expected));
     repo.write("skipped", "s\n");
-    assert!(dirty(&repo).await.contains(&("skipped".into(), DirtyKind::Hidden)), "nobody looked");
+    assert!(
+        dirty(&repo)
+            .await
+            .contains(&("skipped".into(), DirtyKind::Hidden)),
+        "nobody looked"
+    );
 }
 
 #[tokio::test]
@@ -81,8 +100,10 @@ async fn unfinished_merge_is_reported() {
     repo.git(["checkout", "-q", "main"]);
     repo.write("a", "main\n");
     repo.commit("main");
-    let merge =
-        std::process::Command::new("git").args(["merge", "-q", "other"]).current_dir(&repo.top).output();
+    let merge = std::process::Command::new("git")
+        .args(["merge", "-q", "other"])
+        .current_dir(&repo.top)
+        .output();
     assert!(!merge.unwrap().status.success());
     assert_eq!(dirty(&repo).await, of(&[("a", DirtyKind::Unmerged)]));
     assert_eq!(repo.open().await.tracked_files().await.unwrap().len(), 1);
@@ -108,12 +129,20 @@ async fn odd_names_come_back_byte_for_byte() {
     repo.git(["-c", "core.protectNTFS=false", "add", "-A"]);
     repo.git(["-c", "core.protectNTFS=false", "commit", "-q", "-m", "odd"]);
     let git = repo.open().await;
-    let mut expected: Vec<PathBuf> =
-        names.iter().map(|name| Path::new(OsStr::from_bytes(name)).to_owned()).collect();
+    let mut expected: Vec<PathBuf> = names
+        .iter()
+        .map(|name| Path::new(OsStr::from_bytes(name)).to_owned())
+        .collect();
     expected.sort();
     let mut tracked = git.tracked_files().await.unwrap();
     tracked.sort_by(|a, b| a.path.cmp(&b.path));
-    assert_eq!(tracked.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        tracked
+            .iter()
+            .map(|file| file.path.clone())
+            .collect::<Vec<_>>(),
+        expected
+    );
     for file in &tracked {
         assert_eq!(file.size, file.path.as_os_str().len() as u64);
         let content = git.read_blob(&file.oid, ByteLimit(100)).await.unwrap();
@@ -122,7 +151,14 @@ async fn odd_names_come_back_byte_for_byte() {
     for name in names {
         repo.write(OsStr::from_bytes(name), "changed");
     }
-    assert_eq!(dirty(&repo).await.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        dirty(&repo)
+            .await
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect::<Vec<_>>(),
+        expected
+    );
 }
 
 #[tokio::test]
@@ -143,8 +179,10 @@ async fn tracked_files_have_modes_names_and_sizes() {
     repo.git(["update-index", "--chmod=+x", "run.sh"]);
     repo.git(["commit", "-q", "-m", "all kinds"]);
     let files = repo.open().await.tracked_files().await.unwrap();
-    let found: Vec<_> =
-        files.iter().map(|file| (file.path.to_str().unwrap(), file.mode, file.size)).collect();
+    let found: Vec<_> = files
+        .iter()
+        .map(|file| (file.path.to_str().unwrap(), file.mode, file.size))
+        .collect();
     let modules = files[0].size;
     assert_eq!(
         found,
@@ -178,7 +216,17 @@ async fn submodule_commit_is_a_change() {
     assert_eq!(dirty(&repo).await, []);
     repo.git_in(
         &repo.top.join("sub"),
-        ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-a", "-m", "m"],
+        [
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@x",
+            "commit",
+            "-q",
+            "-a",
+            "-m",
+            "m",
+        ],
     );
     assert_eq!(dirty(&repo).await, of(&[("sub", DirtyKind::Changed)]));
 }
@@ -189,21 +237,51 @@ async fn contents_are_read_within_limits() {
     let git = repo.open().await;
     let head = git.head().await.unwrap();
     let path = |text: &str| text.parse::<RepoPath>().unwrap();
-    let asked = [path("a"), path("d/b"), path("d"), path("missing"), path("odd [x]*")];
-    let files = git.files_at(&head.tree, &asked, ByteLimit(100)).await.unwrap();
-    let found: Vec<_> = files.iter().map(|(path, content)| (path.as_str(), content.as_slice())).collect();
-    assert_eq!(found, [("a", &b"aaa"[..]), ("d/b", b"bb"), ("odd [x]*", b"o")]);
-    assert!(git.files_at(&head.tree, &[], ByteLimit(0)).await.unwrap().is_empty());
+    let asked = [
+        path("a"),
+        path("d/b"),
+        path("d"),
+        path("missing"),
+        path("odd [x]*"),
+    ];
+    let files = git
+        .files_at(&head.tree, &asked, ByteLimit(100))
+        .await
+        .unwrap();
+    let found: Vec<_> = files
+        .iter()
+        .map(|(path, content)| (path.as_str(), content.as_slice()))
+        .collect();
+    assert_eq!(
+        found,
+        [("a", &b"aaa"[..]), ("d/b", b"bb"), ("odd [x]*", b"o")]
+    );
+    assert!(
+        git.files_at(&head.tree, &[], ByteLimit(0))
+            .await
+            .unwrap()
+            .is_empty()
+    );
 
     repo.write("big", vec![b'x'; 3000]);
-    let big: crucible_repo::Oid = repo.git(["hash-object", "-w", "big"]).trim().parse().unwrap();
-    assert_eq!(git.read_blob(&big, ByteLimit(3000)).await.unwrap().len(), 3000);
+    let big: crucible_repo::Oid = repo
+        .git(["hash-object", "-w", "big"])
+        .trim()
+        .parse()
+        .unwrap();
+    assert_eq!(
+        git.read_blob(&big, ByteLimit(3000)).await.unwrap().len(),
+        3000
+    );
     assert!(matches!(
         git.read_blob(&big, ByteLimit(2000)).await,
         Err(RepoError::TooLarge { limit: 2000, .. })
     ));
     let none = "1".repeat(40).parse().unwrap();
-    assert!(matches!(git.read_blob(&none, ByteLimit(9)).await, Err(RepoError::MissingObject { .. })));
+    assert!(matches!(
+        git.read_blob(&none, ByteLimit(9)).await,
+        Err(RepoError::MissingObject { .. })
+    ));
 }
 
 #[tokio::test]
@@ -229,8 +307,15 @@ async fn path_like_revision_is_a_path() {
         let paths: Vec<RepoPath> = names.iter().map(|name| name.parse().unwrap()).collect();
         let files = git.files_at(base, &paths, ByteLimit(1000)).await.unwrap();
         for path in &paths {
-            assert_eq!(files.get(path).map(Vec::as_slice), Some(path.as_str().as_bytes()), "{path}");
-            let alone = git.files_at(base, std::slice::from_ref(path), ByteLimit(1000)).await.unwrap();
+            assert_eq!(
+                files.get(path).map(Vec::as_slice),
+                Some(path.as_str().as_bytes()),
+                "{path}"
+            );
+            let alone = git
+                .files_at(base, std::slice::from_ref(path), ByteLimit(1000))
+                .await
+                .unwrap();
             assert_eq!(alone.get(path), files.get(path), "{path}");
         }
     }
@@ -242,6 +327,14 @@ async fn missing_object_is_not_missing_file() {
     let oid = repo.oid("HEAD:a").to_string();
     repo.remove(&format!(".git/objects/{}/{}", &oid[..2], &oid[2..]));
     let paths: Vec<RepoPath> = vec!["a".parse().unwrap(), "b".parse().unwrap()];
-    let error = repo.open().await.files_at(&repo.oid("HEAD"), &paths, ByteLimit(100)).await.unwrap_err();
-    assert!(matches!(&error, RepoError::MissingObject { oid: missing } if *missing == oid), "{error}");
+    let error = repo
+        .open()
+        .await
+        .files_at(&repo.oid("HEAD"), &paths, ByteLimit(100))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, RepoError::MissingObject { oid: missing } if *missing == oid),
+        "{error}"
+    );
 }

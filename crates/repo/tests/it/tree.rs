@@ -42,10 +42,16 @@ async fn produced_tree_equals_git_commit() {
     let before = everything(&repo.top);
     let produced = git.tree_after_patch(&base, &patch).await.unwrap();
     assert_eq!(everything(&repo.top), before);
-    let changes: Vec<_> =
-        produced.changes.iter().map(|change| (change.path.to_str().unwrap(), change.status)).collect();
+    let changes: Vec<_> = produced
+        .changes
+        .iter()
+        .map(|change| (change.path.to_str().unwrap(), change.status))
+        .collect();
     use ChangeStatus::{Added, Deleted, Modified};
-    assert_eq!(changes, [("a", Modified), ("gone", Deleted), ("new/c d", Added)]);
+    assert_eq!(
+        changes,
+        [("a", Modified), ("gone", Deleted), ("new/c d", Added)]
+    );
     let after = produced.files_after();
     assert_eq!(after[&"a".parse().unwrap()], b"1\ntwo\n3\n");
     assert!(!after.contains_key(&"gone".parse().unwrap()));
@@ -69,11 +75,23 @@ async fn links_modes_and_submodules_are_reported() {
          diff --git a/plain b/plain\nnew file mode 120000\n--- /dev/null\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n\
          diff --git a/sub b/sub\nnew file mode 160000\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {commit}\n"
     );
-    let produced = repo.open().await.tree_after_patch(&base, patch.as_bytes()).await.unwrap();
+    let produced = repo
+        .open()
+        .await
+        .tree_after_patch(&base, patch.as_bytes())
+        .await
+        .unwrap();
     let found: Vec<_> = produced
         .changes
         .iter()
-        .map(|change| (change.path.to_str().unwrap(), change.status, change.old_mode, change.new_mode))
+        .map(|change| {
+            (
+                change.path.to_str().unwrap(),
+                change.status,
+                change.old_mode,
+                change.new_mode,
+            )
+        })
         .collect();
     use ChangeStatus::{Added, Modified, TypeChanged};
     use FileMode::{Executable, Gitlink, Regular, Symlink};
@@ -86,7 +104,10 @@ async fn links_modes_and_submodules_are_reported() {
             ("sub", Added, None, Some(Gitlink)),
         ]
     );
-    assert_eq!(produced.files_after()[&"evil".parse().unwrap()], b"/etc/passwd");
+    assert_eq!(
+        produced.files_after()[&"evil".parse().unwrap()],
+        b"/etc/passwd"
+    );
 }
 
 #[tokio::test]
@@ -107,7 +128,10 @@ async fn git_refusal_is_quoted() {
         "diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n",
     ];
     for patch in patches {
-        let error = git.tree_after_patch(&base, patch.as_bytes()).await.unwrap_err();
+        let error = git
+            .tree_after_patch(&base, patch.as_bytes())
+            .await
+            .unwrap_err();
         assert!(
             matches!(&error, RepoError::PatchRefused { detail } if !detail.is_empty()),
             "{patch}: {error}"
@@ -123,13 +147,27 @@ async fn patch_applies_from_subdirectory() {
     let patch = repo.diff(|repo| repo.write("top", "T\n"));
     // From below, `git apply` on its own leaves such a patch out in silence.
     let git = repo.try_open(&repo.top.join("sub")).await.unwrap();
-    assert_eq!(git.tree_after_patch(&base, &patch).await.unwrap().changes.len(), 1);
+    assert_eq!(
+        git.tree_after_patch(&base, &patch)
+            .await
+            .unwrap()
+            .changes
+            .len(),
+        1
+    );
 
     // A path that means something in git's list of alternates.
     let odd = repo.dir.path().join("odd: \"place\"\n\u{e9}");
     std::fs::rename(&repo.top, &odd).unwrap();
     let git = repo.try_open(&odd).await.unwrap();
-    assert_eq!(git.tree_after_patch(&base, &patch).await.unwrap().changes.len(), 1);
+    assert_eq!(
+        git.tree_after_patch(&base, &patch)
+            .await
+            .unwrap()
+            .changes
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -144,8 +182,16 @@ async fn settings_do_not_affect_patch() {
         repo.git(["config", key, value]);
     }
     let patch = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+two  \t\n";
-    let produced = repo.open().await.tree_after_patch(&base, patch).await.unwrap();
-    assert_eq!(produced.files_after()[&"a".parse().unwrap()], b"1\ntwo  \t\n");
+    let produced = repo
+        .open()
+        .await
+        .tree_after_patch(&base, patch)
+        .await
+        .unwrap();
+    assert_eq!(
+        produced.files_after()[&"a".parse().unwrap()],
+        b"1\ntwo  \t\n"
+    );
 }
 
 /// What the index of a few paths gives has to be what the index of the whole tree gives.
@@ -156,10 +202,16 @@ async fn both_ways(repo: &Repo, patch: &str, paths: &[&str]) -> Result<Vec<TreeC
         RepoError::PatchRefused { .. } => "refused".to_owned(),
         other => panic!("{other}"),
     };
-    let whole = git.tree_after_patch(base, patch.as_bytes()).await.map_err(words);
+    let whole = git
+        .tree_after_patch(base, patch.as_bytes())
+        .await
+        .map_err(words);
     let paths: Vec<RepoPath> = paths.iter().map(|path| path.parse().unwrap()).collect();
     let (_, index) = git.patch_index(base, &paths, MAX_TOUCHED).await.unwrap();
-    let part = git.changes_after_patch(index, patch.as_bytes()).await.map_err(words);
+    let part = git
+        .changes_after_patch(index, patch.as_bytes())
+        .await
+        .map_err(words);
     let part_after = part.as_ref().ok().map(|part| part.after.clone());
     let whole_after = whole.as_ref().ok().map(|whole| whole.after.clone());
     assert_eq!(part_after, whole_after, "{patch}");
@@ -179,10 +231,18 @@ async fn partial_index_equals_whole_tree() {
         (":(top)x/y", "six\n"),
     ]);
     symlink("src", repo.top.join("link")).unwrap();
-    std::fs::set_permissions(repo.top.join("file"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(
+        repo.top.join("file"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     repo.git(["add", "-A"]);
-    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
+    repo.git([
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &format!("160000,{},sub", "1".repeat(40)),
+    ]);
     repo.git(["commit", "-qm", "links and modules"]);
     let create = |path: &str| {
         format!(
@@ -190,10 +250,14 @@ async fn partial_index_equals_whole_tree() {
         )
     };
     let change = |path: &str, old: &str| {
-        format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+new\n")
+        format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+new\n"
+        )
     };
     let rename = |from: &str, to: &str| {
-        format!("diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n")
+        format!(
+            "diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n"
+        )
     };
     for (patch, paths) in [
         (change("src/a.txt", "one"), &["src/a.txt"][..]),
@@ -221,23 +285,42 @@ async fn partial_index_equals_whole_tree() {
         (rename("missing", "moved"), &["missing", "moved"]),
         (rename("file", "src/deep"), &["file", "src/deep"]),
         // What the reader of the text did not see has no entry.
-        (change("src/a.txt", "other") + &change("file", "four"), &["src/a.txt"]),
+        (
+            change("src/a.txt", "other") + &change("file", "four"),
+            &["src/a.txt"],
+        ),
     ] {
-        assert_eq!(both_ways(&repo, &patch, paths).await, Err("refused".to_owned()), "{patch}");
+        assert_eq!(
+            both_ways(&repo, &patch, paths).await,
+            Err("refused".to_owned()),
+            "{patch}"
+        );
     }
     // Of what the reader did not see, git can make new things only, and those are found.
     let unseen = change("src/a.txt", "one") + &create("unseen");
     let changes = both_ways(&repo, &unseen, &["src/a.txt"]).await.unwrap();
     assert_eq!(
-        changes.iter().map(|change| change.path.to_str().unwrap()).collect::<Vec<_>>(),
+        changes
+            .iter()
+            .map(|change| change.path.to_str().unwrap())
+            .collect::<Vec<_>>(),
         ["src/a.txt", "unseen"]
     );
     let git = repo.open().await;
-    let (_, index) =
-        git.patch_index(&git.opened_at().commit, &["src/a.txt".parse().unwrap()], MAX_TOUCHED).await.unwrap();
+    let (_, index) = git
+        .patch_index(
+            &git.opened_at().commit,
+            &["src/a.txt".parse().unwrap()],
+            MAX_TOUCHED,
+        )
+        .await
+        .unwrap();
     let unseen = change("src/a.txt", "one") + &change("file", "four");
     let refused = git.changes_after_patch(index, unseen.as_bytes()).await;
-    assert!(matches!(refused, Err(RepoError::PatchRefused { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(RepoError::PatchRefused { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -254,21 +337,44 @@ async fn partial_index_handles_order_and_long_paths() {
         .collect();
     let repo = Repo::with(&[("a-b", "old\n")]);
     let sha256 = repo.top.parent().unwrap().join("sha256");
-    repo.git(["init", "-q", "--object-format=sha256", sha256.to_str().unwrap()]);
+    repo.git([
+        "init",
+        "-q",
+        "--object-format=sha256",
+        sha256.to_str().unwrap(),
+    ]);
     for top in [&repo.top, &sha256] {
         std::fs::write(top.join("a-b"), "old\n").unwrap();
         let old = repo.git_in(top, ["hash-object", "-w", "a-b"]);
         let old = old.trim();
         for path in paths {
             let entry = format!("100644,{old},{path}");
-            repo.git_in(top, ["update-index", "--add", "--cacheinfo", entry.as_str()]);
+            repo.git_in(
+                top,
+                ["update-index", "--add", "--cacheinfo", entry.as_str()],
+            );
         }
-        repo.git_in(top, ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "m"]);
+        repo.git_in(
+            top,
+            [
+                "-c",
+                "user.name=x",
+                "-c",
+                "user.email=x@x",
+                "commit",
+                "-q",
+                "-m",
+                "m",
+            ],
+        );
         let git = repo.try_open(top).await.unwrap();
         let base = &git.opened_at().commit;
         let named: Vec<RepoPath> = paths.iter().map(|path| path.parse().unwrap()).collect();
         let (_, index) = git.patch_index(base, &named, MAX_TOUCHED).await.unwrap();
-        let part = git.changes_after_patch(index, patch.as_bytes()).await.unwrap();
+        let part = git
+            .changes_after_patch(index, patch.as_bytes())
+            .await
+            .unwrap();
         let whole = git.tree_after_patch(base, patch.as_bytes()).await.unwrap();
         assert_eq!(
             (part.changes.len(), &part.changes, &part.after),

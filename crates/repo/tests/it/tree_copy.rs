@@ -1,6 +1,9 @@
 //! The copy of a tree by walking it, and what is different in it later.
 
-#![expect(clippy::disallowed_methods, reason = "the tests make odd files by hand")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests make odd files by hand"
+)]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,8 +13,8 @@ use std::sync::Arc;
 
 use crucible_model::{ByteLimit, Digest};
 use crucible_repo::{
-    CopyEntry, FileContent, OmitReason, RepoError, TreeCopy, TreeCopyOptions, TreeLimits, UnseenWhy,
-    WorkspaceChange, baseline, copy_tree,
+    CopyEntry, FileContent, OmitReason, RepoError, TreeCopy, TreeCopyOptions, TreeLimits,
+    UnseenWhy, WorkspaceChange, baseline, copy_tree,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat};
 
@@ -84,14 +87,26 @@ impl Scene {
     }
 
     fn changes(&self, copy: &TreeCopy) -> Vec<WorkspaceChange> {
-        let limits = TreeLimits { entries: 100, read: ByteLimit(1000), ..TreeLimits::STANDARD };
-        copy.manifest.changes(&self.dest(), Path::new(".git"), &limits).unwrap()
+        let limits = TreeLimits {
+            entries: 100,
+            read: ByteLimit(1000),
+            ..TreeLimits::STANDARD
+        };
+        copy.manifest
+            .changes(&self.dest(), Path::new(".git"), &limits)
+            .unwrap()
     }
 }
 
 fn omitted(copy: &TreeCopy) -> Vec<(String, OmitReason)> {
     let told = copy.omitted.iter();
-    told.map(|omission| (omission.path.to_string_lossy().into_owned(), omission.reason.clone())).collect()
+    told.map(|omission| {
+        (
+            omission.path.to_string_lossy().into_owned(),
+            omission.reason.clone(),
+        )
+    })
+    .collect()
 }
 
 fn secret(why: &str) -> OmitReason {
@@ -119,7 +134,10 @@ async fn foreign_content_is_left_out_by_kind() {
         ("web/node_modules/x/index.js", b"j\n"),
         ("src/__pycache__/a.pyc", b"c\n"),
         (".mypy_cache/x", b"c\n"),
-        ("renamed_cache/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n"),
+        (
+            "renamed_cache/CACHEDIR.TAG",
+            b"Signature: 8a477f597d28d172789f06886806bc55\n",
+        ),
         ("renamed_cache/x", b"c\n"),
         ("no_cache/CACHEDIR.TAG", b""),
         ("notes.txt", sqlite),
@@ -146,11 +164,25 @@ async fn foreign_content_is_left_out_by_kind() {
         ("src/__pycache__", Cache),
         ("web/node_modules", Packages),
     ];
-    assert_eq!(omitted(&copy), expected.clone().map(|(path, reason)| (path.to_owned(), reason)));
+    assert_eq!(
+        omitted(&copy),
+        expected
+            .clone()
+            .map(|(path, reason)| (path.to_owned(), reason))
+    );
     for (path, _) in expected {
-        assert!(scene.dest().join(path).symlink_metadata().is_err(), "{path}");
+        assert!(
+            scene.dest().join(path).symlink_metadata().is_err(),
+            "{path}"
+        );
     }
-    for path in ["src/a.py", "ignored.log", "nested/kept.py", "no_cache/CACHEDIR.TAG", "HEAD"] {
+    for path in [
+        "src/a.py",
+        "ignored.log",
+        "nested/kept.py",
+        "no_cache/CACHEDIR.TAG",
+        "HEAD",
+    ] {
         assert_eq!(
             std::fs::read(scene.dest().join(path)).unwrap(),
             std::fs::read(scene.top().join(path)).unwrap()
@@ -171,7 +203,11 @@ async fn a_secret_stays_out_under_every_name() {
     let mut large = vec![b'x'; 3 << 20];
     large.extend(MARK);
     scene.write("d/large.bin", &large);
-    std::fs::hard_link(scene.top().join("d/secret"), scene.top().join("innocent.py")).unwrap();
+    std::fs::hard_link(
+        scene.top().join("d/secret"),
+        scene.top().join("innocent.py"),
+    )
+    .unwrap();
     std::fs::hard_link(scene.top().join("plain"), scene.top().join("also-plain")).unwrap();
     scene.link("d/secret", "link-to-secret");
     scene.link("secret", "link-to-directory");
@@ -184,7 +220,10 @@ async fn a_secret_stays_out_under_every_name() {
             ("d/large.bin".to_owned(), secret("its content")),
             ("d/renamed.py".to_owned(), secret("its content")),
             ("d/secret".to_owned(), secret("its name")),
-            ("innocent.py".to_owned(), secret("it is a hard link to a file that holds secrets")),
+            (
+                "innocent.py".to_owned(),
+                secret("it is a hard link to a file that holds secrets")
+            ),
             ("link-inside".to_owned(), OmitReason::LeadsToOmitted),
             ("link-to-directory".to_owned(), OmitReason::LeadsToOmitted),
             ("link-to-link".to_owned(), OmitReason::LeadsToOmitted),
@@ -192,13 +231,23 @@ async fn a_secret_stays_out_under_every_name() {
             ("secret".to_owned(), secret("its name")),
         ]
     );
-    let mut names: Vec<_> =
-        std::fs::read_dir(scene.dest()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(scene.dest())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["also-plain", "d", "plain"]);
-    assert_eq!(std::fs::read_dir(scene.dest().join("d")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(scene.dest().join("d")).unwrap().count(),
+        0
+    );
     // Two names of one file are two files in the copy.
-    assert_eq!(std::fs::metadata(scene.dest().join("plain")).unwrap().nlink(), 1);
+    assert_eq!(
+        std::fs::metadata(scene.dest().join("plain"))
+            .unwrap()
+            .nlink(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -239,7 +288,10 @@ async fn only_valid_inside_links_are_copied() {
         ("out-and-deep", LeavesTree),
         ("out-and-in-again", LeavesTree),
     ];
-    assert_eq!(omitted(&copy), expected.map(|(path, reason)| (path.to_owned(), reason)));
+    assert_eq!(
+        omitted(&copy),
+        expected.map(|(path, reason)| (path.to_owned(), reason))
+    );
     for (path, target) in [
         ("ok", "a"),
         ("d/up", "../a"),
@@ -248,8 +300,13 @@ async fn only_valid_inside_links_are_copied() {
         ("through", "d/dir/f"),
         ("itself", "."),
     ] {
-        assert_eq!(std::fs::read_link(scene.dest().join(path)).unwrap(), Path::new(target));
-        let entry = CopyEntry::Link { target: PathBuf::from(target) };
+        assert_eq!(
+            std::fs::read_link(scene.dest().join(path)).unwrap(),
+            Path::new(target)
+        );
+        let entry = CopyEntry::Link {
+            target: PathBuf::from(target),
+        };
         assert_eq!(copy.manifest.get(Path::new(path)), Some(&entry));
     }
     assert_eq!(scene.changes(&copy), []);
@@ -259,7 +316,14 @@ async fn only_valid_inside_links_are_copied() {
 async fn special_files_and_special_bits_are_dropped() {
     let scene = Scene::new(&[("run.sh", b"#!\n"), ("setuid", b"s\n"), ("locked", b"l\n")]);
     let at = |path: &str| scene.top().join(path);
-    mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+    mknodat(
+        CWD,
+        at("pipe"),
+        FileType::Fifo,
+        Mode::from_raw_mode(0o644),
+        0,
+    )
+    .unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     for (path, mode) in [("run.sh", 0o755), ("setuid", 0o4755), ("locked", 0o444)] {
         std::fs::set_permissions(at(path), std::fs::Permissions::from_mode(mode)).unwrap();
@@ -267,18 +331,34 @@ async fn special_files_and_special_bits_are_dropped() {
     let copy = scene.copy().await;
     assert_eq!(
         omitted(&copy),
-        [("pipe".to_owned(), OmitReason::Special), ("socket".to_owned(), OmitReason::Special)]
+        [
+            ("pipe".to_owned(), OmitReason::Special),
+            ("socket".to_owned(), OmitReason::Special)
+        ]
     );
     let mode = |path: &str| std::fs::metadata(scene.dest().join(path)).unwrap().mode() & 0o7777;
-    assert_eq!((mode("run.sh") & 0o100, mode("setuid") & 0o7000, mode("locked") & 0o600), (0o100, 0, 0o600));
+    assert_eq!(
+        (
+            mode("run.sh") & 0o100,
+            mode("setuid") & 0o7000,
+            mode("locked") & 0o600
+        ),
+        (0o100, 0, 0o600)
+    );
     std::fs::write(scene.dest().join("locked"), "changed").unwrap();
     assert_eq!(std::fs::read(at("locked")).unwrap(), b"l\n");
 }
 
 #[tokio::test]
 async fn odd_names_and_large_files_are_copied() {
-    let names: [&[u8]; 6] =
-        [b"with space", b"new\nline", b"\xff\xfe/\xfd", b"-rf", b"\x1b[31mred", b"git~12x"];
+    let names: [&[u8]; 6] = [
+        b"with space",
+        b"new\nline",
+        b"\xff\xfe/\xfd",
+        b"-rf",
+        b"\x1b[31mred",
+        b"git~12x",
+    ];
     let scene = Scene::new(&[]);
     for name in names {
         scene.write(OsStr::from_bytes(name), name);
@@ -292,18 +372,27 @@ async fn odd_names_and_large_files_are_copied() {
     }
     let copy = scene.copy().await;
     for name in names {
-        assert_eq!(std::fs::read(scene.dest().join(OsStr::from_bytes(name))).unwrap(), name);
+        assert_eq!(
+            std::fs::read(scene.dest().join(OsStr::from_bytes(name))).unwrap(),
+            name
+        );
     }
     assert!(std::fs::read(scene.dest().join("large.bin")).unwrap() == large);
-    let Some(CopyEntry::File { bytes, digest, .. }) = copy.manifest.get(Path::new("large.bin")) else {
+    let Some(CopyEntry::File { bytes, digest, .. }) = copy.manifest.get(Path::new("large.bin"))
+    else {
         panic!("no file")
     };
-    assert_eq!((*bytes, *digest), (large.len() as u64, Some(Digest::of(&large))));
+    assert_eq!(
+        (*bytes, *digest),
+        (large.len() as u64, Some(Digest::of(&large)))
+    );
     assert_eq!(omitted(&copy), []);
     assert_eq!(scene.changes(&copy), []);
     // A name that means git's directory to other file systems is no reason for git to refuse.
     std::fs::write(scene.dest().join("a:b.git "), "x").unwrap();
-    baseline(sandbox(), &environment(scene.dir.path()), &scene.dest()).await.unwrap();
+    baseline(sandbox(), &environment(scene.dir.path()), &scene.dest())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -314,19 +403,35 @@ async fn exceeded_limits_are_reported() {
         change(&mut options.limits);
         options
     };
-    let too_large = |result: Result<TreeCopy, RepoError>| matches!(result, Err(RepoError::TooLarge { .. }));
-    assert!(too_large(scene.try_copy(&with(|limits| limits.entries = 2)).await));
+    let too_large =
+        |result: Result<TreeCopy, RepoError>| matches!(result, Err(RepoError::TooLarge { .. }));
+    assert!(too_large(
+        scene.try_copy(&with(|limits| limits.entries = 2)).await
+    ));
     std::fs::remove_dir_all(scene.dest()).unwrap();
-    assert!(too_large(scene.try_copy(&with(|limits| limits.total = ByteLimit(15))).await));
+    assert!(too_large(
+        scene
+            .try_copy(&with(|limits| limits.total = ByteLimit(15)))
+            .await
+    ));
     std::fs::remove_dir_all(scene.dest()).unwrap();
-    let copy = scene.try_copy(&with(|limits| limits.file = ByteLimit(5))).await.unwrap();
+    let copy = scene
+        .try_copy(&with(|limits| limits.file = ByteLimit(5)))
+        .await
+        .unwrap();
     assert_eq!(omitted(&copy), [("c".to_owned(), OmitReason::TooLarge)]);
-    assert!(matches!(scene.try_copy(&options()).await, Err(RepoError::DestinationTaken { .. })));
+    assert!(matches!(
+        scene.try_copy(&options()).await,
+        Err(RepoError::DestinationTaken { .. })
+    ));
     std::fs::remove_dir_all(scene.dest()).unwrap();
     for name in ["secret", "x/secret", "y/secret"] {
         scene.write(name, "s");
     }
-    let copy = scene.try_copy(&with(|limits| limits.omissions = 1)).await.unwrap();
+    let copy = scene
+        .try_copy(&with(|limits| limits.omissions = 1))
+        .await
+        .unwrap();
     assert_eq!((copy.omitted.len(), copy.more_omitted), (1, 2));
 }
 
@@ -348,10 +453,17 @@ async fn every_kind_of_change_is_seen() {
     let dest = scene.dest();
     let at = |path: &str| dest.join(path);
     // As long as before, and with the times of before.
-    let times = std::fs::metadata(at("changed")).unwrap().modified().unwrap();
+    let times = std::fs::metadata(at("changed"))
+        .unwrap()
+        .modified()
+        .unwrap();
     std::fs::write(at("changed"), "xyz\n").unwrap();
-    let file = std::fs::File::options().write(true).open(at("changed")).unwrap();
-    file.set_times(std::fs::FileTimes::new().set_modified(times)).unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(at("changed"))
+        .unwrap();
+    file.set_times(std::fs::FileTimes::new().set_modified(times))
+        .unwrap();
     std::fs::write(at("grown"), vec![b'g'; 5000]).unwrap();
     std::fs::set_permissions(at("mode"), std::fs::Permissions::from_mode(0o4755)).unwrap();
     std::fs::remove_dir_all(at("gone")).unwrap();
@@ -364,7 +476,14 @@ async fn every_kind_of_change_is_seen() {
     symlink("changed", at("link")).unwrap();
     std::fs::create_dir(at("empty")).unwrap();
     std::fs::write(at("new\u{1b}[2J"), "n").unwrap();
-    mknodat(CWD, at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+    mknodat(
+        CWD,
+        at("pipe"),
+        FileType::Fifo,
+        Mode::from_raw_mode(0o644),
+        0,
+    )
+    .unwrap();
     // The copy's own repository is passed over, any other is not.
     std::fs::create_dir_all(at(".git/x")).unwrap();
     std::fs::create_dir_all(at("sub/.git")).unwrap();
@@ -375,7 +494,12 @@ async fn every_kind_of_change_is_seen() {
         .map(|change| {
             let kind = match (&change.was, &change.now) {
                 (None, Some(CopyEntry::Directory { .. })) => "made directory",
-                (None, Some(CopyEntry::File { digest: Some(_), .. })) => "made file",
+                (
+                    None,
+                    Some(CopyEntry::File {
+                        digest: Some(_), ..
+                    }),
+                ) => "made file",
                 (None, Some(CopyEntry::Special)) => "made special",
                 (Some(_), None) => "removed",
                 (Some(_), Some(CopyEntry::File { digest: None, .. })) => "too large now",
@@ -420,15 +544,25 @@ async fn filled_copy_is_compared_within_limits() {
     }
     let changes = scene.changes(&copy);
     let huge = |change: &WorkspaceChange| matches!(&change.now, Some(CopyEntry::File { bytes, digest: None, .. }) if *bytes == 10 << 30);
-    assert!(changes.len() == 2 && changes.iter().all(huge), "{changes:?}");
+    assert!(
+        changes.len() == 2 && changes.iter().all(huge),
+        "{changes:?}"
+    );
 
     for number in 0..200 {
         std::fs::write(dest.join(format!("many-{number}")), "").unwrap();
     }
     let changes = scene.changes(&copy);
-    let unseen =
-        changes.iter().find(|change| change.now == Some(CopyEntry::Unseen { why: UnseenWhy::TooMany }));
-    assert_eq!(unseen.map(|change| change.path.as_path()), Some(Path::new("")));
+    let unseen = changes.iter().find(|change| {
+        change.now
+            == Some(CopyEntry::Unseen {
+                why: UnseenWhy::TooMany,
+            })
+    });
+    assert_eq!(
+        unseen.map(|change| change.path.as_path()),
+        Some(Path::new(""))
+    );
     assert!(changes.len() < 10, "{}", changes.len());
 }
 
@@ -441,9 +575,21 @@ async fn overlong_path_is_a_change() {
     for _ in 0..40 {
         mkdirat(&at, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
-        at = rustix::fs::openat(&at, name.as_str(), flags, Mode::empty()).unwrap().into();
+        at = rustix::fs::openat(&at, name.as_str(), flags, Mode::empty())
+            .unwrap()
+            .into();
     }
     let changes = scene.changes(&copy);
-    let unseen = |change: &&WorkspaceChange| change.now == Some(CopyEntry::Unseen { why: UnseenWhy::Closed });
-    assert_eq!(changes.iter().filter(unseen).count(), 1, "{}", changes.len());
+    let unseen = |change: &&WorkspaceChange| {
+        change.now
+            == Some(CopyEntry::Unseen {
+                why: UnseenWhy::Closed,
+            })
+    };
+    assert_eq!(
+        changes.iter().filter(unseen).count(),
+        1,
+        "{}",
+        changes.len()
+    );
 }

@@ -23,8 +23,9 @@ const MAX_FILE: ByteLimit = ByteLimit(8 * 1024 * 1024);
 const DATA: [&str; 5] = ["json", "toml", "xml", "yaml", "yml"];
 /// Extensions of source files that are in no list of [`FileKind`].
 const MORE_SOURCES: [&str; 30] = [
-    "c++", "clj", "cljs", "cr", "cts", "cxx", "dart", "el", "elm", "f90", "fsx", "groovy", "hh", "hs", "hxx",
-    "jl", "lisp", "ml", "mli", "mts", "pas", "php", "pl", "pm", "pyx", "r", "rkt", "sol", "tcl", "vb",
+    "c++", "clj", "cljs", "cr", "cts", "cxx", "dart", "el", "elm", "f90", "fsx", "groovy", "hh",
+    "hs", "hxx", "jl", "lisp", "ml", "mli", "mts", "pas", "php", "pl", "pm", "pyx", "r", "rkt",
+    "sol", "tcl", "vb",
 ];
 
 /// The files that are broken in a copy.
@@ -36,20 +37,39 @@ pub(crate) struct Broken {
 impl Broken {
     /// Chooses the files that a change could touch. Pure.
     pub(super) fn choose(tracked: &[TrackedFile], gate_files: &[RepoPath]) -> Self {
-        let files: Vec<_> = changeable(tracked).filter(|(path, _)| !gate_files.contains(path)).collect();
-        let sources: Vec<_> = files.iter().filter(|(path, _)| is_source(path)).cloned().collect();
+        let files: Vec<_> = changeable(tracked)
+            .filter(|(path, _)| !gate_files.contains(path))
+            .collect();
+        let sources: Vec<_> = files
+            .iter()
+            .filter(|(path, _)| is_source(path))
+            .cloned()
+            .collect();
         if !sources.is_empty() {
-            return Self { files: sources, kind: BrokenFiles::Sources };
+            return Self {
+                files: sources,
+                kind: BrokenFiles::Sources,
+            };
         }
-        let kind = if files.is_empty() { BrokenFiles::None } else { BrokenFiles::Texts };
+        let kind = if files.is_empty() {
+            BrokenFiles::None
+        } else {
+            BrokenFiles::Texts
+        };
         Self { files, kind }
     }
 
     /// Chooses sources that gates run by name, if there are no others. Pure.
     pub(super) fn of_gates(tracked: &[TrackedFile], gate_files: &[RepoPath]) -> Option<Self> {
-        let sources: Vec<_> = changeable(tracked).filter(|(path, _)| is_source(path)).collect();
-        let is_of_gates = !sources.is_empty() && sources.iter().all(|(path, _)| gate_files.contains(path));
-        is_of_gates.then_some(Self { files: sources, kind: BrokenFiles::Gates })
+        let sources: Vec<_> = changeable(tracked)
+            .filter(|(path, _)| is_source(path))
+            .collect();
+        let is_of_gates =
+            !sources.is_empty() && sources.iter().all(|(path, _)| gate_files.contains(path));
+        is_of_gates.then_some(Self {
+            files: sources,
+            kind: BrokenFiles::Gates,
+        })
     }
 
     /// Breaks the files of a copy.
@@ -57,13 +77,21 @@ impl Broken {
         for (path, mode) in &self.files {
             let place = copy.join(path.as_str());
             // Files that are not in the copy or too large stay unchanged.
-            let Ok(content) = fs::read_regular_up_to(&place, MAX_FILE) else { continue };
+            let Ok(content) = fs::read_regular_up_to(&place, MAX_FILE) else {
+                continue;
+            };
             let broken = match self.kind {
                 BrokenFiles::Sources | BrokenFiles::Gates => broken_source(path.as_str(), &content),
-                BrokenFiles::Texts => (!content.contains(&0)).then(|| BROKEN_LINE.as_bytes().to_vec()),
+                BrokenFiles::Texts => {
+                    (!content.contains(&0)).then(|| BROKEN_LINE.as_bytes().to_vec())
+                }
                 BrokenFiles::None => None,
             };
-            let mode = if *mode == FileMode::Executable { 0o755 } else { 0o644 };
+            let mode = if *mode == FileMode::Executable {
+                0o755
+            } else {
+                0o644
+            };
             if let Some(broken) = broken {
                 fs::write_unflushed(&place, &broken, mode)?;
             }
@@ -74,7 +102,9 @@ impl Broken {
 
 /// The plain files that a change could touch.
 fn changeable(tracked: &[TrackedFile]) -> impl Iterator<Item = (RepoPath, FileMode)> {
-    let plain = tracked.iter().filter(|file| matches!(file.mode, FileMode::Regular | FileMode::Executable));
+    let plain = tracked
+        .iter()
+        .filter(|file| matches!(file.mode, FileMode::Regular | FileMode::Executable));
     plain
         .filter_map(|file| Some((file.path.to_str()?.parse::<RepoPath>().ok()?, file.mode)))
         .filter(|(path, _)| !is_kept(path))
@@ -98,10 +128,12 @@ fn is_kept(path: &RepoPath) -> bool {
 }
 
 fn is_source(path: &RepoPath) -> bool {
-    let Some((_, extension)) = path.file_name().rsplit_once('.') else { return false };
+    let Some((_, extension)) = path.file_name().rsplit_once('.') else {
+        return false;
+    };
     let extension = extension.to_ascii_lowercase();
-    let is_known =
-        FileKind::of(path.as_str()) == Some(FileKind::Source) && !DATA.contains(&extension.as_str());
+    let is_known = FileKind::of(path.as_str()) == Some(FileKind::Source)
+        && !DATA.contains(&extension.as_str());
     is_known || MORE_SOURCES.contains(&extension.as_str())
 }
 
@@ -110,18 +142,27 @@ fn is_source(path: &RepoPath) -> bool {
 pub(super) fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
     let line_after = |from: usize| {
         let rest = content.get(from..).unwrap_or_default();
-        rest.iter().position(|byte| *byte == b'\n').map_or(content.len(), |at| from + at + 1)
+        rest.iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(content.len(), |at| from + at + 1)
     };
     let at = if path.to_ascii_lowercase().ends_with(".php") {
         const TAG: &[u8] = b"<?php";
-        content.windows(TAG.len()).position(|window| window.eq_ignore_ascii_case(TAG))? + TAG.len()
+        content
+            .windows(TAG.len())
+            .position(|window| window.eq_ignore_ascii_case(TAG))?
+            + TAG.len()
     } else if content.starts_with(b"#!") && !content.starts_with(b"#![") {
         line_after(0)
     } else {
         0
     };
     let (head, rest) = content.split_at_checked(at)?;
-    let newline: &[u8] = if head.is_empty() || head.ends_with(b"\n") { b"" } else { b"\n" };
+    let newline: &[u8] = if head.is_empty() || head.ends_with(b"\n") {
+        b""
+    } else {
+        b"\n"
+    };
     Some([head, newline, BROKEN_LINE.as_bytes(), rest].concat())
 }
 

@@ -44,7 +44,9 @@ pub fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
         counted = at;
         let before = bytes.get(begin..at).unwrap_or_default();
         let rest = bytes.get(at + WORD.len()..).unwrap_or_default();
-        let Some(rest) = rest.strip_prefix(b":") else { continue };
+        let Some(rest) = rest.strip_prefix(b":") else {
+            continue;
+        };
         if before.len() > MAX_BEFORE || !begins_comment(before) {
             continue;
         }
@@ -52,8 +54,12 @@ pub fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
             return Vec::new();
         }
         let near = rest.get(..MAX_AFTER).unwrap_or(rest);
-        let after = memchr::memchr(b'\n', near).map_or(near, |end| near.get(..end).unwrap_or_default());
-        markers.push(BehaviorMarker { line, id: id_of(after) });
+        let after =
+            memchr::memchr(b'\n', near).map_or(near, |end| near.get(..end).unwrap_or_default());
+        markers.push(BehaviorMarker {
+            line,
+            id: id_of(after),
+        });
     }
     markers
 }
@@ -66,13 +72,20 @@ fn begins_comment(before: &[u8]) -> bool {
     let without = |sign: &str| {
         let mut rest = before.strip_suffix(sign.as_bytes())?;
         // `////`, `###`: the sign, or its last character, once more.
-        while let Some(shorter) = sign.as_bytes().last().and_then(|last| rest.strip_suffix(&[*last])) {
+        while let Some(shorter) = sign
+            .as_bytes()
+            .last()
+            .and_then(|last| rest.strip_suffix(&[*last]))
+        {
             rest = shorter;
         }
         Some(rest)
     };
     SIGNS.iter().filter_map(|sign| without(sign)).any(is_space)
-        || FIRST_SIGNS.iter().filter_map(|sign| without(sign)).any(is_first)
+        || FIRST_SIGNS
+            .iter()
+            .filter_map(|sign| without(sign))
+            .any(is_first)
 }
 
 fn id_of(after: &[u8]) -> Option<String> {
@@ -88,7 +101,10 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(u64, Option<String>)> {
-        behavior_markers(text.as_bytes()).into_iter().map(|marker| (marker.line, marker.id)).collect()
+        behavior_markers(text.as_bytes())
+            .into_iter()
+            .map(|marker| (marker.line, marker.id))
+            .collect()
     }
 
     #[test]
@@ -108,8 +124,16 @@ mod tests {
             "f();\t// BEHAVIOR_ID: B012",
             "/** BEHAVIOR_ID: B012 **/",
         ] {
-            let expected = if line.ends_with("**/") { None } else { Some("B012".to_owned()) };
-            assert_eq!(found(&format!("a\n{line}\nb\n")), [(2, expected)], "{line:?}");
+            let expected = if line.ends_with("**/") {
+                None
+            } else {
+                Some("B012".to_owned())
+            };
+            assert_eq!(
+                found(&format!("a\n{line}\nb\n")),
+                [(2, expected)],
+                "{line:?}"
+            );
         }
     }
 
@@ -134,10 +158,25 @@ mod tests {
 
     #[test]
     fn marker_without_exact_id_is_invalid() {
-        for line in ["B12", "B012, B013", "B012 because", "b012", "", "B0123", "\u{202e}B012"] {
-            assert_eq!(found(&format!("# BEHAVIOR_ID: {line}")), [(1, None)], "{line:?}");
+        for line in [
+            "B12",
+            "B012, B013",
+            "B012 because",
+            "b012",
+            "",
+            "B0123",
+            "\u{202e}B012",
+        ] {
+            assert_eq!(
+                found(&format!("# BEHAVIOR_ID: {line}")),
+                [(1, None)],
+                "{line:?}"
+            );
         }
-        assert_eq!(behavior_markers(b"# BEHAVIOR_ID: \xff"), [BehaviorMarker { line: 1, id: None }]);
+        assert_eq!(
+            behavior_markers(b"# BEHAVIOR_ID: \xff"),
+            [BehaviorMarker { line: 1, id: None }]
+        );
     }
 
     #[test]
@@ -146,7 +185,11 @@ mod tests {
         let markers = behavior_markers(text.as_bytes());
         assert_eq!(markers.len(), 50_000);
         assert_eq!(markers[49_999].line, 100_000);
-        let one_line = format!("{}{}", " ".repeat(1_000_000), "* BEHAVIOR_ID:".repeat(200_000));
+        let one_line = format!(
+            "{}{}",
+            " ".repeat(1_000_000),
+            "* BEHAVIOR_ID:".repeat(200_000)
+        );
         assert_eq!(found(&one_line), []);
         let many = format!("{}\n", "# BEHAVIOR_ID: ".repeat(60)).repeat(1000);
         assert_eq!(found(&many).len(), 60_000);

@@ -76,7 +76,9 @@ impl BehaviorFiles {
     /// The behaviours that the index lists.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
-        let Some(CatalogueText::Read(index)) = &self.index else { return Vec::new() };
+        let Some(CatalogueText::Read(index)) = &self.index else {
+            return Vec::new();
+        };
         let mut ids: Vec<String> = entries(index).filter_map(|entry| entry.id.ok()).collect();
         ids.sort();
         ids.dedup();
@@ -89,7 +91,9 @@ impl BehaviorFiles {
 pub fn is_page_name(name: &str) -> bool {
     let mut chars = name.chars();
     let is_marked = chars.next().is_some_and(|c| c.eq_ignore_ascii_case(&'b'));
-    let ends = name.get(name.len().saturating_sub(3)..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
+    let ends = name
+        .get(name.len().saturating_sub(3)..)
+        .is_some_and(|end| end.eq_ignore_ascii_case(".md"));
     is_marked && ends && chars.next().is_some_and(|c| c.is_ascii_digit())
 }
 
@@ -102,13 +106,29 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
         verdict.push(Finding::info(NO_CATALOGUE, BEHAVIOR_INDEX, hint));
     }
     for (path, reason) in files.unsearched.iter().take(MAX_TOLD) {
-        verdict.push(Finding::warning(SEARCH_CUT, path, format!("Markers in it may be missed: {reason}.")));
+        verdict.push(Finding::warning(
+            SEARCH_CUT,
+            path,
+            format!("Markers in it may be missed: {reason}."),
+        ));
     }
-    if let Some(more) = files.unsearched.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
+    if let Some(more) = files
+        .unsearched
+        .len()
+        .checked_sub(MAX_TOLD)
+        .filter(|more| *more > 0)
+    {
         let subject = format!("{more} files more");
-        verdict.push(Finding::warning(SEARCH_CUT, subject, "Markers in them may be missed as well."));
+        verdict.push(Finding::warning(
+            SEARCH_CUT,
+            subject,
+            "Markers in them may be missed as well.",
+        ));
     }
-    let mut checked = Checked { pages: pages(files, &mut verdict), listed: HashSet::new() };
+    let mut checked = Checked {
+        pages: pages(files, &mut verdict),
+        listed: HashSet::new(),
+    };
     let marked = marked(files, &mut verdict);
     // Without an index, one finding is enough.
     let index = match &files.index {
@@ -127,11 +147,22 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     for entry in entries(index) {
         checked.judge(&entry, files, &marked, &mut verdict);
     }
-    for (id, names) in checked.pages.iter().filter(|(id, _)| !checked.listed.contains(**id)) {
+    for (id, names) in checked
+        .pages
+        .iter()
+        .filter(|(id, _)| !checked.listed.contains(**id))
+    {
         let hint = format!("The index has no entry for {id}; add it, or remove the page.");
-        verdict.push(Finding::error(PAGE_UNLISTED, page_path(names.first().copied().unwrap_or(id)), hint));
+        verdict.push(Finding::error(
+            PAGE_UNLISTED,
+            page_path(names.first().copied().unwrap_or(id)),
+            hint,
+        ));
     }
-    for (id, place) in marked.iter().filter(|(id, _)| !checked.listed.contains(**id)) {
+    for (id, place) in marked
+        .iter()
+        .filter(|(id, _)| !checked.listed.contains(**id))
+    {
         let hint = format!(
             "{place} marks this behaviour but the index has no entry for it; add the entry and its page."
         );
@@ -158,15 +189,19 @@ impl Checked<'_> {
         let id = match &entry.id {
             Ok(id) => id,
             Err(word) => {
-                let hint =
-                    format!("Line {} of the index: an id is B and three digits, such as B012.", entry.line);
+                let hint = format!(
+                    "Line {} of the index: an id is B and three digits, such as B012.",
+                    entry.line
+                );
                 verdict.push(Finding::error(ENTRY_INVALID, word, hint));
                 return;
             }
         };
         if !self.listed.insert(id.clone()) {
-            let hint =
-                format!("Line {} of the index lists this behaviour again; keep one entry.", entry.line);
+            let hint = format!(
+                "Line {} of the index lists this behaviour again; keep one entry.",
+                entry.line
+            );
             verdict.push(Finding::error(ENTRY_REPEATED, id, hint));
             return;
         }
@@ -240,7 +275,9 @@ fn judge_page(id: &str, path: &str, text: &str, verdict: &mut Verdict) {
         let hint = format!("Add the heading `## {heading}`, outside code blocks, and its content.");
         verdict.push(Finding::error(HEADING_MISSING, path, hint));
     }
-    let other = title.and_then(|title| ids_in(title).next()).filter(|other| *other != id);
+    let other = title
+        .and_then(|title| ids_in(title).next())
+        .filter(|other| *other != id);
     if let Some(other) = other {
         let hint = format!("The file name has {id} but the title has {other}; use the same id.");
         verdict.push(Finding::error(PAGE_OTHER_ID, path, hint));
@@ -252,9 +289,12 @@ fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f s
     let mut marked: BTreeMap<&str, String> = BTreeMap::new();
     for (path, markers) in &files.markers {
         if let Some(marker) = markers.iter().find(|marker| marker.id.is_none()) {
-            let hint =
-                "Write exactly one id after `BEHAVIOR_ID:`, such as B012, and nothing else on the line.";
-            verdict.push(Finding::error(MARKER_INVALID, format!("{path}:{}", marker.line), hint));
+            let hint = "Write exactly one id after `BEHAVIOR_ID:`, such as B012, and nothing else on the line.";
+            verdict.push(Finding::error(
+                MARKER_INVALID,
+                format!("{path}:{}", marker.line),
+                hint,
+            ));
         }
         for marker in markers {
             if let Some(id) = marker.id.as_deref().filter(|id| !marked.contains_key(id)) {
@@ -277,17 +317,25 @@ fn entries(index: &str) -> impl Iterator<Item = Entry<'_>> {
     open_lines(index).filter_map(|(line, _, text)| {
         let text = text.trim_start();
         let item = text.strip_prefix('|').or_else(|| {
-            ["- ", "* ", "+ ", "-\t", "*\t", "+\t"].iter().find_map(|bullet| text.strip_prefix(bullet))
+            ["- ", "* ", "+ ", "-\t", "*\t", "+\t"]
+                .iter()
+                .find_map(|bullet| text.strip_prefix(bullet))
         })?;
         let item = item.trim_start().trim_start_matches(['[', '`', '*', '_']);
-        let end = item.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(item.len());
+        let end = item
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(item.len());
         let word = item.get(..end).unwrap_or_default();
         let id = match word {
             word if is_id(IdKind::Behavior, word) => Ok(word.to_owned()),
             word if is_meant_as_id(IdKind::Behavior, word) => Err(word.to_owned()),
             _ => return None,
         };
-        Some(Entry { line, id, link: first_link(text) })
+        Some(Entry {
+            line,
+            id,
+            link: first_link(text),
+        })
     })
 }
 
@@ -317,7 +365,10 @@ fn plain_name(link: &str) -> Option<&str> {
 fn id_of_page(name: &str) -> Option<&str> {
     let (id, slug) = name.strip_suffix(".md")?.split_once('-')?;
     let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     (is_id(IdKind::Behavior, id) && slug.split('-').all(is_word)).then_some(id)
 }
@@ -327,12 +378,18 @@ fn page_path(name: &str) -> String {
 }
 
 fn no_page(id: &str, name: &str) -> Finding {
-    let hint = format!("Write the page of {id} at this path and add it to git, or remove the index entry.");
+    let hint = format!(
+        "Write the page of {id} at this path and add it to git, or remove the index entry."
+    );
     Finding::error(PAGE_MISSING, page_path(name), hint)
 }
 
 fn unreadable(path: &str, reason: &str) -> Finding {
-    Finding::error(UNREADABLE, path, format!("It must be a regular text file of the repository: {reason}."))
+    Finding::error(
+        UNREADABLE,
+        path,
+        format!("It must be a regular text file of the repository: {reason}."),
+    )
 }
 
 #[cfg(test)]
@@ -343,10 +400,18 @@ mod tests {
 
     /// A catalogue of one behaviour that is whole.
     fn whole() -> BehaviorFiles {
-        let marker = BehaviorMarker { line: 3, id: Some("B001".to_owned()) };
+        let marker = BehaviorMarker {
+            line: 3,
+            id: Some("B001".to_owned()),
+        };
         BehaviorFiles {
-            index: Some(CatalogueText::Read("# Behaviours\n\n- [B001](B001-totals.md): totals\n".to_owned())),
-            pages: BTreeMap::from([("B001-totals.md".to_owned(), CatalogueText::Read(PAGE.to_owned()))]),
+            index: Some(CatalogueText::Read(
+                "# Behaviours\n\n- [B001](B001-totals.md): totals\n".to_owned(),
+            )),
+            pages: BTreeMap::from([(
+                "B001-totals.md".to_owned(),
+                CatalogueText::Read(PAGE.to_owned()),
+            )]),
             markers: BTreeMap::from([("src/a.py".to_owned(), vec![marker])]),
             unsearched: BTreeMap::new(),
         }
@@ -354,11 +419,18 @@ mod tests {
 
     fn said(files: &BehaviorFiles) -> Vec<String> {
         let verdict = check_behaviors(files);
-        verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| format!("{} {}", finding.code, finding.subject))
+            .collect()
     }
 
     fn with_index(index: &str) -> BehaviorFiles {
-        BehaviorFiles { index: Some(CatalogueText::Read(index.to_owned())), ..whole() }
+        BehaviorFiles {
+            index: Some(CatalogueText::Read(index.to_owned())),
+            ..whole()
+        }
     }
 
     #[test]
@@ -379,13 +451,36 @@ mod tests {
     #[test]
     fn partial_catalogue_is_refused() {
         assert!(check_behaviors(&BehaviorFiles::default()).passes());
-        assert_eq!(said(&BehaviorFiles::default()), ["behaviors-no-catalogue docs/behaviors/INDEX.md"]);
-        let files = BehaviorFiles { index: None, ..whole() };
-        assert_eq!(said(&files), ["behaviors-index-missing docs/behaviors/INDEX.md"]);
-        let files = BehaviorFiles { index: None, pages: BTreeMap::new(), ..whole() };
-        assert_eq!(said(&files), ["behaviors-index-missing docs/behaviors/INDEX.md"]);
-        let files = BehaviorFiles { index: None, markers: BTreeMap::new(), ..whole() };
-        assert_eq!(said(&files), ["behaviors-index-missing docs/behaviors/INDEX.md"]);
+        assert_eq!(
+            said(&BehaviorFiles::default()),
+            ["behaviors-no-catalogue docs/behaviors/INDEX.md"]
+        );
+        let files = BehaviorFiles {
+            index: None,
+            ..whole()
+        };
+        assert_eq!(
+            said(&files),
+            ["behaviors-index-missing docs/behaviors/INDEX.md"]
+        );
+        let files = BehaviorFiles {
+            index: None,
+            pages: BTreeMap::new(),
+            ..whole()
+        };
+        assert_eq!(
+            said(&files),
+            ["behaviors-index-missing docs/behaviors/INDEX.md"]
+        );
+        let files = BehaviorFiles {
+            index: None,
+            markers: BTreeMap::new(),
+            ..whole()
+        };
+        assert_eq!(
+            said(&files),
+            ["behaviors-index-missing docs/behaviors/INDEX.md"]
+        );
     }
 
     #[test]
@@ -395,41 +490,78 @@ mod tests {
         assert_eq!(said(&files), ["behaviors-entry-unmarked B001"]);
         let mut files = whole();
         files.pages.clear();
-        assert_eq!(said(&files), ["behaviors-page-missing docs/behaviors/B001-totals.md"]);
+        assert_eq!(
+            said(&files),
+            ["behaviors-page-missing docs/behaviors/B001-totals.md"]
+        );
         let mut files = with_index("- B001\n");
         files.pages.clear();
-        assert_eq!(said(&files), ["behaviors-page-missing docs/behaviors/B001-<slug>.md"]);
+        assert_eq!(
+            said(&files),
+            ["behaviors-page-missing docs/behaviors/B001-<slug>.md"]
+        );
         assert_eq!(
             said(&with_index("none\n")),
-            ["behaviors-page-unlisted docs/behaviors/B001-totals.md", "behaviors-marker-unlisted B001"]
+            [
+                "behaviors-page-unlisted docs/behaviors/B001-totals.md",
+                "behaviors-marker-unlisted B001"
+            ]
         );
     }
 
     #[test]
     fn duplicates_are_reported() {
-        assert_eq!(said(&with_index("- B001\n- B001\n")), ["behaviors-entry-repeated B001"]);
+        assert_eq!(
+            said(&with_index("- B001\n- B001\n")),
+            ["behaviors-entry-repeated B001"]
+        );
         let mut files = whole();
-        files.pages.insert("B001-sums.md".to_owned(), CatalogueText::Read(PAGE.to_owned()));
-        assert_eq!(said(&files), ["behaviors-page-repeated docs/behaviors/B001-totals.md"]);
+        files.pages.insert(
+            "B001-sums.md".to_owned(),
+            CatalogueText::Read(PAGE.to_owned()),
+        );
+        assert_eq!(
+            said(&files),
+            ["behaviors-page-repeated docs/behaviors/B001-totals.md"]
+        );
     }
 
     #[test]
     fn page_name_must_match_its_id() {
         let mut files = whole();
         let other = PAGE.replace("B001", "B002");
-        files.pages.insert("B001-totals.md".to_owned(), CatalogueText::Read(other));
-        assert_eq!(said(&files), ["behaviors-page-other-id docs/behaviors/B001-totals.md"]);
+        files
+            .pages
+            .insert("B001-totals.md".to_owned(), CatalogueText::Read(other));
+        assert_eq!(
+            said(&files),
+            ["behaviors-page-other-id docs/behaviors/B001-totals.md"]
+        );
         assert_eq!(
             said(&with_index("- [B001](B002-totals.md)\n")),
             ["behaviors-page-other-id B002-totals.md"]
         );
-        for name in ["B1-a.md", "B001.md", "B001-A.md", "b001-a.md", "B001-a--b.md", "B001-a.MD"] {
+        for name in [
+            "B1-a.md",
+            "B001.md",
+            "B001-A.md",
+            "b001-a.md",
+            "B001-a--b.md",
+            "B001-a.MD",
+        ] {
             let mut files = whole();
             assert!(is_page_name(name), "{name}");
-            files.pages.insert(name.to_owned(), CatalogueText::Read(PAGE.to_owned()));
-            assert_eq!(said(&files), [format!("behaviors-page-name docs/behaviors/{name}")]);
+            files
+                .pages
+                .insert(name.to_owned(), CatalogueText::Read(PAGE.to_owned()));
+            assert_eq!(
+                said(&files),
+                [format!("behaviors-page-name docs/behaviors/{name}")]
+            );
         }
-        assert!(!is_page_name("README.md") && !is_page_name("Basics.md") && !is_page_name("B001-a.txt"));
+        assert!(
+            !is_page_name("README.md") && !is_page_name("Basics.md") && !is_page_name("B001-a.txt")
+        );
     }
 
     #[test]
@@ -447,7 +579,11 @@ mod tests {
         ] {
             let files = with_index(&format!("- [B001]({link})\n"));
             let link = link.split('#').next().unwrap();
-            assert_eq!(said(&files), [format!("behaviors-link-outside {link}")], "{link:?}");
+            assert_eq!(
+                said(&files),
+                [format!("behaviors-link-outside {link}")],
+                "{link:?}"
+            );
         }
     }
 
@@ -456,36 +592,71 @@ mod tests {
         for heading in ["Reason", "Behavior", "Result"] {
             for text in [
                 PAGE.replace(&format!("## {heading}\n"), ""),
-                PAGE.replace(&format!("## {heading}\n"), &format!("~~~\n## {heading}\n~~~\n")),
+                PAGE.replace(
+                    &format!("## {heading}\n"),
+                    &format!("~~~\n## {heading}\n~~~\n"),
+                ),
                 PAGE.replace(&format!("## {heading}\n"), &format!("### {heading}\n")),
-                PAGE.replace(&format!("## {heading}\n"), &format!("## {}\n", heading.to_lowercase())),
+                PAGE.replace(
+                    &format!("## {heading}\n"),
+                    &format!("## {}\n", heading.to_lowercase()),
+                ),
             ] {
                 let mut files = whole();
-                files.pages.insert("B001-totals.md".to_owned(), CatalogueText::Read(text));
-                assert_eq!(said(&files), ["behaviors-heading-missing docs/behaviors/B001-totals.md"]);
+                files
+                    .pages
+                    .insert("B001-totals.md".to_owned(), CatalogueText::Read(text));
+                assert_eq!(
+                    said(&files),
+                    ["behaviors-heading-missing docs/behaviors/B001-totals.md"]
+                );
             }
         }
     }
 
     #[test]
     fn invalid_ids_and_unread_files_are_reported() {
-        assert_eq!(said(&with_index("- B001\n- B12: x\n")), ["behaviors-entry-invalid B12"]);
+        assert_eq!(
+            said(&with_index("- B001\n- B12: x\n")),
+            ["behaviors-entry-invalid B12"]
+        );
         let mut files = whole();
         let bad = BehaviorMarker { line: 7, id: None };
-        files.markers.insert("src/b.py".to_owned(), vec![bad.clone(), bad]);
+        files
+            .markers
+            .insert("src/b.py".to_owned(), vec![bad.clone(), bad]);
         assert_eq!(said(&files), ["behaviors-marker-invalid src/b.py:7"]);
         let mut files = whole();
-        files.pages.insert("B001-totals.md".to_owned(), CatalogueText::Unreadable("it is a link".to_owned()));
-        assert_eq!(said(&files), ["behaviors-unreadable docs/behaviors/B001-totals.md"]);
+        files.pages.insert(
+            "B001-totals.md".to_owned(),
+            CatalogueText::Unreadable("it is a link".to_owned()),
+        );
+        assert_eq!(
+            said(&files),
+            ["behaviors-unreadable docs/behaviors/B001-totals.md"]
+        );
         let unreadable = Some(CatalogueText::Unreadable("it is a link".to_owned()));
-        let files = BehaviorFiles { index: unreadable, ..whole() };
-        assert_eq!(said(&files), ["behaviors-unreadable docs/behaviors/INDEX.md"]);
+        let files = BehaviorFiles {
+            index: unreadable,
+            ..whole()
+        };
+        assert_eq!(
+            said(&files),
+            ["behaviors-unreadable docs/behaviors/INDEX.md"]
+        );
         let mut files = whole();
-        files.unsearched.insert("src/big.c".to_owned(), "it is large".to_owned());
+        files
+            .unsearched
+            .insert("src/big.c".to_owned(), "it is large".to_owned());
         assert_eq!(said(&files), ["behaviors-search-cut src/big.c"]);
         assert!(check_behaviors(&files).passes());
-        files.unsearched = (0..100).map(|n| (format!("src/{n}.c"), "it is large".to_owned())).collect();
-        assert_eq!(said(&files).last().unwrap(), "behaviors-search-cut 80 files more");
+        files.unsearched = (0..100)
+            .map(|n| (format!("src/{n}.c"), "it is large".to_owned()))
+            .collect();
+        assert_eq!(
+            said(&files).last().unwrap(),
+            "behaviors-search-cut 80 files more"
+        );
     }
 
     #[test]
@@ -496,9 +667,17 @@ mod tests {
             let id = format!("B{number}");
             index.push_str(&format!("- [{id}]({id}-x.md)\n"));
             let page = format!("# {id}\n## Reason\n## Behavior\n## Result\n");
-            files.pages.insert(format!("{id}-x.md"), CatalogueText::Read(page));
-            let markers = files.markers.entry(format!("src/{}.rs", number % 7)).or_default();
-            markers.push(BehaviorMarker { line: number, id: Some(id) });
+            files
+                .pages
+                .insert(format!("{id}-x.md"), CatalogueText::Read(page));
+            let markers = files
+                .markers
+                .entry(format!("src/{}.rs", number % 7))
+                .or_default();
+            markers.push(BehaviorMarker {
+                line: number,
+                id: Some(id),
+            });
         }
         files.index = Some(CatalogueText::Read(index));
         assert_eq!(said(&files), [""; 0]);

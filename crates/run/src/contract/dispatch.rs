@@ -176,7 +176,10 @@ impl DispatchConfig {
             (RunRole::Librarian, local.clone()),
             (RunRole::ContractGuardian, local.clone()),
             (RunRole::CostController, local),
-            (RunRole::Researcher, RoleProvider("manual_outbox".to_owned())),
+            (
+                RunRole::Researcher,
+                RoleProvider("manual_outbox".to_owned()),
+            ),
             (RunRole::Patchmaker, model.clone()),
             (RunRole::Fixer, model),
         ]);
@@ -184,7 +187,9 @@ impl DispatchConfig {
             schema_version: DispatchVersion::V1,
             mode: DispatchMode::LocalExec,
             role_providers,
-            budgets: DispatchBudgets { max_outbox_prompts: 0 },
+            budgets: DispatchBudgets {
+                max_outbox_prompts: 0,
+            },
         }
     }
 
@@ -198,7 +203,9 @@ impl DispatchConfig {
                 Service::LocalExec
             }
             (None, RunRole::Researcher) => Service::ManualOutbox,
-            (None, RunRole::Chair | RunRole::Patchmaker | RunRole::Fixer) => Service::of(self.mode.name()),
+            (None, RunRole::Chair | RunRole::Patchmaker | RunRole::Fixer) => {
+                Service::of(self.mode.name())
+            }
         }
     }
 
@@ -206,7 +213,9 @@ impl DispatchConfig {
     #[must_use]
     pub fn clients(&self) -> BTreeSet<String> {
         let services = RunRole::ALL.into_iter().map(|role| self.service(role));
-        services.filter_map(|service| service.client().map(str::to_owned)).collect()
+        services
+            .filter_map(|service| service.client().map(str::to_owned))
+            .collect()
     }
 
     /// Checks the configuration: every service exists and fits its role, and prompts are allowed if a person
@@ -216,10 +225,19 @@ impl DispatchConfig {
         let mut verdict = Verdict::default();
         for role in RunRole::ALL {
             let service = self.service(role);
-            let subject = || format!("{}: {}", role.name(), service.client().unwrap_or("local_exec"));
+            let subject = || {
+                format!(
+                    "{}: {}",
+                    role.name(),
+                    service.client().unwrap_or("local_exec")
+                )
+            };
             let known = match &service {
                 Service::Model(name) => providers.contains(&name.as_str()),
-                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent | Service::Council => true,
+                Service::LocalExec
+                | Service::ManualOutbox
+                | Service::ApiAgent
+                | Service::Council => true,
             };
             if !known {
                 let hint = format!(
@@ -231,7 +249,9 @@ impl DispatchConfig {
             }
             let misfit = match (role, &service) {
                 (RunRole::Librarian, Service::LocalExec) => None,
-                (RunRole::Librarian, Service::ManualOutbox) if self.mode == DispatchMode::ManualOutbox => {
+                (RunRole::Librarian, Service::ManualOutbox)
+                    if self.mode == DispatchMode::ManualOutbox =>
+                {
                     None
                 }
                 (RunRole::Librarian, Service::ManualOutbox) => {
@@ -240,9 +260,9 @@ impl DispatchConfig {
                 (RunRole::Librarian, _) => Some(
                     "The librarian is local and deterministic; set it to local_exec, or let a person serve it.",
                 ),
-                (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => {
-                    Some("Crucible itself proposes no changes; name a model, a person or a command.")
-                }
+                (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => Some(
+                    "Crucible itself proposes no changes; name a model, a person or a command.",
+                ),
                 (RunRole::Researcher, Service::Model(_)) => {
                     Some("A model has no pages to cite; let a person or a command provide them.")
                 }
@@ -261,7 +281,8 @@ impl DispatchConfig {
                 && role != RunRole::Researcher
                 && self.budgets.max_outbox_prompts == 0
             {
-                let hint = "A person serves a role but no prompt is allowed; raise max_outbox_prompts.";
+                let hint =
+                    "A person serves a role but no prompt is allowed; raise max_outbox_prompts.";
                 verdict.push(Finding::error(NO_PROMPTS, subject(), hint));
             }
         }
@@ -281,9 +302,14 @@ mod tests {
     #[test]
     fn person_packs_only_if_mode_and_role_agree() {
         let check = |mode: DispatchMode, service: &str| {
-            let mut dispatch = DispatchConfig { mode, ..DispatchConfig::for_model("gateway") };
+            let mut dispatch = DispatchConfig {
+                mode,
+                ..DispatchConfig::for_model("gateway")
+            };
             dispatch.budgets.max_outbox_prompts = 3;
-            dispatch.role_providers.insert(RunRole::Librarian, RoleProvider(service.to_owned()));
+            dispatch
+                .role_providers
+                .insert(RunRole::Librarian, RoleProvider(service.to_owned()));
             dispatch.check(&["gateway"]).passes()
         };
         assert!(check(DispatchMode::ManualOutbox, "manual_outbox"));
@@ -293,8 +319,10 @@ mod tests {
             assert!(!check(DispatchMode::ManualOutbox, other), "{other}");
         }
         // The mode alone leaves it to code.
-        let mut dispatch =
-            DispatchConfig { mode: DispatchMode::ManualOutbox, ..DispatchConfig::for_model("gateway") };
+        let mut dispatch = DispatchConfig {
+            mode: DispatchMode::ManualOutbox,
+            ..DispatchConfig::for_model("gateway")
+        };
         dispatch.role_providers.clear();
         assert_eq!(dispatch.service(RunRole::Librarian), Service::LocalExec);
     }
@@ -303,12 +331,20 @@ mod tests {
     fn a_council_deliberates_and_does_no_other_work() {
         for role in RunRole::ALL {
             let mut dispatch = DispatchConfig::for_model("gateway");
-            dispatch.role_providers.insert(role, RoleProvider(COUNCIL.to_owned()));
+            dispatch
+                .role_providers
+                .insert(role, RoleProvider(COUNCIL.to_owned()));
             assert_eq!(dispatch.service(role), Service::Council);
-            let fits = matches!(role, RunRole::Chair | RunRole::ContractGuardian | RunRole::CostController);
+            let fits = matches!(
+                role,
+                RunRole::Chair | RunRole::ContractGuardian | RunRole::CostController
+            );
             let verdict = dispatch.check(&["gateway"]);
             assert_eq!(verdict.passes(), fits, "{}: {verdict:?}", role.name());
-            assert!(verdict.errors().all(|finding| finding.code == NOT_FOR_ROLE), "{verdict:?}");
+            assert!(
+                verdict.errors().all(|finding| finding.code == NOT_FOR_ROLE),
+                "{verdict:?}"
+            );
         }
     }
 }

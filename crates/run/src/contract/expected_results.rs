@@ -24,7 +24,10 @@ const MISSING: Code = Code::new("plan-evidence-missing");
 const NO_FILE: Code = Code::new("plan-evidence-no-file");
 const OUTSIDE: Code = Code::new("plan-evidence-outside");
 
-const KEYS: Keys = Keys { known: &["Acceptance", "Evidence", "Related-Gates"], free: &["Acceptance"] };
+const KEYS: Keys = Keys {
+    known: &["Acceptance", "Evidence", "Related-Gates"],
+    free: &["Acceptance"],
+};
 
 /// One result that is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +64,12 @@ pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
     let sections = sections(text);
     // Text before the first entry is free, but checked for hidden characters.
     let before = sections.first().map_or(text.len(), |section| section.from);
-    let _nothing_is_set_here =
-        read_lines("the text", text.get(..before).unwrap_or_default(), 1, &mut verdict);
+    let _nothing_is_set_here = read_lines(
+        "the text",
+        text.get(..before).unwrap_or_default(),
+        1,
+        &mut verdict,
+    );
     for (index, section) in sections.iter().enumerate() {
         let to = sections.get(index + 1).map_or(text.len(), |next| next.from);
         let body = text.get(section.from..to).unwrap_or_default();
@@ -74,7 +81,8 @@ pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
             entries.push(entry(id, body, section.line, &mut verdict));
         } else {
             if let Some(word) = &section.meant {
-                let hint = "Write the id as R and three digits, such as R001, in a heading of two `#`.";
+                let hint =
+                    "Write the id as R and three digits, such as R001, in a heading of two `#`.";
                 verdict.push(Finding::error(INVALID, word, hint));
             }
             let _nothing_is_set_here = read_lines("the text", body, section.line, &mut verdict);
@@ -85,7 +93,10 @@ pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
 
 /// The ids that a text of expected results defines.
 pub(crate) fn known_results(text: &str) -> Vec<String> {
-    sections(text).into_iter().filter_map(|section| section.id).collect()
+    sections(text)
+        .into_iter()
+        .filter_map(|section| section.id)
+        .collect()
 }
 
 /// Judges whether each gate that an entry names is a gate of the plan.
@@ -93,7 +104,11 @@ pub(crate) fn check_gates(results: &[ExpectedResult], plan: &Plan) -> Verdict {
     let declared: HashSet<&str> = plan.gates.iter().map(String::as_str).collect();
     let mut verdict = Verdict::default();
     for result in results {
-        for gate in result.related_gates.iter().filter(|gate| !declared.contains(gate.as_str())) {
+        for gate in result
+            .related_gates
+            .iter()
+            .filter(|gate| !declared.contains(gate.as_str()))
+        {
             let hint = format!("The plan declares no gate {gate:?}; name one that it declares.");
             verdict.push(Finding::error(GATE, &result.id, hint));
         }
@@ -104,19 +119,32 @@ pub(crate) fn check_gates(results: &[ExpectedResult], plan: &Plan) -> Verdict {
 /// Checks the evidence of every result against what was found at its paths. A path that was not examined
 /// counts as missing.
 #[must_use]
-pub fn check_evidence(results: &[ExpectedResult], found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
+pub fn check_evidence(
+    results: &[ExpectedResult],
+    found: &BTreeMap<RepoPath, EvidenceFound>,
+) -> Verdict {
     let mut verdict = Verdict::default();
     for result in results {
         for path in &result.evidence {
             let (code, hint) = match found.get(path).copied().unwrap_or(EvidenceFound::Nothing) {
                 EvidenceFound::File => continue,
-                EvidenceFound::Nothing => (MISSING, "this file is not in the run or the repository"),
-                EvidenceFound::NoFile => (NO_FILE, "this is not a file; name the file that shows the result"),
-                EvidenceFound::Outside => {
-                    (OUTSIDE, "a link in the path is broken or leaves the run and the repository")
+                EvidenceFound::Nothing => {
+                    (MISSING, "this file is not in the run or the repository")
                 }
+                EvidenceFound::NoFile => (
+                    NO_FILE,
+                    "this is not a file; name the file that shows the result",
+                ),
+                EvidenceFound::Outside => (
+                    OUTSIDE,
+                    "a link in the path is broken or leaves the run and the repository",
+                ),
             };
-            verdict.push(Finding::error(code, path.as_str(), format!("Evidence of {}: {hint}.", result.id)));
+            verdict.push(Finding::error(
+                code,
+                path.as_str(),
+                format!("Evidence of {}: {hint}.", result.id),
+            ));
         }
     }
     verdict
@@ -138,8 +166,13 @@ fn sections(text: &str) -> Vec<Section> {
     let section = |(line, from, content): (u64, usize, &str)| {
         let title = content.trim_start_matches('#');
         let level = content.len() - title.len();
-        let word = title.trim_start().split([' ', '\t', ':']).next().unwrap_or_default();
-        let is_heading = (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
+        let word = title
+            .trim_start()
+            .split([' ', '\t', ':'])
+            .next()
+            .unwrap_or_default();
+        let is_heading =
+            (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
         let is_entry = level == 2 && is_id(IdKind::Outcome, word);
         let meant = !is_entry && is_meant_as_id(IdKind::Outcome, word);
         (is_heading && (level <= 2 || meant)).then(|| Section {
@@ -171,21 +204,36 @@ fn entry(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> ExpectedResu
                 ));
             }
             Ok(path) => evidence.push(path),
-            Err(error) => verdict.push(Finding::error(PATH, item, format!("Evidence of {id}: {error}."))),
+            Err(error) => verdict.push(Finding::error(
+                PATH,
+                item,
+                format!("Evidence of {id}: {error}."),
+            )),
         }
     }
     ExpectedResult {
         id: id.to_owned(),
         acceptance: value("Acceptance").to_owned(),
         evidence,
-        related_gates: key_lines::list(value("Related-Gates")).into_iter().map(str::to_owned).collect(),
+        related_gates: key_lines::list(value("Related-Gates"))
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
 fn read_lines(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> BTreeMap<String, String> {
     let lines = key_lines::read_keys(body, KEYS, line);
-    for key in lines.repeated.iter().filter(|key| KEYS.known.contains(&key.as_str())) {
-        verdict.push(Finding::error(TEXT, id, format!("Keep one line `{key}: …` in this entry.")));
+    for key in lines
+        .repeated
+        .iter()
+        .filter(|key| KEYS.known.contains(&key.as_str()))
+    {
+        verdict.push(Finding::error(
+            TEXT,
+            id,
+            format!("Keep one line `{key}: …` in this entry."),
+        ));
     }
     for fault in &lines.faults {
         let place = match fault {
@@ -216,7 +264,11 @@ mod tests {
                         Related-Gates: lite\n\n## Remarks\n\nAcceptance of nothing.\n";
 
     fn codes(verdict: &Verdict) -> Vec<&str> {
-        verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect()
     }
 
     #[test]
@@ -224,14 +276,25 @@ mod tests {
         let (results, verdict) = read_results(GOOD);
         assert_eq!(codes(&verdict), [""; 0]);
         assert_eq!(results.len(), 1);
-        assert_eq!((results[0].id.as_str(), results[0].evidence.len()), ("R001", 2));
+        assert_eq!(
+            (results[0].id.as_str(), results[0].evidence.len()),
+            ("R001", 2)
+        );
         assert_eq!(known_results(GOOD), ["R001"]);
         for key in ["Acceptance", "Evidence", "Related-Gates"] {
             let without = GOOD.replacen(&format!("\n{key}: "), "\nplain ", 1);
-            assert_eq!(codes(&read_results(&without).1), ["plan-result-incomplete"], "{key}");
+            assert_eq!(
+                codes(&read_results(&without).1),
+                ["plan-result-incomplete"],
+                "{key}"
+            );
             let (head, rest) = GOOD.split_once(&format!("\n{key}: ")).unwrap();
             let empty = format!("{head}\n{key}:\n{}", rest.split_once('\n').unwrap().1);
-            assert_eq!(codes(&read_results(&empty).1), ["plan-result-incomplete"], "{key}");
+            assert_eq!(
+                codes(&read_results(&empty).1),
+                ["plan-result-incomplete"],
+                "{key}"
+            );
         }
     }
 
@@ -245,11 +308,20 @@ mod tests {
             (GOOD.replace("## R001", "## r001"), "plan-result-invalid"),
             (GOOD.replace("Evidence:", "evidence:"), "plan-result-text"),
             (
-                GOOD.replace("Related-Gates: lite", "Related-Gates: lite\nRelated-Gates: x"),
+                GOOD.replace(
+                    "Related-Gates: lite",
+                    "Related-Gates: lite\nRelated-Gates: x",
+                ),
                 "plan-result-text",
             ),
-            (GOOD.replace("Gates: lite", "Gates: lite,"), "plan-result-text"),
-            (GOOD.replace("src/a.py", "src/a\u{202e}.py"), "plan-result-text"),
+            (
+                GOOD.replace("Gates: lite", "Gates: lite,"),
+                "plan-result-text",
+            ),
+            (
+                GOOD.replace("src/a.py", "src/a\u{202e}.py"),
+                "plan-result-text",
+            ),
             (format!("{GOOD}~~~\n"), "plan-result-text"),
             (format!("{GOOD}\0"), "plan-result-text"),
             ("x".repeat(key_lines::MAX_TEXT + 1), "plan-result-text"),
@@ -267,7 +339,16 @@ mod tests {
 
     #[test]
     fn evidence_is_a_path_that_cannot_leave() {
-        for path in ["../x", "/etc/passwd", "a/../../b", "logs/", "C:/x", "a\\b", ".git/config", "."] {
+        for path in [
+            "../x",
+            "/etc/passwd",
+            "a/../../b",
+            "logs/",
+            "C:/x",
+            "a\\b",
+            ".git/config",
+            ".",
+        ] {
             let (_, verdict) = read_results(&GOOD.replace("src/a.py", path));
             assert_eq!(codes(&verdict), ["plan-evidence-path"], "{path}");
         }
@@ -278,11 +359,17 @@ mod tests {
         let (results, _) = read_results(GOOD);
         let found = |found| {
             BTreeMap::from([
-                ("artifacts/verify_report.json".parse().unwrap(), EvidenceFound::File),
+                (
+                    "artifacts/verify_report.json".parse().unwrap(),
+                    EvidenceFound::File,
+                ),
                 ("src/a.py".parse().unwrap(), found),
             ])
         };
-        assert_eq!(codes(&check_evidence(&results, &found(EvidenceFound::File))), [""; 0]);
+        assert_eq!(
+            codes(&check_evidence(&results, &found(EvidenceFound::File))),
+            [""; 0]
+        );
         for (what, code) in [
             (EvidenceFound::Nothing, "plan-evidence-missing"),
             (EvidenceFound::NoFile, "plan-evidence-no-file"),
@@ -290,7 +377,10 @@ mod tests {
         ] {
             assert_eq!(codes(&check_evidence(&results, &found(what))), [code]);
         }
-        assert_eq!(codes(&check_evidence(&results, &BTreeMap::new())), ["plan-evidence-missing"; 2]);
+        assert_eq!(
+            codes(&check_evidence(&results, &BTreeMap::new())),
+            ["plan-evidence-missing"; 2]
+        );
     }
 
     mod properties {

@@ -95,9 +95,17 @@ impl Guardrails {
     /// Names every key that is missing, repeated, unknown or holds no valid value.
     pub fn parse(text: &str) -> Result<Self, GuardrailsError> {
         let lines = key_lines::read_keys(text, KEYS, 1);
-        let mut problems: Vec<String> =
-            lines.repeated.iter().map(|key| format!("`{key}` appears more than once")).collect();
-        problems.extend(lines.faults.iter().map(|fault| format!("{}: {fault}", fault.place())));
+        let mut problems: Vec<String> = lines
+            .repeated
+            .iter()
+            .map(|key| format!("`{key}` appears more than once"))
+            .collect();
+        problems.extend(
+            lines
+                .faults
+                .iter()
+                .map(|fault| format!("{}: {fault}", fault.place())),
+        );
         problems.extend(
             lines
                 .values
@@ -108,7 +116,9 @@ impl Guardrails {
         let mut number = |key: &str| match lines.values.get(key).map(|value| whole_number(value)) {
             Some(Some(value)) if value > 0 => u64::from(value),
             Some(_) => {
-                problems.push(format!("`{key}` must be a whole number from 1 to 4294967295"));
+                problems.push(format!(
+                    "`{key}` must be a whole number from 1 to 4294967295"
+                ));
                 0
             }
             None => {
@@ -116,22 +126,35 @@ impl Guardrails {
                 0
             }
         };
-        let (max_files, max_total_bytes, max_iterations) =
-            (number("max_files"), number("max_total_bytes"), number("max_iterations"));
+        let (max_files, max_total_bytes, max_iterations) = (
+            number("max_files"),
+            number("max_total_bytes"),
+            number("max_iterations"),
+        );
         let find_mode = match lines.values.get("find_mode").map(String::as_str) {
             Some("resolver_only") => FindMode::ResolverOnly,
             Some("resolver_plus_web") => {
                 let (max_queries, max_pages) = (number("max_queries"), number("max_pages"));
-                let domains = lines.values.get("allow_domains").map(String::as_str).unwrap_or_default();
-                let allow_domains: Vec<String> =
-                    key_lines::list(domains).into_iter().map(str::to_owned).collect();
+                let domains = lines
+                    .values
+                    .get("allow_domains")
+                    .map(String::as_str)
+                    .unwrap_or_default();
+                let allow_domains: Vec<String> = key_lines::list(domains)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect();
                 if key_lines::has_gap(domains) {
                     problems.push("`allow_domains` has an empty entry between commas".to_owned());
                 }
                 if allow_domains.is_empty() {
                     problems.push("`allow_domains` is missing or empty".to_owned());
                 }
-                FindMode::ResolverPlusWeb(WebLimits { allow_domains, max_queries, max_pages })
+                FindMode::ResolverPlusWeb(WebLimits {
+                    allow_domains,
+                    max_queries,
+                    max_pages,
+                })
             }
             Some(_) => {
                 problems.push("`find_mode` must be resolver_only or resolver_plus_web".to_owned());
@@ -143,7 +166,12 @@ impl Guardrails {
             }
         };
         if problems.is_empty() {
-            Ok(Self { find_mode, max_files, max_total_bytes, max_iterations })
+            Ok(Self {
+                find_mode,
+                max_files,
+                max_total_bytes,
+                max_iterations,
+            })
         } else {
             Err(GuardrailsError { problems })
         }
@@ -152,7 +180,10 @@ impl Guardrails {
 
 /// Parses a number of digits only.
 fn whole_number(text: &str) -> Option<u32> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -161,9 +192,18 @@ mod tests {
 
     #[test]
     fn what_is_rendered_is_read_back() {
-        let web = WebLimits { allow_domains: vec!["docs.example".into()], max_queries: 2, max_pages: 3 };
+        let web = WebLimits {
+            allow_domains: vec!["docs.example".into()],
+            max_queries: 2,
+            max_pages: 3,
+        };
         for find_mode in [FindMode::ResolverOnly, FindMode::ResolverPlusWeb(web)] {
-            let guardrails = Guardrails { find_mode, max_files: 9, max_total_bytes: 1000, max_iterations: 3 };
+            let guardrails = Guardrails {
+                find_mode,
+                max_files: 9,
+                max_total_bytes: 1000,
+                max_iterations: 3,
+            };
             assert_eq!(Guardrails::parse(&guardrails.render()), Ok(guardrails));
         }
     }
@@ -186,32 +226,70 @@ mod tests {
             "find_mode: resolver_plus_web\nmax_files: 1\nmax_total_bytes: 1\nmax_iterations: 1\n",
         );
         let error = web.unwrap_err().to_string();
-        for part in ["`max_queries` is missing", "`max_pages` is missing", "`allow_domains` is missing"] {
+        for part in [
+            "`max_queries` is missing",
+            "`max_pages` is missing",
+            "`allow_domains` is missing",
+        ] {
             assert!(error.contains(part), "{part} in {error}");
         }
     }
 
     #[test]
     fn ambiguous_limit_is_refused() {
-        let good = "find_mode: resolver_only\nmax_files: 9\nmax_total_bytes: 1000\nmax_iterations: 3\n";
+        let good =
+            "find_mode: resolver_only\nmax_files: 9\nmax_total_bytes: 1000\nmax_iterations: 3\n";
         assert!(Guardrails::parse(&format!("\u{feff}{}", good.replace('\n', "\r\n"))).is_ok());
         for (bad, part) in [
-            (good.replace("max_files: 9", "max_files: +9"), "`max_files` must be"),
-            (good.replace("max_files: 9", "max_files: 9 files"), "`max_files` must be"),
-            (good.replace("max_files: 9", "max_files: 9e9"), "`max_files` must be"),
-            (good.replace("max_files: 9", "max_files: 0"), "`max_files` must be"),
-            (good.replace("max_files: 9", "max_files:"), "`max_files` must be"),
-            (good.replace("max_files: 9", "max_files: 18446744073709551616"), "`max_files` must be"),
-            (good.replace("max_files", "Max_Files"), "line 2: Begin the line with exactly `max_files:`"),
-            (good.replace("max_files", " max_files"), "line 2: Begin the line with exactly `max_files:`"),
-            (good.replace("max_files: 9", "```\nmax_files: 9\n```"), "`max_files` is missing"),
-            (good.replace("max_files: 9", "~~~\nmax_files: 9"), "line 2: Close the code block"),
+            (
+                good.replace("max_files: 9", "max_files: +9"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files: 9", "max_files: 9 files"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files: 9", "max_files: 9e9"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files: 9", "max_files: 0"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files: 9", "max_files:"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files: 9", "max_files: 18446744073709551616"),
+                "`max_files` must be",
+            ),
+            (
+                good.replace("max_files", "Max_Files"),
+                "line 2: Begin the line with exactly `max_files:`",
+            ),
+            (
+                good.replace("max_files", " max_files"),
+                "line 2: Begin the line with exactly `max_files:`",
+            ),
+            (
+                good.replace("max_files: 9", "```\nmax_files: 9\n```"),
+                "`max_files` is missing",
+            ),
+            (
+                good.replace("max_files: 9", "~~~\nmax_files: 9"),
+                "line 2: Close the code block",
+            ),
             (
                 good.replace("max_files: 9", "max_files: 9\u{0}"),
                 "line 2: Remove the invisible character U+0000",
             ),
             (
-                good.replace("max_files: 9", &format!("max_files: {}", "9".repeat(70_000))),
+                good.replace(
+                    "max_files: 9",
+                    &format!("max_files: {}", "9".repeat(70_000)),
+                ),
                 "line 2: Write lines",
             ),
             ("x".repeat(2 << 20), "the text: Write at most"),

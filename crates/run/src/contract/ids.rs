@@ -22,7 +22,9 @@ impl IdKind {
 
 /// Whether the text is an id of this kind, to the letter.
 pub(crate) fn is_id(kind: IdKind, text: &str) -> bool {
-    let Some(digits) = text.strip_prefix(kind.letter()) else { return false };
+    let Some(digits) = text.strip_prefix(kind.letter()) else {
+        return false;
+    };
     let is_short = digits.len() == 3;
     let is_long = (4..=6).contains(&digits.len()) && !digits.starts_with('0');
     (is_short || is_long) && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -31,7 +33,9 @@ pub(crate) fn is_id(kind: IdKind, text: &str) -> bool {
 /// Returns whether the text is meant as an id of this kind: the letter, in any case, and digits.
 pub(crate) fn is_meant_as_id(kind: IdKind, text: &str) -> bool {
     let mut chars = text.chars();
-    chars.next().is_some_and(|first| first.eq_ignore_ascii_case(&kind.letter()))
+    chars
+        .next()
+        .is_some_and(|first| first.eq_ignore_ascii_case(&kind.letter()))
         && text.len() > 1
         && chars.all(|c| c.is_ascii_digit())
 }
@@ -49,10 +53,24 @@ mod tests {
     #[test]
     fn an_id_has_one_spelling() {
         for good in ["B000", "B012", "B999", "B1000", "B100000"] {
-            assert!(is_id(IdKind::Behavior, good) && is_meant_as_id(IdKind::Behavior, good), "{good}");
+            assert!(
+                is_id(IdKind::Behavior, good) && is_meant_as_id(IdKind::Behavior, good),
+                "{good}"
+            );
         }
-        for bad in ["", "B", "B1", "B12", "B0012", "b012", "R012", "B1234567", "B01a", "B０１２", "B012 "]
-        {
+        for bad in [
+            "",
+            "B",
+            "B1",
+            "B12",
+            "B0012",
+            "b012",
+            "R012",
+            "B1234567",
+            "B01a",
+            "B０１２",
+            "B012 ",
+        ] {
             assert!(!is_id(IdKind::Behavior, bad), "{bad}");
         }
         assert!(is_meant_as_id(IdKind::Behavior, "b7") && !is_meant_as_id(IdKind::Behavior, "B2B"));

@@ -73,13 +73,20 @@ impl fmt::Display for Fault {
             Self::LongText => write!(f, "Write at most {MAX_TEXT} bytes."),
             Self::LongLine { .. } => write!(f, "Write lines of at most {MAX_LINE} bytes."),
             Self::Hidden { character, .. } => {
-                write!(f, "Remove the invisible character U+{:04X}.", u32::from(*character))
+                write!(
+                    f,
+                    "Remove the invisible character U+{:04X}.",
+                    u32::from(*character)
+                )
             }
             Self::OpenFence { .. } => {
                 f.write_str("Close the code block that begins here; it swallows all text after it.")
             }
             Self::Misspelt { key, .. } => {
-                write!(f, "Begin the line with exactly `{key}:`, without leading space.")
+                write!(
+                    f,
+                    "Begin the line with exactly `{key}:`, without leading space."
+                )
             }
         }
     }
@@ -87,7 +94,14 @@ impl fmt::Display for Fault {
 
 /// Parses every line of the form `Key: value`. A key has letters, digits, `_`, `-`, `/` and single spaces.
 pub(crate) fn read(text: &str) -> KeyLines {
-    read_keys(text, Keys { known: &[], free: &[] }, 1)
+    read_keys(
+        text,
+        Keys {
+            known: &[],
+            free: &[],
+        },
+        1,
+    )
 }
 
 /// Reads the key lines of a document with these keys; its first line has this number. Lines that are no key lines belong
@@ -101,10 +115,14 @@ pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
     let mut fences = Fences::default();
     for (line, number) in without_mark(text).lines().zip(first..) {
         let is_open = fences.is_open_text(line, number);
-        let pair = line.split_once(':').filter(|(key, _)| is_open && is_key(key));
+        let pair = line
+            .split_once(':')
+            .filter(|(key, _)| is_open && is_key(key));
         if !keys.known.is_empty() {
             let fault = fault_of(line, number, is_open, pair.map(|(key, _)| key), keys);
-            lines.faults.extend(fault.filter(|_| lines.faults.len() < MAX_FAULTS));
+            lines
+                .faults
+                .extend(fault.filter(|_| lines.faults.len() < MAX_FAULTS));
         }
         let Some((key, value)) = pair else { continue };
         if lines.values.contains_key(key) {
@@ -124,24 +142,34 @@ pub(crate) fn open_lines(text: &str) -> impl Iterator<Item = (u64, usize, &str)>
     let mut fences = Fences::default();
     let text_itself = without_mark(text);
     let mut at = text.len() - text_itself.len();
-    let lines = text_itself.split_inclusive('\n').zip(1..).map(move |(line, number)| {
-        let from = at;
-        at += line.len();
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        (number, from, line.strip_suffix('\r').unwrap_or(line))
-    });
+    let lines = text_itself
+        .split_inclusive('\n')
+        .zip(1..)
+        .map(move |(line, number)| {
+            let from = at;
+            at += line.len();
+            let line = line.strip_suffix('\n').unwrap_or(line);
+            (number, from, line.strip_suffix('\r').unwrap_or(line))
+        });
     lines.filter(move |(number, _, line)| fences.is_open_text(line, *number))
 }
 
 /// Splits a list value at commas and leaves out empty items.
 pub(crate) fn list(value: &str) -> Vec<&str> {
-    value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .collect()
 }
 
 /// Splits a list of paths at commas, like [`list`]. A path with a comma is quoted, with `\"` for a quotation
 /// mark and `\\` for a backslash. An incompletely quoted item is read as written.
 pub(crate) fn paths(value: &str) -> Vec<String> {
-    path_items(value).into_iter().filter(|item| !item.is_empty()).collect()
+    path_items(value)
+        .into_iter()
+        .filter(|item| !item.is_empty())
+        .collect()
 }
 
 /// Returns whether a list of paths has an empty item.
@@ -201,7 +229,13 @@ pub(crate) fn without_mark(text: &str) -> &str {
 }
 
 /// The first fault of a line.
-fn fault_of(line: &str, number: u64, is_open: bool, key: Option<&str>, keys: Keys) -> Option<Fault> {
+fn fault_of(
+    line: &str,
+    number: u64,
+    is_open: bool,
+    key: Option<&str>,
+    keys: Keys,
+) -> Option<Fault> {
     let exact = key.filter(|key| keys.known.contains(key));
     if exact.is_some_and(|key| keys.free.contains(&key)) {
         return None;
@@ -220,20 +254,29 @@ fn fault_of(line: &str, number: u64, is_open: bool, key: Option<&str>, keys: Key
         Some(_) => is_hidden(*c) && *c != '\t',
         None => c.is_control() && *c != '\t',
     };
-    line.chars().find(is_bad).map(|character| Fault::Hidden { line: number, character })
+    line.chars().find(is_bad).map(|character| Fault::Hidden {
+        line: number,
+        character,
+    })
 }
 
 /// Returns the key that a person would read in `head`, ignoring case, spaces and invisible characters.
 fn seen_as(head: &str, keys: Keys) -> Option<&'static str> {
-    let is_seen = |c: &char| !c.is_whitespace() && !is_hidden(*c) && !matches!(c, '\u{200c}' | '\u{200d}');
+    let is_seen =
+        |c: &char| !c.is_whitespace() && !is_hidden(*c) && !matches!(c, '\u{200c}' | '\u{200d}');
     let seen: String = head.chars().filter(is_seen).take(MAX_KEY).collect();
-    keys.known.iter().copied().find(|known| known.eq_ignore_ascii_case(&seen))
+    keys.known
+        .iter()
+        .copied()
+        .find(|known| known.eq_ignore_ascii_case(&seen))
 }
 
 fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && !text.ends_with(' ')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
 }
 
 /// Follows the fenced code blocks of a text from line to line.
@@ -266,7 +309,10 @@ mod tests {
 
     use super::*;
 
-    const KEYS: Keys = Keys { known: &["Status", "Gates", "Goal", "Stop"], free: &["Goal"] };
+    const KEYS: Keys = Keys {
+        known: &["Status", "Gates", "Goal", "Stop"],
+        free: &["Goal"],
+    };
 
     fn faults(text: &str) -> Vec<Fault> {
         read_keys(text, KEYS, 1).faults
@@ -274,8 +320,9 @@ mod tests {
 
     #[test]
     fn repeated_keys_are_reported() {
-        let lines =
-            read("\u{feff}Status: SIGNED\r\nGates: lite, plan_check\n```\nStop: never\n```\nStatus: DRAFT\n");
+        let lines = read(
+            "\u{feff}Status: SIGNED\r\nGates: lite, plan_check\n```\nStop: never\n```\nStatus: DRAFT\n",
+        );
         assert_eq!(lines.values["Status"], "SIGNED");
         assert_eq!(list(&lines.values["Gates"]), ["lite", "plan_check"]);
         assert!(!lines.values.contains_key("Stop"));
@@ -300,7 +347,10 @@ mod tests {
             assert_eq!(lines.values.contains_key("Stop"), !is_code, "{fenced:?}");
             assert_eq!(lines.faults, [], "{fenced:?}");
         }
-        assert_eq!(faults("Status: x\n```\nStop: x\n"), [Fault::OpenFence { line: 2 }]);
+        assert_eq!(
+            faults("Status: x\n```\nStop: x\n"),
+            [Fault::OpenFence { line: 2 }]
+        );
     }
 
     #[test]
@@ -318,10 +368,20 @@ mod tests {
             "\0Status: x",
         ] {
             let lines = read_keys(text, KEYS, 1);
-            assert_eq!(lines.faults, [Fault::Misspelt { line: 1, key: "Status" }], "{text:?}");
+            assert_eq!(
+                lines.faults,
+                [Fault::Misspelt {
+                    line: 1,
+                    key: "Status"
+                }],
+                "{text:?}"
+            );
             assert!(!lines.values.contains_key("Status"), "{text:?}");
         }
-        assert_eq!(faults("Remark: x\nof the Status: x\n- Status: x\n```\n status: x\n```\n"), []);
+        assert_eq!(
+            faults("Remark: x\nof the Status: x\n- Status: x\n```\n status: x\n```\n"),
+            []
+        );
     }
 
     #[test]
@@ -332,7 +392,10 @@ mod tests {
         assert_eq!(faults("x\nStatus: \u{202e}x\n"), [hidden(2, '\u{202e}')]);
         assert_eq!(faults("plain \u{1b}[2J\n"), [hidden(1, '\u{1b}')]);
         assert_eq!(faults("```\n\u{8}\n```\n"), [hidden(2, '\u{8}')]);
-        assert_eq!(faults("Goal: \u{1b}\u{202e}\nplain \u{202e}\nStatus:\tx\r\n"), []);
+        assert_eq!(
+            faults("Goal: \u{1b}\u{202e}\nplain \u{202e}\nStatus:\tx\r\n"),
+            []
+        );
     }
 
     #[test]
@@ -340,7 +403,10 @@ mod tests {
         let line = format!("Status: {}\n", "x".repeat(MAX_LINE));
         assert_eq!(faults(&line), [Fault::LongLine { line: 1 }]);
         assert_eq!(faults(&line[9..]), []);
-        assert_eq!(faults(&"Status: x\n".repeat(MAX_TEXT / 10 + 1)), [Fault::LongText]);
+        assert_eq!(
+            faults(&"Status: x\n".repeat(MAX_TEXT / 10 + 1)),
+            [Fault::LongText]
+        );
         assert_eq!(faults(&"\0\n".repeat(1000)).len(), MAX_FAULTS);
     }
 
@@ -354,13 +420,30 @@ mod tests {
 
     #[test]
     fn empty_item_is_a_gap() {
-        for path in ["a b", "add, tests/add.py", "\"x", "a\\, \"b\"", "a\"b", "a\\b", ","] {
-            assert_eq!(paths(&format!("src, {}, b", quoted(path))), ["src", path, "b"]);
+        for path in [
+            "a b",
+            "add, tests/add.py",
+            "\"x",
+            "a\\, \"b\"",
+            "a\"b",
+            "a\\b",
+            ",",
+        ] {
+            assert_eq!(
+                paths(&format!("src, {}, b", quoted(path))),
+                ["src", path, "b"]
+            );
             assert!(!paths_have_gap(&quoted(path)));
         }
-        assert_eq!(paths("\"open, a, \"b\"c, \"d\" ,"), ["\"open", "a", "\"b\"c", "d"]);
+        assert_eq!(
+            paths("\"open, a, \"b\"c, \"d\" ,"),
+            ["\"open", "a", "\"b\"c", "d"]
+        );
         assert!(
-            paths_have_gap("a,") && paths_have_gap(",") && paths_have_gap("a, ,b") && paths_have_gap("\"\"")
+            paths_have_gap("a,")
+                && paths_have_gap(",")
+                && paths_have_gap("a, ,b")
+                && paths_have_gap("\"\"")
         );
         assert!(!paths_have_gap("") && !paths_have_gap("a") && !paths_have_gap("a, b"));
         assert!(has_gap("a,") && has_gap(",") && has_gap("a, ,b"));

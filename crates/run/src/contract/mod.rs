@@ -18,11 +18,12 @@ mod review;
 
 pub use behavior_marker::{BehaviorMarker, behavior_markers};
 pub use behaviors::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, NO_CATALOGUE, check_behaviors, is_page_name,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, NO_CATALOGUE, check_behaviors,
+    is_page_name,
 };
 pub use dispatch::{
-    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,
-    RoleProvider, RunRole, Service,
+    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    MANUAL_OUTBOX, RoleProvider, RunRole, Service,
 };
 pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
@@ -31,7 +32,7 @@ pub(crate) use plan::{StopCondition, places};
 pub use plan_documents::{PlanDocuments, check_executed};
 pub use reasons::check_reasons;
 pub use record::{
-    AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings,
-    RunVersion, Signature, SignatureVersion,
+    AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord,
+    RunSettings, RunVersion, Signature, SignatureVersion,
 };
 pub use review::{Review, ReviewError, ReviewVerdict};

@@ -54,9 +54,22 @@ const KEYS: Keys = Keys {
     free: &["Goal"],
 };
 /// Those whose value is a list.
-const LISTS: [&str; 6] = ["Gates", "Stop", "Behaviors", "Results", "May-Drop", "Renames"];
+const LISTS: [&str; 6] = [
+    "Gates",
+    "Stop",
+    "Behaviors",
+    "Results",
+    "May-Drop",
+    "Renames",
+];
 /// Keys whose value is a list of paths.
-const PATHS: [&str; 5] = ["Scope-Allow", "Scope-Sources", "Scope-Deny", "Names", "May-Add"];
+const PATHS: [&str; 5] = [
+    "Scope-Allow",
+    "Scope-Sources",
+    "Scope-Deny",
+    "Names",
+    "May-Add",
+];
 /// Keys whose value is required.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
@@ -75,7 +88,12 @@ pub(crate) enum StopCondition {
 
 impl StopCondition {
     /// Every condition, as it is written in a plan.
-    const ALL: [Self; 4] = [Self::Verified, Self::Iterations, Self::Budget, Self::Blocked];
+    const ALL: [Self; 4] = [
+        Self::Verified,
+        Self::Iterations,
+        Self::Budget,
+        Self::Blocked,
+    ];
 
     /// The word in a plan.
     const fn as_str(self) -> &'static str {
@@ -157,11 +175,21 @@ impl Plan {
             PlanStatus::Signed => "SIGNED",
         };
         let prefixes = |list: &[PathPrefix]| {
-            list.iter().map(|prefix| key_lines::quoted(&prefix.to_string())).collect::<Vec<_>>().join(", ")
+            list.iter()
+                .map(|prefix| key_lines::quoted(&prefix.to_string()))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        let names: Vec<String> = self.names.iter().map(|name| key_lines::quoted(name.as_str())).collect();
-        let sources: Vec<String> =
-            self.scope_sources.iter().map(|place| key_lines::quoted(&place.to_string())).collect();
+        let names: Vec<String> = self
+            .names
+            .iter()
+            .map(|name| key_lines::quoted(name.as_str()))
+            .collect();
+        let sources: Vec<String> = self
+            .scope_sources
+            .iter()
+            .map(|place| key_lines::quoted(&place.to_string()))
+            .collect();
         let mut text = format!("# Plan\n\nStatus: {status}\n");
         let goal = single_spaced(&self.goal);
         for (key, value) in [("Goal", goal), ("Scope-Allow", prefixes(&self.scope_allow))] {
@@ -188,7 +216,11 @@ impl Plan {
             let _infallible = writeln!(text, "May-Add: {}", prefixes(&self.may_add));
         }
         if !self.renames.is_empty() {
-            let renames: Vec<String> = self.renames.iter().map(|(old, new)| format!("{old}={new}")).collect();
+            let renames: Vec<String> = self
+                .renames
+                .iter()
+                .map(|(old, new)| format!("{old}={new}"))
+                .collect();
             let _infallible = writeln!(text, "Renames: {}", renames.join(", "));
         }
         text
@@ -213,10 +245,17 @@ impl Plan {
                 String::new()
             })
         };
-        let (status, goal) = (value("Status"), lines.values.get("Goal").cloned().unwrap_or_default());
+        let (status, goal) = (
+            value("Status"),
+            lines.values.get("Goal").cloned().unwrap_or_default(),
+        );
         let (allow, deny, gates) = (value("Scope-Allow"), value("Scope-Deny"), value("Gates"));
-        let (stop, budgets, behaviors, results) =
-            (value("Stop"), value("Budgets"), value("Behaviors"), value("Results"));
+        let (stop, budgets, behaviors, results) = (
+            value("Stop"),
+            value("Budgets"),
+            value("Behaviors"),
+            value("Results"),
+        );
         let status = match status.as_str() {
             "SIGNED" => PlanStatus::Signed,
             // An empty one has its finding already.
@@ -227,7 +266,11 @@ impl Plan {
             }
         };
         let scope_allow: Vec<PathPrefix> = places(&allow, &BAD_SCOPE, &mut verdict);
-        let sources = lines.values.get("Scope-Sources").map(String::as_str).unwrap_or_default();
+        let sources = lines
+            .values
+            .get("Scope-Sources")
+            .map(String::as_str)
+            .unwrap_or_default();
         let scope_sources = places(sources, &BAD_SCOPE, &mut verdict);
         let scope_deny: Vec<PathPrefix> = places(&deny, &BAD_SCOPE, &mut verdict);
         if scope_allow.iter().any(PathPrefix::is_everything) {
@@ -237,14 +280,29 @@ impl Plan {
             let hint = "This plan denies every path; name only the paths that must not change.";
             verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
         }
-        let names = lines.values.get("Names").map(String::as_str).unwrap_or_default();
+        let names = lines
+            .values
+            .get("Names")
+            .map(String::as_str)
+            .unwrap_or_default();
         let names = places(names, &BAD_SCOPE, &mut verdict);
-        let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
-        for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
+        let may_drop = lines
+            .values
+            .get("May-Drop")
+            .map(String::as_str)
+            .unwrap_or_default();
+        for name in key_lines::list(may_drop)
+            .into_iter()
+            .filter(|name| !is_definition_name(name))
+        {
             let hint = "Write plain names of definitions in May-Drop.";
             verdict.push(Finding::error(BAD_NAME, name, hint));
         }
-        let may_add = lines.values.get("May-Add").map(String::as_str).unwrap_or_default();
+        let may_add = lines
+            .values
+            .get("May-Add")
+            .map(String::as_str)
+            .unwrap_or_default();
         let may_add: Vec<PathPrefix> = places(may_add, &BAD_SCOPE, &mut verdict);
         if may_add.iter().any(PathPrefix::is_everything) {
             verdict.push(Finding::error(
@@ -254,8 +312,16 @@ impl Plan {
             ));
         }
         let mut renames = Vec::new();
-        for item in key_lines::list(lines.values.get("Renames").map(String::as_str).unwrap_or_default()) {
-            match item.split_once('=').filter(|(old, new)| is_definition_name(old) && is_definition_name(new))
+        for item in key_lines::list(
+            lines
+                .values
+                .get("Renames")
+                .map(String::as_str)
+                .unwrap_or_default(),
+        ) {
+            match item
+                .split_once('=')
+                .filter(|(old, new)| is_definition_name(old) && is_definition_name(new))
             {
                 Some((old, new)) => renames.push((old.to_owned(), new.to_owned())),
                 None => {
@@ -267,7 +333,12 @@ impl Plan {
         if !verdict.passes() {
             return Err(verdict);
         }
-        let owned = |text: &str| key_lines::list(text).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let owned = |text: &str| {
+            key_lines::list(text)
+                .into_iter()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         let (gates, behaviors, results) = (owned(&gates), owned(&behaviors), owned(&results));
         let may_drop = owned(may_drop);
         Ok(Self {
@@ -321,12 +392,21 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
     if plan.scope_allow.iter().any(PathPrefix::is_everything) {
         verdict.push(wide_scope());
     }
-    for gate in plan.gates.iter().filter(|gate| gate.parse::<GateId>().is_err()) {
+    for gate in plan
+        .gates
+        .iter()
+        .filter(|gate| gate.parse::<GateId>().is_err())
+    {
         let hint = "A gate name consists of a-z, 0-9, `-`, `_` and `.`; list nothing else.";
         verdict.push(Finding::error(BAD_GATE, gate, hint));
     }
-    for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate)) {
-        verdict.push(Finding::error(MISSING_GATE, gate, "Add this gate; every plan declares it."));
+    for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate))
+    {
+        verdict.push(Finding::error(
+            MISSING_GATE,
+            gate,
+            "Add this gate; every plan declares it.",
+        ));
     }
     for (kind, declared, known) in [
         (IdKind::Behavior, &plan.behaviors, known_behaviors),
@@ -335,7 +415,8 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         let known: HashSet<&str> = known.iter().map(String::as_str).collect();
         for id in declared {
             if !is_id(kind, id) {
-                let hint = "An id is B (a behaviour) or R (a result) and three digits; list nothing else.";
+                let hint =
+                    "An id is B (a behaviour) or R (a result) and three digits; list nothing else.";
                 verdict.push(Finding::error(BAD_ID, id, hint));
             } else if !known.contains(id.as_str()) {
                 verdict.push(Finding::error(
@@ -350,13 +431,21 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         let hint = "Budgets are whole numbers above 0 for iterations, files and bytes: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
         verdict.push(Finding::error(BAD_BUDGET, item, hint));
     }
-    let is_condition = |item: &&str| StopCondition::ALL.iter().any(|condition| condition.as_str() == *item);
-    for item in key_lines::list(&plan.stop).into_iter().filter(|item| !is_condition(item)) {
+    let is_condition = |item: &&str| {
+        StopCondition::ALL
+            .iter()
+            .any(|condition| condition.as_str() == *item)
+    };
+    for item in key_lines::list(&plan.stop)
+        .into_iter()
+        .filter(|item| !is_condition(item))
+    {
         let hint = format!("Write a list of these in Stop: {}.", StopCondition::every());
         verdict.push(Finding::error(BAD_STOP, item, hint));
     }
     if plan.results.is_empty() {
-        let hint = "The plan names no result, so it does not say what the change achieves; name one.";
+        let hint =
+            "The plan names no result, so it does not say what the change achieves; name one.";
         verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
@@ -373,12 +462,17 @@ const BUDGETS: [&[&str]; 4] = [
 /// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, or one
 /// number too many.
 fn wrong_budgets(line: &str) -> Vec<&str> {
-    let items = line.split([' ', ',', ';', '/']).filter(|item| !item.is_empty());
+    let items = line
+        .split([' ', ',', ';', '/'])
+        .filter(|item| !item.is_empty());
     let mut seen = [false; BUDGETS.len()];
     let mut wrong = Vec::new();
     for (at, item) in items.enumerate() {
         let (kind, number) = match item.split_once('=') {
-            Some((name, number)) => (BUDGETS.iter().position(|names| names.contains(&name)), number),
+            Some((name, number)) => (
+                BUDGETS.iter().position(|names| names.contains(&name)),
+                number,
+            ),
             // Without names they are in this order; calls are not among them.
             None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
         };
@@ -394,29 +488,53 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
 }
 
 fn wide_scope() -> Finding {
-    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change, not everything.")
+    Finding::error(
+        WIDE_SCOPE,
+        ".",
+        "Name the directories that may change, not everything.",
+    )
 }
 
 /// What is wrong with the lines of a plan, whatever they mean.
 fn form(lines: &KeyLines) -> Verdict {
     let mut verdict = Verdict::default();
-    for key in lines.repeated.iter().filter(|key| KEYS.known.contains(&key.as_str())) {
-        verdict.push(Finding::error(REPEATED_KEY, key, "Keep one line for each key."));
+    for key in lines
+        .repeated
+        .iter()
+        .filter(|key| KEYS.known.contains(&key.as_str()))
+    {
+        verdict.push(Finding::error(
+            REPEATED_KEY,
+            key,
+            "Keep one line for each key.",
+        ));
     }
     for fault in &lines.faults {
         let code = match fault {
             Fault::Misspelt { .. } => MISSPELT_KEY,
-            Fault::LongText | Fault::LongLine { .. } | Fault::Hidden { .. } | Fault::OpenFence { .. } => {
-                BAD_TEXT
-            }
+            Fault::LongText
+            | Fault::LongLine { .. }
+            | Fault::Hidden { .. }
+            | Fault::OpenFence { .. } => BAD_TEXT,
         };
         verdict.push(Finding::error(code, fault.place(), fault.to_string()));
     }
-    for key in FILLED.iter().filter(|key| lines.values.get(**key).is_some_and(String::is_empty)) {
-        verdict.push(Finding::error(EMPTY_VALUE, *key, "Write the value after the colon, on the same line."));
+    for key in FILLED
+        .iter()
+        .filter(|key| lines.values.get(**key).is_some_and(String::is_empty))
+    {
+        verdict.push(Finding::error(
+            EMPTY_VALUE,
+            *key,
+            "Write the value after the colon, on the same line.",
+        ));
     }
-    let lists = LISTS.iter().map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
-    let paths = PATHS.iter().map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
+    let lists = LISTS
+        .iter()
+        .map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
+    let paths = PATHS
+        .iter()
+        .map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
     for (key, _) in lists
         .chain(paths)
         .filter(|(key, has_gap)| lines.values.get(**key).is_some_and(|value| has_gap(value)))
@@ -458,7 +576,11 @@ mod tests {
             renames: vec![("helper".into(), "assist".into())],
             ..plan()
         };
-        assert!(some.render().ends_with("\nRenames: helper=assist\n"), "{}", some.render());
+        assert!(
+            some.render().ends_with("\nRenames: helper=assist\n"),
+            "{}",
+            some.render()
+        );
         assert_eq!(Plan::parse(&some.render()), Ok(some.clone()));
         for (from, to, code) in [
             ("helper=assist", "helper", "plan-may-drop-invalid"),
@@ -475,7 +597,10 @@ mod tests {
     fn may_drop_round_trips() {
         let none = plan();
         assert!(!none.render().contains("May-Drop"));
-        let some = Plan { may_drop: vec!["helper".into(), "Old".into()], ..plan() };
+        let some = Plan {
+            may_drop: vec!["helper".into(), "Old".into()],
+            ..plan()
+        };
         assert!(some.render().ends_with("\nMay-Drop: helper, Old\n"));
         assert_eq!(Plan::parse(&some.render()), Ok(some.clone()));
         let broken = some.render().replace("Old", "a b");
@@ -487,12 +612,17 @@ mod tests {
     fn scope_sources_round_trip() {
         assert!(!plan().render().contains("Scope-Sources"));
         let some = Plan {
-            scope_sources: ["lib/**", "a, b/*", "*"].map(|place| place.parse().unwrap()).into(),
+            scope_sources: ["lib/**", "a, b/*", "*"]
+                .map(|place| place.parse().unwrap())
+                .into(),
             scope_deny: vec!["lib/c.py".parse().unwrap()],
             ..plan()
         };
         let text = some.render();
-        assert!(text.contains("\nScope-Sources: lib/**, \"a, b/*\", *\nScope-Deny: "), "{text}");
+        assert!(
+            text.contains("\nScope-Sources: lib/**, \"a, b/*\", *\nScope-Deny: "),
+            "{text}"
+        );
         assert_eq!(Plan::parse(&text), Ok(some.clone()));
         let may_change = |path: &str| some.may_change(&path.parse().unwrap());
         assert!(may_change("lib/a.py") && may_change("src/b.txt") && may_change("top.py"));
@@ -505,8 +635,12 @@ mod tests {
 
     #[test]
     fn names_with_comma_round_trip() {
-        let odd =
-            |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<PathPrefix>>();
+        let odd = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| name.parse().unwrap())
+                .collect::<Vec<PathPrefix>>()
+        };
         let names = odd(&["add, tests/add.py", "src/a \"b\", c.py", ",", "plain.py"]);
         let plan = Plan {
             names: vec!["add, tests/add.py".parse().unwrap()],
@@ -527,8 +661,20 @@ mod tests {
     #[test]
     fn missing_keys_and_unknown_ids_are_named() {
         let errors = Plan::parse("Status: SIGNED\nScope-Allow: ../x\n").unwrap_err();
-        let subjects: Vec<&str> = errors.findings().iter().map(|finding| finding.subject.as_str()).collect();
-        for key in ["Scope-Deny", "Gates", "Stop", "Budgets", "Behaviors", "Results", "../x"] {
+        let subjects: Vec<&str> = errors
+            .findings()
+            .iter()
+            .map(|finding| finding.subject.as_str())
+            .collect();
+        for key in [
+            "Scope-Deny",
+            "Gates",
+            "Stop",
+            "Budgets",
+            "Behaviors",
+            "Results",
+            "../x",
+        ] {
             assert!(subjects.contains(&key), "{key} in {subjects:?}");
         }
         let mut bad = plan();
@@ -536,23 +682,60 @@ mod tests {
         bad.gates = vec!["lite".into()];
         bad.behaviors = vec!["B009".into()];
         let verdict = check_plan(&bad, &[], &[]);
-        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
-        assert_eq!(codes.iter().filter(|code| **code == "plan-gate-missing").count(), 3);
+        let codes: Vec<&str> = verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect();
+        assert_eq!(
+            codes
+                .iter()
+                .filter(|code| **code == "plan-gate-missing")
+                .count(),
+            3
+        );
         assert!(codes.contains(&"plan-scope-everything"));
-        assert_eq!(codes.iter().filter(|code| **code == "plan-id-unresolved").count(), 2);
+        assert_eq!(
+            codes
+                .iter()
+                .filter(|code| **code == "plan-id-unresolved")
+                .count(),
+            2
+        );
     }
 
     #[test]
     fn hidden_characters_in_plan_are_reported() {
         let good = plan().render();
         for (bad, code) in [
-            (good.replace("Scope-Deny:", "Scope-Deny: ."), "plan-scope-everything"),
-            (good.replace("Scope-Allow: src", "Scope-Allow: ./"), "plan-scope-everything"),
-            (good.replace("Scope-Allow: src", "Scope-Allow: ./src"), "plan-scope-invalid"),
-            (good.replace("Scope-Allow: src", "Scope-Allow: src//a"), "plan-scope-invalid"),
-            (good.replace("Names: ", "Names: .git/config, "), "plan-scope-invalid"),
-            (good.replace("Status: SIGNED", "Status:"), "plan-value-empty"),
-            (good.replace("Status: SIGNED", "Status: signed"), "plan-status-invalid"),
+            (
+                good.replace("Scope-Deny:", "Scope-Deny: ."),
+                "plan-scope-everything",
+            ),
+            (
+                good.replace("Scope-Allow: src", "Scope-Allow: ./"),
+                "plan-scope-everything",
+            ),
+            (
+                good.replace("Scope-Allow: src", "Scope-Allow: ./src"),
+                "plan-scope-invalid",
+            ),
+            (
+                good.replace("Scope-Allow: src", "Scope-Allow: src//a"),
+                "plan-scope-invalid",
+            ),
+            (
+                good.replace("Names: ", "Names: .git/config, "),
+                "plan-scope-invalid",
+            ),
+            (
+                good.replace("Status: SIGNED", "Status:"),
+                "plan-value-empty",
+            ),
+            (
+                good.replace("Status: SIGNED", "Status: signed"),
+                "plan-status-invalid",
+            ),
             (good.replace("Stop: ", "stop: "), "plan-key-misspelt"),
             (good.replace("Results: ", "Results: ,"), "plan-list-gap"),
             (good.replace("\nNames", "\0\nNames"), "plan-text-invalid"),
@@ -560,22 +743,60 @@ mod tests {
             (format!("{good}Remark: once\nRemark: twice\n"), ""),
         ] {
             let codes: Vec<String> = Plan::parse(&bad).err().map_or_else(Vec::new, |verdict| {
-                verdict.findings().iter().map(|finding| finding.code.to_string()).collect()
+                verdict
+                    .findings()
+                    .iter()
+                    .map(|finding| finding.code.to_string())
+                    .collect()
             });
-            assert_eq!(codes.first().map_or("", String::as_str), code, "{bad:?}: {codes:?}");
+            assert_eq!(
+                codes.first().map_or("", String::as_str),
+                code,
+                "{bad:?}: {codes:?}"
+            );
         }
-        let told = Plan { goal: format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000)), ..plan() };
+        let told = Plan {
+            goal: format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000)),
+            ..plan()
+        };
         assert_eq!(Plan::parse(&told.render()), Ok(told));
-        let odd = Plan { gates: vec!["Lite".into()], results: vec!["R1".into()], ..plan() };
+        let odd = Plan {
+            gates: vec!["Lite".into()],
+            results: vec!["R1".into()],
+            ..plan()
+        };
         let verdict = check_plan(&odd, &[], &[]);
-        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
-        assert!(codes.contains(&"plan-gate-invalid") && codes.contains(&"plan-id-invalid"), "{codes:?}");
+        let codes: Vec<&str> = verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect();
+        assert!(
+            codes.contains(&"plan-gate-invalid") && codes.contains(&"plan-id-invalid"),
+            "{codes:?}"
+        );
         let known = ["R001".to_owned()];
         let budgets = |text: &str| {
-            let verdict = check_plan(&Plan { budgets: text.to_owned(), ..plan() }, &[], &known);
-            verdict.findings().iter().filter(|finding| finding.code == BAD_BUDGET).count()
+            let verdict = check_plan(
+                &Plan {
+                    budgets: text.to_owned(),
+                    ..plan()
+                },
+                &[],
+                &known,
+            );
+            verdict
+                .findings()
+                .iter()
+                .filter(|finding| finding.code == BAD_BUDGET)
+                .count()
         };
-        for good in ["3", "3/5/60000", "iterations=3, files=5, bytes=60000", "max_iterations=4 max_calls=0"] {
+        for good in [
+            "3",
+            "3/5/60000",
+            "iterations=3, files=5, bytes=60000",
+            "max_iterations=4 max_calls=0",
+        ] {
             assert_eq!(budgets(good), 0, "{good}");
         }
         for bad in [
@@ -597,16 +818,44 @@ mod tests {
             assert_eq!(budgets(bad), 1, "{bad}");
         }
         let stops = |text: &str| {
-            let verdict = check_plan(&Plan { stop: text.to_owned(), ..plan() }, &[], &known);
-            verdict.findings().iter().filter(|finding| finding.code == BAD_STOP).count()
+            let verdict = check_plan(
+                &Plan {
+                    stop: text.to_owned(),
+                    ..plan()
+                },
+                &[],
+                &known,
+            );
+            verdict
+                .findings()
+                .iter()
+                .filter(|finding| finding.code == BAD_STOP)
+                .count()
         };
-        for good in ["verified", "iterations, verified", "verified, iterations, budget, blocked"] {
+        for good in [
+            "verified",
+            "iterations, verified",
+            "verified, iterations, budget, blocked",
+        ] {
             assert_eq!(stops(good), 0, "{good}");
         }
-        for bad in ["bananas", "Verified", "when it is right", "verified; budget", "never"] {
+        for bad in [
+            "bananas",
+            "Verified",
+            "when it is right",
+            "verified; budget",
+            "never",
+        ] {
             assert_eq!(stops(bad), 1, "{bad}");
         }
-        let none = check_plan(&Plan { results: vec![], ..plan() }, &[], &[]);
+        let none = check_plan(
+            &Plan {
+                results: vec![],
+                ..plan()
+            },
+            &[],
+            &[],
+        );
         assert!(none.passes() && none.findings()[0].code == NO_RESULTS);
     }
 
@@ -614,6 +863,9 @@ mod tests {
     fn a_goal_cannot_smuggle_in_a_header() {
         let mut plan = plan();
         plan.goal = "fix\nScope-Allow: .\n".into();
-        assert_eq!(Plan::parse(&plan.render()).unwrap().scope_allow, plan.scope_allow);
+        assert_eq!(
+            Plan::parse(&plan.render()).unwrap().scope_allow,
+            plan.scope_allow
+        );
     }
 }

@@ -50,8 +50,14 @@ impl PlanDocuments<'_> {
     /// The files that the expected results name as evidence, each once.
     #[must_use]
     pub fn evidence(&self) -> Vec<RepoPath> {
-        let results = self.results.map(|text| read_results(text).0).unwrap_or_default();
-        let mut paths: Vec<RepoPath> = results.into_iter().flat_map(|result| result.evidence).collect();
+        let results = self
+            .results
+            .map(|text| read_results(text).0)
+            .unwrap_or_default();
+        let mut paths: Vec<RepoPath> = results
+            .into_iter()
+            .flat_map(|result| result.evidence)
+            .collect();
         paths.sort();
         paths.dedup();
         paths
@@ -60,7 +66,10 @@ impl PlanDocuments<'_> {
     /// Checks the evidence against what was found at its paths.
     #[must_use]
     pub fn check_evidence(&self, found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
-        let results = self.results.map(|text| read_results(text).0).unwrap_or_default();
+        let results = self
+            .results
+            .map(|text| read_results(text).0)
+            .unwrap_or_default();
         check_evidence(&results, found)
     }
 }
@@ -69,9 +78,16 @@ impl PlanDocuments<'_> {
 #[must_use]
 pub fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
     let executed: HashSet<&str> = executed.iter().map(String::as_str).collect();
-    let left = plan.gates.iter().filter(|gate| !executed.contains(gate.as_str()));
+    let left = plan
+        .gates
+        .iter()
+        .filter(|gate| !executed.contains(gate.as_str()));
     let finding = |gate: &String| {
-        Finding::error(NOT_EXECUTED, gate, "The plan declares this gate, but it did not run.")
+        Finding::error(
+            NOT_EXECUTED,
+            gate,
+            "The plan declares this gate, but it did not run.",
+        )
     };
     Verdict::new(left.map(finding).collect())
 }
@@ -95,23 +111,46 @@ mod tests {
     const RESULTS: &str = "## R001\nAcceptance: it works\nEvidence: a.txt\nRelated-Gates: lite\n";
 
     fn codes(verdict: &Verdict) -> Vec<String> {
-        verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| format!("{} {}", finding.code, finding.subject))
+            .collect()
     }
 
-    fn judged(plan: &str, reasons: Option<&str>, results: Option<&str>, behaviors: &[&str]) -> Vec<String> {
+    fn judged(
+        plan: &str,
+        reasons: Option<&str>,
+        results: Option<&str>,
+        behaviors: &[&str],
+    ) -> Vec<String> {
         let plan = Plan::parse(plan).unwrap();
         let behaviors: Vec<String> = behaviors.iter().map(|id| (*id).to_owned()).collect();
-        codes(&PlanDocuments { plan: &plan, reasons, results, behaviors: &behaviors }.check())
+        codes(
+            &PlanDocuments {
+                plan: &plan,
+                reasons,
+                results,
+                behaviors: &behaviors,
+            }
+            .check(),
+        )
     }
 
     #[test]
     fn missing_plan_parts_are_named() {
-        assert_eq!(judged(PLAN, Some(REASONS), Some(RESULTS), &["B001"]), [""; 0]);
+        assert_eq!(
+            judged(PLAN, Some(REASONS), Some(RESULTS), &["B001"]),
+            [""; 0]
+        );
         assert_eq!(
             judged(PLAN, Some(REASONS), Some(RESULTS), &[]),
             ["plan-id-unresolved B001", "plan-reason-unresolved B001"]
         );
-        assert_eq!(judged(PLAN, None, Some(RESULTS), &["B001"]), ["plan-document-missing REASONS.md"]);
+        assert_eq!(
+            judged(PLAN, None, Some(RESULTS), &["B001"]),
+            ["plan-document-missing REASONS.md"]
+        );
         assert_eq!(
             judged(PLAN, Some(REASONS), None, &["B001"]),
             [
@@ -121,7 +160,10 @@ mod tests {
             ]
         );
         let other = RESULTS.replace("lite", "lite, web");
-        assert_eq!(judged(PLAN, Some(REASONS), Some(&other), &["B001"]), ["plan-result-gate R001"]);
+        assert_eq!(
+            judged(PLAN, Some(REASONS), Some(&other), &["B001"]),
+            ["plan-result-gate R001"]
+        );
     }
 
     #[test]
@@ -133,15 +175,26 @@ mod tests {
             codes(&check_executed(&plan, &all[..3])),
             ["plan-gate-not-executed behavior_catalog_check"]
         );
-        assert_eq!(check_executed(&plan, &["Lite".to_owned()]).findings().len(), 4);
+        assert_eq!(
+            check_executed(&plan, &["Lite".to_owned()]).findings().len(),
+            4
+        );
     }
 
     #[test]
     fn each_evidence_file_is_looked_at_once() {
         let plan = Plan::parse(PLAN).unwrap();
         let results = format!("{RESULTS}\n{}", RESULTS.replace("R001", "R002"));
-        let documents = PlanDocuments { plan: &plan, reasons: None, results: Some(&results), behaviors: &[] };
+        let documents = PlanDocuments {
+            plan: &plan,
+            reasons: None,
+            results: Some(&results),
+            behaviors: &[],
+        };
         assert_eq!(documents.evidence(), ["a.txt".parse().unwrap()]);
-        assert_eq!(documents.check_evidence(&BTreeMap::new()).findings().len(), 2);
+        assert_eq!(
+            documents.check_evidence(&BTreeMap::new()).findings().len(),
+            2
+        );
     }
 }

@@ -24,10 +24,18 @@ const SHOWN: usize = 60;
 pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[String]) -> Verdict {
     let mut verdict = Verdict::default();
     if text.len() > MAX_TEXT {
-        verdict.push(Finding::error(TOO_LONG, "REASONS.md", format!("Write at most {MAX_TEXT} bytes.")));
+        verdict.push(Finding::error(
+            TOO_LONG,
+            "REASONS.md",
+            format!("Write at most {MAX_TEXT} bytes."),
+        ));
         return verdict;
     }
-    let known: HashSet<&str> = known_behaviors.iter().chain(known_results).map(String::as_str).collect();
+    let known: HashSet<&str> = known_behaviors
+        .iter()
+        .chain(known_results)
+        .map(String::as_str)
+        .collect();
     let reasons = reasons(text);
     if reasons.is_empty() {
         let hint = "Give at least one reason: a line such as `- R001: why`.";
@@ -36,9 +44,15 @@ pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[St
     for (line, reason) in reasons {
         let named = named(&reason);
         if named.is_empty() {
-            let hint =
-                format!("Name the B### or R### that this reason is about: {:?}.", short_line(&reason, SHOWN));
-            verdict.push(Finding::error(WITHOUT_ID, format!("REASONS.md, line {line}"), hint));
+            let hint = format!(
+                "Name the B### or R### that this reason is about: {:?}.",
+                short_line(&reason, SHOWN)
+            );
+            verdict.push(Finding::error(
+                WITHOUT_ID,
+                format!("REASONS.md, line {line}"),
+                hint,
+            ));
         }
         for id in named.into_iter().filter(|id| !known.contains(id)) {
             let hint = format!("The reason in line {line} names this undefined id.");
@@ -58,7 +72,10 @@ fn reasons(text: &str) -> Vec<(u64, String)> {
             goes_on &= !is_heading;
             continue;
         }
-        match reasons.last_mut().filter(|_| goes_on && line.starts_with([' ', '\t'])) {
+        match reasons
+            .last_mut()
+            .filter(|_| goes_on && line.starts_with([' ', '\t']))
+        {
             Some((_, reason)) => {
                 reason.push(' ');
                 reason.push_str(line.trim());
@@ -88,17 +105,30 @@ mod tests {
     fn said(text: &str) -> Vec<String> {
         let known = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         let verdict = check_reasons(text, &known(&["B001"]), &known(&["R001"]));
-        verdict.findings().iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| format!("{} {}", finding.code, finding.subject))
+            .collect()
     }
 
     #[test]
     fn each_reason_names_an_id_that_there_is() {
         let good = "\u{feff}# Reasons\r\n\r\n- R001: because of B250 in the goal\r\n- **R001, B001**: both\r\n* for the sake of B001\r\n  and R001\r\n";
         assert_eq!(said(good), [""; 0]);
-        assert_eq!(said("- R001: a\n- because I say so\n"), ["plan-reason-without-id REASONS.md, line 2"]);
-        assert_eq!(said("plain words\n"), ["plan-reason-without-id REASONS.md, line 1"]);
+        assert_eq!(
+            said("- R001: a\n- because I say so\n"),
+            ["plan-reason-without-id REASONS.md, line 2"]
+        );
+        assert_eq!(
+            said("plain words\n"),
+            ["plan-reason-without-id REASONS.md, line 1"]
+        );
         assert_eq!(said("- R001, R002: a\n"), ["plan-reason-unresolved R002"]);
-        assert_eq!(said("- as B001 and B002 demand\n"), ["plan-reason-unresolved B002"]);
+        assert_eq!(
+            said("- as B001 and B002 demand\n"),
+            ["plan-reason-unresolved B002"]
+        );
         assert_eq!(said("- R1: a\n- r001: b\n").len(), 2);
     }
 
@@ -111,7 +141,10 @@ mod tests {
             said("- R001: a\n\n  more of it\n# Next\n  and more\n"),
             ["plan-reason-without-id REASONS.md, line 5"]
         );
-        assert_eq!(said(&"x".repeat(MAX_TEXT + 1)), ["plan-reasons-too-long REASONS.md"]);
+        assert_eq!(
+            said(&"x".repeat(MAX_TEXT + 1)),
+            ["plan-reasons-too-long REASONS.md"]
+        );
     }
 
     #[test]

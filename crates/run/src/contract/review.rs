@@ -45,10 +45,16 @@ impl Review {
     #[must_use]
     pub fn from_verdict(reviewer: &str, subject: Digest, verdict: &Verdict) -> Self {
         let describe = |finding: &crucible_model::Finding| {
-            single_spaced(&format!("{} {}", finding.code, finding.subject.escape_debug()))
+            single_spaced(&format!(
+                "{} {}",
+                finding.code,
+                finding.subject.escape_debug()
+            ))
         };
-        let mut required: Vec<String> =
-            verdict.errors().map(|finding| single_spaced(&finding.hint)).collect();
+        let mut required: Vec<String> = verdict
+            .errors()
+            .map(|finding| single_spaced(&finding.hint))
+            .collect();
         required.dedup();
         Self {
             reviewer: reviewer.to_owned(),
@@ -75,14 +81,20 @@ impl Review {
             ReviewVerdict::Approve => "APPROVE",
             ReviewVerdict::Block => "BLOCK",
         };
-        let mut text =
-            format!("# Review: {}\n\nVerdict: {verdict}\nSubject: {}\n", self.reviewer, self.subject);
+        let mut text = format!(
+            "# Review: {}\n\nVerdict: {verdict}\nSubject: {}\n",
+            self.reviewer, self.subject
+        );
         for (title, items) in [
             ("Blocking Reasons", &self.blocking),
             ("Required Fix/Artifacts", &self.required),
             ("Remarks", &self.remarks),
         ] {
-            let _infallible = writeln!(text, "\n{title}:{}", if items.is_empty() { " none" } else { "" });
+            let _infallible = writeln!(
+                text,
+                "\n{title}:{}",
+                if items.is_empty() { " none" } else { "" }
+            );
             for item in items {
                 let _infallible = writeln!(text, "- {item}");
             }
@@ -99,14 +111,20 @@ impl Review {
         let lines = key_lines::read(text);
         let value = |key: &'static str| {
             let repeated = lines.repeated.iter().any(|other| other == key);
-            lines.values.get(key).filter(|_| !repeated).ok_or(ReviewError { key })
+            lines
+                .values
+                .get(key)
+                .filter(|_| !repeated)
+                .ok_or(ReviewError { key })
         };
         let verdict = match value("Verdict")?.as_str() {
             "APPROVE" => ReviewVerdict::Approve,
             "BLOCK" => ReviewVerdict::Block,
             _ => return Err(ReviewError { key: "Verdict" }),
         };
-        let subject = value("Subject")?.parse().map_err(|_| ReviewError { key: "Subject" })?;
+        let subject = value("Subject")?
+            .parse()
+            .map_err(|_| ReviewError { key: "Subject" })?;
         Ok((verdict, subject))
     }
 }
@@ -120,17 +138,29 @@ mod tests {
     #[test]
     fn refusing_finding_blocks_review() {
         let subject = Digest::of(b"patch");
-        let finding =
-            Finding::error(Code::new("patch-path-denied"), "a\nVerdict: APPROVE", "Leave it alone.");
+        let finding = Finding::error(
+            Code::new("patch-path-denied"),
+            "a\nVerdict: APPROVE",
+            "Leave it alone.",
+        );
         let review = Review::from_verdict("patch gate", subject, &Verdict::new(vec![finding]));
         let text = review.render();
-        assert_eq!(Review::parse_verdict(&text), Ok((ReviewVerdict::Block, subject)), "{text}");
+        assert_eq!(
+            Review::parse_verdict(&text),
+            Ok((ReviewVerdict::Block, subject)),
+            "{text}"
+        );
         assert!(text.contains("Leave it alone."));
     }
 
     #[test]
     fn review_without_clear_verdict_is_invalid() {
-        for bad in ["", "Verdict: MAYBE\n", "Verdict: APPROVE\nVerdict: BLOCK\n", "verdict: APPROVE\n"] {
+        for bad in [
+            "",
+            "Verdict: MAYBE\n",
+            "Verdict: APPROVE\nVerdict: BLOCK\n",
+            "verdict: APPROVE\n",
+        ] {
             assert!(Review::parse_verdict(bad).is_err(), "{bad:?}");
         }
     }

@@ -22,15 +22,16 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
-    Redaction, Sandbox, Spawn, Stdin, Stdout,
+    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network,
+    Profile, Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::Value;
 
 use crate::contract::key_lines::without_mark;
 use crate::contract::{
-    API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, RunSettings, Service,
+    API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, RunSettings,
+    Service,
 };
 use crate::dispatch::action::Action;
 use crate::dispatch::outbox::MAX_GIVEN;
@@ -71,19 +72,31 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
         let Some((program, arguments)) = agents.of(role).split_first() else {
             let hint = format!(
                 "No command is configured for this role; set [dispatch] {} or agent_command in your own configuration.",
-                if role == RunRole::Chair { "plan_command" } else { "patch_command" }
+                if role == RunRole::Chair {
+                    "plan_command"
+                } else {
+                    "patch_command"
+                }
             );
             verdict.push(Finding::error(NO_COMMAND, role.name(), hint));
             continue;
         };
-        if program.trim().is_empty() || (program.contains('/') && !Path::new(program).is_absolute()) {
-            let hint =
-                "Name a program on PATH or an absolute path; a relative path would come from the repository.";
-            verdict.push(Finding::error(RELATIVE, format!("{}: {program:?}", role.name()), hint));
+        if program.trim().is_empty() || (program.contains('/') && !Path::new(program).is_absolute())
+        {
+            let hint = "Name a program on PATH or an absolute path; a relative path would come from the repository.";
+            verdict.push(Finding::error(
+                RELATIVE,
+                format!("{}: {program:?}", role.name()),
+                hint,
+            ));
         }
         if let Some(word) = arguments.iter().find_map(|argument| unknown_word(argument)) {
             let hint = format!("Write one of {{{}}}.", WORDS.join("}, {"));
-            verdict.push(Finding::error(UNKNOWN_WORD, format!("{}: {{{word}}}", role.name()), hint));
+            verdict.push(Finding::error(
+                UNKNOWN_WORD,
+                format!("{}: {{{word}}}", role.name()),
+                hint,
+            ));
         }
     }
     verdict
@@ -148,18 +161,40 @@ impl AgentBackend {
         let mut given = environment(world);
         let mut keys = Vec::new();
         for name in &record.settings.agents.env {
-            let Some(value) = world.env.get_os(name) else { continue };
+            let Some(value) = world.env.get_os(name) else {
+                continue;
+            };
             given.push((name.into(), value.to_owned()));
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
         let keys = HandedKeys::new(&keys);
-        let masked = hidden(world, &record.repo, &record.settings.gates, &given, None, &[]);
+        let masked = hidden(
+            world,
+            &record.repo,
+            &record.settings.gates,
+            &given,
+            None,
+            &[],
+        );
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
-        Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
+        Ok(Self {
+            dir: dir.clone(),
+            record,
+            env,
+            sandbox,
+            given,
+            keys,
+            masked,
+        })
     }
 
     /// Prepares the copy of a call and its command.
-    async fn prepare(&self, room: &Path, inv: &LlmInvocation, call: &Call<'_>) -> Result<Spawn, RunError> {
+    async fn prepare(
+        &self,
+        room: &Path,
+        inv: &LlmInvocation,
+        call: &Call<'_>,
+    ) -> Result<Spawn, RunError> {
         let git = Git::open(Arc::clone(&self.sandbox), &self.env, &self.record.repo).await?;
         let git = git.with_scratch(room.join("git"));
         fs::create_dir_all(&room.join("git"))?;
@@ -174,7 +209,10 @@ impl AgentBackend {
         fs::write_atomic(&prompt, question.as_bytes())?;
         let agents = &self.record.settings.agents;
         let (program, arguments) = agents.of(call.role).split_first().ok_or_else(|| {
-            self.dir.malformed(layout::RUN, &format!("no command serves the role {}", call.role.name()))
+            self.dir.malformed(
+                layout::RUN,
+                &format!("no command serves the role {}", call.role.name()),
+            )
         })?;
         let prompt_text = prompt.to_string_lossy();
         let value = |word: &str| match word {
@@ -197,7 +235,10 @@ impl AgentBackend {
         masked.push(copy.join(".git/"));
         Ok(Spawn {
             program: PathBuf::from(program),
-            args: arguments.iter().map(|argument| filled(argument, value).into()).collect(),
+            args: arguments
+                .iter()
+                .map(|argument| filled(argument, value).into())
+                .collect(),
             cwd: copy.clone(),
             env,
             stdin: Stdin::Bytes(question.into_bytes()),
@@ -239,13 +280,19 @@ impl AgentBackend {
                 );
                 log.extend_from_slice(told.as_bytes());
             }
-            self.dir.write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
+            self.dir
+                .write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
         }
         Ok(number)
     }
 
     /// What a command that has ended amounts to.
-    fn answer(&self, inv: &LlmInvocation, number: u64, ended: &Completed) -> Result<LlmResult, LlmError> {
+    fn answer(
+        &self,
+        inv: &LlmInvocation,
+        number: u64,
+        ended: &Completed,
+    ) -> Result<LlmResult, LlmError> {
         let logs = format!("{AGENT_LOGS}/{number:03}.stdout.log and .stderr.log");
         let fault = |what: String| {
             let next = format!(
@@ -265,7 +312,10 @@ impl AgentBackend {
         match ended.end {
             End::Exited(0) if too_large => refused(
                 AnswerFault::TooLarge,
-                format!("it printed {} bytes; the limit is {}", ended.stdout.total, MAX_GIVEN.0),
+                format!(
+                    "it printed {} bytes; the limit is {}",
+                    ended.stdout.total, MAX_GIVEN.0
+                ),
             ),
             End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => refused(
                 AnswerFault::TooLarge,
@@ -274,16 +324,19 @@ impl AgentBackend {
                     ended.stdout.total, MAX_GIVEN.0
                 ),
             ),
-            End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
-                refused(AnswerFault::Empty, "it succeeded but printed nothing".to_owned())
-            }
+            End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => refused(
+                AnswerFault::Empty,
+                "it succeeded but printed nothing".to_owned(),
+            ),
             End::Exited(0) => match String::from_utf8(self.keys.out_of(&ended.stdout.bytes)) {
                 Ok(text) => Ok(result(inv, text, ended)),
                 Err(_) => failed("its output is not UTF-8".to_owned()),
             },
             End::Exited(code) => failed(format!("its command exited with code {code}")),
             End::Signalled(signal) => failed(format!("its command was killed by signal {signal}")),
-            End::Forbidden => failed(format!("its command was killed by signal {FORBIDDEN_SIGNAL}")),
+            End::Forbidden => failed(format!(
+                "its command was killed by signal {FORBIDDEN_SIGNAL}"
+            )),
             End::TimedOut => Err(LlmError::Timeout {
                 provider: API_AGENT.to_owned(),
                 model: inv.model.clone(),
@@ -291,9 +344,10 @@ impl AgentBackend {
                 call: inv.timeout,
                 cap: inv.timeout,
             }),
-            End::OutputLimit => {
-                failed(format!("its command was killed after printing more than {} bytes", RUNAWAY.0))
-            }
+            End::OutputLimit => failed(format!(
+                "its command was killed after printing more than {} bytes",
+                RUNAWAY.0
+            )),
             End::DiskLimit => failed("its command was killed because it wrote too much".to_owned()),
         }
     }
@@ -314,16 +368,31 @@ impl LlmBackend for AgentBackend {
             let next = "fix that and continue with `crucible run advance`";
             LlmError::Misconfiguration(Fault::new(API_AGENT, &inv.model, what, next))
         };
-        let target = inv.metadata.get(TARGET).and_then(Value::as_str).unwrap_or_default();
-        let role = RunRole::ALL.into_iter().find(|role| role.name() == inv.phase_id);
+        let target = inv
+            .metadata
+            .get(TARGET)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let role = RunRole::ALL
+            .into_iter()
+            .find(|role| role.name() == inv.phase_id);
         let call = role
             .and_then(|role| Call::of(role, target))
             .ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
-        let room =
-            fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrong(error.to_string()))?;
-        let spawn = self.prepare(room.path(), &inv, &call).await.map_err(|error| wrong(error.to_string()))?;
-        let ended = self.sandbox.run(spawn).await.map_err(|error| wrong(error.to_string()))?;
-        let number = self.keep(&ended).map_err(|error| wrong(error.to_string()))?;
+        let room = fs::temp_dir_in(&self.dir.scratch(), "agent-")
+            .map_err(|error| wrong(error.to_string()))?;
+        let spawn = self
+            .prepare(room.path(), &inv, &call)
+            .await
+            .map_err(|error| wrong(error.to_string()))?;
+        let ended = self
+            .sandbox
+            .run(spawn)
+            .await
+            .map_err(|error| wrong(error.to_string()))?;
+        let number = self
+            .keep(&ended)
+            .map_err(|error| wrong(error.to_string()))?;
         self.answer(&inv, number, &ended)
     }
 }
@@ -348,22 +417,30 @@ impl<'c> Call<'c> {
             (RunRole::Fixer, layout::PATCH) => Action::Fix,
             _ => return None,
         };
-        Some(Self { role, action, target })
+        Some(Self {
+            role,
+            action,
+            target,
+        })
     }
 }
 
 /// Returns the paths of the command logs in a run directory, in order.
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     let numbers = 1..=logged(dir).unwrap_or_default();
-    let names = numbers
-        .flat_map(|number| ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log")));
+    let names = numbers.flat_map(|number| {
+        ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log"))
+    });
     names.filter(|path| dir.has(path)).collect()
 }
 
 /// Returns the number of the last log, if any.
 fn logged(dir: &RunDir) -> Option<u64> {
     let entries = std::fs::read_dir(dir.path(AGENT_LOGS)).ok()?;
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.split_once('.')?.0.parse().ok()).max()
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.split_once('.')?.0.parse().ok())
+        .max()
 }
 
 fn result(inv: &LlmInvocation, text: String, ended: &Completed) -> LlmResult {
@@ -380,13 +457,19 @@ fn result(inv: &LlmInvocation, text: String, ended: &Completed) -> LlmResult {
 }
 
 fn question(inv: &LlmInvocation) -> String {
-    let texts: Vec<&str> = inv.messages.iter().map(|message| message.content.as_str()).collect();
+    let texts: Vec<&str> = inv
+        .messages
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect();
     texts.join("\n")
 }
 
 /// Returns the first word of an argument that looks like a placeholder but is unknown.
 fn unknown_word(argument: &str) -> Option<&str> {
-    words(argument).map(|(_, word)| word).find(|word| !WORDS.contains(word))
+    words(argument)
+        .map(|(_, word)| word)
+        .find(|word| !WORDS.contains(word))
 }
 
 /// Replaces the placeholders of an argument once; replacements are not examined again.
@@ -407,7 +490,10 @@ fn filled<'v>(argument: &str, value: impl Fn(&str) -> &'v str) -> String {
 fn words(argument: &str) -> impl Iterator<Item = (usize, &str)> {
     argument.match_indices('{').filter_map(|(at, _)| {
         let word = argument.get(at + 1..)?.split_once('}')?.0;
-        let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let is_word = !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         is_word.then_some((at, word))
     })
 }
@@ -418,12 +504,19 @@ mod tests {
 
     fn commands(patch: &[&str], agent: &[&str]) -> AgentCommands {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
-        AgentCommands { patch: words(patch), agent: words(agent), ..AgentCommands::default() }
+        AgentCommands {
+            patch: words(patch),
+            agent: words(agent),
+            ..AgentCommands::default()
+        }
     }
 
     fn codes(agents: &AgentCommands) -> Vec<String> {
         let mut dispatch = DispatchConfig::for_model("gateway");
-        dispatch.role_providers.insert(RunRole::Fixer, crate::contract::RoleProvider(API_AGENT.to_owned()));
+        dispatch.role_providers.insert(
+            RunRole::Fixer,
+            crate::contract::RoleProvider(API_AGENT.to_owned()),
+        );
         check_agents(&dispatch, agents)
             .findings()
             .iter()
@@ -434,12 +527,25 @@ mod tests {
     #[test]
     fn command_exists_outside_repository() {
         assert_eq!(codes(&commands(&["agent"], &[])), [""; 0]);
-        assert_eq!(codes(&commands(&[], &["/opt/agent", "--role={role}", "{\"json\": {}}"])), [""; 0]);
+        assert_eq!(
+            codes(&commands(
+                &[],
+                &["/opt/agent", "--role={role}", "{\"json\": {}}"]
+            )),
+            [""; 0]
+        );
         assert_eq!(codes(&commands(&[], &[])), ["dispatch-no-command"]);
         for program in ["./agent", "tools/agent", ""] {
-            assert_eq!(codes(&commands(&[program], &[])), ["dispatch-command-relative"], "{program}");
+            assert_eq!(
+                codes(&commands(&[program], &[])),
+                ["dispatch-command-relative"],
+                "{program}"
+            );
         }
-        assert_eq!(codes(&commands(&["agent", "{prompt}"], &[])), ["dispatch-command-word"]);
+        assert_eq!(
+            codes(&commands(&["agent", "{prompt}"], &[])),
+            ["dispatch-command-word"]
+        );
     }
 
     #[test]
@@ -456,7 +562,9 @@ mod tests {
     #[test]
     fn only_a_patch_has_to_begin_as_one() {
         let code = |action, text| {
-            CommandService.refuse(action, String::new(), text).map(|finding| finding.code.as_str().to_owned())
+            CommandService
+                .refuse(action, String::new(), text)
+                .map(|finding| finding.code.as_str().to_owned())
         };
         for bad in [
             "",
@@ -465,7 +573,11 @@ mod tests {
             "Here: diff --git",
             "diff --gitx",
         ] {
-            assert_eq!(code(Action::Patch, bad).as_deref(), Some("dispatch-no-diff"), "{bad}");
+            assert_eq!(
+                code(Action::Patch, bad).as_deref(),
+                Some("dispatch-no-diff"),
+                "{bad}"
+            );
             assert_eq!(code(Action::Review, bad), None);
         }
         assert_eq!(code(Action::Fix, "diff --git a/x b/x\n"), None);

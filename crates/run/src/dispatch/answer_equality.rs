@@ -28,7 +28,11 @@ impl AnswerContent {
         match diff {
             // The object names in a patch add nothing to its lines.
             Some(mut patch) => {
-                for file in patch.files.iter_mut().filter(|file| file.content == Content::Text) {
+                for file in patch
+                    .files
+                    .iter_mut()
+                    .filter(|file| file.content == Content::Text)
+                {
                     file.objects = None;
                 }
                 Self::Patch(patch)
@@ -42,8 +46,7 @@ impl AnswerContent {
 mod tests {
     use super::*;
 
-    const DIFF: &str =
-        "diff --git a/a b/a\nindex 1111111..2222222 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
+    const DIFF: &str = "diff --git a/a b/a\nindex 1111111..2222222 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
 
     #[test]
     fn text_around_patch_is_ignored() {
@@ -61,7 +64,10 @@ mod tests {
             DIFF.replace("+y", "+z"),
             DIFF.replace("+y", "+y "),
             DIFF.replace("+y\n", "+y\n\\ No newline at end of file\n"),
-            DIFF.replace("index 1111111..2222222 100644", "old mode 100644\nnew mode 100755"),
+            DIFF.replace(
+                "index 1111111..2222222 100644",
+                "old mode 100644\nnew mode 100755",
+            ),
             DIFF.replace("diff --git a/a b/a\n", ""),
         ] {
             assert_ne!(said(&other), said(DIFF), "{other:?}");

@@ -20,11 +20,15 @@ impl RoleService for CouncilService {
         let report = result.extensions.get(COUNCIL)?.clone();
         let warnings = report.get("warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
-        let mut notes: Vec<String> =
-            warnings.map(|warning| format!("  warning: council: {warning}")).collect();
+        let mut notes: Vec<String> = warnings
+            .map(|warning| format!("  warning: council: {warning}"))
+            .collect();
         if let Some(summary) = report.get("summary").and_then(Value::as_str) {
             notes.push(format!("  the council used {summary}"));
         }
-        Some(ServiceReport { field: (COUNCIL, report), notes })
+        Some(ServiceReport {
+            field: (COUNCIL, report),
+            notes,
+        })
     }
 }

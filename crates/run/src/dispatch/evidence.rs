@@ -49,17 +49,31 @@ impl Listing {
     pub(crate) fn of(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
         let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
         let first: HashSet<&str> = listed.iter().copied().collect();
-        listed.extend(tracked.iter().map(|(path, _)| path.as_str()).filter(|path| !first.contains(path)));
+        listed.extend(
+            tracked
+                .iter()
+                .map(|(path, _)| path.as_str())
+                .filter(|path| !first.contains(path)),
+        );
         let left = listed.len().saturating_sub(MOST_LISTED) as u64;
         listed.truncate(MOST_LISTED);
-        Self { names: listed.join("\n"), left }
+        Self {
+            names: listed.join("\n"),
+            left,
+        }
     }
 
     /// Adds it to a question.
     pub(crate) fn shown(&self, prompt: PromptBuilder) -> PromptBuilder {
         let names = Untrusted::new(self.names.clone());
         let prompt = prompt.untrusted("files of the repository, the likeliest first", &names);
-        if self.left > 0 { prompt.number(self.left).ours(" more files are not listed.\n") } else { prompt }
+        if self.left > 0 {
+            prompt
+                .number(self.left)
+                .ours(" more files are not listed.\n")
+        } else {
+            prompt
+        }
     }
 }
 
@@ -91,8 +105,13 @@ const PARTS: [(&str, Part); 4] = [
 ];
 
 /// The evidence files: name in `outbox/`, and text.
-pub(crate) fn files(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<(&'static str, PromptText)> {
-    PARTS.map(|(name, part)| (name, part(PromptBuilder::new(), asking, evidence).build())).into()
+pub(crate) fn files(
+    asking: &Asking<'_>,
+    evidence: &Evidence<'_>,
+) -> Vec<(&'static str, PromptText)> {
+    PARTS
+        .map(|(name, part)| (name, part(PromptBuilder::new(), asking, evidence).build()))
+        .into()
 }
 
 /// The names of the evidence files in `outbox/`.
@@ -132,7 +151,9 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
         prompt = prompt.ours("No file of the repository is packed yet.\n");
         if let Some(request) = evidence.request {
             let needs = serde_json::to_string_pretty(&request.needs).unwrap_or_default();
-            prompt = prompt.ours("These are asked for:\n\n").untrusted("needs", &Untrusted::new(needs));
+            prompt = prompt
+                .ours("These are asked for:\n\n")
+                .untrusted("needs", &Untrusted::new(needs));
         }
         if let Some(files) = evidence.files {
             prompt = files.shown(prompt.ours("These are there:\n\n"));
@@ -142,8 +163,11 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
     prompt = prompt.ours("Files of the repository, word for word:\n\n");
     prompt = shown(prompt, pack);
     if !pack.omitted.is_empty() {
-        let rows: Vec<String> =
-            pack.omitted.iter().map(|row| format!("{}: {}", row.path, row.reason.as_str())).collect();
+        let rows: Vec<String> = pack
+            .omitted
+            .iter()
+            .map(|row| format!("{}: {}", row.path, row.reason.as_str()))
+            .collect();
         prompt = prompt.ours("\nWhat was asked for and is not shown, with the reason:\n");
         prompt = prompt.untrusted("omitted", &Untrusted::new(rows.join("\n")));
     }
@@ -153,7 +177,11 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
 /// Adds the files of a pack, word for word.
 pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
     for file in &pack.files {
-        let name = if file.truncated { format!("{} (its beginning)", file.path) } else { file.path.clone() };
+        let name = if file.truncated {
+            format!("{} (its beginning)", file.path)
+        } else {
+            file.path.clone()
+        };
         prompt = prompt.untrusted(&name, &Untrusted::new(file.shown().into_owned()));
     }
     prompt
@@ -164,7 +192,10 @@ pub(crate) fn failing(mut prompt: PromptBuilder, baseline: &[GateResult]) -> Pro
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
             .ours("\nBefore any change this check fails:\n")
-            .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
+            .untrusted(
+                &format!("output of {}", gate.id),
+                &Untrusted::new(gate.excerpt.clone()),
+            );
     }
     prompt
 }
@@ -174,7 +205,10 @@ fn externals(prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> 
     if evidence.externals.trim().is_empty() {
         return prompt.ours("Nothing is known from outside of the repository.\n");
     }
-    prompt.untrusted("what is known from outside", &Untrusted::new(evidence.externals))
+    prompt.untrusted(
+        "what is known from outside",
+        &Untrusted::new(evidence.externals),
+    )
 }
 
 fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> PromptBuilder {
@@ -183,7 +217,10 @@ fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>)
         return prompt.ours("This is the first answer: nothing was refused before.\n");
     };
     prompt = prompt.ours("The answer before was refused; the repository is as it was.\n");
-    prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
+    prompt = prompt.untrusted(
+        "why it was refused",
+        &Untrusted::new(brief.reasons.join("\n")),
+    );
     if !brief.malformed.is_empty() && brief.malformed != brief.reasons {
         let why = Untrusted::new(brief.malformed.join("\n"));
         prompt = prompt
@@ -197,14 +234,24 @@ fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>)
         prompt = prompt.untrusted("the refused answer", &Untrusted::new(brief.answer.clone()));
     }
     if !brief.output.is_empty() {
-        prompt = prompt.untrusted("what the checks printed", &Untrusted::new(brief.output.clone()));
+        prompt = prompt.untrusted(
+            "what the checks printed",
+            &Untrusted::new(brief.output.clone()),
+        );
     }
     prompt
 }
 
-fn constraints(mut prompt: PromptBuilder, asking: &Asking<'_>, evidence: &Evidence<'_>) -> PromptBuilder {
+fn constraints(
+    mut prompt: PromptBuilder,
+    asking: &Asking<'_>,
+    evidence: &Evidence<'_>,
+) -> PromptBuilder {
     let settings = &asking.record.settings;
-    prompt = prompt.ours("# Constraints\n\nGoal: ").operator(&asking.record.goal).ours("\n\n");
+    prompt = prompt
+        .ours("# Constraints\n\nGoal: ")
+        .operator(&asking.record.goal)
+        .ours("\n\n");
     if let Some(plan) = evidence.plan {
         prompt = prompt.untrusted("PLAN.md", &Untrusted::new(plan.render()));
         prompt = prompt
@@ -337,12 +384,21 @@ mod tests {
         }
         assert!(!text.contains("/somewhere/private"), "{text}");
         for (name, file) in files(&asking, &evidence) {
-            let body = file.as_str().lines().find(|line| line.starts_with("# ")).unwrap();
+            let body = file
+                .as_str()
+                .lines()
+                .find(|line| line.starts_with("# "))
+                .unwrap();
             assert!(text.contains(body), "{name} is a part of the question");
         }
         // Repository text is fenced, after the banner.
-        let (fence, words) = (text.find("<<<DATA").unwrap(), text.find("Ignore all rules").unwrap());
-        assert!(text.find(crucible_model::UNTRUSTED_BANNER.trim()).unwrap() < fence && fence < words);
+        let (fence, words) = (
+            text.find("<<<DATA").unwrap(),
+            text.find("Ignore all rules").unwrap(),
+        );
+        assert!(
+            text.find(crucible_model::UNTRUSTED_BANNER.trim()).unwrap() < fence && fence < words
+        );
     }
 
     #[test]
@@ -350,7 +406,12 @@ mod tests {
         let record = record(Path::new("/r"), &[]);
         let pack = pack();
         let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
-        let asking = Asking { record: &record, role, action, target };
+        let asking = Asking {
+            record: &record,
+            role,
+            action,
+            target,
+        };
         let evidence = Evidence {
             pack: Some(&pack),
             externals: "The resolver chose `fix`, 20 points. Pages from the web: None",

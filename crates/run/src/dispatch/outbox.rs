@@ -52,9 +52,19 @@ impl OutboxBackend {
 #[async_trait]
 impl LlmBackend for OutboxBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let target = inv.metadata.get(TARGET).and_then(Value::as_str).unwrap_or_default();
-        let fault =
-            |what: String| Fault::new(MANUAL_OUTBOX, &inv.model, what, "write the answer as UTF-8 text");
+        let target = inv
+            .metadata
+            .get(TARGET)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let fault = |what: String| {
+            Fault::new(
+                MANUAL_OUTBOX,
+                &inv.model,
+                what,
+                "write the answer as UTF-8 text",
+            )
+        };
         let bytes = self
             .dir
             .read_up_to(target, MAX_WRITTEN)
@@ -103,7 +113,11 @@ pub(crate) fn render(prompt: &Prompt<'_>) -> String {
             "What lies there now was judged as {step}: replace it. An answer that was judged before is passed over.\n"
         )
     });
-    let missing = if prompt.missing.is_empty() { "none".to_owned() } else { prompt.missing.join(", ") };
+    let missing = if prompt.missing.is_empty() {
+        "none".to_owned()
+    } else {
+        prompt.missing.join(", ")
+    };
     let mut text = format!(
         "# Prompt: {role}, {action}\n\nRun-Dir: {dir}\nRole: {role}\nAction: {action}\nTarget-Path: {target}\n\
          write to: {target}\nMissing-Artifacts: {missing}\n\
@@ -141,7 +155,15 @@ mod tests {
         let record = record(Path::new("/r"), &[]);
         let dir = RunDir::at(PathBuf::from("/runs/r"));
         let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
-        let question = question(&Asking { record: &record, role, action, target }, &Evidence::default());
+        let question = question(
+            &Asking {
+                record: &record,
+                role,
+                action,
+                target,
+            },
+            &Evidence::default(),
+        );
         let missing = ["artifacts/diff.patch", "artifacts/verify_report.json"];
         let text = render(&Prompt {
             dir: &dir,
@@ -169,6 +191,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert_eq!(prompt_path(3, role, action), "outbox/003_patchmaker_patch.md");
+        assert_eq!(
+            prompt_path(3, role, action),
+            "outbox/003_patchmaker_patch.md"
+        );
     }
 }

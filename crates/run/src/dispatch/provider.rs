@@ -25,14 +25,21 @@ impl RoleService for ProviderService {
 /// Returns the parameters of try `number`. Each try has its own seed, counted from the run's seed if any.
 /// Each of the `refusals` raises the temperature a little, so that a refused model does not repeat its
 /// answer. Pure, so that a replay sends the same request.
-fn parameters(base: &BTreeMap<String, Value>, number: u64, refusals: u64) -> BTreeMap<String, Value> {
+fn parameters(
+    base: &BTreeMap<String, Value>,
+    number: u64,
+    refusals: u64,
+) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
     let first = base.get(SEED).and_then(Value::as_u64).unwrap_or_default();
     parameters.insert(SEED.to_owned(), first.saturating_add(number).into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
         let warmer = (temperature * 100.0).round() as u64 + 25 * refusals;
         let warmest = ((temperature * 100.0).round() as u64).max(100);
-        parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
+        parameters.insert(
+            "temperature".to_owned(),
+            (warmer.min(warmest) as f64 / 100.0).into(),
+        );
     }
     parameters
 }

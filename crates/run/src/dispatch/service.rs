@@ -68,7 +68,10 @@ pub(crate) struct CallHints<'c> {
 impl CallHints<'_> {
     /// Returns the hints for a service that reads the repository itself: the try and the target file.
     pub(super) fn with_target(&self) -> BTreeMap<String, Value> {
-        BTreeMap::from([(SEED.to_owned(), self.number.into()), (TARGET.to_owned(), self.target.into())])
+        BTreeMap::from([
+            (SEED.to_owned(), self.number.into()),
+            (TARGET.to_owned(), self.target.into()),
+        ])
     }
 
     /// Returns the hint that only distinguishes tries.

@@ -24,7 +24,9 @@ use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt};
 use crate::dispatch::role_service;
 use crate::dispatch::service::{CallHints, TARGET};
 use crate::error::RunError;
-use crate::event_kind::{EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key};
+use crate::event_kind::{
+    EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key,
+};
 use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::receipt::LLM;
@@ -93,7 +95,11 @@ impl Engine<'_> {
     ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
         let service = role_service(name);
-        let messages = if service.reads_repository() { self.lay_evidence(duty)? } else { duty.chat.clone() };
+        let messages = if service.reads_repository() {
+            self.lay_evidence(duty)?
+        } else {
+            duty.chat.clone()
+        };
         // A recording has what a person wrote, or no answer.
         let is_recorded = client.origin() == Origin::Recording;
         if service.is_person() && !is_recorded && !self.is_given(duty)? {
@@ -103,7 +109,11 @@ impl Engine<'_> {
         let model = self.model_of(duty.role, name).to_owned();
         // In a replay, a prompt is written if the recording has no answer to it; no other service needs the
         // question again.
-        let question = if is_recorded && service.is_person() { messages.clone() } else { Vec::new() };
+        let question = if is_recorded && service.is_person() {
+            messages.clone()
+        } else {
+            Vec::new()
+        };
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: duty.role.name().to_owned(),
@@ -129,7 +139,10 @@ impl Engine<'_> {
             }
             Err(CallError::Secret(_) | CallError::Record(_)) => None,
         };
-        let report = called.as_ref().ok().and_then(|result| service.report(result));
+        let report = called
+            .as_ref()
+            .ok()
+            .and_then(|result| service.report(result));
         for note in report.iter().flat_map(|report| &report.notes) {
             self.journal.note(note)?;
         }
@@ -140,7 +153,8 @@ impl Engine<'_> {
                     .err()
                     .map(|cut| Finding::error(ANSWER_CUT, duty.subject(), cut.to_string()));
                 let answer = result.answer();
-                let unread = cut.or_else(|| service.refuse(duty.action, duty.subject(), answer.as_str()));
+                let unread =
+                    cut.or_else(|| service.refuse(duty.action, duty.subject(), answer.as_str()));
                 (answer, unread)
             }
             Err(CallError::Llm(error)) => match error.answer_fault() {
@@ -156,10 +170,15 @@ impl Engine<'_> {
             },
             Err(error) => return Err(error.into()),
         };
-        self.dir.write_recorded(&duty.answer_path, text.as_str().as_bytes())?;
+        self.dir
+            .write_recorded(&duty.answer_path, text.as_str().as_bytes())?;
         let mut body = serde_json::json!({ "role": duty.role.name() });
         if let Value::Object(fields) = &mut body {
-            fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
+            fields.extend(
+                client
+                    .recorded_line(&key)
+                    .map(|line| (LINE.to_owned(), line.to_string().into())),
+            );
             fields.extend(llm.map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
             fields.extend(report.map(|report| (report.field.0.to_owned(), report.field.1)));
             if service.writes_logs() {
@@ -172,7 +191,13 @@ impl Engine<'_> {
             }
         }
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
-        self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
+        self.journal.record_file_with(Entry {
+            role,
+            event,
+            key,
+            path: &duty.answer_path,
+            body,
+        })?;
         if service.is_person() {
             // The artifact made of it replaces what the person wrote.
             self.journal.commit()?;
@@ -184,15 +209,25 @@ impl Engine<'_> {
     /// has the reason for a refusal.
     pub(super) fn take_answer(&mut self, duty: &Duty<'_>, body: Value) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
-        let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
+        let entry = Entry {
+            role: duty.role.name(),
+            event,
+            key,
+            path: &duty.answer_path,
+            body,
+        };
         self.journal.record(entry)
     }
 
     /// Writes the evidence files and builds the question from them. They are flushed with a prompt; before
     /// that they are written again whenever the run continues.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
-        let asking =
-            Asking { record: &self.record, role: duty.role, action: duty.action, target: duty.target };
+        let asking = Asking {
+            record: &self.record,
+            role: duty.role,
+            action: duty.action,
+            target: duty.target,
+        };
         for (name, text) in evidence::files(&asking, &duty.evidence) {
             let (path, text) = (evidence_path(name), text.as_str().as_bytes());
             if self.dir.read_if_there(&path)?.as_deref() != Some(text) {
@@ -241,7 +276,9 @@ impl Engine<'_> {
             self.journal.note(&no_answer("it is not UTF-8"))?;
             return Ok(false);
         };
-        let Some(when) = self.judged_as(duty.target, text)? else { return Ok(true) };
+        let Some(when) = self.judged_as(duty.target, text)? else {
+            return Ok(true);
+        };
         // No prompt for another one was written yet, so this is fine; the prompt will say it.
         if self.journal.has(&prompted_key(&duty.step)) {
             let why = format!("it was already judged as {when}; write a new answer there");
@@ -256,13 +293,19 @@ impl Engine<'_> {
         let said = AnswerContent::at(target, text);
         let dir = &self.dir;
         let says_it = |path: &str| -> Result<bool, RunError> {
-            let there = dir.read_if_there(path)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            let there = dir
+                .read_if_there(path)?
+                .and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(there.is_some_and(|there| AnswerContent::at(target, &there) == said))
         };
         for event in self.journal.events()? {
             let given = event.body.get(GIVEN).is_some()
                 && event.body.get(TARGET).and_then(Value::as_str) == Some(target);
-            let step = event.key.as_deref().and_then(answered_step).filter(|_| given);
+            let step = event
+                .key
+                .as_deref()
+                .and_then(answered_step)
+                .filter(|_| given);
             if let (Some(step), Some(path)) = (step, event.path.as_deref())
                 && says_it(path)?
             {
@@ -272,7 +315,9 @@ impl Engine<'_> {
         if target == layout::PATCH {
             // The patch of an attempt is our own output, not a new answer.
             for outcome in attempt::recorded(&self.dir, self.journal.events()?)? {
-                if outcome.patch.is_some() && says_it(&attempt_file(outcome.number, attempt::PATCH))? {
+                if outcome.patch.is_some()
+                    && says_it(&attempt_file(outcome.number, attempt::PATCH))?
+                {
                     return Ok(Some(format!("attempt {}", outcome.number)));
                 }
             }
@@ -291,7 +336,10 @@ impl Engine<'_> {
         };
         let is_that = there.as_ref().is_none_or(|there| {
             let Some(there) = there else { return false };
-            let redacted = Scanner::builtin().redact(&String::from_utf8_lossy(there)).text.into_owned();
+            let redacted = Scanner::builtin()
+                .redact(&String::from_utf8_lossy(there))
+                .text
+                .into_owned();
             redacted.as_bytes() == used
         });
         if !is_that {
@@ -313,18 +361,30 @@ impl Engine<'_> {
             return Ok(());
         }
         let laid = EventKind::OutboxPrompted.name();
-        let number = self.journal.events()?.iter().filter(|event| event.event == laid).count() as u64 + 1;
+        let number = self
+            .journal
+            .events()?
+            .iter()
+            .filter(|event| event.event == laid)
+            .count() as u64
+            + 1;
         let most = self.dispatch.budgets.max_outbox_prompts;
         if number > most {
-            let hint =
-                "Start again with a larger [dispatch] max_outbox_prompts, or assign the role to a model.";
-            return self.fail(&Finding::error(OUTBOX_FULL, format!("prompt {number} of {most}"), hint));
+            let hint = "Start again with a larger [dispatch] max_outbox_prompts, or assign the role to a model.";
+            return self.fail(&Finding::error(
+                OUTBOX_FULL,
+                format!("prompt {number} of {most}"),
+                hint,
+            ));
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
         let missing = missing(&self.dir, Some(duty.target));
         let there = self.dir.read_up_to(duty.target, MAX_WRITTEN).ok();
         let there = there.and_then(|there| String::from_utf8(there).ok());
-        let judged_as = there.map(|there| self.judged_as(duty.target, &there)).transpose()?.flatten();
+        let judged_as = there
+            .map(|there| self.judged_as(duty.target, &there))
+            .transpose()?
+            .flatten();
         let text = outbox::render(&Prompt {
             dir: &self.dir,
             record: &self.record,
@@ -338,13 +398,26 @@ impl Engine<'_> {
         });
         let digest = self.dir.write_recorded(&path, text.as_bytes())?;
         // A person may read the prompt much later, so the prompt and the files it names are on disk before it is announced.
-        let laid: Vec<String> = evidence::names().map(evidence_path).chain([path.clone()]).collect();
-        self.dir
-            .flush(&laid.iter().map(String::as_str).filter(|path| self.dir.has(path)).collect::<Vec<_>>())?;
-        let body =
-            serde_json::json!({ "action": duty.action.name(), "prompt": digest, "target": duty.target });
+        let laid: Vec<String> = evidence::names()
+            .map(evidence_path)
+            .chain([path.clone()])
+            .collect();
+        self.dir.flush(
+            &laid
+                .iter()
+                .map(String::as_str)
+                .filter(|path| self.dir.has(path))
+                .collect::<Vec<_>>(),
+        )?;
+        let body = serde_json::json!({ "action": duty.action.name(), "prompt": digest, "target": duty.target });
         let (role, event) = (duty.role.name(), EventKind::OutboxPrompted);
-        self.journal.record(Entry { role, event, key, path: &path, body })
+        self.journal.record(Entry {
+            role,
+            event,
+            key,
+            path: &path,
+            body,
+        })
     }
 
     /// Records a call before it happens. A question without a recorded answer was interrupted. Asking it
@@ -369,13 +442,27 @@ impl Engine<'_> {
         let mut body = serde_json::json!({ "provider": name, "model": model });
         duty.tell(&mut body);
         let (role, event, path) = (duty.role.name(), EventKind::ModelAsked, layout::CASSETTE);
-        self.journal.record(Entry { role, event, key, path, body })
+        self.journal.record(Entry {
+            role,
+            event,
+            key,
+            path,
+            body,
+        })
     }
 
     /// Records that a call has no answer, with its possible cost and the reason.
-    fn record_failure(&mut self, name: &str, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
+    fn record_failure(
+        &mut self,
+        name: &str,
+        duty: &Duty<'_>,
+        llm: &LlmReceipt,
+    ) -> Result<(), RunError> {
         let before = self.journal.events()?.iter();
-        let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
+        let times = before
+            .filter(|event| event.event == EventKind::ModelFailed.name())
+            .count()
+            + 1;
         let key = format!("model-failed-{times}");
         let mut body = serde_json::json!({ LLM: llm });
         duty.tell(&mut body);
@@ -383,22 +470,37 @@ impl Engine<'_> {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
                 let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
-                self.journal.note(&format!("  the command's output: {}", paths.join(", ")))?;
+                self.journal
+                    .note(&format!("  the command's output: {}", paths.join(", ")))?;
                 fields.insert(FILES.to_owned(), serde_json::json!(logs));
             }
         }
         let (role, event, path) = (duty.role.name(), EventKind::ModelFailed, layout::CASSETTE);
-        self.journal.record(Entry { role, event, key, path, body })
+        self.journal.record(Entry {
+            role,
+            event,
+            key,
+            path,
+            body,
+        })
     }
 
     /// Returns the command logs that no event records yet, with their digests.
     fn new_logs(&mut self) -> Result<BTreeMap<String, Digest>, RunError> {
         let events = self.journal.events()?;
         let told = |path: &str| {
-            events.iter().any(|event| event.body.get(FILES).is_some_and(|files| files.get(path).is_some()))
+            events.iter().any(|event| {
+                event
+                    .body
+                    .get(FILES)
+                    .is_some_and(|files| files.get(path).is_some())
+            })
         };
         let mut logs = BTreeMap::new();
-        for path in agent::agent_logs(&self.dir).into_iter().filter(|path| !told(path)) {
+        for path in agent::agent_logs(&self.dir)
+            .into_iter()
+            .filter(|path| !told(path))
+        {
             let digest = Digest::of(&self.dir.read(&path)?);
             logs.insert(path, digest);
         }
@@ -418,7 +520,12 @@ impl Engine<'_> {
 impl Duty<'_> {
     /// What the hints of a call depend on.
     fn hints<'h>(&'h self, name: &'h str) -> CallHints<'h> {
-        CallHints { name, target: self.target, number: self.number, refusals: self.refusals }
+        CallHints {
+            name,
+            target: self.target,
+            number: self.number,
+            refusals: self.refusals,
+        }
     }
 
     /// What a finding about it is about.

@@ -58,11 +58,18 @@ impl Engine<'_> {
             }
             // What was judged by an earlier plan is no reason to give up, and no hint.
             let of_plan = ended.get(self.allowances.attempts..).unwrap_or_default();
-            let max_rounds =
-                self.record.settings.max_iterations.saturating_sub(self.allowances.attempts as u64);
+            let max_rounds = self
+                .record
+                .settings
+                .max_iterations
+                .saturating_sub(self.allowances.attempts as u64);
             let place = Place::after(of_plan, &self.record.settings);
             if let Some(last) = of_plan.last().filter(|_| place.round > max_rounds) {
-                let role = if last.number == 1 { RunRole::Patchmaker } else { RunRole::Fixer };
+                let role = if last.number == 1 {
+                    RunRole::Patchmaker
+                } else {
+                    RunRole::Fixer
+                };
                 let proposed_by = self.served_by(role).unwrap_or_default();
                 return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
             }
@@ -73,12 +80,15 @@ impl Engine<'_> {
                 None => (RunRole::Patchmaker, Action::Patch),
             };
             let Some(name) = self.served_by(role) else {
-                return Err(self
-                    .dir
-                    .malformed(layout::DISPATCH, "no backend serves the role that proposes changes"));
+                return Err(self.dir.malformed(
+                    layout::DISPATCH,
+                    "no backend serves the role that proposes changes",
+                ));
             };
-            let was_cut =
-                ended.iter().flat_map(|outcome| &outcome.findings).any(|finding| finding.code == ANSWER_CUT);
+            let was_cut = ended
+                .iter()
+                .flat_map(|outcome| &outcome.findings)
+                .any(|finding| finding.code == ANSWER_CUT);
             let shown = self.shown(pack, &ended)?;
             let pack = &shown;
             let format = self.format_of(&name, plan, pack, was_cut)?;
@@ -97,7 +107,14 @@ impl Engine<'_> {
                 refusals: refusals(&ended, of_plan),
                 label: format!("attempt {} of {max_rounds}{of_candidates}", place.round),
                 answer_path: attempt_file(number, attempt::ANSWER),
-                chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief, &requests),
+                chat: patchmaker::messages(
+                    format,
+                    plan,
+                    pack,
+                    &analysis.baseline,
+                    brief,
+                    &requests,
+                ),
                 evidence: Evidence {
                     request: None,
                     files: None,
@@ -109,7 +126,13 @@ impl Engine<'_> {
                     quotes_others: found.quotes_others,
                 },
             };
-            let attempt = Attempt { number, round: place.round, format, served_by: &name, ended: of_plan };
+            let attempt = Attempt {
+                number,
+                round: place.round,
+                format,
+                served_by: &name,
+                ended: of_plan,
+            };
             let answer = match self.ask(clients, &name, &duty).await? {
                 AskOutcome::Waiting => return Ok(()),
                 AskOutcome::Answered(answer) => answer,
@@ -171,7 +194,11 @@ impl Engine<'_> {
                 }
             }
         };
-        let end = if judged.is_malformed { AttemptEnd::Malformed } else { AttemptEnd::Refused };
+        let end = if judged.is_malformed {
+            AttemptEnd::Malformed
+        } else {
+            AttemptEnd::Refused
+        };
         let mut outcome = AttemptOutcome {
             read_as: judged.read_as,
             patch: judged.patch.as_ref().map(|patch| Digest::of(patch)),
@@ -183,14 +210,19 @@ impl Engine<'_> {
                 earlier.number
             );
             let mut verdict = Verdict::new(earlier.findings.clone());
-            verdict.push(Finding::error(SAME_PATCH_TWICE, format!("attempt {number}"), hint));
+            verdict.push(Finding::error(
+                SAME_PATCH_TWICE,
+                format!("attempt {number}"),
+                hint,
+            ));
             (judged.verdict, judged.change) = (verdict, None);
             outcome.end = AttemptEnd::Repeated;
             outcome.output.clone_from(&earlier.output);
         }
         outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
-            self.dir.write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
+            self.dir
+                .write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
             // The next answer is written here, so leftovers of a crash would be taken for it.
             if role_service(attempt.served_by).is_person() {
                 self.dir.write(layout::PATCH, patch)?;
@@ -204,10 +236,17 @@ impl Engine<'_> {
                 &attempt_file(number, attempt::PATCH),
             )?;
         }
-        let review =
-            Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &judged.verdict);
-        self.dir.write_recorded(&attempt_file(number, attempt::REVIEW), review.render().as_bytes())?;
-        self.dir.write_recorded(layout::REVIEW_PATCH, review.render().as_bytes())?;
+        let review = Review::from_verdict(
+            "patch gate",
+            outcome.patch.unwrap_or(outcome.answer),
+            &judged.verdict,
+        );
+        self.dir.write_recorded(
+            &attempt_file(number, attempt::REVIEW),
+            review.render().as_bytes(),
+        )?;
+        self.dir
+            .write_recorded(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
             self.journal.note(&format!("  refused: {finding}"))?;
         }
@@ -224,7 +263,8 @@ impl Engine<'_> {
             )?;
             self.verify(plan, analysis, change, &mut outcome).await?;
         }
-        self.dir.write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
+        self.dir
+            .write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
         self.record_attempt(&outcome)
     }
 
@@ -246,7 +286,8 @@ impl Engine<'_> {
             body,
         };
         self.journal.record(entry)?;
-        self.journal.working("verifier", "running the gates on the patched copy")?;
+        self.journal
+            .working("verifier", "running the gates on the patched copy")?;
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let by = VerifyContext {
             git: &self.git,
@@ -258,19 +299,35 @@ impl Engine<'_> {
             level: GateLevel::Lite,
         };
         let observer = self.journal.observer()?;
-        let (trial, report) = trial::verify(self.world, by, room.path(), change, outcome, observer).await?;
-        let (stdout, stderr) = (attempt_file(number, attempt::STDOUT), attempt_file(number, attempt::STDERR));
-        keep_logs(&self.dir, [(&stdout, &trial.stdout), (&stderr, &trial.stderr)])?;
+        let (trial, report) =
+            trial::verify(self.world, by, room.path(), change, outcome, observer).await?;
+        let (stdout, stderr) = (
+            attempt_file(number, attempt::STDOUT),
+            attempt_file(number, attempt::STDERR),
+        );
+        keep_logs(
+            &self.dir,
+            [(&stdout, &trial.stdout), (&stderr, &trial.stderr)],
+        )?;
         self.dir.write_recorded(layout::STDOUT_LOG, &trial.stdout)?;
         self.dir.write_recorded(layout::STDERR_LOG, &trial.stderr)?;
-        self.dir.write_json_recorded(&attempt_file(number, attempt::REPORT), &report)?;
-        self.dir.write_json_recorded(layout::VERIFY_REPORT, &report)?;
+        self.dir
+            .write_json_recorded(&attempt_file(number, attempt::REPORT), &report)?;
+        self.dir
+            .write_json_recorded(layout::VERIFY_REPORT, &report)?;
         let passed = report.result == VerifyResult::Pass;
         for result in &trial.results {
-            self.journal.note(&format!("  gate {}: {}", result.id, result.end))?;
+            self.journal
+                .note(&format!("  gate {}: {}", result.id, result.end))?;
         }
-        outcome.end = if passed { AttemptEnd::Verified } else { AttemptEnd::VerifyFailed };
-        outcome.findings.extend(trial.verdict.findings().iter().cloned());
+        outcome.end = if passed {
+            AttemptEnd::Verified
+        } else {
+            AttemptEnd::VerifyFailed
+        };
+        outcome
+            .findings
+            .extend(trial.verdict.findings().iter().cloned());
         outcome.output = trial
             .results
             .iter()
@@ -298,10 +355,15 @@ impl Engine<'_> {
             }
             AttemptEnd::FilesRequested => {
                 let role = RunRole::Librarian.name();
-                let (packed, pack) = (key(AttemptStep::Packed), attempt_file(number, attempt::PACK));
-                self.journal.record_file(role, EventKind::ContextPacked, &packed, &pack)?;
+                let (packed, pack) = (
+                    key(AttemptStep::Packed),
+                    attempt_file(number, attempt::PACK),
+                );
+                self.journal
+                    .record_file(role, EventKind::ContextPacked, &packed, &pack)?;
                 let event = EventKind::MoreFilesRequested;
-                self.journal.record_file(role, event, &key(AttemptStep::Ended), &path)?;
+                self.journal
+                    .record_file(role, event, &key(AttemptStep::Ended), &path)?;
             }
             AttemptEnd::VerifyFailed => {
                 self.record_tried(number, &path)?;
@@ -339,35 +401,62 @@ impl Engine<'_> {
         let body = serde_json::json!({ FILES: logs });
         let key = attempt_key(number, AttemptStep::Ended);
         let event = EventKind::AttemptEnded;
-        self.journal.record_file_with(Entry { role: "verifier", event, key, path, body }).map(drop)
+        self.journal
+            .record_file_with(Entry {
+                role: "verifier",
+                event,
+                key,
+                path,
+                body,
+            })
+            .map(drop)
     }
 
     /// Returns the brief for the next answer; `None` if no answer precedes its round.
     fn brief(&self, place: &Place<'_>) -> Result<Option<Brief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
-            let errors = outcome.findings.iter().filter(|finding| finding.level == Level::Error);
+            let errors = outcome
+                .findings
+                .iter()
+                .filter(|finding| finding.level == Level::Error);
             errors.map(Finding::to_string).collect()
         };
-        let Some(shown) = place.before.or(place.malformed) else { return Ok(None) };
+        let Some(shown) = place.before.or(place.malformed) else {
+            return Ok(None);
+        };
         let text = |name: &str| -> Result<String, RunError> {
-            let bytes = self.dir.read_if_there(&attempt_file(shown.number, name))?.unwrap_or_default();
+            let bytes = self
+                .dir
+                .read_if_there(&attempt_file(shown.number, name))?
+                .unwrap_or_default();
             Ok(beginning(&String::from_utf8_lossy(&bytes)))
         };
         let malformed = place.malformed.map(reasons).unwrap_or_default();
         let is_only_malformed = shown.end == AttemptEnd::Malformed;
         Ok(Some(Brief {
-            reasons: if is_only_malformed { malformed.clone() } else { reasons(shown) },
+            reasons: if is_only_malformed {
+                malformed.clone()
+            } else {
+                reasons(shown)
+            },
             malformed,
             output: shown.output.clone(),
             patch: text(attempt::PATCH)?,
-            answer: if shown.patch.is_some() { String::new() } else { text(attempt::ANSWER)? },
+            answer: if shown.patch.is_some() {
+                String::new()
+            } else {
+                text(attempt::ANSWER)?
+            },
         }))
     }
 }
 
 /// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.
 fn refusals(ended: &[AttemptOutcome], of_plan: &[AttemptOutcome]) -> u64 {
-    let repeated = of_plan.iter().filter(|outcome| outcome.end == AttemptEnd::Repeated).count();
+    let repeated = of_plan
+        .iter()
+        .filter(|outcome| outcome.end == AttemptEnd::Repeated)
+        .count();
     (ended.len() + repeated) as u64 - files_requested(ended)
 }
 
@@ -425,7 +514,9 @@ pub(super) fn beginning(patch: &str) -> String {
     let mut shown: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
     let left = patch.chars().count().saturating_sub(MAX_PATCH_SHOWN);
     if left > 0 {
-        shown.push_str(&format!("\n(only the beginning: {left} more characters are not shown)\n"));
+        shown.push_str(&format!(
+            "\n(only the beginning: {left} more characters are not shown)\n"
+        ));
     }
     shown
 }
@@ -469,7 +560,10 @@ mod tests {
     fn a_refused_patch_that_is_cut_says_so() {
         assert_eq!(beginning("diff"), "diff");
         let cut = beginning(&"é".repeat(MAX_PATCH_SHOWN + 3));
-        assert!(cut.ends_with("(only the beginning: 3 more characters are not shown)\n"), "{cut}");
+        assert!(
+            cut.ends_with("(only the beginning: 3 more characters are not shown)\n"),
+            "{cut}"
+        );
     }
 
     #[test]
@@ -478,7 +572,11 @@ mod tests {
         for by in [Service::ManualOutbox, Service::ApiAgent] {
             assert!(!out_of_attempts(&last, &by).hint.contains("model"));
         }
-        assert!(out_of_attempts(&last, &Service::of("gateway")).hint.contains("another model"));
+        assert!(
+            out_of_attempts(&last, &Service::of("gateway"))
+                .hint
+                .contains("another model")
+        );
     }
 
     #[test]
@@ -498,7 +596,9 @@ mod tests {
             ended: &ended,
         };
         let earlier = |answer: &str, patch: Option<&str>, end| {
-            attempt.earlier_of(&outcome(5, answer, patch, end)).map(|earlier| earlier.number)
+            attempt
+                .earlier_of(&outcome(5, answer, patch, end))
+                .map(|earlier| earlier.number)
         };
         assert_eq!(earlier("other words", Some("p"), Refused), Some(2));
         assert_eq!(earlier("a", Some("q"), Refused), None);

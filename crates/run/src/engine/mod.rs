@@ -30,7 +30,9 @@ use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::receipt;
 use crate::recording::Opening;
-use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row};
+use crate::start::{
+    DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row,
+};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
 use crate::trial::{self, Copied, TrialBase, TrialResult};
@@ -56,7 +58,13 @@ pub async fn advance<C: Clients>(
     let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
-    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, observer)?;
+    let mut journal = Journal::open(
+        record.run_id.clone(),
+        dir.clone(),
+        ledger,
+        world.clock,
+        observer,
+    )?;
     let allowances = Allowances::of(journal.events()?);
     restore_beginning(dir, &record, &journal)?;
     allowances.give_attempts(&mut record);
@@ -73,10 +81,20 @@ pub async fn advance<C: Clients>(
     };
     let calls = allowed(&engine.record, engine.journal.events()?);
     // Report edited files before using them.
-    let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
+    let whole = engine
+        .journal
+        .check_files()
+        .and_then(|()| answers_used(dir));
     let opened = whole.and_then(|answered| {
-        let RunRecord { run_id, settings, .. } = &engine.record;
-        open(&Opening { settings, run: run_id, answered, calls })
+        let RunRecord {
+            run_id, settings, ..
+        } = &engine.record;
+        open(&Opening {
+            settings,
+            run: run_id,
+            answered,
+            calls,
+        })
     });
     let done = match opened {
         // The steps together are too large for the stack of a small thread.
@@ -117,7 +135,8 @@ impl Engine<'_> {
             layout::DISPATCH,
         )?;
         // The ledger has it; beside a plan that was widened since, it is outdated.
-        let is_over = !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
+        let is_over =
+            !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
         if is_over && self.dir.has(layout::FAILURE) {
             remove_file(&self.dir.path(layout::FAILURE))?;
         }
@@ -135,7 +154,8 @@ impl Engine<'_> {
         let Some((request, pack)) = Box::pin(self.gather(clients, &analysis, &found)).await? else {
             return Ok(());
         };
-        let Some(plan) = Box::pin(self.draft(clients, &analysis, &found, &request, &pack)).await? else {
+        let Some(plan) = Box::pin(self.draft(clients, &analysis, &found, &request, &pack)).await?
+        else {
             return Ok(());
         };
         if !Box::pin(self.review(clients, &analysis, &found, &plan, &pack)).await? {
@@ -187,7 +207,8 @@ impl Engine<'_> {
         if !self.is_made(&key, layout::FAILURE) {
             self.dir.write_json_recorded(layout::FAILURE, failure)?;
         }
-        self.journal.record_file("crucible", EventKind::RunFailed, &key, layout::FAILURE)?;
+        self.journal
+            .record_file("crucible", EventKind::RunFailed, &key, layout::FAILURE)?;
         self.bundle(&self.allowances.key("failed-bundle"))
     }
 
@@ -196,15 +217,34 @@ impl Engine<'_> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let (git, level) = (&self.git, GateLevel::Lite);
         let base = TrialBase::of(&self.record, &self.surveys);
-        trial::run(self.world, git, base, level, room.path(), Copied::Base, self.journal.observer()?).await
+        trial::run(
+            self.world,
+            git,
+            base,
+            level,
+            room.path(),
+            Copied::Base,
+            self.journal.observer()?,
+        )
+        .await
     }
 
     /// Runs the gates on a copy with broken sources, and returns which of them count.
-    async fn canary(&mut self, gate_files: &[RepoPath], before: &TrialResult) -> Result<Proof, RunError> {
+    async fn canary(
+        &mut self,
+        gate_files: &[RepoPath],
+        before: &TrialResult,
+    ) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
         let (base, level) = (TrialBase::of(&self.record, &self.surveys), GateLevel::Lite);
-        let on = CanaryBase { git: &self.git, base, level, room: room.path(), gate_files };
+        let on = CanaryBase {
+            git: &self.git,
+            base,
+            level,
+            room: room.path(),
+            gate_files,
+        };
         let proof = run_canary(self.world, on, before, observer).await?;
         match proof.settle(before, observer) {
             Some(run) => Err(unaffected(run)),

@@ -27,18 +27,28 @@ use crate::trial::require_base;
 /// secret, is not.
 pub(super) fn request_in(answer: &Answer) -> Option<MoreFiles> {
     let is_read = answer.unread.is_none() && !holds_secret(&answer.text);
-    is_read.then(|| MoreFiles::read(answer.text.as_str())).flatten()
+    is_read
+        .then(|| MoreFiles::read(answer.text.as_str()))
+        .flatten()
 }
 
 impl Engine<'_> {
     /// Returns whether the pack leaves out files that a model could see. The ranking listed them; otherwise
     /// their number decides.
-    pub(super) fn leaves_out(&self, analysis: &Analysis, pack: &ContextPack) -> Result<bool, RunError> {
+    pub(super) fn leaves_out(
+        &self,
+        analysis: &Analysis,
+        pack: &ContextPack,
+    ) -> Result<bool, RunError> {
         if !self.dir.has(layout::LEFT_OUT) {
             return Ok(leaves_out(pack, &[]) || analysis.tracked_files > pack.files.len() as u64);
         }
         let listed: NotAsked = self.dir.read_document(layout::LEFT_OUT)?;
-        let paths: Vec<_> = listed.files.iter().filter_map(|file| file.path.parse().ok()).collect();
+        let paths: Vec<_> = listed
+            .files
+            .iter()
+            .filter_map(|file| file.path.parse().ok())
+            .collect();
         Ok(leaves_out(pack, &paths))
     }
 
@@ -49,7 +59,10 @@ impl Engine<'_> {
         ended: &[AttemptOutcome],
     ) -> Result<ContextPack, RunError> {
         let mut shown = pack.clone();
-        for outcome in ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested) {
+        for outcome in ended
+            .iter()
+            .filter(|outcome| outcome.end == AttemptEnd::FilesRequested)
+        {
             let path = attempt_file(outcome.number, attempt::PACK);
             let more = ContextPack::parse(&self.dir.read(&path)?)
                 .map_err(|error| self.dir.malformed(&path, &error.to_string()))?;
@@ -59,15 +72,28 @@ impl Engine<'_> {
     }
 
     /// Returns what the next question says about requests. A service that reads the repository needs none.
-    pub(super) fn requests(&self, name: &str, ended: &[AttemptOutcome], leaves_out: bool) -> Requests {
+    pub(super) fn requests(
+        &self,
+        name: &str,
+        ended: &[AttemptOutcome],
+        leaves_out: bool,
+    ) -> Requests {
         if role_service(name).reads_repository() {
             return Requests::default();
         }
-        let requested = ended.iter().filter(|outcome| outcome.end == AttemptEnd::FilesRequested);
+        let requested = ended
+            .iter()
+            .filter(|outcome| outcome.end == AttemptEnd::FilesRequested);
         let findings = requested.flat_map(|outcome| &outcome.findings);
-        let left = self.record.settings.max_file_requests.saturating_sub(files_requested(ended));
+        let left = self
+            .record
+            .settings
+            .max_file_requests
+            .saturating_sub(files_requested(ended));
         Requests {
-            answered: findings.map(|finding| format!("{}: {}", finding.subject, finding.hint)).collect(),
+            answered: findings
+                .map(|finding| format!("{}: {}", finding.subject, finding.hint))
+                .collect(),
             left: if leaves_out { left } else { 0 },
         }
     }
@@ -81,7 +107,8 @@ impl Engine<'_> {
         request: &MoreFiles,
         answer: &Answer,
     ) -> Result<(), RunError> {
-        self.journal.working("librarian", "looking up the files the model requests")?;
+        self.journal
+            .working("librarian", "looking up the files the model requests")?;
         let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
         let shelf = Shelf {
             top: &self.record.repo,
@@ -94,13 +121,20 @@ impl Engine<'_> {
         };
         let served = shelf.serve(request)?;
         require_base(&self.git, &self.record).await?;
-        self.dir.write_recorded(&attempt_file(attempt.number, attempt::PACK), &served.pack.to_bytes()?)?;
+        self.dir.write_recorded(
+            &attempt_file(attempt.number, attempt::PACK),
+            &served.pack.to_bytes()?,
+        )?;
         for finding in &served.findings {
-            self.journal.note(&format!("  the model requests {}: {}", finding.subject, finding.hint))?;
+            self.journal.note(&format!(
+                "  the model requests {}: {}",
+                finding.subject, finding.hint
+            ))?;
         }
         let mut outcome = attempt.outcome(AttemptEnd::FilesRequested, answer);
         outcome.findings = served.findings;
-        self.dir.write_json_recorded(&attempt_file(attempt.number, attempt::OUTCOME), &outcome)?;
+        self.dir
+            .write_json_recorded(&attempt_file(attempt.number, attempt::OUTCOME), &outcome)?;
         self.record_attempt(&outcome)
     }
 }

@@ -35,7 +35,8 @@ impl Engine<'_> {
         if let (Some(text), false) = (&earlier, self.is_made(&key, layout::PLAN_DRAFT)) {
             let mut plan = self.parse_draft(text)?;
             self.allowances.widen(&mut plan);
-            self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+            self.dir
+                .write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         } else if !self.is_made(&key, layout::PLAN_DRAFT) {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
             let not_asked: NotAsked = match self.dir.has(layout::LEFT_OUT) {
@@ -45,7 +46,9 @@ impl Engine<'_> {
             let by_code = chair::draft(&self.record, analysis, pack, request, &not_asked, &tracked);
             let mut plan = match self.served_by(RunRole::Chair) {
                 None => by_code,
-                Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?
+                Some(name) => match self
+                    .ask_for_plan(clients, &name, analysis, found, &by_code, pack)
+                    .await?
                 {
                     Some(plan) => plan,
                     None => return Ok(None),
@@ -53,32 +56,45 @@ impl Engine<'_> {
             };
             self.allowances.widen(&mut plan);
             if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
-                return Err(self
-                    .dir
-                    .malformed(layout::PLAN_DRAFT, "it has a path that a plan line cannot hold"));
+                return Err(self.dir.malformed(
+                    layout::PLAN_DRAFT,
+                    "it has a path that a plan line cannot hold",
+                ));
             }
-            self.dir.write_recorded(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
-            self.dir.write_recorded(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
-            self.dir.write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+            self.dir.write_recorded(
+                layout::REASONS,
+                chair::reasons(&self.record.goal).as_bytes(),
+            )?;
+            self.dir.write_recorded(
+                layout::EXPECTED_RESULTS,
+                chair::expected_results().as_bytes(),
+            )?;
+            self.dir
+                .write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         }
         let role = RunRole::Chair.name();
-        self.journal.record_file(role, EventKind::ReasonsWritten, "reasons", layout::REASONS)?;
+        self.journal
+            .record_file(role, EventKind::ReasonsWritten, "reasons", layout::REASONS)?;
         self.journal.record_file(
             role,
             EventKind::ResultsExpected,
             "expected-results",
             layout::EXPECTED_RESULTS,
         )?;
-        self.journal.record_file(role, EventKind::PlanDrafted, &key, layout::PLAN_DRAFT)?;
+        self.journal
+            .record_file(role, EventKind::PlanDrafted, &key, layout::PLAN_DRAFT)?;
         let text = self.dir.read_text(layout::PLAN_DRAFT)?;
         self.parse_draft(&text).map(Some)
     }
 
     fn parse_draft(&self, text: &str) -> Result<Plan, RunError> {
         Plan::parse(text).map_err(|verdict| {
-            let first =
-                verdict.findings().first().map(|finding| format!("{}: {}", finding.code, finding.subject));
-            self.dir.malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
+            let first = verdict
+                .findings()
+                .first()
+                .map(|finding| format!("{}: {}", finding.code, finding.subject));
+            self.dir
+                .malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
         })
     }
 
@@ -96,8 +112,12 @@ impl Engine<'_> {
         let results = self.dir.read_text(layout::EXPECTED_RESULTS)?;
         let reasons = self.dir.read_text(layout::REASONS)?;
         let behaviors = self.behaviors(analysis);
-        let documents =
-            PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
+        let documents = PlanDocuments {
+            plan,
+            reasons: Some(&reasons),
+            results: Some(&results),
+            behaviors: &behaviors,
+        };
         let (gates, gate_files) = (self.record.settings.gates.len(), &analysis.gate_files);
         let mut contract = reviewers::contract_guardian(&documents, pack, gates, gate_files);
         if !self.record.settings.names_places() {
@@ -107,15 +127,30 @@ impl Engine<'_> {
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
-            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, EventKind::ContractReviewed),
-            (RunRole::CostController, layout::REVIEW_COST, cost, EventKind::CostReviewed),
+            (
+                RunRole::ContractGuardian,
+                layout::REVIEW_CONTRACT,
+                contract,
+                EventKind::ContractReviewed,
+            ),
+            (
+                RunRole::CostController,
+                layout::REVIEW_COST,
+                cost,
+                EventKind::CostReviewed,
+            ),
         ] {
             let key = self.allowances.key(event.name());
             if !self.is_made(&key, path) {
                 let review = Review::from_verdict(role.name(), subject, &verdict);
                 self.dir.write_recorded(path, review.render().as_bytes())?;
                 for finding in verdict.errors() {
-                    let Finding { code, subject, hint, .. } = finding;
+                    let Finding {
+                        code,
+                        subject,
+                        hint,
+                        ..
+                    } = finding;
                     self.journal.note(&format!("  {code}: {subject}: {hint}"))?;
                 }
             }
@@ -127,7 +162,8 @@ impl Engine<'_> {
         if !approved {
             return Ok(false);
         }
-        self.second_reviews(clients, found, plan, pack, subject).await
+        self.second_reviews(clients, found, plan, pack, subject)
+            .await
     }
 
     /// Returns the behaviours of the catalogue. Only committed content counts; an untracked catalogue is
@@ -140,13 +176,17 @@ impl Engine<'_> {
     }
 
     pub(super) fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
-        let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
+        let plan = Plan {
+            status: PlanStatus::Signed,
+            ..draft.clone()
+        };
         let text = plan.render();
         let (key, signed) = (self.allowances.key("plan"), self.allowances.key(SIGNED));
         if !self.is_made(&key, layout::PLAN) {
             self.dir.write_recorded(layout::PLAN, text.as_bytes())?;
             if !plan.scope_sources.is_empty() {
-                let places: Vec<String> = plan.scope_sources.iter().map(ToString::to_string).collect();
+                let places: Vec<String> =
+                    plan.scope_sources.iter().map(ToString::to_string).collect();
                 self.journal.note(&format!(
                     "  the goal clearly names no file; any source in {} may change",
                     places.join(", ")
@@ -154,7 +194,9 @@ impl Engine<'_> {
             }
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
-            return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
+            return Err(RunError::Edited {
+                path: self.dir.path(layout::PLAN),
+            });
         }
         if !self.is_made(&signed, layout::SIGNATURE) {
             let mut reviews = BTreeMap::new();
@@ -164,11 +206,22 @@ impl Engine<'_> {
                 }
             }
             let schema_version = SignatureVersion::V1;
-            let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
-            self.dir.write_json_recorded(layout::SIGNATURE, &signature)?;
+            let signature = Signature {
+                schema_version,
+                plan: Digest::of(text.as_bytes()),
+                reviews,
+            };
+            self.dir
+                .write_json_recorded(layout::SIGNATURE, &signature)?;
         }
-        self.journal.record_file("crucible", EventKind::PlanWritten, &key, layout::PLAN)?;
-        self.journal.record_file("crucible", EventKind::PlanSigned, &signed, layout::SIGNATURE)?;
+        self.journal
+            .record_file("crucible", EventKind::PlanWritten, &key, layout::PLAN)?;
+        self.journal.record_file(
+            "crucible",
+            EventKind::PlanSigned,
+            &signed,
+            layout::SIGNATURE,
+        )?;
         Ok(plan)
     }
 }

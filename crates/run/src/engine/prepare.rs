@@ -43,22 +43,38 @@ impl Engine<'_> {
             let mut trial = self.trial().await?;
             let (goal, gates) = (self.record.goal.clone(), self.record.settings.gates.clone());
             trial.set_aside(&gates, &goal, self.journal.observer()?)?;
-            for gate in trial.results.iter().filter(|gate| !gate.passed && gate.set_aside.is_none()) {
+            for gate in trial
+                .results
+                .iter()
+                .filter(|gate| !gate.passed && gate.set_aside.is_none())
+            {
                 self.journal.note(&format!(
                     "  gate {} fails before any change: {}",
                     gate.id,
                     gate.failing()
                 ))?;
             }
-            let files: HashMap<&[u8], FileMode> =
-                tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
-            let is_tracked =
-                |path: &str| files.get(path.as_bytes()).is_some_and(|mode| *mode != FileMode::Gitlink);
+            let files: HashMap<&[u8], FileMode> = tracked
+                .iter()
+                .map(|file| (file.path.as_os_str().as_bytes(), file.mode))
+                .collect();
+            let is_tracked = |path: &str| {
+                files
+                    .get(path.as_bytes())
+                    .is_some_and(|mode| *mode != FileMode::Gitlink)
+            };
             let modes: Vec<(&str, Mode)> = tracked
                 .iter()
                 .filter_map(|file| {
                     let is_executable = file.mode == FileMode::Executable;
-                    Some((file.path.to_str()?, if is_executable { Mode::Executable } else { Mode::Plain }))
+                    Some((
+                        file.path.to_str()?,
+                        if is_executable {
+                            Mode::Executable
+                        } else {
+                            Mode::Plain
+                        },
+                    ))
                 })
                 .collect();
             // A link is a file of the gate as well, and so is a file that cannot be read; neither leads further.
@@ -67,7 +83,11 @@ impl Engine<'_> {
                 FileMode::Symlink => Some(Vec::new()),
                 _ => {
                     let place = self.record.repo.join(path.as_str());
-                    Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
+                    Some(
+                        read_prefix(&place, GATE_FILE_READ)
+                            .map(|read| read.bytes)
+                            .unwrap_or_default(),
+                    )
                 }
             };
             let mut gate_files = files_of_gates(&self.record.settings.gates, &modes, beginning);
@@ -75,7 +95,13 @@ impl Engine<'_> {
             gate_files.sort();
             gate_files.dedup();
             let mut gate_files_of = BTreeMap::new();
-            for gate in self.record.settings.gates.iter().filter(|_| self.record.settings.gates.len() > 1) {
+            for gate in self
+                .record
+                .settings
+                .gates
+                .iter()
+                .filter(|_| self.record.settings.gates.len() > 1)
+            {
                 let own = files_of_gates(std::slice::from_ref(gate), &modes, beginning);
                 gate_files_of.insert(gate.id.to_string(), own);
             }
@@ -108,7 +134,12 @@ impl Engine<'_> {
                 ))?;
             }
         }
-        self.journal.record_file("crucible", EventKind::RepositoryAnalysed, "analysis", layout::ANALYSIS)?;
+        self.journal.record_file(
+            "crucible",
+            EventKind::RepositoryAnalysed,
+            "analysis",
+            layout::ANALYSIS,
+        )?;
         self.dir.read_document(layout::ANALYSIS)
     }
 
@@ -125,7 +156,8 @@ impl Engine<'_> {
             self.dir.write_json_recorded(layout::FIND_RESULT, &result)?;
         }
         let (event, key) = (EventKind::WorkflowFound, "find-result");
-        self.journal.record_file("crucible", event, key, layout::FIND_RESULT)?;
+        self.journal
+            .record_file("crucible", event, key, layout::FIND_RESULT)?;
         let result: FindResult = self.dir.read_document(layout::FIND_RESULT)?;
         let guardrails = self.guardrails()?;
         let web = match (&guardrails.find_mode, self.served_by(RunRole::Researcher)) {
@@ -147,9 +179,14 @@ impl Engine<'_> {
                 None
             }
         };
-        let externals = externals(&result, &workflows, web.as_ref()).as_str().to_owned();
+        let externals = externals(&result, &workflows, web.as_ref())
+            .as_str()
+            .to_owned();
         let quotes_others = quotes_others(&result, &workflows, web.as_ref());
-        Ok(Some(Found { externals, quotes_others }))
+        Ok(Some(Found {
+            externals,
+            quotes_others,
+        }))
     }
 
     /// Returns the content of a file that a permission made outdated, or that was written after it and not
@@ -174,14 +211,22 @@ impl Engine<'_> {
         analysis: &Analysis,
         found: &Found,
     ) -> Result<Option<(FileRequest, ContextPack)>, RunError> {
-        let (asked, packed) = (self.allowances.key("file-request"), self.allowances.key("context-pack"));
+        let (asked, packed) = (
+            self.allowances.key("file-request"),
+            self.allowances.key("context-pack"),
+        );
         let is_asked = self.is_made(&asked, layout::FILE_REQUEST);
-        let earlier = if is_asked { None } else { self.earlier(layout::FILE_REQUEST)? };
+        let earlier = if is_asked {
+            None
+        } else {
+            self.earlier(layout::FILE_REQUEST)?
+        };
         if let Some(text) = earlier {
             let mut request = FileRequest::parse(text.as_bytes())
                 .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
             self.allowances.ask_for(&mut request);
-            self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
+            self.dir
+                .write_json_recorded(layout::FILE_REQUEST, &request)?;
         } else if let Some(name) = self.served_by(RunRole::Chair)
             && !is_asked
         {
@@ -190,14 +235,22 @@ impl Engine<'_> {
             }
         } else if !is_asked {
             let (tracked, unfit) = chair::candidates(self.git.tracked_files().await?);
-            self.journal.working("chair", "ranking the files of the repository")?;
-            let (mut request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            self.journal
+                .working("chair", "ranking the files of the repository")?;
+            let (mut request, mut not_asked) =
+                chair::file_request(&self.record, analysis, &tracked);
             self.allowances.ask_for(&mut request);
             not_asked.files.extend(unfit);
             self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked)?;
             let role = RunRole::Chair.name();
-            self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
-            self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
+            self.journal.record_file(
+                role,
+                EventKind::FilesLeftOut,
+                "left-out",
+                layout::LEFT_OUT,
+            )?;
+            self.dir
+                .write_json_recorded(layout::FILE_REQUEST, &request)?;
         }
         self.journal.record_file(
             RunRole::Chair.name(),
@@ -208,21 +261,33 @@ impl Engine<'_> {
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made(&packed, layout::CONTEXT_PACK) {
-            self.journal.working(RunRole::Librarian.name(), "building the context pack")?;
+            self.journal
+                .working(RunRole::Librarian.name(), "building the context pack")?;
             // What a permission adds to a pack, code adds.
-            let by_hand = self.served_by(RunRole::Librarian).filter(|_| self.allowances.is_none());
+            let by_hand = self
+                .served_by(RunRole::Librarian)
+                .filter(|_| self.allowances.is_none());
             let pack = match by_hand {
-                Some(name) => match self.ask_for_pack(clients, &name, analysis, &request).await? {
+                Some(name) => match self
+                    .ask_for_pack(clients, &name, analysis, &request)
+                    .await?
+                {
                     Some(pack) => pack,
                     None => return Ok(None),
                 },
                 None => {
-                    let RunRecord { repo, repo_slug, settings, .. } = &self.record;
+                    let RunRecord {
+                        repo,
+                        repo_slug,
+                        settings,
+                        ..
+                    } = &self.record;
                     pack_context(repo, repo_slug, &settings.context, &request)?
                 }
             };
             require_base(&self.git, &self.record).await?;
-            self.dir.write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
+            self.dir
+                .write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
             let not_asked: Option<NotAsked> = self
                 .dir
                 .has(layout::LEFT_OUT)

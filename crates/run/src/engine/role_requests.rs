@@ -48,8 +48,13 @@ impl Engine<'_> {
         name: &str,
         guardrails: &Guardrails,
     ) -> Result<Option<FindWeb>, RunError> {
-        let refused =
-            |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let refused = |verdict: &Verdict| {
+            verdict
+                .errors()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
         if !self.is_made("find-web", layout::FIND_WEB) {
             let wanted = RoleRequest {
                 role: RunRole::Researcher,
@@ -58,14 +63,19 @@ impl Engine<'_> {
                 evidence: Evidence::default(),
             };
             let read = |answer: &Untrusted, at: Timestamp| {
-                check_web(answer.as_str().as_bytes(), guardrails, at).map(|_| answer.as_str().to_owned())
+                check_web(answer.as_str().as_bytes(), guardrails, at)
+                    .map(|_| answer.as_str().to_owned())
             };
-            let pages = self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await?;
+            let pages = self
+                .ask_until(clients, name, &wanted, |_| Vec::new(), read)
+                .await?;
             let Some(pages) = pages else { return Ok(None) };
-            self.dir.write_recorded(layout::FIND_WEB, pages.as_bytes())?;
+            self.dir
+                .write_recorded(layout::FIND_WEB, pages.as_bytes())?;
         }
         let (role, event) = (RunRole::Researcher.name(), EventKind::PagesTaken);
-        self.journal.record_file(role, event, "find-web", layout::FIND_WEB)?;
+        self.journal
+            .record_file(role, event, "find-web", layout::FIND_WEB)?;
         let at = self.instant(clients, "find-web");
         check_web(&self.dir.read(layout::FIND_WEB)?, guardrails, at)
             .map(Some)
@@ -81,7 +91,8 @@ impl Engine<'_> {
         found: &Found,
     ) -> Result<bool, RunError> {
         let (tracked, _) = crate::role::chair::candidates(self.git.tracked_files().await?);
-        let (ranked, not_asked) = crate::role::chair::file_request(&self.record, analysis, &tracked);
+        let (ranked, not_asked) =
+            crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
         let listing = Listing::of(&ranked, &tracked);
         let wanted = RoleRequest {
@@ -96,14 +107,21 @@ impl Engine<'_> {
                 ..Evidence::default()
             },
         };
-        let chat = |brief: Option<&Brief>| prompts::files_question(&record, analysis, &listing, brief);
+        let chat =
+            |brief: Option<&Brief>| prompts::files_question(&record, analysis, &listing, brief);
         let read = |answer: &Untrusted, _| prompts::read_files(answer, &record, &tracked);
-        let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
-        let Some(request) = request else { return Ok(false) };
-        self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked.without(&request))?;
+        let request: Option<FileRequest> =
+            self.ask_until(clients, name, &wanted, chat, read).await?;
+        let Some(request) = request else {
+            return Ok(false);
+        };
+        self.dir
+            .write_json_recorded(layout::LEFT_OUT, &not_asked.without(&request))?;
         let role = RunRole::Chair.name();
-        self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
-        self.dir.write_json_recorded(layout::FILE_REQUEST, &request)?;
+        self.journal
+            .record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
+        self.dir
+            .write_json_recorded(layout::FILE_REQUEST, &request)?;
         Ok(true)
     }
 
@@ -127,9 +145,16 @@ impl Engine<'_> {
             },
         };
         let read = |answer: &Untrusted, _| {
-            read_pack(answer, &record.repo, &record.repo_slug, &record.settings.context, request)
+            read_pack(
+                answer,
+                &record.repo,
+                &record.repo_slug,
+                &record.settings.context,
+                request,
+            )
         };
-        self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await
+        self.ask_until(clients, name, &wanted, |_| Vec::new(), read)
+            .await
     }
 
     /// Requests the plan from the service `name`. Code keeps what the chair may not choose: gates, budgets,
@@ -175,10 +200,20 @@ impl Engine<'_> {
         subject: Digest,
     ) -> Result<bool, RunError> {
         for (role, path, event) in [
-            (RunRole::ContractGuardian, layout::SECOND_REVIEW_CONTRACT, EventKind::ContractReviewedAgain),
-            (RunRole::CostController, layout::SECOND_REVIEW_COST, EventKind::CostReviewedAgain),
+            (
+                RunRole::ContractGuardian,
+                layout::SECOND_REVIEW_CONTRACT,
+                EventKind::ContractReviewedAgain,
+            ),
+            (
+                RunRole::CostController,
+                layout::SECOND_REVIEW_COST,
+                EventKind::CostReviewedAgain,
+            ),
         ] {
-            let Some(name) = self.served_by(role) else { continue };
+            let Some(name) = self.served_by(role) else {
+                continue;
+            };
             let key = self.allowances.key(event.name());
             if !self.is_made(&key, path) {
                 let wanted = RoleRequest {
@@ -194,10 +229,15 @@ impl Engine<'_> {
                     },
                 };
                 let record = self.record.clone();
-                let chat = |brief: Option<&Brief>| prompts::review_question(&record, role, plan, pack, brief);
+                let chat = |brief: Option<&Brief>| {
+                    prompts::review_question(&record, role, plan, pack, brief)
+                };
                 let read = |answer: &Untrusted, _| prompts::read_review(answer, role, subject);
-                let review: Option<Review> = self.ask_until(clients, &name, &wanted, chat, read).await?;
-                let Some(review) = review else { return Ok(false) };
+                let review: Option<Review> =
+                    self.ask_until(clients, &name, &wanted, chat, read).await?;
+                let Some(review) = review else {
+                    return Ok(false);
+                };
                 self.dir.write_recorded(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, &key, path)?;
@@ -212,7 +252,9 @@ impl Engine<'_> {
     /// The instant by which something is judged that was recorded under this key: that of the record, however late it is judged
     /// again; in a replay that of the run which is repeated.
     fn instant(&self, clients: &dyn Clients, key: &str) -> Timestamp {
-        let recorded = clients.recorded_at(key).or_else(|| self.journal.instant_of(key));
+        let recorded = clients
+            .recorded_at(key)
+            .or_else(|| self.journal.instant_of(key));
         recorded.unwrap_or_else(|| self.world.clock.now())
     }
 
@@ -227,11 +269,17 @@ impl Engine<'_> {
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
         let mut brief: Option<Brief> = None;
-        let read = |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
+        let read = |text: &Untrusted, at: Timestamp| {
+            read(&Untrusted::new(without_mark(text.as_str())), at)
+        };
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
             // A widened plan is reviewed again.
-            let step = if wanted.action == Action::Review { self.allowances.key(&step) } else { step };
+            let step = if wanted.action == Action::Review {
+                self.allowances.key(&step)
+            } else {
+                step
+            };
             let duty = Duty {
                 role: wanted.role,
                 action: wanted.action,
@@ -242,21 +290,29 @@ impl Engine<'_> {
                 refusals: number.saturating_sub(1),
                 label: wanted.action.name().to_owned(),
                 chat: chat(brief.as_ref()),
-                evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },
+                evidence: Evidence {
+                    brief: brief.as_ref(),
+                    ..wanted.evidence
+                },
             };
             // A used answer is used again as before: a refusal stays, whatever is known by now.
             let (text, refused) = match self.journal.body_of(&taken_key(&duty.step)) {
                 Some(taken) => {
                     let refused = match taken.get(REFUSED) {
-                        Some(findings) => Some(serde_json::from_value(findings.clone()).map_err(|_| {
-                            self.dir.malformed(
-                                layout::EVENTS,
-                                "the reason for refusing an answer is not recorded completely",
-                            )
-                        })?),
+                        Some(findings) => {
+                            Some(serde_json::from_value(findings.clone()).map_err(|_| {
+                                self.dir.malformed(
+                                    layout::EVENTS,
+                                    "the reason for refusing an answer is not recorded completely",
+                                )
+                            })?)
+                        }
                         None => None,
                     };
-                    (Untrusted::new(self.dir.read_text(&duty.answer_path)?), refused)
+                    (
+                        Untrusted::new(self.dir.read_text(&duty.answer_path)?),
+                        refused,
+                    )
                 }
                 None => match self.ask(clients, name, &duty).await? {
                     AskOutcome::Waiting => return Ok(None),
@@ -265,8 +321,9 @@ impl Engine<'_> {
                             Some(finding) => Err(Verdict::new(vec![finding])),
                             None => read(&text, self.instant(clients, &answered_key(&duty.step))),
                         };
-                        let refused =
-                            judged.err().map(|verdict| verdict.errors().cloned().collect::<Vec<_>>());
+                        let refused = judged
+                            .err()
+                            .map(|verdict| verdict.errors().cloned().collect::<Vec<_>>());
                         for finding in refused.iter().flatten() {
                             self.journal.note(&format!("  refused: {finding}"))?;
                         }
@@ -295,8 +352,7 @@ impl Engine<'_> {
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());
-        let hint =
-            "No answer had the required form; read answers/ and configure another backend for the role.";
+        let hint = "No answer had the required form; read answers/ and configure another backend for the role.";
         self.fail(&Finding::error(ANSWER_UNUSABLE, subject, hint))?;
         Ok(None)
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crucible_repo::{BuildSystem, ProjectFiles, count_languages, detect_build_system, find_projects};
+use crucible_repo::{
+    BuildSystem, ProjectFiles, count_languages, detect_build_system, find_projects,
+};
 
 /// What the names of a repository's files reveal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,10 +24,18 @@ impl RepoFacts {
         listing.sort_unstable();
         let files = ProjectFiles::new(&listing, []);
         let mut systems = BTreeSet::from([detect_build_system(&files).system]);
-        systems.extend(find_projects(&files).projects.into_iter().map(|(_, system)| system));
+        systems.extend(
+            find_projects(&files)
+                .projects
+                .into_iter()
+                .map(|(_, system)| system),
+        );
         systems.remove(&BuildSystem::Unknown);
         Self {
-            languages: count_languages(&listing).into_iter().map(|(name, _)| name.to_owned()).collect(),
+            languages: count_languages(&listing)
+                .into_iter()
+                .map(|(name, _)| name.to_owned())
+                .collect(),
             build_systems: systems.into_iter().collect(),
         }
     }
@@ -47,8 +57,16 @@ mod tests {
         ];
         let facts = RepoFacts::of(paths);
         assert_eq!(facts.languages[0], "Rust", "the most frequent first");
-        assert!(facts.languages.iter().any(|language| language == "TypeScript"));
-        assert_eq!(facts.build_systems, [BuildSystem::Cargo, BuildSystem::NodeYarn]);
+        assert!(
+            facts
+                .languages
+                .iter()
+                .any(|language| language == "TypeScript")
+        );
+        assert_eq!(
+            facts.build_systems,
+            [BuildSystem::Cargo, BuildSystem::NodeYarn]
+        );
         assert_eq!(RepoFacts::of(paths.into_iter().rev()), facts);
         assert_eq!(RepoFacts::of([]), RepoFacts::default());
     }

@@ -14,13 +14,44 @@ const MOST_WORDS: usize = 512;
 
 /// Verbs, by the kind of goal that they state. The first one in a goal decides.
 const VERBS: [(GoalKind, &[&str]); 8] = [
-    (GoalKind::Fix, &["fix", "repair", "mend", "correct", "resolve", "solve", "prevent"]),
+    (
+        GoalKind::Fix,
+        &[
+            "fix", "repair", "mend", "correct", "resolve", "solve", "prevent",
+        ],
+    ),
     (GoalKind::Rename, &["rename"]),
-    (GoalKind::Add, &["add", "implement", "support", "introduce", "create", "allow", "accept", "write"]),
+    (
+        GoalKind::Add,
+        &[
+            "add",
+            "implement",
+            "support",
+            "introduce",
+            "create",
+            "allow",
+            "accept",
+            "write",
+        ],
+    ),
     (GoalKind::Update, &["update", "upgrade", "bump", "pin"]),
-    (GoalKind::Document, &["document", "describe", "explain", "clarify"]),
+    (
+        GoalKind::Document,
+        &["document", "describe", "explain", "clarify"],
+    ),
     (GoalKind::Remove, &["remove", "delete", "drop"]),
-    (GoalKind::Refactor, &["refactor", "simplify", "extract", "split", "move", "inline", "deduplicate"]),
+    (
+        GoalKind::Refactor,
+        &[
+            "refactor",
+            "simplify",
+            "extract",
+            "split",
+            "move",
+            "inline",
+            "deduplicate",
+        ],
+    ),
     (GoalKind::Test, &["cover"]),
 ];
 
@@ -35,10 +66,14 @@ pub(super) struct GoalWords {
 impl GoalWords {
     /// Takes a goal apart.
     pub(super) fn of(goal: &str) -> Self {
-        let goal = goal.get(..goal.floor_char_boundary(MOST_BYTES)).unwrap_or(goal);
+        let goal = goal
+            .get(..goal.floor_char_boundary(MOST_BYTES))
+            .unwrap_or(goal);
         let mut words = BTreeMap::new();
         let mut kind = None;
-        let split = goal.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let split = goal
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty());
         for word in split.take(MOST_WORDS) {
             let word = word.to_lowercase();
             if is_little_word(&word) {
@@ -46,7 +81,13 @@ impl GoalWords {
             }
             let stem = WordStem::of(&word);
             let is_test = words.is_empty() && stem == WordStem::of("test");
-            kind = kind.or_else(|| if is_test { Some(GoalKind::Test) } else { stated_by(stem) });
+            kind = kind.or_else(|| {
+                if is_test {
+                    Some(GoalKind::Test)
+                } else {
+                    stated_by(stem)
+                }
+            });
             let key = stem.to_string();
             words.entry(key).or_insert(word);
         }
@@ -60,12 +101,18 @@ impl GoalWords {
 
     /// Returns the goal's form of this word, if it has the word.
     pub(super) fn says(&self, word: &str) -> Option<&str> {
-        self.words.get(&WordStem::of(&word.to_lowercase()).to_string()).map(String::as_str)
+        self.words
+            .get(&WordStem::of(&word.to_lowercase()).to_string())
+            .map(String::as_str)
     }
 
     /// How much two goals have in common: the words of both in percent of the words of either.
     pub(super) fn alike(&self, other: &Self) -> u32 {
-        let both = self.words.keys().filter(|word| other.words.contains_key(*word)).count();
+        let both = self
+            .words
+            .keys()
+            .filter(|word| other.words.contains_key(*word))
+            .count();
         let either = self.words.len() + other.words.len() - both;
         u32::try_from((both * 100).checked_div(either).unwrap_or_default()).unwrap_or_default()
     }
@@ -73,7 +120,10 @@ impl GoalWords {
 
 fn stated_by(stem: WordStem<'_>) -> Option<GoalKind> {
     let states = |(kind, verbs): &(GoalKind, &[&str])| {
-        verbs.iter().any(|verb| WordStem::of(verb) == stem).then_some(*kind)
+        verbs
+            .iter()
+            .any(|verb| WordStem::of(verb) == stem)
+            .then_some(*kind)
     };
     VERBS.iter().find_map(states)
 }
@@ -85,7 +135,10 @@ mod tests {
     #[test]
     fn first_verb_decides_goal_kind() {
         let kind = |goal: &str| GoalWords::of(goal).kind();
-        assert_eq!(kind("Please fix the test that was renamed"), Some(GoalKind::Fix));
+        assert_eq!(
+            kind("Please fix the test that was renamed"),
+            Some(GoalKind::Fix)
+        );
         assert_eq!(kind("test the parser"), Some(GoalKind::Test));
         assert_eq!(kind("the tests should cover errors"), Some(GoalKind::Test));
         assert_eq!(kind("make area multiply"), None);

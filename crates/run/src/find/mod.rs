@@ -25,7 +25,7 @@ pub use past::{PastRun, PastRuns};
 pub use registry::{WORKFLOWS_DIR, WorkflowOrigin, Workflows, WorkflowsError};
 pub use resolve::{FindCandidate, FindResult, FindResultVersion, resolve};
 pub use web::{
-    Domain, DomainError, FIND_WEB_SCHEMA, FindWeb, LocatorKind, MAX_FIND_WEB, WebConstraints, WebLocator,
-    WebResult, check_web,
+    Domain, DomainError, FIND_WEB_SCHEMA, FindWeb, LocatorKind, MAX_FIND_WEB, WebConstraints,
+    WebLocator, WebResult, check_web,
 };
 pub use workflow::{GoalKind, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits};

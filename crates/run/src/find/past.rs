@@ -48,7 +48,12 @@ impl PastRuns {
     /// # Errors
     ///
     /// Fails when the ledger cannot be read. A result of an unknown version is ignored.
-    pub fn like(goal: &str, ledger: &Ledger, repo: &str, result_path: &str) -> Result<Self, RunError> {
+    pub fn like(
+        goal: &str,
+        ledger: &Ledger,
+        repo: &str,
+        result_path: &str,
+    ) -> Result<Self, RunError> {
         let words = GoalWords::of(goal);
         let states = [RunState::Verified.name(), RunState::Landed.name()];
         let mut alike: Vec<(u32, PastRun)> = Vec::new();
@@ -58,14 +63,28 @@ impl PastRuns {
                 continue;
             }
             let result = ledger.recorded_file(&run.id, result_path)?;
-            if let Some(result) = result.and_then(|bytes| document::read::<FindResult>(&bytes).ok()) {
+            if let Some(result) = result.and_then(|bytes| document::read::<FindResult>(&bytes).ok())
+            {
                 let (run_id, workflow_id) = (run.id.to_string(), result.selected_workflow_id);
-                alike.push((percent, PastRun { run_id, goal: run.goal, workflow_id }));
+                alike.push((
+                    percent,
+                    PastRun {
+                        run_id,
+                        goal: run.goal,
+                        workflow_id,
+                    },
+                ));
             }
         }
         // The sort is stable: of equally similar runs the newest are kept.
         alike.sort_by_key(|(percent, _)| Reverse(*percent));
-        Ok(Self { runs: alike.into_iter().take(MOST_KEPT).map(|(_, run)| run).collect() })
+        Ok(Self {
+            runs: alike
+                .into_iter()
+                .take(MOST_KEPT)
+                .map(|(_, run)| run)
+                .collect(),
+        })
     }
 
     /// Whether there is none.
@@ -98,11 +117,22 @@ mod tests {
         let at = Timestamp::from_unix(Duration::from_secs(number));
         let id = RunId::new(at, Digest::of(&number.to_be_bytes()));
         let (goal, repo, state) = (goal.to_owned(), repo.to_owned(), state.name().to_owned());
-        ledger.record_run(RunRow { id: id.clone(), goal, repo, state, created: at, updated: at }).unwrap();
+        ledger
+            .record_run(RunRow {
+                id: id.clone(),
+                goal,
+                repo,
+                state,
+                created: at,
+                updated: at,
+            })
+            .unwrap();
         if let Some(result) = result {
             let digest = ledger.put_artifact(PATH, result.as_bytes()).unwrap();
             let body = json!({ "digest": digest });
-            let event = NewEvent::new(id.clone(), at, "librarian", "FOUND", body).about(PATH).once("find");
+            let event = NewEvent::new(id.clone(), at, "librarian", "FOUND", body)
+                .about(PATH)
+                .once("find");
             ledger.append(event).unwrap();
         }
         id.to_string()
@@ -123,14 +153,42 @@ mod tests {
         let (result, goal) = (result(), "fix the old parser");
         let good = Some(result.as_str());
         let later = result.replace("-v1", "-v2");
-        let verified = put(&mut ledger, 1, "/r", RunState::Verified, "Fixed old parsers", good);
+        let verified = put(
+            &mut ledger,
+            1,
+            "/r",
+            RunState::Verified,
+            "Fixed old parsers",
+            good,
+        );
         put(&mut ledger, 2, "/other", RunState::Verified, goal, good);
         put(&mut ledger, 3, "/r", RunState::Failed, goal, good);
         put(&mut ledger, 4, "/r", RunState::Verified, goal, None);
         put(&mut ledger, 5, "/r", RunState::Verified, goal, Some(&later));
-        put(&mut ledger, 6, "/r", RunState::Verified, goal, Some("no json"));
-        let landed = put(&mut ledger, 7, "/r", RunState::Landed, "fix the new parser", good);
-        put(&mut ledger, 8, "/r", RunState::Verified, "draw a table", good);
+        put(
+            &mut ledger,
+            6,
+            "/r",
+            RunState::Verified,
+            goal,
+            Some("no json"),
+        );
+        let landed = put(
+            &mut ledger,
+            7,
+            "/r",
+            RunState::Landed,
+            "fix the new parser",
+            good,
+        );
+        put(
+            &mut ledger,
+            8,
+            "/r",
+            RunState::Verified,
+            "draw a table",
+            good,
+        );
         let past = PastRuns::like(goal, &ledger, "/r", PATH).unwrap();
         let ids: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();
         assert_eq!(ids, [&verified, &landed], "the most alike first");
@@ -145,7 +203,16 @@ mod tests {
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let result = result();
         let ids: Vec<String> = (0..10)
-            .map(|number| put(&mut ledger, number, "/r", RunState::Landed, "fix it", Some(&result)))
+            .map(|number| {
+                put(
+                    &mut ledger,
+                    number,
+                    "/r",
+                    RunState::Landed,
+                    "fix it",
+                    Some(&result),
+                )
+            })
             .collect();
         let past = PastRuns::like("fix it", &ledger, "/r", PATH).unwrap();
         let kept: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();

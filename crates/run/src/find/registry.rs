@@ -28,19 +28,49 @@ const MOST_OWN: usize = 64;
 const MOST_ENTRIES: usize = 4096;
 
 /// The embedded workflow that fits every goal.
-const FALLBACK: (&str, &str) = ("general-change.toml", include_str!("../../workflows/general-change.toml"));
+const FALLBACK: (&str, &str) = (
+    "general-change.toml",
+    include_str!("../../workflows/general-change.toml"),
+);
 
 /// All other embedded workflows.
 const DEFAULTS: [(&str, &str); 9] = [
-    ("add-option.toml", include_str!("../../workflows/add-option.toml")),
-    ("add-test.toml", include_str!("../../workflows/add-test.toml")),
-    ("bump-dependency.toml", include_str!("../../workflows/bump-dependency.toml")),
-    ("fix-defect.toml", include_str!("../../workflows/fix-defect.toml")),
-    ("fix-failing-test.toml", include_str!("../../workflows/fix-failing-test.toml")),
-    ("refactor.toml", include_str!("../../workflows/refactor.toml")),
-    ("remove-code.toml", include_str!("../../workflows/remove-code.toml")),
-    ("rename-definition.toml", include_str!("../../workflows/rename-definition.toml")),
-    ("write-document.toml", include_str!("../../workflows/write-document.toml")),
+    (
+        "add-option.toml",
+        include_str!("../../workflows/add-option.toml"),
+    ),
+    (
+        "add-test.toml",
+        include_str!("../../workflows/add-test.toml"),
+    ),
+    (
+        "bump-dependency.toml",
+        include_str!("../../workflows/bump-dependency.toml"),
+    ),
+    (
+        "fix-defect.toml",
+        include_str!("../../workflows/fix-defect.toml"),
+    ),
+    (
+        "fix-failing-test.toml",
+        include_str!("../../workflows/fix-failing-test.toml"),
+    ),
+    (
+        "refactor.toml",
+        include_str!("../../workflows/refactor.toml"),
+    ),
+    (
+        "remove-code.toml",
+        include_str!("../../workflows/remove-code.toml"),
+    ),
+    (
+        "rename-definition.toml",
+        include_str!("../../workflows/rename-definition.toml"),
+    ),
+    (
+        "write-document.toml",
+        include_str!("../../workflows/write-document.toml"),
+    ),
 ];
 
 /// Where a workflow comes from.
@@ -123,8 +153,9 @@ impl Workflows {
             Ok(workflow) => Ok((path, workflow)),
             Err(fault) => Err(WorkflowsError::Fault { path, fault }),
         };
-        let embedded =
-            |(name, text): (&str, &str)| Ok::<_, WorkflowsError>(read(name.into(), text.as_bytes())?.1);
+        let embedded = |(name, text): (&str, &str)| {
+            Ok::<_, WorkflowsError>(read(name.into(), text.as_bytes())?.1)
+        };
         let mut known = Self {
             fallback: (embedded(FALLBACK)?, WorkflowOrigin::Embedded),
             others: BTreeMap::new(),
@@ -132,7 +163,9 @@ impl Workflows {
         };
         for default in DEFAULTS {
             let workflow = embedded(default)?;
-            known.others.insert(workflow.id.clone(), (workflow, WorkflowOrigin::Embedded));
+            known
+                .others
+                .insert(workflow.id.clone(), (workflow, WorkflowOrigin::Embedded));
         }
         let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut own = own;
@@ -140,7 +173,11 @@ impl Workflows {
         for (path, bytes) in own {
             let (path, workflow) = read(path, &bytes)?;
             if let Some(other) = seen.insert(workflow.id.clone(), path.clone()) {
-                return Err(WorkflowsError::Twice { path, other, id: workflow.id });
+                return Err(WorkflowsError::Twice {
+                    path,
+                    other,
+                    id: workflow.id,
+                });
             }
             known.add(path, workflow)?;
         }
@@ -162,21 +199,36 @@ impl Workflows {
             let path = Path::new(WORKFLOWS_DIR).join(name);
             let place = top.join(&path);
             let is_file = place.symlink_metadata().is_ok_and(|found| found.is_file());
-            match tracked.iter().find(|file| file.path == path).map(|file| file.mode) {
+            match tracked
+                .iter()
+                .find(|file| file.path == path)
+                .map(|file| file.mode)
+            {
                 Some(FileMode::Symlink) => {
-                    return Err(WorkflowsError::NotPlain { path, what: "it is a link" });
+                    return Err(WorkflowsError::NotPlain {
+                        path,
+                        what: "it is a link",
+                    });
                 }
                 Some(_) if !is_file => {
-                    return Err(WorkflowsError::NotPlain { path, what: "it is not a regular file" });
+                    return Err(WorkflowsError::NotPlain {
+                        path,
+                        what: "it is not a regular file",
+                    });
                 }
-                Some(_) => own.push((path, read_regular_up_to(&place, ByteLimit(MOST_BYTES as u64))?)),
+                Some(_) => own.push((
+                    path,
+                    read_regular_up_to(&place, ByteLimit(MOST_BYTES as u64))?,
+                )),
                 None => untracked.push(path),
             }
         }
         let mut known = Self::with_own(own)?;
         let hint = "It is ignored because git does not track it. Add it to git and commit it.";
         known.notes.extend(
-            untracked.iter().map(|path| Finding::warning(UNTRACKED, path.display().to_string(), hint)),
+            untracked
+                .iter()
+                .map(|path| Finding::warning(UNTRACKED, path.display().to_string(), hint)),
         );
         Ok(known)
     }
@@ -213,7 +265,8 @@ impl Workflows {
         }
         let origin = if is_fallback || self.others.contains_key(&workflow.id) {
             let hint = format!("It replaces the embedded workflow `{}`.", workflow.id);
-            self.notes.push(Finding::info(REPLACED, path.display().to_string(), hint));
+            self.notes
+                .push(Finding::info(REPLACED, path.display().to_string(), hint));
             WorkflowOrigin::ProjectInstead
         } else {
             WorkflowOrigin::Project
@@ -235,18 +288,29 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
         match place.symlink_metadata() {
             Ok(found) if found.is_dir() => {}
             Ok(found) if found.is_symlink() => {
-                return Err(WorkflowsError::NotPlain { path: place, what: "it is a link" });
+                return Err(WorkflowsError::NotPlain {
+                    path: place,
+                    what: "it is a link",
+                });
             }
             // A file of that name is not a directory of workflows, so there are none.
             _ => return Ok(Vec::new()),
         }
     }
-    let fail = |source| FsError::Io { path: place.clone(), action: "list", source };
+    let fail = |source| FsError::Io {
+        path: place.clone(),
+        action: "list",
+        source,
+    };
     let mut names = Vec::new();
     for (count, entry) in std::fs::read_dir(&place).map_err(fail)?.enumerate() {
         let entry = entry.map_err(fail)?;
         if count >= MOST_ENTRIES {
-            return Err(WorkflowsError::TooMany { path: place, most: MOST_ENTRIES, what: "entries" });
+            return Err(WorkflowsError::TooMany {
+                path: place,
+                most: MOST_ENTRIES,
+                what: "entries",
+            });
         }
         let name = entry.file_name();
         if !name.as_bytes().ends_with(b".toml") {
@@ -254,12 +318,19 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
         }
         let Some(name) = name.to_str().filter(|name| is_plain(name)) else {
             let what = "its name has unsupported characters";
-            return Err(WorkflowsError::NotPlain { path: Path::new(WORKFLOWS_DIR).join(name), what });
+            return Err(WorkflowsError::NotPlain {
+                path: Path::new(WORKFLOWS_DIR).join(name),
+                what,
+            });
         };
         names.push(name.to_owned());
     }
     if names.len() > MOST_OWN {
-        return Err(WorkflowsError::TooMany { path: place, most: MOST_OWN, what: "workflows" });
+        return Err(WorkflowsError::TooMany {
+            path: place,
+            most: MOST_OWN,
+            what: "workflows",
+        });
     }
     names.sort_unstable();
     Ok(names)
@@ -267,11 +338,16 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
 
 fn is_plain(name: &str) -> bool {
     !name.chars().any(crucible_model::is_hidden)
-        && format!("{WORKFLOWS_DIR}/{name}").parse::<RepoPath>().is_ok()
+        && format!("{WORKFLOWS_DIR}/{name}")
+            .parse::<RepoPath>()
+            .is_ok()
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out files and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out files and links by hand"
+)]
 mod tests {
     use crucible_repo::Oid;
 
@@ -286,14 +362,25 @@ mod tests {
 
     fn tracked(name: &str, mode: FileMode) -> TrackedFile {
         let oid: Oid = "1".repeat(40).parse().unwrap();
-        TrackedFile { path: Path::new(WORKFLOWS_DIR).join(name), mode, oid, size: 1 }
+        TrackedFile {
+            path: Path::new(WORKFLOWS_DIR).join(name),
+            mode,
+            oid,
+            size: 1,
+        }
     }
 
     #[test]
     fn embedded_workflows_are_valid() {
         let known = Workflows::with_own(Vec::new()).unwrap();
-        let names: Vec<String> = known.iter().map(|(workflow, _)| format!("{}.toml", workflow.id)).collect();
-        let files: Vec<&str> = std::iter::once(FALLBACK).chain(DEFAULTS).map(|(name, _)| name).collect();
+        let names: Vec<String> = known
+            .iter()
+            .map(|(workflow, _)| format!("{}.toml", workflow.id))
+            .collect();
+        let files: Vec<&str> = std::iter::once(FALLBACK)
+            .chain(DEFAULTS)
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names, files);
         for (workflow, _) in known.iter() {
             assert!(!workflow.advice.steps.is_empty(), "{}", workflow.id);
@@ -306,11 +393,17 @@ mod tests {
     #[test]
     fn own_workflow_replaces_embedded_with_note() {
         for id in ["fix-defect", "general-change"] {
-            let known = Workflows::with_own(vec![own("a.toml", &OWN.replace("our-way", id))]).unwrap();
+            let known =
+                Workflows::with_own(vec![own("a.toml", &OWN.replace("our-way", id))]).unwrap();
             let (workflow, origin) = known.get(id).unwrap();
-            assert_eq!((workflow.title.as_str(), origin), ("Our way", WorkflowOrigin::ProjectInstead));
+            assert_eq!(
+                (workflow.title.as_str(), origin),
+                ("Our way", WorkflowOrigin::ProjectInstead)
+            );
             assert_eq!(known.notes()[0].code, REPLACED);
-            assert!(known.notes()[0].subject.ends_with("a.toml") && known.notes()[0].hint.contains(id));
+            assert!(
+                known.notes()[0].subject.ends_with("a.toml") && known.notes()[0].hint.contains(id)
+            );
             assert_eq!(known.iter().count(), 10);
         }
         let known = Workflows::with_own(vec![own("a.toml", OWN)]).unwrap();
@@ -321,15 +414,24 @@ mod tests {
     #[test]
     fn refused_workflow_names_its_file() {
         let error = |own| Workflows::with_own(own).unwrap_err().to_string();
-        let unknown = error(vec![own("a.toml", OWN), own("b.toml", &OWN.replace("title", "titel"))]);
-        assert!(unknown.contains("workflows/b.toml") && unknown.contains("titel"), "{unknown}");
+        let unknown = error(vec![
+            own("a.toml", OWN),
+            own("b.toml", &OWN.replace("title", "titel")),
+        ]);
+        assert!(
+            unknown.contains("workflows/b.toml") && unknown.contains("titel"),
+            "{unknown}"
+        );
         let twice = error(vec![own("b.toml", OWN), own("a.toml", OWN)]);
         assert!(
             twice.contains("b.toml: its id `our-way` is also the id of .crucible/workflows/a.toml"),
             "{twice}"
         );
         let nothing = error(vec![own("a.toml", OWN.split("[fits]").next().unwrap())]);
-        assert!(nothing.contains("a.toml: no condition under [fits]"), "{nothing}");
+        assert!(
+            nothing.contains("a.toml: no condition under [fits]"),
+            "{nothing}"
+        );
     }
 
     #[test]
@@ -342,15 +444,31 @@ mod tests {
         std::fs::write(place.join("a.toml"), OWN).unwrap();
         std::fs::write(place.join("README.md"), "no workflow").unwrap();
         let loose = read(&[]).unwrap();
-        assert_eq!((loose.iter().count(), loose.notes()[0].code.as_str()), (10, "find-workflow-untracked"));
+        assert_eq!(
+            (loose.iter().count(), loose.notes()[0].code.as_str()),
+            (10, "find-workflow-untracked")
+        );
         let found = read(&[tracked("a.toml", FileMode::Regular)]).unwrap();
         assert!(found.get("our-way").is_some() && found.notes().is_empty());
 
         std::os::unix::fs::symlink("a.toml", place.join("b.toml")).unwrap();
-        let link = [tracked("a.toml", FileMode::Regular), tracked("b.toml", FileMode::Symlink)];
-        assert!(read(&link).unwrap_err().to_string().contains("b.toml: it is a link"));
+        let link = [
+            tracked("a.toml", FileMode::Regular),
+            tracked("b.toml", FileMode::Symlink),
+        ];
+        assert!(
+            read(&link)
+                .unwrap_err()
+                .to_string()
+                .contains("b.toml: it is a link")
+        );
         let exchanged = [tracked("b.toml", FileMode::Regular)];
-        assert!(read(&exchanged).unwrap_err().to_string().contains("b.toml: it is not a regular file"));
+        assert!(
+            read(&exchanged)
+                .unwrap_err()
+                .to_string()
+                .contains("b.toml: it is not a regular file")
+        );
         std::fs::remove_file(place.join("b.toml")).unwrap();
 
         std::fs::write(place.join("big.toml"), "#".repeat(MOST_BYTES + 1)).unwrap();
@@ -361,7 +479,12 @@ mod tests {
         for number in 0..MOST_OWN {
             std::fs::write(place.join(format!("{number}.toml")), "").unwrap();
         }
-        assert!(read(&[]).unwrap_err().to_string().contains("more than 64 workflows"));
+        assert!(
+            read(&[])
+                .unwrap_err()
+                .to_string()
+                .contains("more than 64 workflows")
+        );
     }
 
     #[test]
@@ -369,7 +492,12 @@ mod tests {
         let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::create_dir(dir.path().join(".crucible")).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join(WORKFLOWS_DIR)).unwrap();
-        assert!(Workflows::read(dir.path(), &[]).unwrap_err().to_string().contains("it is a link"));
+        assert!(
+            Workflows::read(dir.path(), &[])
+                .unwrap_err()
+                .to_string()
+                .contains("it is a link")
+        );
         std::fs::remove_file(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::create_dir(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::write(dir.path().join(WORKFLOWS_DIR).join("a\u{202e}b.toml"), OWN).unwrap();

@@ -154,32 +154,59 @@ impl Workflow {
         }
         let text = std::str::from_utf8(bytes).map_err(|_| WorkflowFault::NotUtf8)?;
         if let Some(found) = Scanner::builtin().scan(bytes).first() {
-            return Err(WorkflowFault::Secret { rule: found.rule.to_string(), line: found.line });
+            return Err(WorkflowFault::Secret {
+                rule: found.rule.to_string(),
+                line: found.line,
+            });
         }
         let text = without_mark(text);
-        let read: Self =
-            toml::from_str(text).map_err(|error| WorkflowFault::Shape(short_line(error.message(), 240)))?;
+        let read: Self = toml::from_str(text)
+            .map_err(|error| WorkflowFault::Shape(short_line(error.message(), 240)))?;
         read.check()?;
         Ok(read)
     }
 
     fn check(&self) -> Result<(), WorkflowFault> {
-        let refuse = |key, problem: &str| Err(WorkflowFault::Value { key, problem: problem.to_owned() });
+        let refuse = |key, problem: &str| {
+            Err(WorkflowFault::Value {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.id.len() > MOST_NAME
             || !self.id.starts_with(|c: char| c.is_ascii_lowercase())
             || !self.id.chars().all(plain)
         {
-            return refuse("id", "must have 1 to 64 of a-z, 0-9 and `-`, beginning with a letter");
+            return refuse(
+                "id",
+                "must have 1 to 64 of a-z, 0-9 and `-`, beginning with a letter",
+            );
         }
-        let number =
-            |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |part: &str| {
+            (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
         if self.version.split('.').count() > 3 || !self.version.split('.').all(number) {
-            return refuse("version", "must be one to three numbers joined by dots, such as 1.0.0");
+            return refuse(
+                "version",
+                "must be one to three numbers joined by dots, such as 1.0.0",
+            );
         }
         line("title", &self.title, MOST_TITLE)?;
-        let WorkflowFits { kinds, words, languages, build_systems } = &self.fits;
-        let WorkflowAdvice { gates, scope, edit_format: _, iterations, documents, steps } = &self.advice;
+        let WorkflowFits {
+            kinds,
+            words,
+            languages,
+            build_systems,
+        } = &self.fits;
+        let WorkflowAdvice {
+            gates,
+            scope,
+            edit_format: _,
+            iterations,
+            documents,
+            steps,
+        } = &self.advice;
         for (key, length) in [
             ("fits.kinds", kinds.len()),
             ("fits.words", words.len()),
@@ -191,7 +218,10 @@ impl Workflow {
             ("advice.steps", steps.len()),
         ] {
             if length > MOST_ITEMS {
-                return refuse(key, &format!("has {length} entries; the limit is {MOST_ITEMS}"));
+                return refuse(
+                    key,
+                    &format!("has {length} entries; the limit is {MOST_ITEMS}"),
+                );
             }
         }
         for word in words {
@@ -203,19 +233,26 @@ impl Workflow {
                 );
             }
         }
-        languages.iter().try_for_each(|language| line("fits.languages", language, MOST_NAME))?;
+        languages
+            .iter()
+            .try_for_each(|language| line("fits.languages", language, MOST_NAME))?;
         for system in build_systems {
             if let Err(error) = system.parse::<BuildSystem>() {
                 return refuse("fits.build_systems", &format!("is refused: {error}"));
             }
         }
         if scope.iter().any(PathPrefix::is_everything) {
-            return refuse("advice.scope", "names the whole repository; name directories or files");
+            return refuse(
+                "advice.scope",
+                "names the whole repository; name directories or files",
+            );
         }
         if *iterations == Some(0) {
             return refuse("advice.iterations", "must be a whole number from 1");
         }
-        steps.iter().try_for_each(|step| line("advice.steps", step, MOST_STEP))
+        steps
+            .iter()
+            .try_for_each(|step| line("advice.steps", step, MOST_STEP))
     }
 }
 
@@ -259,7 +296,9 @@ steps = ["Read the grammar first."]
 
     fn fault(from: &str, to: &str) -> String {
         assert!(WHOLE.contains(from), "{from}");
-        Workflow::parse(WHOLE.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+        Workflow::parse(WHOLE.replacen(from, to, 1).as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -276,7 +315,11 @@ steps = ["Read the grammar first."]
     #[test]
     fn invalid_key_is_named() {
         for (from, to, told) in [
-            ("[fits]", "command = \"rm\"\n[fits]", "unknown field `command`"),
+            (
+                "[fits]",
+                "command = \"rm\"\n[fits]",
+                "unknown field `command`",
+            ),
             ("words =", "word =", "unknown field `word`"),
             ("steps =", "run =", "unknown field `run`"),
             ("\"fix\"", "\"fiddle\"", "unknown variant `fiddle`"),
@@ -286,13 +329,25 @@ steps = ["Read the grammar first."]
             ("Our way", " ", "`title` has an empty string"),
             ("Our way", "a\\nb", "`title` holds invisible characters"),
             ("Our way", "a\\u202eb", "`title` holds invisible characters"),
-            ("\"parser\"", "\"two words\"", "`fits.words` must hold single words"),
+            (
+                "\"parser\"",
+                "\"two words\"",
+                "`fits.words` must hold single words",
+            ),
             ("\"cargo\"", "\"bazel\"", "unknown build system \"bazel\""),
-            ("\"src/\"", "\".\"", "`advice.scope` names the whole repository"),
+            (
+                "\"src/\"",
+                "\".\"",
+                "`advice.scope` names the whole repository",
+            ),
             ("\"src/\"", "\"../src\"", "segment"),
             ("\"docs/parser.md\"", "\"/etc/passwd\"", "absolute"),
             ("\"cargo-test\"", "\"Cargo Test\"", "invalid gate name"),
-            ("iterations = 2", "iterations = 0", "`advice.iterations` must be"),
+            (
+                "iterations = 2",
+                "iterations = 0",
+                "`advice.iterations` must be",
+            ),
             ("iterations = 2", "iterations = -1", "invalid value"),
             ("version", "id = \"again\"\nversion", "duplicate key"),
         ] {
@@ -305,10 +360,15 @@ steps = ["Read the grammar first."]
     fn lists_are_bounded_and_secrets_refused() {
         let many = vec!["\"x\""; MOST_ITEMS + 1].join(",");
         assert!(fault("\"parser\"", &many).contains("65 entries"));
-        assert!(fault("Read the grammar first.", &"x".repeat(MOST_STEP + 1)).contains("more than 300"));
+        assert!(
+            fault("Read the grammar first.", &"x".repeat(MOST_STEP + 1)).contains("more than 300")
+        );
         assert!(fault("Our way", &"x".repeat(MOST_TITLE + 1)).contains("more than 120"));
         let long = format!("# {}\n{WHOLE}", "x".repeat(MOST_BYTES));
-        assert!(matches!(Workflow::parse(long.as_bytes()), Err(WorkflowFault::TooLong { .. })));
+        assert!(matches!(
+            Workflow::parse(long.as_bytes()),
+            Err(WorkflowFault::TooLong { .. })
+        ));
         assert_eq!(Workflow::parse(b"\xff"), Err(WorkflowFault::NotUtf8));
         let key = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
         let told = fault("Read the grammar first.", &key);

@@ -30,8 +30,10 @@ pub(super) use graph::{Followed, compilers, is_makefile};
 pub(super) use shell::{compiled_by, is_compiler};
 
 /// Endings of sources that are compiled.
-const SOURCES: [&str; 17] =
-    ["c", "cc", "cpp", "cxx", "c++", "m", "mm", "rs", "go", "java", "s", "f", "f90", "d", "zig", "cu", "adb"];
+const SOURCES: [&str; 17] = [
+    "c", "cc", "cpp", "cxx", "c++", "m", "mm", "rs", "go", "java", "s", "f", "f90", "d", "zig",
+    "cu", "adb",
+];
 /// Suffixes of compiled files that are not programs yet.
 const OBJECTS: [&str; 8] = ["o", "obj", "lo", "a", "la", "so", "lib", "rlib"];
 /// Maximum number of nested included files that are read.
@@ -48,10 +50,23 @@ pub(super) fn test_sources(
 ) -> BTreeSet<RepoPath> {
     let tree = SourceTree::of(tracked);
     let graph = Graph::follow(commands, files, &tree);
-    let mut judge = Judge { tree: &tree, graph: &graph, texts: BTreeMap::new(), read };
-    let mut found = if graph.runs.is_empty() { BTreeSet::new() } else { judge.sources() };
+    let mut judge = Judge {
+        tree: &tree,
+        graph: &graph,
+        texts: BTreeMap::new(),
+        read,
+    };
+    let mut found = if graph.runs.is_empty() {
+        BTreeSet::new()
+    } else {
+        judge.sources()
+    };
     // Along makefiles and scripts the products are known, so whatever else starts a program is there to test.
-    let least = if files.is_empty() { Asserts::Plain } else { Asserts::No };
+    let least = if files.is_empty() {
+        Asserts::Plain
+    } else {
+        Asserts::No
+    };
     if !files.is_empty() || commands.iter().any(builds_by_itself) {
         found.extend(judge.other_programs(least));
     }
@@ -63,15 +78,25 @@ pub(super) fn test_sources(
 /// Returns whether a gate's command may compile something that is not parsed here: a shell, a build system, a
 /// program of the project.
 fn builds_by_itself(command: &Followed) -> bool {
-    const OTHERS: [&str; 12] =
-        ["cargo", "go", "npm", "npx", "pnpm", "yarn", "bun", "node", "dotnet", "mvn", "gradle", "bundle"];
-    let program = command.text.split_whitespace().map(file_name).next().unwrap_or_default();
+    const OTHERS: [&str; 12] = [
+        "cargo", "go", "npm", "npx", "pnpm", "yarn", "bun", "node", "dotnet", "mvn", "gradle",
+        "bundle",
+    ];
+    let program = command
+        .text
+        .split_whitespace()
+        .map(file_name)
+        .next()
+        .unwrap_or_default();
     !OTHERS.contains(&program) && !is_compiler(program)
 }
 
 /// The words of each call of a command in a `CMakeLists.txt`.
 fn calls_of<'t>(text: &'t str, command: &'t str) -> impl Iterator<Item = Vec<&'t str>> {
-    let calls = text.split(command).skip(1).filter_map(|call| call.trim_start().strip_prefix('('));
+    let calls = text
+        .split(command)
+        .skip(1)
+        .filter_map(|call| call.trim_start().strip_prefix('('));
     calls.filter_map(|call| Some(call.split(')').next()?.split_whitespace().collect()))
 }
 
@@ -85,7 +110,9 @@ impl<'t> SourceTree<'t> {
     fn of(tracked: &[(&'t str, Mode)]) -> Self {
         let paths: BTreeSet<&str> = tracked.iter().map(|(path, _)| *path).collect();
         let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        paths.iter().for_each(|path| by_name.entry(file_name(path)).or_default().push(path));
+        paths
+            .iter()
+            .for_each(|path| by_name.entry(file_name(path)).or_default().push(path));
         Self { paths, by_name }
     }
 
@@ -96,19 +123,40 @@ impl<'t> SourceTree<'t> {
         if word.contains(super::GLOB) {
             let (start, end) = ends_of(word);
             let below = format!("{directory}/{start}");
-            let begins =
-                |path: &str| path.starts_with(start) || !directory.is_empty() && path.starts_with(&below);
-            return self.paths.iter().filter(|path| begins(path) && path.ends_with(end)).copied().collect();
+            let begins = |path: &str| {
+                path.starts_with(start) || !directory.is_empty() && path.starts_with(&below)
+            };
+            return self
+                .paths
+                .iter()
+                .filter(|path| begins(path) && path.ends_with(end))
+                .copied()
+                .collect();
         }
         let places = [format!("{directory}/{word}"), word.to_owned()];
-        let exact = places.iter().filter_map(|place| normal(place.trim_start_matches('/')));
-        let exact = exact.filter_map(|path| self.paths.get(path.as_str()).copied()).next();
+        let exact = places
+            .iter()
+            .filter_map(|place| normal(place.trim_start_matches('/')));
+        let exact = exact
+            .filter_map(|path| self.paths.get(path.as_str()).copied())
+            .next();
         if let Some(path) = exact {
             return vec![path];
         }
-        let same = self.by_name.get(file_name(word)).cloned().unwrap_or_default();
-        let end = format!("/{}", word.trim_start_matches("../").trim_start_matches("./"));
-        let by_end: Vec<&str> = same.iter().filter(|path| path.ends_with(&end)).copied().collect();
+        let same = self
+            .by_name
+            .get(file_name(word))
+            .cloned()
+            .unwrap_or_default();
+        let end = format!(
+            "/{}",
+            word.trim_start_matches("../").trim_start_matches("./")
+        );
+        let by_end: Vec<&str> = same
+            .iter()
+            .filter(|path| path.ends_with(&end))
+            .copied()
+            .collect();
         if by_end.is_empty() { same } else { by_end }
     }
 
@@ -119,14 +167,17 @@ impl<'t> SourceTree<'t> {
     /// The sources that an object of this name is compiled from, by its name.
     fn of_object(&self, object: &str, directory: &str) -> Vec<&'t str> {
         let stem = object.rsplit_once('.').map_or(object, |(stem, _)| stem);
-        let sources = SOURCES.iter().map(|ending| self.named(&format!("{stem}.{ending}"), directory));
+        let sources = SOURCES
+            .iter()
+            .map(|ending| self.named(&format!("{stem}.{ending}"), directory));
         sources.flatten().collect()
     }
 
     /// The sources of Go in a directory.
     fn of_package(&self, package: &str, directory: &str) -> Vec<&'t str> {
-        let place =
-            normal(&format!("{directory}/{package}")).map(|path| format!("{path}/")).unwrap_or_default();
+        let place = normal(&format!("{directory}/{package}"))
+            .map(|path| format!("{path}/"))
+            .unwrap_or_default();
         let is_in = |path: &&&str| {
             let name = path.strip_prefix(place.as_str());
             name.is_some_and(|name| {
@@ -139,13 +190,22 @@ impl<'t> SourceTree<'t> {
 
 /// Returns the literal start and end of a name pattern.
 fn ends_of(pattern: &str) -> (&str, &str) {
-    let start = pattern.split(super::GLOB).next().unwrap_or_default().trim_start_matches("./");
-    let end = pattern.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
+    let start = pattern
+        .split(super::GLOB)
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("./");
+    let end = pattern
+        .rsplit(['*', '?', ']', '}'])
+        .next()
+        .unwrap_or_default();
     (start, end)
 }
 
 fn ending(path: &str) -> &str {
-    file_name(path).rsplit_once('.').map_or("", |(_, ending)| ending)
+    file_name(path)
+        .rsplit_once('.')
+        .map_or("", |(_, ending)| ending)
 }
 
 pub(super) fn is_source(word: &str) -> bool {
@@ -179,8 +239,19 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
     fn sources(&mut self) -> BTreeSet<RepoPath> {
         let mut programs = Vec::new();
         let mut is_tested = vec![false; self.graph.steps.len()];
-        for (at, step) in self.graph.steps.iter().enumerate().filter(|(_, step)| !step.is_object) {
-            let runs: Vec<&Run> = self.graph.runs.iter().filter(|run| run.is_of(step)).collect();
+        for (at, step) in self
+            .graph
+            .steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| !step.is_object)
+        {
+            let runs: Vec<&Run> = self
+                .graph
+                .runs
+                .iter()
+                .filter(|run| run.is_of(step))
+                .collect();
             if runs.is_empty() {
                 continue;
             }
@@ -209,11 +280,20 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             products.extend(self.sources_of(step, &mut BTreeSet::new()));
         }
         let tested = self.tested_by_cmake(&mut products);
-        let sources = self.tree.paths.iter().filter(|path| ENDINGS.contains(&ending(path)));
+        let sources = self
+            .tree
+            .paths
+            .iter()
+            .filter(|path| ENDINGS.contains(&ending(path)));
         let candidates: Vec<RepoPath> = sources.filter_map(|path| path.parse().ok()).collect();
         let mut found = BTreeSet::new();
-        for path in candidates.into_iter().filter(|path| !products.contains(path)) {
-            let Some(text) = (self.read)(&path).filter(|text| holds(text, b"main")) else { continue };
+        for path in candidates
+            .into_iter()
+            .filter(|path| !products.contains(path))
+        {
+            let Some(text) = (self.read)(&path).filter(|text| holds(text, b"main")) else {
+                continue;
+            };
             let signs = source_signs(&path, &text);
             if signs.has_main && (signs.asserts >= least || tested.contains(&path)) {
                 found.insert(path);
@@ -230,16 +310,26 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let is_part = |path: &RepoPath| {
             ["inc", "def", "tbl", "x", "c", "cc", "cpp", "cxx"].contains(&ending(path.as_str()))
         };
-        let own: BTreeSet<RepoPath> =
-            self.included(programs.iter().cloned().collect()).into_iter().filter(is_part).collect();
+        let own: BTreeSet<RepoPath> = self
+            .included(programs.iter().cloned().collect())
+            .into_iter()
+            .filter(is_part)
+            .collect();
         if own.is_empty() {
             return own;
         }
-        let is_other = |path: &&&str| is_source(path) || ["h", "hh", "hpp", "hxx"].contains(&ending(path));
-        let others =
-            self.tree.paths.iter().filter(is_other).take(MAX_READ).filter_map(|path| path.parse().ok());
-        let others: Vec<RepoPath> =
-            others.filter(|path: &RepoPath| !programs.contains(path) && !own.contains(path)).collect();
+        let is_other =
+            |path: &&&str| is_source(path) || ["h", "hh", "hpp", "hxx"].contains(&ending(path));
+        let others = self
+            .tree
+            .paths
+            .iter()
+            .filter(is_other)
+            .take(MAX_READ)
+            .filter_map(|path| path.parse().ok());
+        let others: Vec<RepoPath> = others
+            .filter(|path: &RepoPath| !programs.contains(path) && !own.contains(path))
+            .collect();
         let shared = self.included(others);
         own.difference(&shared).cloned().collect()
     }
@@ -247,15 +337,27 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
     /// The sources of programs that CMake names as tests. Those of programs that it installs, or names as no test, join the products.
     fn tested_by_cmake(&mut self, products: &mut BTreeSet<RepoPath>) -> BTreeSet<RepoPath> {
         let mut tested = BTreeSet::new();
-        let lists: Vec<&str> =
-            self.tree.paths.iter().copied().filter(|path| file_name(path) == "CMakeLists.txt").collect();
+        let lists: Vec<&str> = self
+            .tree
+            .paths
+            .iter()
+            .copied()
+            .filter(|path| file_name(path) == "CMakeLists.txt")
+            .collect();
         let mut texts: Vec<String> = Vec::new();
         for path in &lists {
-            let text = path.parse().ok().and_then(|path| (self.read)(&path)).unwrap_or_default();
+            let text = path
+                .parse()
+                .ok()
+                .and_then(|path| (self.read)(&path))
+                .unwrap_or_default();
             texts.push(String::from_utf8_lossy(&text).into_owned());
         }
         let named = |command: &str| -> BTreeSet<String> {
-            let words = texts.iter().flat_map(|text| calls_of(text, command)).flatten();
+            let words = texts
+                .iter()
+                .flat_map(|text| calls_of(text, command))
+                .flatten();
             words.map(str::to_owned).collect()
         };
         let (tests, installed) = (named("add_test"), named("install"));
@@ -265,8 +367,12 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         for (list, text) in lists.iter().zip(&texts) {
             let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
             for words in calls_of(text, "add_executable") {
-                let Some((target, sources)) = words.split_first() else { continue };
-                let sources = sources.iter().flat_map(|word| self.tree.named(word, directory));
+                let Some((target, sources)) = words.split_first() else {
+                    continue;
+                };
+                let sources = sources
+                    .iter()
+                    .flat_map(|word| self.tree.named(word, directory));
                 let sources = sources.filter_map(|path| path.parse::<RepoPath>().ok());
                 let is_test = tests.iter().chain(&found).any(|word| word.contains(target));
                 if is_test && !installed.contains(*target) {
@@ -290,7 +396,10 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let sources = self.sources_of(step, &mut BTreeSet::new());
         let is_run = |path: &RepoPath| {
             let class = path.file_name().strip_suffix(".java");
-            class.is_none_or(|class| runs.iter().any(|run| run.name.rsplit('.').next() == Some(class)))
+            class.is_none_or(|class| {
+                runs.iter()
+                    .any(|run| run.name.rsplit('.').next() == Some(class))
+            })
         };
         let mut entries = BTreeSet::new();
         for path in sources.iter().filter(|path| is_run(path)) {
@@ -299,10 +408,20 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             }
         }
         // What a script does with a program of the project is not followed.
-        let kind =
-            |run: &&Run| if run.is_in_script && step.is_elsewhere { RunKind::Watched } else { run.kind };
+        let kind = |run: &&Run| {
+            if run.is_in_script && step.is_elsewhere {
+                RunKind::Watched
+            } else {
+                run.kind
+            }
+        };
         let kind = runs.iter().map(kind).min().unwrap_or(RunKind::Watched);
-        TestProgram { sources, entries, kind, is_built_elsewhere: step.is_elsewhere }
+        TestProgram {
+            sources,
+            entries,
+            kind,
+            is_built_elsewhere: step.is_elsewhere,
+        }
     }
 
     /// The tracked sources that a step's inputs are, or are built from.
@@ -326,13 +445,25 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             if !seen.insert(object.clone()) {
                 continue;
             }
-            let steps =
-                || self.graph.steps.iter().filter(|step| file_name(&step.output) == file_name(object));
+            let steps = || {
+                self.graph
+                    .steps
+                    .iter()
+                    .filter(|step| file_name(&step.output) == file_name(object))
+            };
             let exact: Vec<&Step> = steps().filter(|step| step.output == *object).collect();
-            let steps = if exact.is_empty() { steps().collect() } else { exact };
+            let steps = if exact.is_empty() {
+                steps().collect()
+            } else {
+                exact
+            };
             if steps.is_empty() && is_object(object) {
                 let sources = self.tree.of_object(object, &step.directory);
-                found.extend(sources.into_iter().filter_map(|path| path.parse::<RepoPath>().ok()));
+                found.extend(
+                    sources
+                        .into_iter()
+                        .filter_map(|path| path.parse::<RepoPath>().ok()),
+                );
             }
             for step in steps {
                 found.extend(self.sources_of(step, seen));
@@ -342,9 +473,17 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
     }
 
     /// Which sources of a test program count.
-    fn judged(&mut self, program: &TestProgram, products: &BTreeSet<RepoPath>) -> BTreeSet<RepoPath> {
+    fn judged(
+        &mut self,
+        program: &TestProgram,
+        products: &BTreeSet<RepoPath>,
+    ) -> BTreeSet<RepoPath> {
         let is_own = program.kind == RunKind::Own;
-        let mut found = if is_own { program.entries.clone() } else { BTreeSet::new() };
+        let mut found = if is_own {
+            program.entries.clone()
+        } else {
+            BTreeSet::new()
+        };
         let shares = program.sources.iter().any(|path| products.contains(path));
         // What the makefile builds as its product and then runs tests itself at most.
         if program.is_built_elsewhere && !shares {
@@ -358,13 +497,23 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             .filter(|(_, asserts)| *asserts > Asserts::No)
             .collect();
         let at_least = |least: Asserts| {
-            asserting.iter().filter(move |(_, asserts)| *asserts >= least).map(|(path, _)| path.clone())
+            asserting
+                .iter()
+                .filter(move |(_, asserts)| *asserts >= least)
+                .map(|(path, _)| path.clone())
         };
         let is_whole = |more: &BTreeSet<RepoPath>| {
-            program.sources.iter().all(|path| found.contains(path) || more.contains(path))
+            program
+                .sources
+                .iter()
+                .all(|path| found.contains(path) || more.contains(path))
         };
         // For a program checked by others, only what cannot be a product.
-        let least = if is_own { Asserts::Plain } else { Asserts::Clearly };
+        let least = if is_own {
+            Asserts::Plain
+        } else {
+            Asserts::Clearly
+        };
         let mut more: BTreeSet<RepoPath> = at_least(least).collect();
         if is_whole(&more) {
             more = at_least(Asserts::Clearly).collect();
@@ -374,8 +523,12 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             more.clear();
         }
         found.extend(more);
-        let others: Vec<RepoPath> =
-            program.sources.union(products).filter(|path| !found.contains(*path)).cloned().collect();
+        let others: Vec<RepoPath> = program
+            .sources
+            .union(products)
+            .filter(|path| !found.contains(*path))
+            .cloned()
+            .collect();
         let shared = self.included(others);
         let own = self.included(found.iter().cloned().collect());
         for path in own.difference(&shared) {
@@ -394,13 +547,25 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let mut found = BTreeSet::new();
         let mut open = files.clone();
         while let Some(path) = open.pop() {
-            let Some((text, _)) = self.text(&path) else { continue };
+            let Some((text, _)) = self.text(&path) else {
+                continue;
+            };
             let text = String::from_utf8_lossy(text).into_owned();
-            let directory = path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory);
-            let names = text.lines().filter_map(|line| included_by(path.as_str(), line));
+            let directory = path
+                .as_str()
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory);
+            let names = text
+                .lines()
+                .filter_map(|line| included_by(path.as_str(), line));
             for name in names.flat_map(|name| self.tree.named(&name, directory)) {
-                let Ok(path) = name.parse::<RepoPath>() else { continue };
-                if found.len() < MAX_INCLUDED && !files.contains(&path) && found.insert(path.clone()) {
+                let Ok(path) = name.parse::<RepoPath>() else {
+                    continue;
+                };
+                if found.len() < MAX_INCLUDED
+                    && !files.contains(&path)
+                    && found.insert(path.clone())
+                {
                     open.push(path);
                 }
             }
@@ -430,10 +595,17 @@ fn holds(text: &[u8], word: &[u8]) -> bool {
 fn included_by(path: &str, line: &str) -> Option<String> {
     let line = line.trim_start();
     if ending(path) == "rs" {
-        let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
+        let name = line
+            .strip_prefix("pub ")
+            .unwrap_or(line)
+            .strip_prefix("mod ")?;
         return Some(format!("{}.rs", name.trim_end().strip_suffix(';')?));
     }
-    let rest = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let rest = line
+        .strip_prefix('#')?
+        .trim_start()
+        .strip_prefix("include")?
+        .trim_start();
     Some(rest.strip_prefix('"')?.split('"').next()?.to_owned())
 }
 

@@ -21,7 +21,15 @@ const MAX_READ: usize = 4000;
 /// The endings of JavaScript's sources.
 const SCRIPTS: [&str; 8] = ["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
 /// What a file of tests imports, and no product: runners.
-const RUNNERS: [&str; 7] = ["@jest/globals", "ava", "mocha", "node:test", "tap", "uvu", "vitest"];
+const RUNNERS: [&str; 7] = [
+    "@jest/globals",
+    "ava",
+    "mocha",
+    "node:test",
+    "tap",
+    "uvu",
+    "vitest",
+];
 /// Files that describe a Python project.
 const PYTHON_PROJECT: [&str; 3] = ["pyproject.toml", "setup.cfg", "setup.py"];
 
@@ -30,13 +38,20 @@ pub(crate) fn test_support(
     tracked: &[(&str, Mode)],
     read: impl FnMut(&RepoPath) -> Option<Vec<u8>>,
 ) -> Vec<RepoPath> {
-    let mut tree = Tree { paths: tracked.iter().map(|(path, _)| *path).collect(), read, left: MAX_READ };
+    let mut tree = Tree {
+        paths: tracked.iter().map(|(path, _)| *path).collect(),
+        read,
+        left: MAX_READ,
+    };
     let mut found = BTreeSet::new();
     tree.rust(&mut found);
     tree.go(&mut found);
     tree.scripts(&mut found);
     tree.python(&mut found);
-    found.into_iter().filter_map(|path| path.parse().ok()).collect()
+    found
+        .into_iter()
+        .filter_map(|path| path.parse().ok())
+        .collect()
 }
 
 struct Tree<'t, R> {
@@ -54,14 +69,18 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
 
     /// The tracked files with such an ending.
     fn ending(&self, endings: &[&str]) -> Vec<&'t str> {
-        let is_one =
-            |path: &&&str| path.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending));
+        let is_one = |path: &&&str| {
+            path.rsplit_once('.')
+                .is_some_and(|(_, ending)| endings.contains(&ending))
+        };
         self.paths.iter().filter(is_one).copied().collect()
     }
 
     fn rust(&mut self, found: &mut BTreeSet<&'t str>) {
         for path in self.ending(&["rs"]) {
-            let Some(text) = self.text(path).filter(|text| text.contains("test")) else { continue };
+            let Some(text) = self.text(path).filter(|text| text.contains("test")) else {
+                continue;
+            };
             for module in test_modules(&text) {
                 let files = self.files_of(path, &module);
                 found.extend(files);
@@ -74,7 +93,10 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
         let beside = directory(declared_in);
         if let Some(path) = module.path {
             let path = normal(&format!("{beside}/{path}"));
-            return path.and_then(|path| self.paths.get(path.as_str()).copied()).into_iter().collect();
+            return path
+                .and_then(|path| self.paths.get(path.as_str()).copied())
+                .into_iter()
+                .collect();
         }
         let stem = file_name(declared_in).trim_end_matches(".rs");
         let below = format!("{beside}/{stem}");
@@ -86,12 +108,17 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
             let base = format!("{place}/{}", module.name);
             let base = base.trim_start_matches('/');
             let own = [format!("{base}.rs"), format!("{base}/mod.rs")];
-            let own: Vec<&str> =
-                own.iter().filter_map(|path| self.paths.get(path.as_str()).copied()).collect();
+            let own: Vec<&str> = own
+                .iter()
+                .filter_map(|path| self.paths.get(path.as_str()).copied())
+                .collect();
             if !own.is_empty() {
                 let start = format!("{base}/");
                 let from = (Bound::Included(start.as_str()), Bound::Unbounded);
-                let inner = self.paths.range::<str, _>(from).take_while(|path| path.starts_with(&start));
+                let inner = self
+                    .paths
+                    .range::<str, _>(from)
+                    .take_while(|path| path.starts_with(&start));
                 return own.into_iter().chain(inner.copied()).collect();
             }
         }
@@ -100,10 +127,19 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
 
     fn go(&mut self, found: &mut BTreeSet<&'t str>) {
         let mut packages: Vec<(&str, Vec<(&'t str, bool)>)> = Vec::new();
-        for path in self.ending(&["go"]).into_iter().filter(|path| !path.ends_with("_test.go")) {
-            let Some(text) = self.text(path) else { continue };
+        for path in self
+            .ending(&["go"])
+            .into_iter()
+            .filter(|path| !path.ends_with("_test.go"))
+        {
+            let Some(text) = self.text(path) else {
+                continue;
+            };
             let file = (path, imports_testing(&text));
-            match packages.last_mut().filter(|(package, _)| *package == directory(path)) {
+            match packages
+                .last_mut()
+                .filter(|(package, _)| *package == directory(path))
+            {
                 Some((_, files)) => files.push(file),
                 None => packages.push((directory(path), vec![file])),
             }
@@ -112,7 +148,12 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
             // A package with nothing else is a test library, and thus a product.
             let is_inner = package.split('/').any(|part| part == "internal");
             if is_inner || files.iter().any(|(_, imports)| !imports) {
-                found.extend(files.into_iter().filter(|(_, imports)| *imports).map(|(path, _)| path));
+                found.extend(
+                    files
+                        .into_iter()
+                        .filter(|(_, imports)| *imports)
+                        .map(|(path, _)| path),
+                );
             }
         }
     }
@@ -122,25 +163,42 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
         if sources.is_empty() {
             return;
         }
-        let packages: Vec<&str> =
-            self.paths.iter().filter(|path| file_name(path) == "package.json").copied().collect();
+        let packages: Vec<&str> = self
+            .paths
+            .iter()
+            .filter(|path| file_name(path) == "package.json")
+            .copied()
+            .collect();
         let mut offered = BTreeSet::new();
         for package in packages {
             let text = self.text(package).unwrap_or_default();
             let package: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             let names = ["dependencies", "peerDependencies"].map(|kind| package[kind].as_object());
             let name = package["name"].as_str().map(str::to_owned);
-            offered.extend(names.into_iter().flatten().flat_map(|names| names.keys().cloned()).chain(name));
+            offered.extend(
+                names
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|names| names.keys().cloned())
+                    .chain(name),
+            );
         }
-        let runners: Vec<&str> = RUNNERS.into_iter().filter(|runner| !offered.contains(*runner)).collect();
+        let runners: Vec<&str> = RUNNERS
+            .into_iter()
+            .filter(|runner| !offered.contains(*runner))
+            .collect();
         for path in sources {
             if path.parse().is_ok_and(|path| is_test_path(&path)) {
                 continue;
             }
-            let Some(text) = self.text(path) else { continue };
+            let Some(text) = self.text(path) else {
+                continue;
+            };
             let imports = |runner: &&str| {
                 text.lines().filter(|line| is_import(line)).any(|line| {
-                    [format!("'{runner}'"), format!("\"{runner}\"")].iter().any(|name| line.contains(name))
+                    [format!("'{runner}'"), format!("\"{runner}\"")]
+                        .iter()
+                        .any(|name| line.contains(name))
                 })
             };
             if runners.iter().any(imports) {
@@ -150,8 +208,12 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
     }
 
     fn python(&mut self, found: &mut BTreeSet<&'t str>) {
-        let settings: Vec<&str> =
-            self.paths.iter().filter(|path| file_name(path) == "conftest.py").copied().collect();
+        let settings: Vec<&str> = self
+            .paths
+            .iter()
+            .filter(|path| file_name(path) == "conftest.py")
+            .copied()
+            .collect();
         let mut named = BTreeSet::new();
         for path in settings {
             let text = self.text(path).unwrap_or_default();
@@ -189,11 +251,16 @@ fn test_modules(text: &str) -> Vec<Module<'_>> {
     let (mut is_test, mut path) = (false, None);
     for line in text.lines() {
         let mut rest = line.trim();
-        while let Some((attribute, behind)) = rest.strip_prefix("#[").and_then(|rest| rest.split_once(']')) {
-            let condition =
-                attribute.strip_prefix("cfg(").filter(|all| !all.contains("not(") && !all.contains("any("));
+        while let Some((attribute, behind)) = rest
+            .strip_prefix("#[")
+            .and_then(|rest| rest.split_once(']'))
+        {
+            let condition = attribute
+                .strip_prefix("cfg(")
+                .filter(|all| !all.contains("not(") && !all.contains("any("));
             is_test |= condition.is_some_and(|all| {
-                all.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"').any(|word| word == "test")
+                all.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"')
+                    .any(|word| word == "test")
             });
             path = path.or_else(|| attribute.strip_prefix("path")?.split('"').nth(1));
             rest = behind.trim_start();
@@ -202,7 +269,8 @@ fn test_modules(text: &str) -> Vec<Module<'_>> {
             continue;
         }
         let declared = rest.split_once("mod ").and_then(|(before, name)| {
-            let is_visibility = before.is_empty() || before.trim_end().ends_with(')') || before == "pub ";
+            let is_visibility =
+                before.is_empty() || before.trim_end().ends_with(')') || before == "pub ";
             Some(name.split_once(';')?.0.trim()).filter(|_| is_visibility)
         });
         if let Some(name) = declared.filter(|_| is_test) {
@@ -222,7 +290,9 @@ fn imports_testing(text: &str) -> bool {
     head.into_iter().any(|line| {
         let path = line.strip_prefix("import ").unwrap_or(line);
         path == "\"testing\""
-            || path.split_once(' ').is_some_and(|(_, path)| path.trim_start() == "\"testing\"")
+            || path
+                .split_once(' ')
+                .is_some_and(|(_, path)| path.trim_start() == "\"testing\"")
     })
 }
 
@@ -234,8 +304,12 @@ fn is_import(line: &str) -> bool {
 
 /// The modules in `pytest_plugins`.
 fn plugins(text: &str) -> BTreeSet<String> {
-    let Some((_, rest)) = text.split_once("pytest_plugins") else { return BTreeSet::new() };
-    let Some(value) = rest.trim_start().strip_prefix('=') else { return BTreeSet::new() };
+    let Some((_, rest)) = text.split_once("pytest_plugins") else {
+        return BTreeSet::new();
+    };
+    let Some(value) = rest.trim_start().strip_prefix('=') else {
+        return BTreeSet::new();
+    };
     let value = value.trim_start();
     let end = match value.chars().next() {
         Some('[') => value.find(']'),
@@ -243,10 +317,20 @@ fn plugins(text: &str) -> BTreeSet<String> {
         _ => value.find('\n'),
     };
     let value = &value[..end.unwrap_or(value.len())];
-    let is_name =
-        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
+    let is_name = |name: &&str| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_alphanumeric() || c == '_' || c == '.')
+    };
     // Every second part is quoted.
-    value.split(['"', '\'']).skip(1).step_by(2).filter(is_name).map(str::to_owned).collect()
+    value
+        .split(['"', '\''])
+        .skip(1)
+        .step_by(2)
+        .filter(is_name)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -258,8 +342,15 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: BTreeMap<&str, &str> = files.iter().copied().collect();
         let tracked: Vec<(&str, Mode)> = files.keys().map(|path| (*path, Mode::Plain)).collect();
-        let read = |path: &RepoPath| files.get(path.as_str()).map(|text| text.as_bytes().to_vec());
-        test_support(&tracked, read).iter().map(ToString::to_string).collect()
+        let read = |path: &RepoPath| {
+            files
+                .get(path.as_str())
+                .map(|text| text.as_bytes().to_vec())
+        };
+        test_support(&tracked, read)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -298,32 +389,59 @@ mod tests {
             "#[cfg(test)]\nuse std::fmt;\nmod a;",
             "#[cfg(test)]\nmod tests {\n    use super::*;\n}\nmod a;",
         ] {
-            assert_eq!(found(&[("src/lib.rs", text), ("src/a.rs", "")]), [""; 0], "{text}");
+            assert_eq!(
+                found(&[("src/lib.rs", text), ("src/a.rs", "")]),
+                [""; 0],
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn go_files_importing_testing_are_support() {
-        let tests = "package a\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n)\n\nfunc Same(t *testing.T) {}\n";
+        let tests =
+            "package a\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n)\n\nfunc Same(t *testing.T) {}\n";
         let plain = "package a\n\nimport \"fmt\"\n\nfunc F() { fmt.Println(\"testing\") }\n";
-        assert_eq!(found(&[("a/a.go", plain), ("a/same.go", tests), ("a/a_test.go", tests)]), ["a/same.go"]);
-        assert_eq!(found(&[("internal/assert/assert.go", tests)]), ["internal/assert/assert.go"]);
+        assert_eq!(
+            found(&[
+                ("a/a.go", plain),
+                ("a/same.go", tests),
+                ("a/a_test.go", tests)
+            ]),
+            ["a/same.go"]
+        );
+        assert_eq!(
+            found(&[("internal/assert/assert.go", tests)]),
+            ["internal/assert/assert.go"]
+        );
         // A library for the tests of others.
-        assert_eq!(found(&[("assert/assert.go", tests), ("suite/suite.go", tests)]), [""; 0]);
+        assert_eq!(
+            found(&[("assert/assert.go", tests), ("suite/suite.go", tests)]),
+            [""; 0]
+        );
     }
 
     #[test]
     fn scripts_importing_a_runner_are_support() {
-        let suite =
-            "import test from 'node:test';\nimport {\n  it\n} from \"vitest\";\ntest('a', () => {});\n";
+        let suite = "import test from 'node:test';\nimport {\n  it\n} from \"vitest\";\ntest('a', () => {});\n";
         let plain = "// see 'vitest'\nexport const runner = 'vitest';\n";
         let package = r#"{"name": "x", "devDependencies": {"vitest": "1"}}"#;
-        let files = [("package.json", package), ("src/suite.js", suite), ("src/a.js", plain)];
+        let files = [
+            ("package.json", package),
+            ("src/suite.js", suite),
+            ("src/a.js", plain),
+        ];
         assert_eq!(found(&files), ["src/suite.js"]);
         let helper = "const { expect } = require('vitest');\n";
         let offers = r#"{"name": "x", "peerDependencies": {"vitest": "1"}}"#;
-        assert_eq!(found(&[("package.json", offers), ("src/index.js", helper)]), [""; 0]);
-        assert_eq!(found(&[("package.json", package), ("src/index.js", helper)]), ["src/index.js"]);
+        assert_eq!(
+            found(&[("package.json", offers), ("src/index.js", helper)]),
+            [""; 0]
+        );
+        assert_eq!(
+            found(&[("package.json", package), ("src/index.js", helper)]),
+            ["src/index.js"]
+        );
     }
 
     #[test]
@@ -340,7 +458,15 @@ mod tests {
                 ("src/shop/other/__init__.py", ""),
             ]
         };
-        assert_eq!(found(&files("")), ["src/shop/other/__init__.py", "src/shop/support.py"]);
-        assert_eq!(found(&files("[project.entry-points.pytest11]\nshop = 'shop.support'\n")), [""; 0]);
+        assert_eq!(
+            found(&files("")),
+            ["src/shop/other/__init__.py", "src/shop/support.py"]
+        );
+        assert_eq!(
+            found(&files(
+                "[project.entry-points.pytest11]\nshop = 'shop.support'\n"
+            )),
+            [""; 0]
+        );
     }
 }

@@ -18,8 +18,17 @@ const WITH_VALUE: [&str; 12] = [
 ];
 
 /// Python modules that run the script after them, with their options that have a value.
-const LAUNCHERS: [&str; 9] =
-    ["bdb", "cProfile", "debugpy", "kernprof", "memory_profiler", "pdb", "profile", "runpy", "trace"];
+const LAUNCHERS: [&str; 9] = [
+    "bdb",
+    "cProfile",
+    "debugpy",
+    "kernprof",
+    "memory_profiler",
+    "pdb",
+    "profile",
+    "runpy",
+    "trace",
+];
 const OF_LAUNCHERS: [&str; 4] = ["-c", "-m", "-o", "-s"];
 
 /// The commands of cargo that build, run or look at the project as it is known. Every other word is an alias of the project, or a program.
@@ -65,12 +74,16 @@ const OF_CARGO: [&str; 34] = [
 pub(super) fn scripts<'w>(rest: &[&'w str]) -> Vec<&'w str> {
     let mut found = Vec::new();
     let mut launched = false;
-    let mut words =
-        rest.iter().map(|word| word.trim_matches(['[', ']', ','])).filter(|word| !word.is_empty());
+    let mut words = rest
+        .iter()
+        .map(|word| word.trim_matches(['[', ']', ',']))
+        .filter(|word| !word.is_empty());
     while let Some(word) = words.next() {
         if word == "-m" && !launched {
             // What another module is given is read by it, and not run.
-            launched = words.next().is_some_and(|module| LAUNCHERS.contains(&module));
+            launched = words
+                .next()
+                .is_some_and(|module| LAUNCHERS.contains(&module));
             if !launched {
                 break;
             }
@@ -88,18 +101,30 @@ pub(super) fn scripts<'w>(rest: &[&'w str]) -> Vec<&'w str> {
 
 /// Returns the possible files of the module that a Python interpreter runs, also below these directories.
 pub(super) fn modules(rest: &[&str], below: &[&str]) -> Vec<String> {
-    let module = rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
-    let Some(module) = module else { return Vec::new() };
+    let module = rest
+        .windows(2)
+        .find(|pair| pair[0] == "-m")
+        .map(|pair| pair[1].replace('.', "/"));
+    let Some(module) = module else {
+        return Vec::new();
+    };
     let files = [format!("{module}.py"), format!("{module}/__main__.py")];
-    let deeper = below.iter().flat_map(|place| files.iter().map(move |file| format!("{place}/{file}")));
+    let deeper = below
+        .iter()
+        .flat_map(|place| files.iter().map(move |file| format!("{place}/{file}")));
     files.iter().cloned().chain(deeper).collect()
 }
 
 /// Returns the named sources that cargo or go builds and runs. The project's own program, run without a name,
 /// is what the gate checks.
 pub(super) fn sources(program: &str, rest: &[&str]) -> Vec<String> {
-    let mut plain = rest.iter().copied().filter(|word| !word.starts_with(['-', '+']));
-    let Some(command) = plain.next() else { return Vec::new() };
+    let mut plain = rest
+        .iter()
+        .copied()
+        .filter(|word| !word.starts_with(['-', '+']));
+    let Some(command) = plain.next() else {
+        return Vec::new();
+    };
     match (program, command) {
         ("go", "run") => plain
             .next()
@@ -108,15 +133,20 @@ pub(super) fn sources(program: &str, rest: &[&str]) -> Vec<String> {
             .map(|package| vec![format!("{}/*.go", package.trim_end_matches('/')), package.to_owned()])
             .unwrap_or_default(),
         ("cargo", "run" | "r") => cargo_targets(rest),
-        ("cargo", alias) if !OF_CARGO.contains(&alias) => {
-            [vec![format!("{alias}/src/*"), format!("$/{alias}/src/main.rs")], cargo_targets(rest)].concat()
-        }
+        ("cargo", alias) if !OF_CARGO.contains(&alias) => [
+            vec![format!("{alias}/src/*"), format!("$/{alias}/src/main.rs")],
+            cargo_targets(rest),
+        ]
+        .concat(),
         _ => Vec::new(),
     }
 }
 
 fn cargo_targets(rest: &[&str]) -> Vec<String> {
-    let own = rest.iter().position(|word| *word == "--").map_or(rest, |at| rest.split_at(at).0);
+    let own = rest
+        .iter()
+        .position(|word| *word == "--")
+        .map_or(rest, |at| rest.split_at(at).0);
     let value = |at: usize, names: [&str; 2]| {
         let word = own.get(at)?;
         match word.split_once('=') {
@@ -127,13 +157,31 @@ fn cargo_targets(rest: &[&str]) -> Vec<String> {
     };
     (0..own.len())
         .flat_map(|at| {
-            let program = |name| [format!("$/src/bin/{name}.rs"), format!("$/src/bin/{name}/main.rs")];
-            let example = |name| [format!("$/examples/{name}.rs"), format!("$/examples/{name}/main.rs")];
-            let package = |name| [format!("{name}/src/main.rs"), format!("$/{name}/src/main.rs")];
+            let program = |name| {
+                [
+                    format!("$/src/bin/{name}.rs"),
+                    format!("$/src/bin/{name}/main.rs"),
+                ]
+            };
+            let example = |name| {
+                [
+                    format!("$/examples/{name}.rs"),
+                    format!("$/examples/{name}/main.rs"),
+                ]
+            };
+            let package = |name| {
+                [
+                    format!("{name}/src/main.rs"),
+                    format!("$/{name}/src/main.rs"),
+                ]
+            };
             let programs = value(at, ["--bin", "--bin"]).map(program);
             let examples = value(at, ["--example", "--example"]).map(example);
             let packages = value(at, ["-p", "--package"]).map(package);
-            [programs, examples, packages].into_iter().flatten().flatten()
+            [programs, examples, packages]
+                .into_iter()
+                .flatten()
+                .flatten()
         })
         .collect()
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 use crucible_model::{Code, Digest, Finding, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::{
-    AppliedFile, AppliedTree, ApplyError, DirtyEntry, DirtyKind, EditRecovery, Git, RepoError, TreeEditError,
+    AppliedFile, AppliedTree, ApplyError, DirtyEntry, DirtyKind, EditRecovery, Git, RepoError,
+    TreeEditError,
 };
 
 use super::check::check;
@@ -45,39 +46,62 @@ pub async fn apply_patch(
 ) -> Result<AppliedPatch, RunError> {
     // A record inside the tree itself would not be trustworthy.
     if let Some(place) = journal.parent().filter(|place| is_below(place, git.top())) {
-        return Err(RunError::RunInsideRepository { path: place.to_owned() });
+        return Err(RunError::RunInsideRepository {
+            path: place.to_owned(),
+        });
     }
     let checked = check(git, policy, patch).await?;
     let mut verdict = checked.verdict;
     let Some(changes) = checked.changes else {
-        return Ok(AppliedPatch { verdict, files: Vec::new() });
+        return Ok(AppliedPatch {
+            verdict,
+            files: Vec::new(),
+        });
     };
-    match git.apply_to_work_tree(&changes, journal, Digest::of(patch)).await {
+    match git
+        .apply_to_work_tree(&changes, journal, Digest::of(patch))
+        .await
+    {
         Ok(AppliedTree { files, recovered }) => {
             let hint = match recovered.outcome {
                 EditRecovery::Nothing => None,
-                EditRecovery::Finished => Some("finished applying this patch after an interrupted attempt"),
-                EditRecovery::TakenBack => Some("undid an interrupted attempt and applied the patch again"),
+                EditRecovery::Finished => {
+                    Some("finished applying this patch after an interrupted attempt")
+                }
+                EditRecovery::TakenBack => {
+                    Some("undid an interrupted attempt and applied the patch again")
+                }
             };
             if let Some(hint) = hint {
                 verdict.push(Finding::warning(RECOVERED, "the patch", hint));
             }
             for file in &files {
                 for note in &file.notes {
-                    verdict.push(Finding::warning(BLOCKED, file.path.as_str(), note.to_string()));
+                    verdict.push(Finding::warning(
+                        BLOCKED,
+                        file.path.as_str(),
+                        note.to_string(),
+                    ));
                 }
             }
             Ok(AppliedPatch { verdict, files })
         }
         Err(error) => {
-            findings(error)?.into_iter().for_each(|finding| verdict.push(finding));
-            Ok(AppliedPatch { verdict, files: Vec::new() })
+            findings(error)?
+                .into_iter()
+                .for_each(|finding| verdict.push(finding));
+            Ok(AppliedPatch {
+                verdict,
+                files: Vec::new(),
+            })
         }
     }
 }
 
 fn is_below(place: &Path, top: &Path) -> bool {
-    place.canonicalize().is_ok_and(|place| place.starts_with(top))
+    place
+        .canonicalize()
+        .is_ok_and(|place| place.starts_with(top))
 }
 
 /// Returns the obstacle as findings; an error if it is unrelated to the patch.
@@ -98,8 +122,12 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
             }
             other => return Err(other.into()),
         },
-        ApplyError::Edit(error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. })) => {
-            let hint = format!("{error}; if an earlier patch was interrupted, apply that patch again first");
+        ApplyError::Edit(
+            error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. }),
+        ) => {
+            let hint = format!(
+                "{error}; if an earlier patch was interrupted, apply that patch again first"
+            );
             vec![Finding::error(UNFINISHED, "the work tree", hint)]
         }
     })
@@ -107,8 +135,12 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
 
 fn dirty(entry: &DirtyEntry) -> Finding {
     let hint = match entry.kind {
-        DirtyKind::Changed => "it has uncommitted changes; commit or stash them, then apply the patch again",
-        DirtyKind::Unmerged => "it has an unfinished merge; finish the merge, then apply the patch again",
+        DirtyKind::Changed => {
+            "it has uncommitted changes; commit or stash them, then apply the patch again"
+        }
+        DirtyKind::Unmerged => {
+            "it has an unfinished merge; finish the merge, then apply the patch again"
+        }
         DirtyKind::Hidden => entry.kind.hidden().unwrap_or_default(),
         DirtyKind::Untracked => {
             "an untracked file is where the patch creates one; move it, then apply the patch again"

@@ -7,7 +7,9 @@ use crucible_model::{ByteLimit, Outcome, RepoPath, Verdict};
 use crucible_patch::{Patch, Policy, Proposal, apply, judge_places, parse};
 use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 
-use super::{judge_trees, may_read, names_apart, not_applicable, not_applied, spares_guarded, too_large};
+use super::{
+    judge_trees, may_read, names_apart, not_applicable, not_applied, spares_guarded, too_large,
+};
 use crate::error::RunError;
 
 /// The gate's result for a patch.
@@ -20,7 +22,10 @@ pub(super) struct Checked {
 
 impl Checked {
     fn refused(verdict: Verdict) -> Self {
-        Self { verdict, changes: None }
+        Self {
+            verdict,
+            changes: None,
+        }
     }
 }
 
@@ -56,7 +61,17 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Tried::Refused(verdict) => return Ok(Checked::refused(verdict)),
         Tried::Made { verdict, produced } => (verdict, produced),
     };
-    verdict.merge(judge_trees(git, base, policy, &patch, &produced.changes, &produced.after).await?);
+    verdict.merge(
+        judge_trees(
+            git,
+            base,
+            policy,
+            &patch,
+            &produced.changes,
+            &produced.after,
+        )
+        .await?,
+    );
     verdict.merge(spared);
     verdict.merge(apart?);
     let changes = verdict.passes().then_some(produced);
@@ -66,7 +81,10 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
 /// What became of a patch that was judged as text and given to git.
 enum Tried {
     Refused(Verdict),
-    Made { verdict: Verdict, produced: ProducedChanges },
+    Made {
+        verdict: Verdict,
+        produced: ProducedChanges,
+    },
 }
 
 /// Judges the patch as text and, unless refused, by what git makes of it. Its paths were already judged.

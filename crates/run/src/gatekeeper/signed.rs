@@ -36,17 +36,27 @@ pub enum SignedPlan {
 pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
     let bytes = read_up_to(path, MAX_PLAN)?;
     let refuse = |code, hint: &str| {
-        Ok(SignedPlan::Refused(Verdict::new(vec![Finding::error(code, path.to_string_lossy(), hint)])))
+        Ok(SignedPlan::Refused(Verdict::new(vec![Finding::error(
+            code,
+            path.to_string_lossy(),
+            hint,
+        )])))
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return refuse(UNREADABLE, "the plan is not UTF-8, so its meaning is ambiguous; write it again");
+        return refuse(
+            UNREADABLE,
+            "the plan is not UTF-8, so its meaning is ambiguous; write it again",
+        );
     };
     let plan = match Plan::parse(text) {
         Ok(plan) => plan,
         Err(verdict) => return Ok(SignedPlan::Refused(verdict)),
     };
     if plan.status != PlanStatus::Signed {
-        return refuse(UNSIGNED, "its status is not SIGNED; only an approved plan allows a patch");
+        return refuse(
+            UNSIGNED,
+            "its status is not SIGNED; only an approved plan allows a patch",
+        );
     }
     match run_of(path) {
         Some(run) if !check_signature(&run, &bytes)?.passes() => refuse(

@@ -1,7 +1,10 @@
 //! Tests the patch gate on real repositories: what is judged before reading, and what decides which programs
 //! git runs.
 
-#![expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "git is found where the test's own PATH says"
+)]
 
 use std::sync::Arc;
 
@@ -14,7 +17,9 @@ use super::*;
 
 async fn open(repo: &TestRepo) -> Git {
     let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
-    Git::open(Arc::new(Sandbox::new(None, &env)), &env, repo.path()).await.unwrap()
+    Git::open(Arc::new(Sandbox::new(None, &env)), &env, repo.path())
+        .await
+        .unwrap()
 }
 
 fn plan(allow: &str, names: &str) -> Plan {
@@ -30,7 +35,10 @@ fn change(path: &str) -> String {
 }
 
 fn codes(verdict: &Verdict) -> Vec<String> {
-    verdict.errors().map(|finding| finding.code.to_string()).collect()
+    verdict
+        .errors()
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 /// Judges an answer on a commit of its choice.
@@ -43,7 +51,13 @@ async fn judged(
 ) -> Result<Judged, RunError> {
     let mut record = record(git.top(), &[]);
     record.base_commit = base.clone();
-    let ground = PatchContext { git, record: &record, format, plan, gate_files: &[] };
+    let ground = PatchContext {
+        git,
+        record: &record,
+        format,
+        plan,
+        gate_files: &[],
+    };
     judge(&ground, &Untrusted::new(answer), 1).await
 }
 
@@ -53,41 +67,84 @@ async fn too_many_files_are_refused_unread() {
     let git = open(&repo).await;
     // Reading any object of this commit fails.
     let nowhere: Oid = serde_json::from_value("7".repeat(40).into()).unwrap();
-    let blocks: String = (0..6).map(|number| format!("FILE: f{number}.txt\n```\nx\n```\n")).collect();
-    let diff: String = (0..6).map(|number| change(&format!("f{number}.txt"))).collect();
+    let blocks: String = (0..6)
+        .map(|number| format!("FILE: f{number}.txt\n```\nx\n```\n"))
+        .collect();
+    let diff: String = (0..6)
+        .map(|number| change(&format!("f{number}.txt")))
+        .collect();
     let plan = plan("src/", "");
-    for (format, answer) in [(EditFormat::WholeFile, blocks), (EditFormat::UnifiedDiff, diff.clone())] {
-        let judged = judged(&git, &nowhere, &plan, format, &answer).await.unwrap();
-        assert!(codes(&judged.verdict).contains(&"patch-too-many-files".to_owned()), "{:?}", judged.verdict);
+    for (format, answer) in [
+        (EditFormat::WholeFile, blocks),
+        (EditFormat::UnifiedDiff, diff.clone()),
+    ] {
+        let judged = judged(&git, &nowhere, &plan, format, &answer)
+            .await
+            .unwrap();
+        assert!(
+            codes(&judged.verdict).contains(&"patch-too-many-files".to_owned()),
+            "{:?}",
+            judged.verdict
+        );
         assert_eq!(judged.patch.is_some(), format == EditFormat::UnifiedDiff);
     }
-    let policy = Policy { max_files: 5, ..Policy::within(vec![PathPrefix::ALL]) };
-    let again = judge_diff(&git, &nowhere, &policy, diff.as_bytes()).await.unwrap();
+    let policy = Policy {
+        max_files: 5,
+        ..Policy::within(vec![PathPrefix::ALL])
+    };
+    let again = judge_diff(&git, &nowhere, &policy, diff.as_bytes())
+        .await
+        .unwrap();
     assert_eq!(codes(&again.verdict), ["patch-too-many-files"]);
 }
 
 #[tokio::test]
 async fn oversized_files_are_refused() {
     let large = format!("one\n{}", "0123456789abcde\n".repeat(320 * 1024));
-    let repo = RepoBuilder::new().file("large.txt", large).file("src/a.txt", "one\n").build();
+    let repo = RepoBuilder::new()
+        .file("large.txt", large)
+        .file("src/a.txt", "one\n")
+        .build();
     let git = open(&repo).await;
     let base = git.opened_at().commit.clone();
     // Files out of scope are refused already, so only a little is read.
     let (plan, large) = (plan("src/", ""), change("large.txt"));
-    let outside = judged(&git, &base, &plan, EditFormat::UnifiedDiff, &large).await.unwrap();
+    let outside = judged(&git, &base, &plan, EditFormat::UnifiedDiff, &large)
+        .await
+        .unwrap();
     assert_eq!(codes(&outside.verdict), ["patch-path-outside-scope"]);
     let policy = Policy::within(vec!["src/".parse().unwrap()]);
-    let checked = check_patch(&git, &policy, change("large.txt").as_bytes()).await.unwrap();
+    let checked = check_patch(&git, &policy, change("large.txt").as_bytes())
+        .await
+        .unwrap();
     assert_eq!(codes(&checked), ["patch-path-outside-scope"]);
-    let error = || RepoError::TooLarge { what: "it".to_owned(), limit: 7 };
-    assert_eq!(codes(&too_large(Verdict::default(), error()).unwrap()), ["patch-files-too-large"]);
-    assert!(too_large(Verdict::default(), RepoError::PatchRefused { detail: String::new() }).is_err());
+    let error = || RepoError::TooLarge {
+        what: "it".to_owned(),
+        limit: 7,
+    };
+    assert_eq!(
+        codes(&too_large(Verdict::default(), error()).unwrap()),
+        ["patch-files-too-large"]
+    );
+    assert!(
+        too_large(
+            Verdict::default(),
+            RepoError::PatchRefused {
+                detail: String::new()
+            }
+        )
+        .is_err()
+    );
 }
 
 #[tokio::test]
 async fn files_that_control_git_must_be_named() {
     let repo = RepoBuilder::new()
-        .files([("tools/gitconf", "one\n"), ("inner/HEAD", "ref: refs/heads/x\n"), ("hooked/a", "one\n")])
+        .files([
+            ("tools/gitconf", "one\n"),
+            ("inner/HEAD", "ref: refs/heads/x\n"),
+            ("hooked/a", "one\n"),
+        ])
         .files([
             ("inner/objects/keep", ""),
             ("inner/refs/keep", ""),
@@ -101,22 +158,51 @@ async fn files_that_control_git_must_be_named() {
     let git = open(&repo).await;
     let base = git.opened_at().commit.clone();
     let settings = change("tools/gitconf").replace("-one\n+two", "-# one\n+# two");
-    for (path, diff) in [("tools/gitconf", settings), ("inner/config", change("inner/config"))] {
-        let named = Policy { named: vec![path.parse().unwrap()], ..Policy::within(vec![PathPrefix::ALL]) };
-        let free = Policy { named: Vec::new(), ..named.clone() };
+    for (path, diff) in [
+        ("tools/gitconf", settings),
+        ("inner/config", change("inner/config")),
+    ] {
+        let named = Policy {
+            named: vec![path.parse().unwrap()],
+            ..Policy::within(vec![PathPrefix::ALL])
+        };
+        let free = Policy {
+            named: Vec::new(),
+            ..named.clone()
+        };
         assert_eq!(
             codes(&check_patch(&git, &free, diff.as_bytes()).await.unwrap()),
             ["patch-guarded-place"],
             "{path}"
         );
-        assert_eq!(codes(&check_patch(&git, &named, diff.as_bytes()).await.unwrap()), [""; 0], "{path}");
-        let refused =
-            judged(&git, &base, &plan("tools/, inner/", ""), EditFormat::UnifiedDiff, &diff).await.unwrap();
+        assert_eq!(
+            codes(&check_patch(&git, &named, diff.as_bytes()).await.unwrap()),
+            [""; 0],
+            "{path}"
+        );
+        let refused = judged(
+            &git,
+            &base,
+            &plan("tools/, inner/", ""),
+            EditFormat::UnifiedDiff,
+            &diff,
+        )
+        .await
+        .unwrap();
         assert_eq!(codes(&refused.verdict), ["patch-guarded-place"], "{path}");
         assert!(refused.change.is_none());
-        let again = judge_diff(&git, &base, &named, diff.as_bytes()).await.unwrap();
+        let again = judge_diff(&git, &base, &named, diff.as_bytes())
+            .await
+            .unwrap();
         assert!(again.change.is_some(), "{path}");
     }
     let free = Policy::within(vec![PathPrefix::ALL]);
-    assert_eq!(codes(&check_patch(&git, &free, change("a.txt").as_bytes()).await.unwrap()), [""; 0]);
+    assert_eq!(
+        codes(
+            &check_patch(&git, &free, change("a.txt").as_bytes())
+                .await
+                .unwrap()
+        ),
+        [""; 0]
+    );
 }

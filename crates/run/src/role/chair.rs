@@ -21,8 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crucible_model::{
-    ByteLimit, Code, Denial, EditFormat, FileLimit, Finding, PathPrefix, RepoPath, counted, denied_place,
-    single_spaced,
+    ByteLimit, Code, Denial, EditFormat, FileLimit, Finding, PathPrefix, RepoPath, counted,
+    denied_place, single_spaced,
 };
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
@@ -87,8 +87,13 @@ impl NotAsked {
     /// The same without what a request asks for after all.
     #[must_use]
     pub(crate) fn without(mut self, request: &FileRequest) -> Self {
-        let asked: HashSet<&str> = request.needs.iter().map(|need| need.path.as_str()).collect();
-        self.files.retain(|file| !asked.contains(file.path.as_str()));
+        let asked: HashSet<&str> = request
+            .needs
+            .iter()
+            .map(|need| need.path.as_str())
+            .collect();
+        self.files
+            .retain(|file| !asked.contains(file.path.as_str()));
         self
     }
 }
@@ -130,7 +135,9 @@ fn withhold_secret_names<T>(
 ) {
     let scanner = Scanner::builtin();
     let names = listed.iter().map(|file| path(file).as_str());
-    let names: Vec<&str> = names.chain(unfit.iter().map(|file| file.path.as_str())).collect();
+    let names: Vec<&str> = names
+        .chain(unfit.iter().map(|file| file.path.as_str()))
+        .collect();
     // One pass where, as nearly always, there is none.
     if scanner.scan(names.join("\n").as_bytes()).is_empty() {
         return;
@@ -144,7 +151,10 @@ fn withhold_secret_names<T>(
         let is_clean = redacted == name;
         if !is_clean {
             let reason = "has a name that holds a secret".to_owned();
-            unfit.push(NotAskedFile { path: redacted.into_owned(), reason });
+            unfit.push(NotAskedFile {
+                path: redacted.into_owned(),
+                reason,
+            });
         }
         is_clean
     });
@@ -161,19 +171,32 @@ fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
     };
     let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
     let path = path.map_or_else(|_| format!("{name:?}"), |path| path.to_string());
-    Err(NotAskedFile { path, reason: reason.to_owned() })
+    Err(NotAskedFile {
+        path,
+        reason: reason.to_owned(),
+    })
 }
 
 /// What the model is not shown, in one line; nothing where it sees all there is. Pure.
 pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String> {
     let cut = pack.files.iter().filter(|file| file.truncated).count();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for file in not_asked.files.iter().filter(|file| file.reason != OUTLINED) {
+    for file in not_asked
+        .files
+        .iter()
+        .filter(|file| file.reason != OUTLINED)
+    {
         *reasons.entry(file.reason.clone()).or_default() += 1;
     }
-    let outlines = not_asked.files.iter().filter(|file| file.reason == OUTLINED).count();
+    let outlines = not_asked
+        .files
+        .iter()
+        .filter(|file| file.reason == OUTLINED)
+        .count();
     for omitted in &pack.omitted {
-        *reasons.entry(omitted.reason.as_str().replace('_', " ")).or_default() += 1;
+        *reasons
+            .entry(omitted.reason.as_str().replace('_', " "))
+            .or_default() += 1;
     }
     if cut > 0 {
         reasons.insert("the rest of a file that is cut".to_owned(), cut);
@@ -181,15 +204,25 @@ pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String
     if reasons.is_empty() && outlines == 0 {
         return None;
     }
-    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
-    let mut told = format!("  the model sees {}", counted(pack.files.len() as u64, "file"));
+    let reasons: Vec<String> = reasons
+        .iter()
+        .map(|(reason, count)| format!("{count} ({reason})"))
+        .collect();
+    let mut told = format!(
+        "  the model sees {}",
+        counted(pack.files.len() as u64, "file")
+    );
     if outlines > 0 {
         told.push_str(&format!(", {outlines} of them as an outline"));
     }
     if !reasons.is_empty() {
         told.push_str(&format!("; not shown: {}", reasons.join(", ")));
     }
-    Some(format!("{told}; see {} and {}", layout::LEFT_OUT, layout::CONTEXT_PACK))
+    Some(format!(
+        "{told}; see {} and {}",
+        layout::LEFT_OUT,
+        layout::CONTEXT_PACK
+    ))
 }
 
 /// The files to ask for: those the operator named first, then those the goal names, then the best ranked. Git's history counts for `crucible context build
@@ -204,17 +237,36 @@ pub(crate) fn file_request(
     let (ranking, unread) = ranking(record, analysis, tracked, &first, RANK_READ_ALL);
     let mut needs: Vec<Need> = first.iter().map(full).collect();
     let named: HashSet<&str> = first.iter().map(RepoPath::as_str).collect();
-    needs.extend(asked(&ranking).into_iter().filter(|need| !named.contains(need.path.as_str())));
+    needs.extend(
+        asked(&ranking)
+            .into_iter()
+            .filter(|need| !named.contains(need.path.as_str())),
+    );
     let is_asked: HashSet<&str> = needs.iter().map(|need| need.path.as_str()).collect();
-    let files = ranking.left_out.iter().filter(|file| !is_asked.contains(file.path.as_str()));
+    let files = ranking
+        .left_out
+        .iter()
+        .filter(|file| !is_asked.contains(file.path.as_str()));
     let files = files.map(|file| {
-        let reason = if unread.contains(&file.path) { UNREAD } else { file.reason };
-        NotAskedFile { path: file.path.to_string(), reason: reason.to_owned() }
+        let reason = if unread.contains(&file.path) {
+            UNREAD
+        } else {
+            file.reason
+        };
+        NotAskedFile {
+            path: file.path.to_string(),
+            reason: reason.to_owned(),
+        }
     });
     let outlines = ranking.chosen.iter().filter(|choice| choice.is_outline);
-    let outlines =
-        outlines.map(|choice| NotAskedFile { path: choice.need.path.clone(), reason: OUTLINED.to_owned() });
-    let not_asked = NotAsked { schema_version: LeftOutVersion::V1, files: outlines.chain(files).collect() };
+    let outlines = outlines.map(|choice| NotAskedFile {
+        path: choice.need.path.clone(),
+        reason: OUTLINED.to_owned(),
+    });
+    let not_asked = NotAsked {
+        schema_version: LeftOutVersion::V1,
+        files: outlines.chain(files).collect(),
+    };
     let request = FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
@@ -233,13 +285,18 @@ pub(crate) fn goal_scope(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Goa
     with_tree(record, tracked, |tree| read_goal(&record.goal, tree))
 }
 
-fn with_tree<T>(record: &RunRecord, tracked: &[(RepoPath, u64)], act: impl FnOnce(&Tree<'_>) -> T) -> T {
+fn with_tree<T>(
+    record: &RunRecord,
+    tracked: &[(RepoPath, u64)],
+    act: impl FnOnce(&Tree<'_>) -> T,
+) -> T {
     let reader = TreeReader::open(&record.repo).ok();
     let text = |path: &RepoPath| {
         let mut bytes = Vec::new();
         if !is_secret_file(path.as_str())
-            && let Some(Err(_)) | None =
-                reader.as_ref().map(|reader| reader.read_prefix(path, SCOPE_READ, &mut bytes))
+            && let Some(Err(_)) | None = reader
+                .as_ref()
+                .map(|reader| reader.read_prefix(path, SCOPE_READ, &mut bytes))
         {
             bytes.clear();
         }
@@ -253,15 +310,25 @@ fn with_tree<T>(record: &RunRecord, tracked: &[(RepoPath, u64)], act: impl FnOnc
 fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath> {
     let mut first = record.settings.named.clone();
     let scope = goal_scope(record, tracked);
-    let (mut files, mut bytes) = (record.settings.max_files / 2, record.settings.max_total_bytes / 2);
-    let sizes: BTreeMap<&RepoPath, u64> = tracked.iter().map(|(path, size)| (path, *size)).collect();
-    let directories: Vec<&PathPrefix> =
-        record.settings.directories.iter().chain(&scope.directories).collect();
+    let (mut files, mut bytes) = (
+        record.settings.max_files / 2,
+        record.settings.max_total_bytes / 2,
+    );
+    let sizes: BTreeMap<&RepoPath, u64> =
+        tracked.iter().map(|(path, size)| (path, *size)).collect();
+    let directories: Vec<&PathPrefix> = record
+        .settings
+        .directories
+        .iter()
+        .chain(&scope.directories)
+        .collect();
     let is_inside = |path: &RepoPath| directories.iter().any(|place| place.contains(path));
     let inside = tracked.iter().map(|(path, _)| path);
     let inside = inside.filter(|path| is_inside(path) && FileClass::of(path) == FileClass::Source);
     for path in scope.shown_first().chain(inside) {
-        let Some(size) = sizes.get(path) else { continue };
+        let Some(size) = sizes.get(path) else {
+            continue;
+        };
         let is_shown = !first.contains(path)
             && is_plain(path)
             && !is_secret_file(path.as_str())
@@ -290,7 +357,9 @@ pub(crate) fn draft(
     let shown = |path: &RepoPath| pack.files.iter().find(|file| file.path == path.as_str());
     // Who writes a diff can look into any file; of others, parts are asked for where not all of them is shown.
     let may_change = |path: &RepoPath| match settings.edit_format {
-        EditFormat::WholeFile | EditFormat::SearchReplace | EditFormat::Definitions => shown(path).is_some(),
+        EditFormat::WholeFile | EditFormat::SearchReplace | EditFormat::Definitions => {
+            shown(path).is_some()
+        }
         EditFormat::UnifiedDiff => true,
     };
     let there: HashSet<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
@@ -299,7 +368,10 @@ pub(crate) fn draft(
         pack.omitted.iter().any(|row| row.path == path.as_str())
             || shown(path).is_some_and(|file| file.truncated)
     };
-    let outlines = not_asked.files.iter().filter(|file| file.reason == OUTLINED);
+    let outlines = not_asked
+        .files
+        .iter()
+        .filter(|file| file.reason == OUTLINED);
     let outlines: HashSet<&str> = outlines.map(|file| file.path.as_str()).collect();
     let is_open = |path: &RepoPath| {
         FileClass::of(path) == FileClass::Source
@@ -312,23 +384,44 @@ pub(crate) fn draft(
             && !outlines.contains(path.as_str())
             && may_change(path)
     };
-    let mut scope: Vec<PathPrefix> = settings.named.iter().cloned().map(PathPrefix::from).collect();
+    let mut scope: Vec<PathPrefix> = settings
+        .named
+        .iter()
+        .cloned()
+        .map(PathPrefix::from)
+        .collect();
     scope.extend(settings.directories.iter().cloned());
     let mut names = settings.named.clone();
     let mut sources = Vec::new();
     if !settings.names_places() {
-        let lifted = goal.names.iter().filter(|path| is_plain(path) && !is_unseen(path));
+        let lifted = goal
+            .names
+            .iter()
+            .filter(|path| is_plain(path) && !is_unseen(path));
         names.extend(lifted.cloned());
         let is_named = |path: &&RepoPath| {
             let is_judge = is_protected(path) || analysis.gate_files.contains(*path);
-            is_plain(path) && (names.contains(*path) || (!is_judge && is_there(path) && may_change(path)))
+            is_plain(path)
+                && (names.contains(*path) || (!is_judge && is_there(path) && may_change(path)))
         };
-        scope.extend(goal.files.iter().filter(is_named).cloned().map(PathPrefix::from));
-        let plain = |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
+        scope.extend(
+            goal.files
+                .iter()
+                .filter(is_named)
+                .cloned()
+                .map(PathPrefix::from),
+        );
+        let plain =
+            |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
         scope.extend(goal.directories.iter().filter(plain).cloned());
-        let holds = |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
-        let best: Vec<RepoPath> =
-            ranked.needs.iter().filter_map(|need| need.path.parse().ok()).filter(is_open).collect();
+        let holds =
+            |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
+        let best: Vec<RepoPath> = ranked
+            .needs
+            .iter()
+            .filter_map(|need| need.path.parse().ok())
+            .filter(is_open)
+            .collect();
         let told_of = told_of_by_gates(analysis, tracked);
         let (mut of_rank, mut of_gates) = (0, 0);
         for path in &best {
@@ -348,7 +441,9 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources = with_tree(record, tracked, |tree| packages_of(&record.goal, &best, tree, is_new));
+            sources = with_tree(record, tracked, |tree| {
+                packages_of(&record.goal, &best, tree, is_new)
+            });
         }
     }
     let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
@@ -381,20 +476,31 @@ pub(crate) fn draft(
 /// What of a goal no plan can hold: it names more than a plan takes, or more than a patch may touch.
 pub(crate) fn goal_problems(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<Finding> {
     let scope = goal_scope(record, tracked);
-    let (most, files) = (record.settings.patch.max_files, scope.files.len() + scope.tests.len());
+    let (most, files) = (
+        record.settings.patch.max_files,
+        scope.files.len() + scope.tests.len(),
+    );
     let mut problems = scope.problems;
     if let Some((old, _)) = scope.renames.first().filter(|_| files as u64 > most) {
         let hint = format!(
             "The new name of `{old}` changes {files} files, and a patch may touch {most}: raise [patch] max_files to {files}."
         );
-        problems.push(Finding::error(OVER_PATCH_LIMIT, format!("{files} files"), hint));
+        problems.push(Finding::error(
+            OVER_PATCH_LIMIT,
+            format!("{files} files"),
+            hint,
+        ));
     }
     problems
 }
 
 /// The tracked files whose paths stand in what the failing gates printed: the frames of a traceback.
 fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet<RepoPath> {
-    let printed = analysis.baseline.iter().filter(|gate| !gate.passed).map(|gate| gate.excerpt.as_str());
+    let printed = analysis
+        .baseline
+        .iter()
+        .filter(|gate| !gate.passed)
+        .map(|gate| gate.excerpt.as_str());
     let words = printed.flat_map(|text| {
         text.split(|c: char| c.is_whitespace() || "\"'`:,()[]<>".contains(c))
             .filter(|word| word.contains('.'))
@@ -402,11 +508,17 @@ fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet
     let words: HashSet<&str> = words.collect();
     let ends_with = |path: &&RepoPath| {
         let is_end = |word: &&str| {
-            word.strip_suffix(path.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            word.strip_suffix(path.as_str())
+                .is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
         words.iter().any(is_end)
     };
-    tracked.iter().map(|(path, _)| path).filter(ends_with).cloned().collect()
+    tracked
+        .iter()
+        .map(|(path, _)| path)
+        .filter(ends_with)
+        .cloned()
+        .collect()
 }
 
 /// The definitions that may go: those that the operator names and those that the goal takes away.
@@ -432,13 +544,21 @@ pub(crate) fn expected_results() -> &'static str {
 /// What a ranking asks for: what it chose, and then what is secret by its name.
 fn asked(ranking: &Ranking) -> Vec<Need> {
     let mut needs = ranking.needs();
-    let secret = ranking.left_out.iter().filter(|file| file.reason == SECRET).take(MAX_SECRET);
+    let secret = ranking
+        .left_out
+        .iter()
+        .filter(|file| file.reason == SECRET)
+        .take(MAX_SECRET);
     needs.extend(secret.map(|file| full(&file.path)));
     needs
 }
 
 fn full(path: &RepoPath) -> Need {
-    Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() }
+    Need {
+        path: path.to_string(),
+        mode: Mode::Full,
+        line_ranges: Vec::new(),
+    }
 }
 
 /// What is left for a ranking of so many files and bytes when `files` of `bytes` are in the pack anyway. A request that names
@@ -483,8 +603,13 @@ fn ranking(
         outlines: !settings.names_places(),
         ..room_beside(&budget, free.len(), room.bytes)
     };
-    let listed: Vec<Listed> =
-        tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
+    let listed: Vec<Listed> = tracked
+        .iter()
+        .map(|(path, size)| Listed {
+            path: path.clone(),
+            size: Some(*size),
+        })
+        .collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
     for look in survey(&record.repo, &goal, &listed, most, &free) {
         if look.seen == ReadExtent::Unread {
@@ -494,8 +619,11 @@ fn ranking(
     }
     let mut ranking = {
         let imports = imports_of(&record.repo, &paths);
-        let around =
-            Surroundings { evidence: &pointers.evidence, imports: &imports, ..Surroundings::default() };
+        let around = Surroundings {
+            evidence: &pointers.evidence,
+            imports: &imports,
+            ..Surroundings::default()
+        };
         rank_with(&goal, candidates, &limits, &around)
     };
     show_parts(&record.repo, &goal, &pointers, &mut ranking);
@@ -562,7 +690,14 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
         record.goal = "mend the parser".to_owned();
-        let paths = ["Cargo.lock", "dist/a.js", "src/a.rs", "src/b.rs", "src/c.rs", "src/parser.rs"];
+        let paths = [
+            "Cargo.lock",
+            "dist/a.js",
+            "src/a.rs",
+            "src/b.rs",
+            "src/c.rs",
+            "src/parser.rs",
+        ];
         let tracked = lay(room.path(), &paths, "fn parser() {}\n");
         let looked_into = |most: u64| {
             let (ranking, unread) = ranking(&record, &analysis(), &tracked, &[], ByteLimit(most));
@@ -576,7 +711,10 @@ mod tests {
             let left_out = all.left_out.iter().find(|file| file.path.as_str() == path);
             left_out.map(|file| file.score)
         };
-        assert_eq!((score("Cargo.lock"), score("dist/a.js")), (Some(0), Some(0)));
+        assert_eq!(
+            (score("Cargo.lock"), score("dist/a.js")),
+            (Some(0), Some(0))
+        );
         assert!(score("src/a.rs").is_some_and(|score| score > 0), "{all:?}");
         // Two files of fifteen bytes fit; the others are ranked by their paths.
         assert_eq!(looked_into(30).1, ["src/c.rs", "src/parser.rs"]);
@@ -586,7 +724,11 @@ mod tests {
     fn uncertain_goal_opens_the_package_of_the_best_source() {
         let room = tempfile::tempdir().unwrap();
         let mut paths: Vec<String> = (0..9).map(|at| format!("src/p/part_{at}.rs")).collect();
-        paths.extend(["src/p/parser.rs".to_owned(), "src/p/words.txt".to_owned(), "far/a.rs".to_owned()]);
+        paths.extend([
+            "src/p/parser.rs".to_owned(),
+            "src/p/words.txt".to_owned(),
+            "far/a.rs".to_owned(),
+        ]);
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let tracked = lay(room.path(), &paths, &"fn unrelated() {}\n".repeat(300));
         let mut record = record(room.path(), &[]);
@@ -606,10 +748,21 @@ mod tests {
         record.goal = "the parser is slow".to_owned();
         assert_eq!(scope(&record, &analysis()), "src/p/parser.rs src/p/**");
         let (pack, plan, not_asked) = planned(&record, &analysis());
-        let part = pack.files.iter().find(|file| file.path == "src/p/part_8.rs").unwrap();
-        assert!(!part.ranges.is_empty() && part.content.len() < 1024, "{part:?}");
+        let part = pack
+            .files
+            .iter()
+            .find(|file| file.path == "src/p/part_8.rs")
+            .unwrap();
+        assert!(
+            !part.ranges.is_empty() && part.content.len() < 1024,
+            "{part:?}"
+        );
         assert!(!pack.files.iter().any(|file| file.path == "far/a.rs"));
-        assert!(told_of(&pack, &not_asked).unwrap().contains(", 9 of them as an outline"));
+        assert!(
+            told_of(&pack, &not_asked)
+                .unwrap()
+                .contains(", 9 of them as an outline")
+        );
         let again = planned(&record, &analysis());
         assert_eq!(
             (again.0.to_bytes().unwrap(), again.1.render()),
@@ -617,14 +770,31 @@ mod tests {
         );
 
         let gate_files = tracked.iter().map(|(path, _)| path.clone());
-        let gate_files = gate_files.filter(|path| path.as_str().contains("part")).collect();
-        assert_eq!(scope(&record, &Analysis { gate_files, ..analysis() }), "src/p/parser.rs ");
+        let gate_files = gate_files
+            .filter(|path| path.as_str().contains("part"))
+            .collect();
+        assert_eq!(
+            scope(
+                &record,
+                &Analysis {
+                    gate_files,
+                    ..analysis()
+                }
+            ),
+            "src/p/parser.rs "
+        );
         record.goal = "src/p/parser.rs is slow".to_owned();
         assert_eq!(scope(&record, &analysis()), "src/p/parser.rs ");
         record.settings.named = vec!["far/a.rs".parse().unwrap()];
         record.goal = "the parser is slow".to_owned();
         assert_eq!(scope(&record, &analysis()), "far/a.rs ");
-        assert!(planned(&record, &analysis()).2.files.iter().all(|file| file.reason != OUTLINED));
+        assert!(
+            planned(&record, &analysis())
+                .2
+                .files
+                .iter()
+                .all(|file| file.reason != OUTLINED)
+        );
     }
 
     #[test]
@@ -634,8 +804,9 @@ mod tests {
         record.settings.max_files = 1 << 32;
         record.settings.max_total_bytes = 1 << 32;
         record.settings.named = vec!["f/0.rs".parse().unwrap()];
-        let tracked: Vec<(RepoPath, u64)> =
-            (0..MAX_NEEDS + 5).map(|number| (format!("f/{number}.rs").parse().unwrap(), 1)).collect();
+        let tracked: Vec<(RepoPath, u64)> = (0..MAX_NEEDS + 5)
+            .map(|number| (format!("f/{number}.rs").parse().unwrap(), 1))
+            .collect();
         let (request, not_asked) = file_request(&record, &analysis(), &tracked);
         let bytes = crucible_model::to_canonical_json(&request).unwrap();
         assert!(FileRequest::parse(&bytes).is_ok_and(|read| read == request));
@@ -646,20 +817,38 @@ mod tests {
     fn room_is_kept_for_mandatory_documents_and_for_what_the_operator_named() {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
-        let tracked = lay(room.path(), &["AGENTS.md", "named.rs", "src/a.rs", "src/b.rs"], "0123456789");
+        let tracked = lay(
+            room.path(),
+            &["AGENTS.md", "named.rs", "src/a.rs", "src/b.rs"],
+            "0123456789",
+        );
         record.goal = "mend a and b".to_owned();
         record.settings.named = vec!["named.rs".parse().unwrap()];
         let asked = |record: &RunRecord| {
             let (request, not_asked) = file_request(record, &analysis(), &tracked);
             let needs: Vec<String> = request.needs.into_iter().map(|need| need.path).collect();
-            (needs, not_asked.files.into_iter().map(|file| file.path).collect::<Vec<_>>())
+            (
+                needs,
+                not_asked
+                    .files
+                    .into_iter()
+                    .map(|file| file.path)
+                    .collect::<Vec<_>>(),
+            )
         };
         record.settings.max_files = 9;
         for (bytes, count) in [(40, 4), (39, 3), (30, 3), (29, 2), (5, 2)] {
             record.settings.max_total_bytes = bytes;
             let (needs, not_asked) = asked(&record);
-            assert_eq!((needs.len(), not_asked.len()), (count, 4 - count), "{bytes}: {needs:?}");
-            assert!(needs[0] == "named.rs" && needs.contains(&"AGENTS.md".to_owned()), "{needs:?}");
+            assert_eq!(
+                (needs.len(), not_asked.len()),
+                (count, 4 - count),
+                "{bytes}: {needs:?}"
+            );
+            assert!(
+                needs[0] == "named.rs" && needs.contains(&"AGENTS.md".to_owned()),
+                "{needs:?}"
+            );
         }
         (record.settings.max_files, record.settings.max_total_bytes) = (3, 100);
         assert_eq!(asked(&record).0.len(), 3);
@@ -673,8 +862,15 @@ mod tests {
         record.goal = "mend the parser".to_owned();
         (record.settings.max_files, record.settings.max_total_bytes) = (9, 900);
         let (request, not_asked) = file_request(&record, &analysis(), &tracked);
-        let needs: Vec<&str> = request.needs.iter().map(|need| need.path.as_str()).collect();
-        assert_eq!((needs, not_asked.files), (vec!["src/a.rs", ".env"], Vec::new()));
+        let needs: Vec<&str> = request
+            .needs
+            .iter()
+            .map(|need| need.path.as_str())
+            .collect();
+        assert_eq!(
+            (needs, not_asked.files),
+            (vec!["src/a.rs", ".env"], Vec::new())
+        );
     }
 
     #[test]
@@ -693,8 +889,10 @@ mod tests {
             file(b"module", FileMode::Gitlink),
         ]);
         assert_eq!(plain, [("a.rs".parse().unwrap(), 3)]);
-        let said: Vec<(&str, &str)> =
-            unfit.iter().map(|file| (file.path.as_str(), file.reason.as_str())).collect();
+        let said: Vec<(&str, &str)> = unfit
+            .iter()
+            .map(|file| (file.path.as_str(), file.reason.as_str()))
+            .collect();
         assert_eq!(
             said,
             [
@@ -722,6 +920,9 @@ mod tests {
         assert_eq!(plain, [("src/a.rs".parse().unwrap(), 1)]);
         assert_eq!(unfit.len(), 2);
         let told = format!("{unfit:?}");
-        assert!(told.contains("has a name that holds a secret") && !told.contains(&token), "{told}");
+        assert!(
+            told.contains("has a name that holds a secret") && !told.contains(&token),
+            "{told}"
+        );
     }
 }

@@ -29,12 +29,21 @@ pub(crate) struct Chosen {
 
 /// The tokens that an answer may have.
 pub(crate) fn max_tokens(settings: &RunSettings) -> u64 {
-    settings.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX)
+    settings
+        .parameters
+        .get("max_tokens")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(u64::MAX)
 }
 
 /// Chooses the format for the run's model. `was_cut` means that an answer with whole files was truncated
 /// before.
-pub(crate) fn choose(settings: &RunSettings, plan: &Plan, pack: &ContextPack, was_cut: bool) -> Chosen {
+pub(crate) fn choose(
+    settings: &RunSettings,
+    plan: &Plan,
+    pack: &ContextPack,
+    was_cut: bool,
+) -> Chosen {
     let wanted = settings.edit_format;
     let files = in_scope(plan, pack);
     let bytes: u64 = files.iter().map(|file| file.content.len() as u64).sum();
@@ -46,14 +55,30 @@ pub(crate) fn choose(settings: &RunSettings, plan: &Plan, pack: &ContextPack, wa
     let is_whole = |file: &PackedFile| !file.truncated && file.ranges.is_empty();
     let all_whole = files.iter().all(|file| is_whole(file));
     if wanted != EditFormat::WholeFile || files.is_empty() || (fits && all_whole && !was_cut) {
-        return Chosen { format: wanted, too_large: None };
+        return Chosen {
+            format: wanted,
+            too_large: None,
+        };
     }
     let takes = |file: &&PackedFile| {
-        let content = if is_whole(file) { file.content.as_bytes() } else { &[] };
-        file.path.parse().is_ok_and(|path| takes_definitions(&path, content))
+        let content = if is_whole(file) {
+            file.content.as_bytes()
+        } else {
+            &[]
+        };
+        file.path
+            .parse()
+            .is_ok_and(|path| takes_definitions(&path, content))
     };
-    let format = if files.iter().all(takes) { EditFormat::Definitions } else { EditFormat::SearchReplace };
-    Chosen { format, too_large: Some((bytes, tokens)).filter(|_| !fits || was_cut) }
+    let format = if files.iter().all(takes) {
+        EditFormat::Definitions
+    } else {
+        EditFormat::SearchReplace
+    };
+    Chosen {
+        format,
+        too_large: Some((bytes, tokens)).filter(|_| !fits || was_cut),
+    }
 }
 
 /// The files of a pack that a plan lets change.
@@ -74,10 +99,17 @@ mod tests {
     use super::*;
     use crate::gatekeeper::tests::record;
 
-    fn chosen(wanted: EditFormat, tokens: Option<u64>, files: &[(&str, &str)], was_cut: bool) -> Chosen {
+    fn chosen(
+        wanted: EditFormat,
+        tokens: Option<u64>,
+        files: &[(&str, &str)],
+        was_cut: bool,
+    ) -> Chosen {
         let mut settings = record(Path::new("/r"), &[]).settings;
         settings.edit_format = wanted;
-        settings.parameters.extend(tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
+        settings
+            .parameters
+            .extend(tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
         let file = |(path, content): &(&str, &str)| PackedFile {
             path: (*path).to_owned(),
             why: "requested".into(),
@@ -103,22 +135,49 @@ mod tests {
         let python = "def a():\n    return 1\n\n\n".repeat(1_500);
         let text = "a line of a document\n".repeat(1_500);
         let large = [("src/a.py", python.as_str())];
-        let format = |wanted, tokens, files: &[(&str, &str)]| chosen(wanted, tokens, files, false).format;
-        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", "def a():\n    return 1\n")]), WholeFile);
+        let format =
+            |wanted, tokens, files: &[(&str, &str)]| chosen(wanted, tokens, files, false).format;
+        assert_eq!(
+            format(
+                WholeFile,
+                Some(4096),
+                &[("src/a.py", "def a():\n    return 1\n")]
+            ),
+            WholeFile
+        );
         assert_eq!(format(WholeFile, Some(4096), &large), Definitions);
-        assert_eq!(format(WholeFile, Some(4096), &[("src/a.txt", &text)]), SearchReplace);
-        assert_eq!(format(WholeFile, Some(4096), &[large[0], ("src/a.txt", "x")]), SearchReplace);
+        assert_eq!(
+            format(WholeFile, Some(4096), &[("src/a.txt", &text)]),
+            SearchReplace
+        );
+        assert_eq!(
+            format(WholeFile, Some(4096), &[large[0], ("src/a.txt", "x")]),
+            SearchReplace
+        );
         assert_eq!(format(WholeFile, Some(100_000), &large), WholeFile);
         assert_eq!(format(WholeFile, None, &large), WholeFile);
         // What may not change is not answered either.
-        assert_eq!(format(WholeFile, Some(4096), &[("docs/a.txt", &text)]), WholeFile);
+        assert_eq!(
+            format(WholeFile, Some(4096), &[("docs/a.txt", &text)]),
+            WholeFile
+        );
         for other in [Definitions, SearchReplace, UnifiedDiff] {
             assert_eq!(format(other, Some(4096), &large), other);
         }
         // All files that may change are counted, not the largest one.
         let half = "x = 1\n".repeat(1_100);
-        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", &half)]), WholeFile);
-        assert_eq!(format(WholeFile, Some(4096), &[("src/a.py", &half), ("src/b.py", &half)]), Definitions);
+        assert_eq!(
+            format(WholeFile, Some(4096), &[("src/a.py", &half)]),
+            WholeFile
+        );
+        assert_eq!(
+            format(
+                WholeFile,
+                Some(4096),
+                &[("src/a.py", &half), ("src/b.py", &half)]
+            ),
+            Definitions
+        );
         let told = chosen(WholeFile, Some(4096), &large, false).too_large;
         assert_eq!(told, Some((python.len() as u64, 4096)));
     }
@@ -128,7 +187,10 @@ mod tests {
         let file = [("src/a.py", "def a():\n    return 1\n")];
         let format = |wanted, was_cut| chosen(wanted, Some(4096), &file, was_cut).format;
         assert_eq!(format(EditFormat::WholeFile, true), EditFormat::Definitions);
-        assert_eq!(format(EditFormat::SearchReplace, true), EditFormat::SearchReplace);
+        assert_eq!(
+            format(EditFormat::SearchReplace, true),
+            EditFormat::SearchReplace
+        );
         assert_eq!(format(EditFormat::WholeFile, false), EditFormat::WholeFile);
     }
 }

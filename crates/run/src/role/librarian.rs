@@ -43,17 +43,31 @@ pub fn pack_context(
         path: "[context] mandatory".into(),
         problem: error.to_string(),
     })?;
-    Ok(crucible_pack::build(request, &mandatory, slug, &WorkTree::new(top))?)
+    Ok(crucible_pack::build(
+        request,
+        &mandatory,
+        slug,
+        &WorkTree::new(top),
+    )?)
 }
 
 /// Which of a request's words holds a secret, and its rule.
 fn secret_in(request: &FileRequest) -> Option<(String, String)> {
     let scanner = Scanner::builtin();
     let words = [request.goal.as_str(), &request.reason].into_iter();
-    let words: Vec<&str> = words.chain(request.needs.iter().map(|need| need.path.as_str())).collect();
+    let words: Vec<&str> = words
+        .chain(request.needs.iter().map(|need| need.path.as_str()))
+        .collect();
     // One pass if there is none, which is nearly always so.
-    let rule = scanner.scan(words.join("\n").as_bytes()).first()?.rule.to_string();
-    let place = match words.iter().position(|word| !scanner.scan(word.as_bytes()).is_empty()) {
+    let rule = scanner
+        .scan(words.join("\n").as_bytes())
+        .first()?
+        .rule
+        .to_string();
+    let place = match words
+        .iter()
+        .position(|word| !scanner.scan(word.as_bytes()).is_empty())
+    {
         Some(0) => "the goal".to_owned(),
         Some(1) => "the reason".to_owned(),
         Some(at) => format!("path {}", at - 1),
@@ -64,7 +78,10 @@ fn secret_in(request: &FileRequest) -> Option<(String, String)> {
 
 /// Returns the first documents of a pack of the repository at `top`. The contract's documents are required by
 /// the settings or in a repository that uses the contract, and included if present elsewhere (D7).
-pub(crate) fn mandatory(top: &Path, settings: &ContextSettings) -> Result<Mandatory, MandatoryError> {
+pub(crate) fn mandatory(
+    top: &Path,
+    settings: &ContextSettings,
+) -> Result<Mandatory, MandatoryError> {
     let extra: Vec<&str> = settings.mandatory.iter().map(RepoPath::as_str).collect();
     let lives_by_it = top.join("ai_context").is_dir();
     if settings.contract == ContractDocuments::Required || lives_by_it {

@@ -48,7 +48,10 @@ pub(crate) fn messages(
     brief: Option<&Brief>,
     requests: &Requests,
 ) -> Vec<Message> {
-    vec![Message::system(system()), Message::user(user(format, plan, pack, baseline, brief, requests))]
+    vec![
+        Message::system(system()),
+        Message::user(user(format, plan, pack, baseline, brief, requests)),
+    ]
 }
 
 fn system() -> PromptText {
@@ -69,21 +72,32 @@ fn user(
     requests: &Requests,
 ) -> PromptText {
     let mine = in_scope(plan, pack);
-    let others = pack.files.iter().filter(|file| !mine.iter().any(|own| own.path == file.path));
-    let may_change = |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
+    let others = pack
+        .files
+        .iter()
+        .filter(|file| !mine.iter().any(|own| own.path == file.path));
+    let may_change =
+        |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
     let (beside, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
-    let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&plan.goal).ours("\n");
+    let mut prompt = PromptBuilder::new()
+        .ours("Goal: ")
+        .operator(&plan.goal)
+        .ours("\n");
     for gate in baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt
-            .ours("\nThis check fails now:\n")
-            .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
+        prompt = prompt.ours("\nThis check fails now:\n").untrusted(
+            &format!("output of {}", gate.id),
+            &Untrusted::new(gate.excerpt.clone()),
+        );
     }
     if let Some(brief) = brief {
         prompt = refused(prompt, brief);
     }
     let groups = [
         ("\nFiles for reading only:\n", others),
-        ("\nOther sources of the same directory, to change only where the goal needs it:\n", beside),
+        (
+            "\nOther sources of the same directory, to change only where the goal needs it:\n",
+            beside,
+        ),
     ];
     for (mut heading, files) in groups {
         for file in files {
@@ -105,13 +119,20 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
     if brief.reasons == brief.malformed {
         return prompt;
     }
-    prompt = prompt.ours("\nAn earlier change did not reach the goal; the files below are without it.\n");
+    prompt = prompt
+        .ours("\nAn earlier change did not reach the goal; the files below are without it.\n");
     if !brief.patch.is_empty() {
         prompt = prompt.untrusted("the earlier change", &Untrusted::new(brief.patch.clone()));
     }
-    prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
+    prompt = prompt.untrusted(
+        "why it was refused",
+        &Untrusted::new(brief.reasons.join("\n")),
+    );
     if !brief.output.is_empty() {
-        prompt = prompt.untrusted("what the checks printed with it", &Untrusted::new(brief.output.clone()));
+        prompt = prompt.untrusted(
+            "what the checks printed with it",
+            &Untrusted::new(brief.output.clone()),
+        );
     }
     prompt.ours("\nMake another change that avoids this.\n")
 }
@@ -120,7 +141,9 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
 fn more_files(mut prompt: PromptBuilder, requests: &Requests) -> PromptBuilder {
     if !requests.answered.is_empty() {
         let answered = Untrusted::new(requests.answered.join("\n"));
-        prompt = prompt.ours("\nYou asked for more files:\n").untrusted("what came of it", &answered);
+        prompt = prompt
+            .ours("\nYou asked for more files:\n")
+            .untrusted("what came of it", &answered);
     }
     if requests.left > 0 {
         prompt = prompt
@@ -144,21 +167,27 @@ fn answer_form(
 ) -> PromptBuilder {
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
-        prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+        prompt = prompt
+            .operator(&scope.to_string().escape_debug().to_string())
+            .ours("\n");
     }
     let told = match requests.left {
         0 => " (any source there)\n",
         _ => " (any source there; ask first for one that you do not see whole)\n",
     };
     for place in &plan.scope_sources {
-        prompt = prompt.operator(&place.to_string().escape_debug().to_string()).ours(told);
+        prompt = prompt
+            .operator(&place.to_string().escape_debug().to_string())
+            .ours(told);
     }
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
     }
     prompt = more_files(prompt, requests);
     // Where a whole directory may change, a file of it shows better how one is named.
-    let shown = mine.iter().find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
+    let shown = mine
+        .iter()
+        .find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
     let first = match (shown, plan.scope_allow.first()) {
         (Some(file), _) => file.path.clone(),
         (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
@@ -194,7 +223,11 @@ fn answer_form(
             .operator(&first)
             .ours("\n@@ -1,3 +1,3 @@\n unchanged line\n-line as it is now\n+line as it is to be\n unchanged line\n"),
     };
-    let whole = if format == EditFormat::Definitions { without_definitions(mine) } else { Vec::new() };
+    let whole = if format == EditFormat::Definitions {
+        without_definitions(mine)
+    } else {
+        Vec::new()
+    };
     if !whole.is_empty() {
         prompt = prompt
             .ours("\nOf these files give the complete new content instead:\n")
@@ -203,7 +236,10 @@ fn answer_form(
     if let Some(brief) = brief.filter(|brief| !brief.malformed.is_empty()) {
         prompt = prompt
             .ours("\nYour last answer could not be used, because of its form:\n")
-            .untrusted("what is wrong with it", &Untrusted::new(brief.malformed.join("\n")));
+            .untrusted(
+                "what is wrong with it",
+                &Untrusted::new(brief.malformed.join("\n")),
+            );
         if let Some(example) = mine.iter().find_map(|file| example(format, file)) {
             prompt = prompt
                 .ours("Answer in this form. The example changes nothing yet; yours holds your change:\n")
@@ -219,27 +255,41 @@ pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
     const LONGEST: usize = 120;
     let path = &file.path;
     let lines: Vec<&str> = file.content.lines().take(2_000).collect();
-    let is_fit = |line: &&str| line.trim().len() > 3 && line.len() <= LONGEST && !line.contains("```");
+    let is_fit =
+        |line: &&str| line.trim().len() > 3 && line.len() <= LONGEST && !line.contains("```");
     match format {
         EditFormat::WholeFile => {
             let first = lines.iter().copied().find(is_fit)?;
-            Some(format!("FILE: {path}\n```\n{first}\n(and every other line of the file)\n```\n"))
+            Some(format!(
+                "FILE: {path}\n```\n{first}\n(and every other line of the file)\n```\n"
+            ))
         }
         EditFormat::Definitions => {
             let begins = |line: &&str| {
                 let mut words = line.split_whitespace();
-                words.any(|word| matches!(word, "def" | "fn" | "func" | "function" | "class" | "struct"))
+                words.any(|word| {
+                    matches!(
+                        word,
+                        "def" | "fn" | "func" | "function" | "class" | "struct"
+                    )
+                })
             };
             let first = lines.iter().copied().filter(is_fit).find(begins)?;
-            Some(format!("FILE: {path}\n```\n{first}\n(and every other line of it)\n```\n"))
+            Some(format!(
+                "FILE: {path}\n```\n{first}\n(and every other line of it)\n```\n"
+            ))
         }
         EditFormat::SearchReplace => {
             let once = |line: &&str| lines.iter().filter(|other| *other == line).count() == 1;
             let line = lines.iter().copied().filter(is_fit).take(50).find(once)?;
-            Some(format!("FILE: {path}\n<<<<<<< SEARCH\n{line}\n=======\n{line}\n>>>>>>> REPLACE\n"))
+            Some(format!(
+                "FILE: {path}\n<<<<<<< SEARCH\n{line}\n=======\n{line}\n>>>>>>> REPLACE\n"
+            ))
         }
         EditFormat::UnifiedDiff => {
-            let [first, second, ..] = lines.as_slice() else { return None };
+            let [first, second, ..] = lines.as_slice() else {
+                return None;
+            };
             is_fit(first).then(|| {
                 format!(
                     "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-{first}\n+{first}\n {second}\n"
@@ -253,9 +303,16 @@ pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
 fn without_definitions<'a>(files: &[&'a PackedFile]) -> Vec<&'a str> {
     let takes = |file: &PackedFile| {
         !file.ranges.is_empty()
-            || file.path.parse().is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
+            || file
+                .path
+                .parse()
+                .is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
     };
-    files.iter().filter(|file| !takes(file)).map(|file| file.path.as_str()).collect()
+    files
+        .iter()
+        .filter(|file| !takes(file))
+        .map(|file| file.path.as_str())
+        .collect()
 }
 
 #[cfg(test)]
@@ -308,13 +365,19 @@ mod tests {
     fn in_order(text: &str, parts: &[&str]) {
         let mut rest = text;
         for part in parts {
-            rest = rest.split_once(part).unwrap_or_else(|| panic!("{part:?} is not in its place: {text}")).1;
+            rest = rest
+                .split_once(part)
+                .unwrap_or_else(|| panic!("{part:?} is not in its place: {text}"))
+                .1;
         }
     }
 
     #[test]
     fn prompt_begins_with_goal_ends_with_format() {
-        let pack = pack(vec![file("src/a.py", PYTHON), file("README.md", "# Area\n")]);
+        let pack = pack(vec![
+            file("src/a.py", PYTHON),
+            file("README.md", "# Area\n"),
+        ]);
         let failing = GateResult {
             set_aside: None,
             id: "tests".into(),
@@ -327,10 +390,19 @@ mod tests {
             results: None,
         };
         for (format, form) in [
-            (EditFormat::WholeFile, "FILE: src/a.py\n```\nthe complete new content\n```\n"),
-            (EditFormat::SearchReplace, "FILE: src/a.py\n<<<<<<< SEARCH\n"),
+            (
+                EditFormat::WholeFile,
+                "FILE: src/a.py\n```\nthe complete new content\n```\n",
+            ),
+            (
+                EditFormat::SearchReplace,
+                "FILE: src/a.py\n<<<<<<< SEARCH\n",
+            ),
             (EditFormat::Definitions, "the changed function, complete"),
-            (EditFormat::UnifiedDiff, "diff --git a/src/a.py b/src/a.py\n"),
+            (
+                EditFormat::UnifiedDiff,
+                "diff --git a/src/a.py b/src/a.py\n",
+            ),
         ] {
             let asked = user(
                 format,
@@ -356,7 +428,14 @@ mod tests {
                 form,
             ];
             in_order(text, &order);
-            for nothing in ["only people see this", "Budget", "Status", "Role", "Scope-Allow", "example"] {
+            for nothing in [
+                "only people see this",
+                "Budget",
+                "Status",
+                "Role",
+                "Scope-Allow",
+                "example",
+            ] {
                 assert!(!text.contains(nothing), "{nothing}: {text}");
             }
         }
@@ -372,28 +451,57 @@ mod tests {
             patch: String::new(),
             ..brief()
         };
-        let also = Brief { malformed, ..brief() };
+        let also = Brief {
+            malformed,
+            ..brief()
+        };
         for (format, shown) in [
             (EditFormat::WholeFile, "FILE: src/a.py\n```\nimport math\n"),
             (
                 EditFormat::SearchReplace,
                 "<<<<<<< SEARCH\nimport math\n=======\nimport math\n>>>>>>> REPLACE\n",
             ),
-            (EditFormat::Definitions, "FILE: src/a.py\n```\ndef area(width):\n"),
+            (
+                EditFormat::Definitions,
+                "FILE: src/a.py\n```\ndef area(width):\n",
+            ),
             (
                 EditFormat::UnifiedDiff,
                 "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-import math\n+import math\n \n",
             ),
         ] {
             let asked = |brief: &Brief| {
-                user(format, &plan(), &pack, &[], Some(brief), &Requests::default()).as_str().to_owned()
+                user(
+                    format,
+                    &plan(),
+                    &pack,
+                    &[],
+                    Some(brief),
+                    &Requests::default(),
+                )
+                .as_str()
+                .to_owned()
             };
             in_order(
                 &asked(&only),
-                &["How to answer", "could not be used", "answer-no-edit", "Answer in this form", shown],
+                &[
+                    "How to answer",
+                    "could not be used",
+                    "answer-no-edit",
+                    "Answer in this form",
+                    shown,
+                ],
             );
             assert!(!asked(&only).contains("An earlier change"));
-            in_order(&asked(&also), &["An earlier change", "two failed", "could not be used", shown]);
+            in_order(
+                &asked(&also),
+                &[
+                    "An earlier change",
+                    "two failed",
+                    "could not be used",
+                    shown,
+                ],
+            );
         }
         // A file of which no line shows a form gives no example.
         for format in EditFormat::ALL {
@@ -405,23 +513,46 @@ mod tests {
     fn requests_are_offered_only_while_allowed() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
         let asked = |requests: &Requests| {
-            user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests).as_str().to_owned()
+            user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests)
+                .as_str()
+                .to_owned()
         };
         let plain = asked(&Requests::default());
-        assert!(!plain.contains("NEED:") && !plain.contains("SEARCH:"), "{plain}");
+        assert!(
+            !plain.contains("NEED:") && !plain.contains("SEARCH:"),
+            "{plain}"
+        );
         let answered = vec!["NEED: b.py: src/b.py is shown, for reading only".to_owned()];
-        let last = asked(&Requests { answered: answered.clone(), left: 0 });
-        in_order(&last, &["You asked for more files", "NEED: b.py", "How to answer"]);
+        let last = asked(&Requests {
+            answered: answered.clone(),
+            left: 0,
+        });
+        in_order(
+            &last,
+            &["You asked for more files", "NEED: b.py", "How to answer"],
+        );
         assert!(!last.contains("If a file is missing"), "{last}");
         let more = asked(&Requests { answered, left: 1 });
         in_order(
             &more,
-            &["You asked for more files", "`NEED: path/of/file`", "Such answers left: 1.", "How to answer"],
+            &[
+                "You asked for more files",
+                "`NEED: path/of/file`",
+                "Such answers left: 1.",
+                "How to answer",
+            ],
         );
         // Only these lines are added.
-        let offered = asked(&Requests { answered: Vec::new(), left: 2 });
+        let offered = asked(&Requests {
+            answered: Vec::new(),
+            left: 2,
+        });
         assert_eq!(
-            offered.replacen("\nIf a file is missing", "\0", 1).split_once('\0').unwrap().0,
+            offered
+                .replacen("\nIf a file is missing", "\0", 1)
+                .split_once('\0')
+                .unwrap()
+                .0,
             plain.split_once("\nHow to answer").unwrap().0
         );
     }
@@ -438,10 +569,18 @@ mod tests {
             file("lib/test_near.py", "test = 1\n"),
             outline,
         ]);
-        let plan = Plan { scope_sources: vec!["lib/**".parse().unwrap()], ..plan() };
+        let plan = Plan {
+            scope_sources: vec!["lib/**".parse().unwrap()],
+            ..plan()
+        };
         let asked = |left: u64| {
-            let requests = Requests { answered: Vec::new(), left };
-            user(EditFormat::WholeFile, &plan, &pack, &[], None, &requests).as_str().to_owned()
+            let requests = Requests {
+                answered: Vec::new(),
+                left,
+            };
+            user(EditFormat::WholeFile, &plan, &pack, &[], None, &requests)
+                .as_str()
+                .to_owned()
         };
         let order = [
             "Files for reading only",
@@ -456,7 +595,9 @@ mod tests {
         in_order(&asked(0), &order);
         assert!(asked(0).contains("lib/** (any source there)\n"));
         assert!(
-            asked(2).contains("lib/** (any source there; ask first for one that you do not see whole)\n")
+            asked(2).contains(
+                "lib/** (any source there; ask first for one that you do not see whole)\n"
+            )
         );
     }
 
@@ -468,13 +609,32 @@ mod tests {
             file("src/c.rs", "fn (\n"),
         ]);
         let plan = plan();
-        let asked = user(EditFormat::Definitions, &plan, &pack, &[], None, &Requests::default());
-        let (before, named) = asked.as_str().split_once("give the complete new content instead").unwrap();
-        assert!(named.contains("src/b.rb\nsrc/c.rs\n") && !named.contains("src/a.rs"), "{named}");
+        let asked = user(
+            EditFormat::Definitions,
+            &plan,
+            &pack,
+            &[],
+            None,
+            &Requests::default(),
+        );
+        let (before, named) = asked
+            .as_str()
+            .split_once("give the complete new content instead")
+            .unwrap();
+        assert!(
+            named.contains("src/b.rb\nsrc/c.rs\n") && !named.contains("src/a.rs"),
+            "{named}"
+        );
         assert!(before.contains("fn a() {}"));
-        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+        for format in [
+            EditFormat::WholeFile,
+            EditFormat::SearchReplace,
+            EditFormat::UnifiedDiff,
+        ] {
             assert!(
-                !user(format, &plan, &pack, &[], None, &Requests::default()).as_str().contains("instead:")
+                !user(format, &plan, &pack, &[], None, &Requests::default())
+                    .as_str()
+                    .contains("instead:")
             );
         }
     }

@@ -8,15 +8,19 @@ use std::collections::HashSet;
 
 use crucible_llm::Message;
 use crucible_model::{
-    ByteLimit, Code, Digest, FileLimit, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted, Verdict,
-    unfenced,
+    ByteLimit, Code, Digest, FileLimit, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted,
+    Verdict, unfenced,
 };
 use crucible_pack::{Budget, ContextPack, FileRequest, LineRange, Mode, Need};
 use crucible_secrets::Scanner;
 
 use crate::analysis::Analysis;
-use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, places};
-use crate::dispatch::evidence::{FILE_REQUEST_FORM, Listing, PLAN_FORM, REVIEW_FORM, failing, shown};
+use crate::contract::{
+    Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, places,
+};
+use crate::dispatch::evidence::{
+    FILE_REQUEST_FORM, Listing, PLAN_FORM, REVIEW_FORM, failing, shown,
+};
 use crate::role::patchmaker::Brief;
 use crate::scope::{is_plain, is_protected};
 
@@ -68,31 +72,59 @@ pub(crate) fn read_files(
 ) -> Result<FileRequest, Verdict> {
     let text = unfenced(answer.as_str());
     let mut request = FileRequest::parse(text.as_bytes()).map_err(|error| {
-        Verdict::new(vec![Finding::error(NO_REQUEST, "the file request", error.to_string())])
+        Verdict::new(vec![Finding::error(
+            NO_REQUEST,
+            "the file request",
+            error.to_string(),
+        )])
     })?;
     let mut verdict = Verdict::default();
     let settings = &record.settings;
     for (what, wanted, most) in [
         ("max_files", request.budget.max_files.0, settings.max_files),
-        ("max_total_bytes", request.budget.max_total_bytes.0, settings.max_total_bytes),
+        (
+            "max_total_bytes",
+            request.budget.max_total_bytes.0,
+            settings.max_total_bytes,
+        ),
     ] {
         if wanted == 0 || wanted > most {
             let hint = format!("The budget's {what} is from 1 to {most}.");
-            verdict.push(Finding::error(OVER_BUDGET, format!("{what}={wanted}"), hint));
+            verdict.push(Finding::error(
+                OVER_BUDGET,
+                format!("{what}={wanted}"),
+                hint,
+            ));
         }
     }
     let known: HashSet<&str> = tracked.iter().map(|(path, _)| path.as_str()).collect();
-    for need in request.needs.iter().filter(|need| !known.contains(need.path.as_str())).take(MOST_REASONS) {
+    for need in request
+        .needs
+        .iter()
+        .filter(|need| !known.contains(need.path.as_str()))
+        .take(MOST_REASONS)
+    {
         let hint = "There is no such file in the repository: ask for files of the list.";
         verdict.push(Finding::error(UNKNOWN_FILE, &need.path, hint));
     }
     if request.needs.len() > MOST_ASKED {
         let hint = "Ask for the files that matter most.";
-        verdict.push(Finding::error(OVER_BUDGET, format!("{} needs", request.needs.len()), hint));
+        verdict.push(Finding::error(
+            OVER_BUDGET,
+            format!("{} needs", request.needs.len()),
+            hint,
+        ));
     }
     // What is escaped in JSON is seen by no scan of the answer's text.
-    let words = request.needs.iter().map(|need| need.path.as_str()).chain([request.reason.as_str()]);
-    if let Some(found) = Scanner::builtin().scan(words.collect::<Vec<_>>().join("\n").as_bytes()).first() {
+    let words = request
+        .needs
+        .iter()
+        .map(|need| need.path.as_str())
+        .chain([request.reason.as_str()]);
+    if let Some(found) = Scanner::builtin()
+        .scan(words.collect::<Vec<_>>().join("\n").as_bytes())
+        .first()
+    {
         let hint = "The request holds what looks like a secret; say it without.";
         verdict.push(Finding::error(SECRET, found.rule.to_string(), hint));
     }
@@ -106,9 +138,14 @@ pub(crate) fn read_files(
     let mut seen: HashSet<(String, Vec<LineRange>)> = HashSet::new();
     let named: HashSet<&str> = settings.named.iter().map(RepoPath::as_str).collect();
     request.needs.retain(|need| {
-        !named.contains(need.path.as_str()) && seen.insert((need.path.clone(), need.line_ranges.clone()))
+        !named.contains(need.path.as_str())
+            && seen.insert((need.path.clone(), need.line_ranges.clone()))
     });
-    let whole = |path: &RepoPath| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() };
+    let whole = |path: &RepoPath| Need {
+        path: path.to_string(),
+        mode: Mode::Full,
+        line_ranges: Vec::new(),
+    };
     request.needs.splice(0..0, settings.named.iter().map(whole));
     request.goal.clone_from(&record.goal);
     // A chair may ask for less by asking for fewer files; a smaller budget could leave out what has to be in.
@@ -154,7 +191,16 @@ pub(crate) fn read_plan(
     }
     let fixed = by_code.render();
     let ours = key_lines::read(&fixed);
-    for key in ["Scope-Sources", "Names", "May-Drop", "May-Add", "Renames", "Gates", "Budgets", "Results"] {
+    for key in [
+        "Scope-Sources",
+        "Names",
+        "May-Drop",
+        "May-Add",
+        "Renames",
+        "Gates",
+        "Budgets",
+        "Results",
+    ] {
         let said = lines.values.get(key);
         if said.is_some_and(|said| ours.values.get(key) != Some(said)) {
             verdict.push(Finding::error(
@@ -164,31 +210,50 @@ pub(crate) fn read_plan(
             ));
         }
     }
-    let value = |key: &str| lines.values.get(key).map(String::as_str).unwrap_or_default();
+    let value = |key: &str| {
+        lines
+            .values
+            .get(key)
+            .map(String::as_str)
+            .unwrap_or_default()
+    };
     let scope_allow: Vec<PathPrefix> = places(value("Scope-Allow"), &NO_PLAN, &mut verdict);
-    let denied = Some(value("Scope-Deny")).filter(|text| !says_none(text)).unwrap_or_default();
+    let denied = Some(value("Scope-Deny"))
+        .filter(|text| !says_none(text))
+        .unwrap_or_default();
     let scope_deny = places(denied, &NO_PLAN, &mut verdict);
     if scope_allow.is_empty() {
-        verdict.push(Finding::error(NO_PLAN, "Scope-Allow", "Name at least one file that may change."));
+        verdict.push(Finding::error(
+            NO_PLAN,
+            "Scope-Allow",
+            "Name at least one file that may change.",
+        ));
     }
     for place in &scope_allow {
         let whole = |file: &&crucible_pack::PackedFile| !file.truncated;
         let inside = |file: &&crucible_pack::PackedFile| {
-            file.path.parse::<RepoPath>().is_ok_and(|path| place.contains(&path))
+            file.path
+                .parse::<RepoPath>()
+                .is_ok_and(|path| place.contains(&path))
         };
         let named = by_code.names.iter().any(|path| place.contains(path));
-        if place.is_everything() || !(named || pack.files.iter().filter(whole).any(|file| inside(&file))) {
+        if place.is_everything()
+            || !(named || pack.files.iter().filter(whole).any(|file| inside(&file)))
+        {
             let hint = "Allow only files that are shown whole, or directories that hold one.";
             verdict.push(Finding::error(UNSEEN, place.to_string(), hint));
         }
-        let Ok(path) = place.to_string().parse::<RepoPath>() else { continue };
+        let Ok(path) = place.to_string().parse::<RepoPath>() else {
+            continue;
+        };
         if !is_plain(&path) && !by_code.names.contains(&path) {
             let hint = "A name of this kind is for the operator to open: leave it out.";
             verdict.push(Finding::error(NOT_YOURS, path.as_str(), hint));
         }
         let guarded = is_protected(&path) || gate_files.contains(&path);
         if guarded && !by_code.names.contains(&path) {
-            let hint = "Tests, settings and what a gate runs are not the chair's to open: leave it out.";
+            let hint =
+                "Tests, settings and what a gate runs are not the chair's to open: leave it out.";
             verdict.push(Finding::error(NOT_YOURS, path.as_str(), hint));
         }
     }
@@ -202,18 +267,27 @@ pub(crate) fn read_plan(
         scope_sources: Vec::new(),
         scope_deny,
         stop: said("Stop").unwrap_or_else(|| by_code.stop.clone()),
-        behaviors: key_lines::list(&behaviors).into_iter().map(str::to_owned).collect(),
+        behaviors: key_lines::list(&behaviors)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         ..by_code.clone()
     };
     // What cannot be written as a plan and read back is none.
     match Plan::parse(&plan.render()) {
         Ok(back) if back == plan => {
             let verdict = check_plan(&plan, known_behaviors, &plan.results);
-            if verdict.passes() { Ok(plan) } else { Err(verdict) }
+            if verdict.passes() {
+                Ok(plan)
+            } else {
+                Err(verdict)
+            }
         }
-        Ok(_) => {
-            Err(Verdict::new(vec![Finding::error(NO_PLAN, "the plan", "Write plain text behind each key.")]))
-        }
+        Ok(_) => Err(Verdict::new(vec![Finding::error(
+            NO_PLAN,
+            "the plan",
+            "Write plain text behind each key.",
+        )])),
         Err(verdict) => Err(verdict),
     }
 }
@@ -245,7 +319,11 @@ pub(crate) fn review_question(
 
 /// Reads a second opinion; `subject` is the digest of the draft that it is about, which code fills in. What is no clear
 /// approval is none.
-pub(crate) fn read_review(answer: &Untrusted, role: RunRole, subject: Digest) -> Result<Review, Verdict> {
+pub(crate) fn read_review(
+    answer: &Untrusted,
+    role: RunRole,
+    subject: Digest,
+) -> Result<Review, Verdict> {
     let text = unfenced(answer.as_str());
     let lines = key_lines::read(text);
     let unclear = || {
@@ -270,12 +348,22 @@ pub(crate) fn read_review(answer: &Untrusted, role: RunRole, subject: Digest) ->
     let mut remarks = Vec::new();
     for (list, what) in [(&mut blocking, "reasons"), (&mut required, "fixes")] {
         if list.len() > MOST_REASONS {
-            remarks.push(format!("{} more {what} are not shown", list.len() - MOST_REASONS));
+            remarks.push(format!(
+                "{} more {what} are not shown",
+                list.len() - MOST_REASONS
+            ));
             list.truncate(MOST_REASONS);
         }
     }
     let reviewer = format!("{}, second opinion", role.name());
-    Ok(Review { reviewer, verdict, subject, blocking, required, remarks })
+    Ok(Review {
+        reviewer,
+        verdict,
+        subject,
+        blocking,
+        required,
+        remarks,
+    })
 }
 
 /// The titles of a review's lists.
@@ -287,7 +375,9 @@ fn below(text: &str, wanted: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
-        let bare = line.trim_matches(|c: char| matches!(c, '*' | '#' | '-' | '_' | ' ')).to_lowercase();
+        let bare = line
+            .trim_matches(|c: char| matches!(c, '*' | '#' | '-' | '_' | ' '))
+            .to_lowercase();
         if let Some(title) = TITLES.iter().find(|title| bare.starts_with(*title)) {
             inside = *title == wanted;
             let rest = line.split_once(':').map_or("", |(_, rest)| rest);
@@ -298,15 +388,24 @@ fn below(text: &str, wanted: &str) -> Vec<String> {
             items.push(line);
         }
     }
-    let marks = |c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '.' | ')' | ' ' | '\u{2022}' | '_');
-    let said = items.into_iter().map(|item| item.trim_start_matches(marks).trim_end_matches(['*', '_', ' ']));
-    said.filter(|item| !says_none(item)).map(shortened).collect()
+    let marks =
+        |c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '.' | ')' | ' ' | '\u{2022}' | '_');
+    let said = items.into_iter().map(|item| {
+        item.trim_start_matches(marks)
+            .trim_end_matches(['*', '_', ' '])
+    });
+    said.filter(|item| !says_none(item))
+        .map(shortened)
+        .collect()
 }
 
 /// Whether a value says that there is nothing.
 fn says_none(value: &str) -> bool {
     let bare = value.trim().trim_end_matches('.');
-    bare.is_empty() || ["none", "nothing", "n/a", "-"].iter().any(|word| bare.eq_ignore_ascii_case(word))
+    bare.is_empty()
+        || ["none", "nothing", "n/a", "-"]
+            .iter()
+            .any(|word| bare.eq_ignore_ascii_case(word))
 }
 
 fn shortened(item: &str) -> String {
@@ -322,7 +421,10 @@ fn refused(prompt: PromptBuilder, brief: Option<&Brief>) -> PromptBuilder {
     let Some(brief) = brief else { return prompt };
     prompt
         .ours("\nAn answer was refused; answer again without this fault:\n")
-        .untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")))
+        .untrusted(
+            "why it was refused",
+            &Untrusted::new(brief.reasons.join("\n")),
+        )
 }
 
 #[cfg(test)]
@@ -337,7 +439,10 @@ mod tests {
     use crate::gatekeeper::tests::record;
 
     fn tracked(paths: &[&str]) -> Vec<(RepoPath, u64)> {
-        paths.iter().map(|path| (path.parse().unwrap(), 10)).collect()
+        paths
+            .iter()
+            .map(|path| (path.parse().unwrap(), 10))
+            .collect()
     }
 
     fn record_of(named: &[&str]) -> RunRecord {
@@ -349,7 +454,10 @@ mod tests {
     }
 
     fn request(paths: &[&str], files: u64, bytes: u64) -> Untrusted {
-        let needs: Vec<_> = paths.iter().map(|path| json!({ "path": path, "mode": "full" })).collect();
+        let needs: Vec<_> = paths
+            .iter()
+            .map(|path| json!({ "path": path, "mode": "full" }))
+            .collect();
         let budget = json!({ "max_files": files, "max_total_bytes": bytes });
         let version = "ctcp-file-request-v1";
         let text = json!({ "schema_version": version, "goal": "x", "needs": needs, "budget": budget, "reason": "r" });
@@ -357,7 +465,11 @@ mod tests {
     }
 
     fn codes(verdict: &Verdict) -> Vec<&str> {
-        verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
+        verdict
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect()
     }
 
     #[test]
@@ -366,15 +478,26 @@ mod tests {
         let record = record_of(&["b.py"]);
         let read = |answer: &Untrusted| read_files(answer, &record, &tracked);
         let taken = read(&request(&["a.py", "b.py"], 5, 1000)).unwrap();
-        assert_eq!(taken.needs.iter().map(|need| need.path.as_str()).collect::<Vec<_>>(), ["b.py", "a.py"]);
+        assert_eq!(
+            taken
+                .needs
+                .iter()
+                .map(|need| need.path.as_str())
+                .collect::<Vec<_>>(),
+            ["b.py", "a.py"]
+        );
         assert_eq!((taken.goal.as_str(), taken.budget.max_files.0), ("g", 5));
         let doubled = read(&request(&["a.py", "a.py", "c.py"], 1, 1)).unwrap();
         assert_eq!(doubled.needs.len(), 3);
         assert_eq!(doubled.budget.max_total_bytes.0, 1000);
-        let secret = request(&["a.py"], 5, 1000)
-            .as_str()
-            .replace("\"r\"", &format!("\"\\u0067hp_{}\"", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"));
-        assert_eq!(codes(&read(&Untrusted::new(secret)).unwrap_err()), ["run-secret-in-answer"]);
+        let secret = request(&["a.py"], 5, 1000).as_str().replace(
+            "\"r\"",
+            &format!("\"\\u0067hp_{}\"", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"),
+        );
+        assert_eq!(
+            codes(&read(&Untrusted::new(secret)).unwrap_err()),
+            ["run-secret-in-answer"]
+        );
         for (answer, code) in [
             (request(&["z.py"], 5, 1000), "run-request-unknown-file"),
             (request(&["../a.py"], 5, 1000), "run-request-unknown-file"),
@@ -384,7 +507,12 @@ mod tests {
             (request(&[], 5, 1000), "run-request-unclear"),
             (Untrusted::new("I want a.py"), "run-request-unclear"),
         ] {
-            assert_eq!(codes(&read(&answer).unwrap_err()), [code], "{}", answer.as_str());
+            assert_eq!(
+                codes(&read(&answer).unwrap_err()),
+                [code],
+                "{}",
+                answer.as_str()
+            );
         }
     }
 
@@ -425,14 +553,19 @@ mod tests {
         let gate_files: Vec<RepoPath> = vec!["ci/gate.py".parse().unwrap()];
         let own = by_code(&[]);
         let known = ["B001".to_owned()];
-        let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files, &known);
+        let read =
+            |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files, &known);
         let plan =
-            read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: budget\nBehaviors: B001\n").unwrap();
+            read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: budget\nBehaviors: B001\n")
+                .unwrap();
         assert_eq!(
             (plan.stop.as_str(), plan.behaviors.as_slice()),
             ("budget", ["B001".to_owned()].as_slice())
         );
-        assert_eq!((&plan.gates, &plan.budgets, &plan.names), (&own.gates, &own.budgets, &own.names));
+        assert_eq!(
+            (&plan.gates, &plan.budgets, &plan.names),
+            (&own.gates, &own.budgets, &own.names)
+        );
         for (text, code) in [
             ("", "run-plan-unclear"),
             ("Scope-Allow: .\n", "run-plan-unseen"),
@@ -441,33 +574,66 @@ mod tests {
             ("Scope-Allow: ../x\n", "run-plan-unclear"),
             ("Scope-Allow: tests/test_a.py\n", "run-plan-oversteps"),
             ("Scope-Allow: ci/gate.py\n", "run-plan-oversteps"),
-            ("Scope-Allow: src/a.py\nNames: tests/test_a.py\n", "run-plan-oversteps"),
-            ("Scope-Allow: src/a.py\nMay-Drop: main\n", "run-plan-oversteps"),
+            (
+                "Scope-Allow: src/a.py\nNames: tests/test_a.py\n",
+                "run-plan-oversteps",
+            ),
+            (
+                "Scope-Allow: src/a.py\nMay-Drop: main\n",
+                "run-plan-oversteps",
+            ),
             ("Scope-Allow: src/a.py\nGates: lite\n", "run-plan-oversteps"),
-            ("Scope-Allow: src/a.py\nBudgets: files=9\n", "run-plan-oversteps"),
-            ("Scope-Allow: src/a.py\nScope-Allow: tests\n", "run-plan-unclear"),
-            ("Scope-Allow: src/a.py\nBehaviors: B009\n", "plan-id-unresolved"),
+            (
+                "Scope-Allow: src/a.py\nBudgets: files=9\n",
+                "run-plan-oversteps",
+            ),
+            (
+                "Scope-Allow: src/a.py\nScope-Allow: tests\n",
+                "run-plan-unclear",
+            ),
+            (
+                "Scope-Allow: src/a.py\nBehaviors: B009\n",
+                "plan-id-unresolved",
+            ),
         ] {
             let verdict = read(text).unwrap_err();
-            assert!(codes(&verdict).contains(&code), "{text:?}: {:?}", codes(&verdict));
+            assert!(
+                codes(&verdict).contains(&code),
+                "{text:?}: {:?}",
+                codes(&verdict)
+            );
         }
-        let none = read("Scope-Allow: src/a.py\nScope-Deny: none\nBehaviors: None.\nStop:\n").unwrap();
+        let none =
+            read("Scope-Allow: src/a.py\nScope-Deny: none\nBehaviors: None.\nStop:\n").unwrap();
         assert_eq!(
-            (none.behaviors.len(), none.scope_deny.len(), none.stop.as_str()),
+            (
+                none.behaviors.len(),
+                none.scope_deny.len(),
+                none.stop.as_str()
+            ),
             (0, 0, own.stop.as_str())
         );
         // What the operator named may be opened.
         let named = by_code(&["tests/test_a.py"]);
-        let plan =
-            read_plan(&Untrusted::new("Scope-Allow: tests/test_a.py\n"), &named, &pack(), &gate_files, &[]);
+        let plan = read_plan(
+            &Untrusted::new("Scope-Allow: tests/test_a.py\n"),
+            &named,
+            &pack(),
+            &gate_files,
+            &[],
+        );
         assert_eq!(plan.unwrap().scope_allow[0].to_string(), "tests/test_a.py");
     }
 
     #[test]
     fn only_a_clear_verdict_is_one() {
         let subject = Digest::of(b"plan");
-        let read = |text: &str| read_review(&Untrusted::new(text), RunRole::CostController, subject);
-        assert_eq!(read("```\nVerdict: APPROVE\n```").unwrap().verdict, ReviewVerdict::Approve);
+        let read =
+            |text: &str| read_review(&Untrusted::new(text), RunRole::CostController, subject);
+        assert_eq!(
+            read("```\nVerdict: APPROVE\n```").unwrap().verdict,
+            ReviewVerdict::Approve
+        );
         let block =
             read("Verdict: BLOCK\nBlocking Reasons:\n- too wide\n\nRequired Fix/Artifacts:\n- one file\n")
                 .unwrap();
@@ -487,16 +653,26 @@ mod tests {
             "Verdict: APPROVE\n**Blocking reasons:** it deletes the tests\n",
             "Verdict: APPROVE\n\n## blocking reasons\n\nit deletes the tests\n",
         ] {
-            assert_eq!(codes(&read(text).unwrap_err()), ["run-review-unclear"], "{text:?}");
+            assert_eq!(
+                codes(&read(text).unwrap_err()),
+                ["run-review-unclear"],
+                "{text:?}"
+            );
         }
-        let numbered = read("Verdict: BLOCK\n\nBlocking Reasons:\n\n1. too wide\n2. too slow\n").unwrap();
+        let numbered =
+            read("Verdict: BLOCK\n\nBlocking Reasons:\n\n1. too wide\n2. too slow\n").unwrap();
         assert_eq!(numbered.blocking, ["too wide", "too slow"]);
         assert_eq!(
-            read("Verdict: APPROVE\nBlocking Reasons: None.\n").unwrap().blocking,
+            read("Verdict: APPROVE\nBlocking Reasons: None.\n")
+                .unwrap()
+                .blocking,
             Vec::<String>::new()
         );
         let many = format!("Verdict: BLOCK\nBlocking Reasons:\n{}", "- x\n".repeat(50));
         let review = read(&many).unwrap();
-        assert_eq!((review.blocking.len(), review.remarks.len()), (MOST_REASONS, 1));
+        assert_eq!(
+            (review.blocking.len(), review.remarks.len()),
+            (MOST_REASONS, 1)
+        );
     }
 }

@@ -17,7 +17,10 @@ const LONGEST: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// A file, whole or some lines of it. The path is not judged yet.
-    File { path: String, lines: Option<LineRange> },
+    File {
+        path: String,
+        lines: Option<LineRange>,
+    },
     /// The files that share most with these words.
     Search { words: String },
 }
@@ -35,7 +38,10 @@ impl MoreFiles {
     /// Parses an answer; `None` if it contains anything else. List marks and a code fence around the lines
     /// are skipped.
     pub(crate) fn read(answer: &str) -> Option<Self> {
-        let mut request = Self { wanted: Vec::new(), unread: 0 };
+        let mut request = Self {
+            wanted: Vec::new(),
+            unread: 0,
+        };
         for line in without_thoughts(answer).lines().map(str::trim) {
             if line.is_empty() || line.starts_with("```") {
                 continue;
@@ -50,8 +56,17 @@ impl MoreFiles {
                 request.unread += 1;
                 continue;
             }
-            let said: String = said.trim().trim_matches(['`', '"', '\'']).chars().take(LONGEST).collect();
-            let wanted = if is_file { file(&said) } else { Wanted::Search { words: said } };
+            let said: String = said
+                .trim()
+                .trim_matches(['`', '"', '\''])
+                .chars()
+                .take(LONGEST)
+                .collect();
+            let wanted = if is_file {
+                file(&said)
+            } else {
+                Wanted::Search { words: said }
+            };
             if !request.wanted.contains(&wanted) {
                 request.wanted.push(wanted);
             }
@@ -65,7 +80,10 @@ impl Wanted {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::File { path, lines: None } => format!("NEED: {path}"),
-            Self::File { path, lines: Some(lines) } => format!("NEED: {path}:{}-{}", lines.start, lines.end),
+            Self::File {
+                path,
+                lines: Some(lines),
+            } => format!("NEED: {path}:{}-{}", lines.start, lines.end),
             Self::Search { words } => format!("SEARCH: {words}"),
         }
     }
@@ -76,11 +94,23 @@ fn file(said: &str) -> Wanted {
     let said = said.strip_prefix("./").unwrap_or(said);
     let with_lines = said.rsplit_once(':').and_then(|(path, lines)| {
         let (start, end) = lines.split_once('-').unwrap_or((lines, lines));
-        Some((path, LineRange { start: start.trim().parse().ok()?, end: end.trim().parse().ok()? }))
+        Some((
+            path,
+            LineRange {
+                start: start.trim().parse().ok()?,
+                end: end.trim().parse().ok()?,
+            },
+        ))
     });
     match with_lines {
-        Some((path, lines)) => Wanted::File { path: path.to_owned(), lines: Some(lines) },
-        None => Wanted::File { path: said.to_owned(), lines: None },
+        Some((path, lines)) => Wanted::File {
+            path: path.to_owned(),
+            lines: Some(lines),
+        },
+        None => Wanted::File {
+            path: said.to_owned(),
+            lines: None,
+        },
     }
 }
 
@@ -90,17 +120,25 @@ mod tests {
 
     fn lines(answer: &str) -> Option<(Vec<String>, usize)> {
         let request = MoreFiles::read(answer)?;
-        Some((request.wanted.iter().map(Wanted::line).collect(), request.unread))
+        Some((
+            request.wanted.iter().map(Wanted::line).collect(),
+            request.unread,
+        ))
     }
 
     #[test]
     fn request_answer_contains_only_requests() {
         let read = |answer| lines(answer).map(|(lines, _)| lines.join("|"));
         assert_eq!(read("NEED: src/a.py"), Some("NEED: src/a.py".into()));
-        let marked =
-            "<think>NEED: x</think>\n```text\n- NEED: `./src/a.py`\n\n* SEARCH: \"parse a date\"\r\n```\n";
-        assert_eq!(read(marked), Some("NEED: src/a.py|SEARCH: parse a date".into()));
-        assert_eq!(read("NEED: a.py:10-80\nNEED: b.py: 7"), Some("NEED: a.py:10-80|NEED: b.py:7-7".into()));
+        let marked = "<think>NEED: x</think>\n```text\n- NEED: `./src/a.py`\n\n* SEARCH: \"parse a date\"\r\n```\n";
+        assert_eq!(
+            read(marked),
+            Some("NEED: src/a.py|SEARCH: parse a date".into())
+        );
+        assert_eq!(
+            read("NEED: a.py:10-80\nNEED: b.py: 7"),
+            Some("NEED: a.py:10-80|NEED: b.py:7-7".into())
+        );
         assert_eq!(read("NEED: c:d\nNEED: c:d"), Some("NEED: c:d".into()));
         for answer in [
             "",

@@ -40,8 +40,10 @@ pub(crate) fn contract_guardian(
                 && !is_test_path(path)
                 && pack.files.iter().any(|file| file.path == path.as_str())
         });
-        let options: Vec<String> =
-            judging.take(MAX_PERMITTED).map(|path| format!("--file {}", shell_word(path.as_str()))).collect();
+        let options: Vec<String> = judging
+            .take(MAX_PERMITTED)
+            .map(|path| format!("--file {}", shell_word(path.as_str())))
+            .collect();
         let hint = if options.is_empty() {
             "Name the files that may change with --file, or word the goal with the names of what it is about."
                 .to_owned()
@@ -54,14 +56,18 @@ pub(crate) fn contract_guardian(
         verdict.push(Finding::error(NOTHING_TO_EDIT, "Scope-Allow", hint));
     }
     let unseen = |path: &&RepoPath| {
-        let omitted =
-            pack.omitted.iter().any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
-        let cut = pack.files.iter().any(|file| file.path == path.as_str() && file.truncated);
+        let omitted = pack
+            .omitted
+            .iter()
+            .any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
+        let cut = pack
+            .files
+            .iter()
+            .any(|file| file.path == path.as_str() && file.truncated);
         omitted || cut
     };
     for path in plan.names.iter().filter(unseen) {
-        let hint =
-            "The model cannot be shown this file whole; raise [run] max_total_bytes, or name another file.";
+        let hint = "The model cannot be shown this file whole; raise [run] max_total_bytes, or name another file.";
         verdict.push(Finding::error(NAMED_UNSEEN, path.as_str(), hint));
     }
     verdict
@@ -75,18 +81,23 @@ pub(crate) fn cost_controller(
     pack: &ContextPack,
 ) -> Verdict {
     let mut verdict = Verdict::default();
-    let answers = guardrails.max_iterations.saturating_mul(record.settings.candidates);
+    let answers = guardrails
+        .max_iterations
+        .saturating_mul(record.settings.candidates);
     if record.settings.max_calls < answers {
         let calls = counted(record.settings.max_calls, "call");
         let subject = format!("{calls} for {}", counted(answers, "answer"));
-        let hint =
-            "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
+        let hint = "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));
     }
     let tokens = max_tokens(&record.settings);
     if tokens < LEAST_TOKENS {
         let hint = "No change can be written in so few tokens: raise the provider's max_tokens.";
-        verdict.push(Finding::error(ANSWER_TOO_LARGE, counted(tokens, "token"), hint));
+        verdict.push(Finding::error(
+            ANSWER_TOO_LARGE,
+            counted(tokens, "token"),
+            hint,
+        ));
     } else if let Some((bytes, tokens)) = choose(&record.settings, plan, pack, false).too_large {
         let subject = format!("{bytes} bytes in {tokens} tokens");
         let hint = "The files cannot be answered whole, so their changed parts are asked for. Raise the provider's max_tokens to \
@@ -153,15 +164,29 @@ mod tests {
         let results = chair::expected_results();
         let reasons = chair::reasons("mend it");
         let plan = plan("");
-        let documents =
-            PlanDocuments { plan: &plan, reasons: Some(&reasons), results: Some(results), behaviors: &[] };
+        let documents = PlanDocuments {
+            plan: &plan,
+            reasons: Some(&reasons),
+            results: Some(results),
+            behaviors: &[],
+        };
         let hint = |pack: &ContextPack| {
-            let gate_files: Vec<RepoPath> =
-                ["src/a b.rs", "src/unseen.rs", "run.sh"].iter().map(|path| path.parse().unwrap()).collect();
+            let gate_files: Vec<RepoPath> = ["src/a b.rs", "src/unseen.rs", "run.sh"]
+                .iter()
+                .map(|path| path.parse().unwrap())
+                .collect();
             let verdict = contract_guardian(&documents, pack, 1, &gate_files);
-            verdict.errors().find(|finding| finding.code == NOTHING_TO_EDIT).unwrap().hint.clone()
+            verdict
+                .errors()
+                .find(|finding| finding.code == NOTHING_TO_EDIT)
+                .unwrap()
+                .hint
+                .clone()
         };
         assert!(hint(&pack("src/a b.rs", false)).ends_with("name them: --file 'src/a b.rs'."));
-        assert!(hint(&pack("src/b.rs", false)).starts_with("Name the files that may change with --file"));
+        assert!(
+            hint(&pack("src/b.rs", false))
+                .starts_with("Name the files that may change with --file")
+        );
     }
 }

@@ -15,48 +15,77 @@ const MAX_PLACES: usize = 40;
 const DOCUMENTS: [&str; 3] = ["doc", "docs", "documentation"];
 
 /// The places that a change of these files may add to. `scope` holds files and directories.
-pub(crate) fn additions(scope: &[PathPrefix], tests: &[RepoPath], tree: &Tree<'_>) -> Vec<PathPrefix> {
+pub(crate) fn additions(
+    scope: &[PathPrefix],
+    tests: &[RepoPath],
+    tree: &Tree<'_>,
+) -> Vec<PathPrefix> {
     let mut places: Vec<String> = Vec::new();
     let mut add = |place: &str| {
         let covered = places.iter().any(|known| {
-            place.strip_prefix(known.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            place
+                .strip_prefix(known.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         if !place.is_empty() && !covered && places.len() < MAX_PLACES {
             places.push(place.to_owned());
         }
     };
-    let scope: Vec<String> =
-        scope.iter().map(|place| place.to_string().trim_end_matches('/').to_owned()).collect();
+    let scope: Vec<String> = scope
+        .iter()
+        .map(|place| place.to_string().trim_end_matches('/').to_owned())
+        .collect();
     let files: Vec<RepoPath> = scope
         .iter()
         .filter(|place| !tree.has_directory(place))
         .filter_map(|place| place.parse().ok())
         .collect();
-    let sources: Vec<&RepoPath> =
-        files.iter().filter(|path| FileClass::of(path) == FileClass::Source).collect();
+    let sources: Vec<&RepoPath> = files
+        .iter()
+        .filter(|path| FileClass::of(path) == FileClass::Source)
+        .collect();
     tests.iter().for_each(|path| add(path.as_str()));
     for directory in test_directories(&scope, tree) {
         add(directory);
     }
-    for place in sources.iter().map(|path| directory_of(path)).collect::<BTreeSet<_>>() {
+    for place in sources
+        .iter()
+        .map(|path| directory_of(path))
+        .collect::<BTreeSet<_>>()
+    {
         if is_free(place, tree) {
             add(place);
         }
         // Tests that stand beside what they test.
-        tree.inside(place).filter(|path| is_test(path)).for_each(|path| add(path.as_str()));
+        tree.inside(place)
+            .filter(|path| is_test(path))
+            .for_each(|path| add(path.as_str()));
     }
     for path in &sources {
-        predicted_tests(path, tree).iter().for_each(|path| add(path));
+        predicted_tests(path, tree)
+            .iter()
+            .for_each(|path| add(path));
     }
-    for directory in RELEASE_NOTES.iter().filter(|directory| tree.has_directory(directory)) {
+    for directory in RELEASE_NOTES
+        .iter()
+        .filter(|directory| tree.has_directory(directory))
+    {
         add(directory);
     }
-    let directories = DOCUMENTS.into_iter().filter(|directory| tree.has_directory(directory));
-    let pages = tree.inside("").filter(|path| is_of_every_change(path)).map(RepoPath::as_str);
+    let directories = DOCUMENTS
+        .into_iter()
+        .filter(|directory| tree.has_directory(directory));
+    let pages = tree
+        .inside("")
+        .filter(|path| is_of_every_change(path))
+        .map(RepoPath::as_str);
     let mut documents: Vec<&str> = directories.chain(pages).collect();
     keep_unread(&mut documents, tree);
     documents.into_iter().for_each(add);
-    places.iter().filter_map(|place| place.parse().ok()).collect()
+    places
+        .iter()
+        .filter_map(|place| place.parse().ok())
+        .collect()
 }
 
 /// Leaves out the documents that a test names: what it compares with them would follow the change. What only sets tools up, as a `noxfile.py`
@@ -71,7 +100,9 @@ fn keep_unread(documents: &mut Vec<&str>, tree: &Tree<'_>) {
         let is_named = |name: &str| memchr::memmem::find(&text, name.as_bytes()).is_some();
         documents.retain(|document| match document.contains('.') {
             true => !names_file(&text, document, tree),
-            false => !["{}/", "\"{}\"", "'{}'"].iter().any(|form| is_named(&form.replace("{}", document))),
+            false => !["{}/", "\"{}\"", "'{}'"]
+                .iter()
+                .any(|form| is_named(&form.replace("{}", document))),
         });
     }
 }
@@ -82,11 +113,17 @@ fn names_file(text: &[u8], name: &str, tree: &Tree<'_>) -> bool {
     memchr::memmem::find_iter(text, name.as_bytes()).any(|at| {
         let before = text.get(..at).unwrap_or_default();
         let length = before.iter().rev().take_while(is_part).count();
-        let place = String::from_utf8_lossy(before.get(at - length..).unwrap_or_default()).into_owned();
-        let steps = place.trim_end_matches('/').split('/').filter(|step| ![".", ".."].contains(step));
+        let place =
+            String::from_utf8_lossy(before.get(at - length..).unwrap_or_default()).into_owned();
+        let steps = place
+            .trim_end_matches('/')
+            .split('/')
+            .filter(|step| ![".", ".."].contains(step));
         let plain: Vec<&str> = steps.collect();
-        let is_plain =
-            |step: &&str| step.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+        let is_plain = |step: &&str| {
+            step.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+        };
         !place.ends_with('/')
             || !plain.iter().all(is_plain)
             || plain.is_empty()
@@ -123,14 +160,26 @@ fn is_test(path: &RepoPath) -> bool {
 fn test_directories<'a>(scope: &[String], tree: &Tree<'a>) -> Vec<&'a str> {
     let is_test_directory = |directory: &str| {
         // A file of a neutral name tells whether it is the directory that makes it a test.
-        format!("{directory}/x").parse::<RepoPath>().is_ok_and(|path| is_test(&path))
+        format!("{directory}/x")
+            .parse::<RepoPath>()
+            .is_ok_and(|path| is_test(&path))
     };
-    let parent = |directory: &str| directory.rsplit_once('/').map_or("", |(at, _)| at).to_owned();
+    let parent = |directory: &str| {
+        directory
+            .rsplit_once('/')
+            .map_or("", |(at, _)| at)
+            .to_owned()
+    };
     let mut found: Vec<&str> = Vec::new();
-    for directory in tree.directories().filter(|directory| is_test_directory(directory)) {
+    for directory in tree
+        .directories()
+        .filter(|directory| is_test_directory(directory))
+    {
         let above = parent(directory);
         let is_topmost = above.is_empty() || !is_test_directory(&above);
-        let is_near = scope.iter().any(|place| above.is_empty() || place.starts_with(&format!("{above}/")));
+        let is_near = scope
+            .iter()
+            .any(|place| above.is_empty() || place.starts_with(&format!("{above}/")));
         if is_topmost && is_near {
             found.push(directory);
         }
@@ -141,34 +190,50 @@ fn test_directories<'a>(scope: &[String], tree: &Tree<'a>) -> Vec<&'a str> {
 /// Whether a new source in a directory can only be found by who looks for it there: a module of Python at the beginning of a
 /// search path could take the place of an installed one.
 fn is_free(directory: &str, tree: &Tree<'_>) -> bool {
-    let python = tree.inside(directory).any(|path| path.extension() == Some("py"));
+    let python = tree
+        .inside(directory)
+        .any(|path| path.extension() == Some("py"));
     !directory.is_empty() && (!python || tree.has(&format!("{directory}/__init__.py")))
 }
 
 /// The names that the test of a source has where it stands beside it.
 fn predicted_tests(path: &RepoPath, tree: &Tree<'_>) -> Vec<String> {
     let directory = directory_of(path);
-    let Some((stem, extension)) = path.file_name().rsplit_once('.') else { return Vec::new() };
+    let Some((stem, extension)) = path.file_name().rsplit_once('.') else {
+        return Vec::new();
+    };
     let names = match extension {
         "go" => vec![format!("{stem}_test.go")],
         "py" => vec![format!("test_{stem}.py")],
         "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => {
-            vec![format!("{stem}.test.{extension}"), format!("{stem}.spec.{extension}")]
+            vec![
+                format!("{stem}.test.{extension}"),
+                format!("{stem}.spec.{extension}"),
+            ]
         }
         _ => Vec::new(),
     };
     // Where tests have a directory of their own, none stands beside its source.
-    let has_own = tree
-        .directories()
-        .any(|directory| format!("{directory}/x").parse::<RepoPath>().is_ok_and(|path| is_test(&path)));
+    let has_own = tree.directories().any(|directory| {
+        format!("{directory}/x")
+            .parse::<RepoPath>()
+            .is_ok_and(|path| is_test(&path))
+    });
     if has_own && extension == "py" {
         return Vec::new();
     }
-    let place =
-        |name: &String| if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+    let place = |name: &String| {
+        if directory.is_empty() {
+            name.clone()
+        } else {
+            format!("{directory}/{name}")
+        }
+    };
     names.iter().map(place).collect()
 }
 
 fn directory_of(path: &RepoPath) -> &str {
-    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
+    path.as_str()
+        .rsplit_once('/')
+        .map_or("", |(directory, _)| directory)
 }

@@ -15,19 +15,31 @@ const MAX_RENAMES: usize = 8;
 const REACH: usize = 12;
 
 /// After these, what does not exist yet is made.
-const CREATING: [&str; 11] =
-    ["create", "add", "new", "write", "introduce", "put", "extract", "split", "move", "rename", "generate"];
+const CREATING: [&str; 11] = [
+    "create",
+    "add",
+    "new",
+    "write",
+    "introduce",
+    "put",
+    "extract",
+    "split",
+    "move",
+    "rename",
+    "generate",
+];
 /// After these, a manifest that is named is to change.
 const CHANGING: [&str; 22] = [
-    "add", "bump", "update", "upgrade", "pin", "set", "change", "edit", "remove", "drop", "raise", "lower",
-    "declare", "require", "move", "rename", "fix", "correct", "put", "list", "relax", "replace",
+    "add", "bump", "update", "upgrade", "pin", "set", "change", "edit", "remove", "drop", "raise",
+    "lower", "declare", "require", "move", "rename", "fix", "correct", "put", "list", "relax",
+    "replace",
 ];
 /// After these, a file that is named goes away or gets another name.
 const DELETING: [&str; 5] = ["remove", "delete", "drop", "rename", "move"];
 /// Words between such a verb and the file.
 const FILLERS: [&str; 18] = [
-    "the", "file", "files", "module", "modules", "unused", "old", "obsolete", "and", "or", "dead", "whole",
-    "entire", "any", "anything", "a", "in", "under",
+    "the", "file", "files", "module", "modules", "unused", "old", "obsolete", "and", "or", "dead",
+    "whole", "entire", "any", "anything", "a", "in", "under",
 ];
 /// With a denial before them, what is named stays as it is.
 const TOUCHING: [&str; 6] = ["touch", "change", "edit", "modify", "alter", "rewrite"];
@@ -62,7 +74,11 @@ impl Mention {
     /// Whether it can be the name of something that code defines: it stands in backticks or is called.
     pub(super) fn is_symbol(&self) -> bool {
         (self.is_quoted || self.is_call)
-            && self.text.split(['.', ':', '#']).filter(|part| !part.is_empty()).all(is_definition_name)
+            && self
+                .text
+                .split(['.', ':', '#'])
+                .filter(|part| !part.is_empty())
+                .all(is_definition_name)
             && !self.text.is_empty()
     }
 
@@ -78,7 +94,10 @@ impl Mention {
     /// Whether it looks like the path of a file: it has an extension, or a directory.
     pub(super) fn is_path(&self) -> bool {
         let name = self.text.rsplit('/').next().unwrap_or_default();
-        let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, end)| end);
+        let extension = name
+            .rsplit_once('.')
+            .filter(|(stem, _)| !stem.is_empty())
+            .map(|(_, end)| end);
         !self.is_call
             && !self.has_slash
             && extension.is_some_and(|end| {
@@ -97,7 +116,9 @@ impl Mention {
 
 /// The words of a goal.
 pub(super) fn mentions(goal: &str) -> Vec<Mention> {
-    let goal = goal.get(..goal.floor_char_boundary(MAX_BYTES)).unwrap_or(goal);
+    let goal = goal
+        .get(..goal.floor_char_boundary(MAX_BYTES))
+        .unwrap_or(goal);
     let mut words: Vec<Mention> = Vec::new();
     let mut clause = 0;
     let mut is_fenced = false;
@@ -127,11 +148,16 @@ pub(super) fn mentions(goal: &str) -> Vec<Mention> {
         let clause = words[at].clause;
         let start = at.saturating_sub(REACH);
         let start = start + words[start..at].partition_point(|word| word.clause < clause);
-        let before = Before { words: &words[start..at], verbs: &verbs[start..at] };
+        let before = Before {
+            words: &words[start..at],
+            verbs: &verbs[start..at],
+        };
         let has = |is: fn(&Verbs) -> bool| before.verbs.iter().any(is);
         let (created, changed) = (has(|verb| verb.creating), has(|verb| verb.changing));
-        let (deleted, denied) =
-            (before.is_object_of(|verb| verb.deleting), before.is_left_alone(words.get(at + 1)));
+        let (deleted, denied) = (
+            before.is_object_of(|verb| verb.deleting),
+            before.is_left_alone(words.get(at + 1)),
+        );
         let word = &mut words[at];
         word.is_created = created;
         word.is_changed = changed;
@@ -148,20 +174,32 @@ pub(super) fn renames(mentions: &[Mention]) -> Vec<(String, String)> {
         if !is_one_of(&verb.word, &["rename"]) {
             continue;
         }
-        let clause = mentions.iter().skip(at + 1).take(REACH).take_while(|word| word.clause == verb.clause);
+        let clause = mentions
+            .iter()
+            .skip(at + 1)
+            .take(REACH)
+            .take_while(|word| word.clause == verb.clause);
         let rest: Vec<&Mention> = clause.collect();
-        let Some(to) = rest.iter().position(|word| matches!(word.word.as_str(), "to" | "into" | "as")) else {
+        let Some(to) = rest
+            .iter()
+            .position(|word| matches!(word.word.as_str(), "to" | "into" | "as"))
+        else {
             continue;
         };
         let name = |word: &&Mention| {
-            let last = word.text.rsplit(['.', ':', '#', '/']).next().unwrap_or_default();
+            let last = word
+                .text
+                .rsplit(['.', ':', '#', '/'])
+                .next()
+                .unwrap_or_default();
             let is_small = FILLERS.contains(&word.word.as_str()) && !word.is_quoted;
             (is_definition_name(last) && !word.is_path() && !is_small).then(|| last.to_owned())
         };
         let old = rest[..to].iter().rev().find_map(name);
         let new = rest.get(to + 1..).unwrap_or_default().iter().find_map(name);
         renames.extend(
-            old.zip(new).filter(|(old, new)| old != new && !renames.contains(&(old.clone(), new.clone()))),
+            old.zip(new)
+                .filter(|(old, new)| old != new && !renames.contains(&(old.clone(), new.clone()))),
         );
         if renames.len() == MAX_RENAMES {
             break;
@@ -172,14 +210,22 @@ pub(super) fn renames(mentions: &[Mention]) -> Vec<(String, String)> {
 
 /// Whether a word is a form of one of these.
 pub(super) fn is_one_of(word: &str, verbs: &[&str]) -> bool {
-    !word.is_empty() && verbs.iter().any(|verb| WordStem::of(verb) == WordStem::of(word))
+    !word.is_empty()
+        && verbs
+            .iter()
+            .any(|verb| WordStem::of(verb) == WordStem::of(word))
 }
 
 fn word(raw: &str, clause: usize, is_quoted: bool) -> Mention {
     let quotes = ['"', '\'', '(', '[', '<', '“', '‘', '«'];
-    let ends = ['"', '\'', ')', ']', '>', ',', ';', ':', '.', '!', '?', '”', '’', '»'];
+    let ends = [
+        '"', '\'', ')', ']', '>', ',', ';', ':', '.', '!', '?', '”', '’', '»',
+    ];
     let text = raw.trim_start_matches(quotes);
-    let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("’s")).unwrap_or(text);
+    let text = text
+        .strip_suffix("'s")
+        .or_else(|| text.strip_suffix("’s"))
+        .unwrap_or(text);
     let (text, is_call) = match text.find('(') {
         Some(at) if at > 0 => (&text[..at], true),
         _ => (text.trim_end_matches(ends), false),
@@ -189,7 +235,9 @@ fn word(raw: &str, clause: usize, is_quoted: bool) -> Mention {
     let text = without_line(text.trim_end_matches('/'));
     Mention {
         text: text.to_owned(),
-        word: raw.trim_matches(|c: char| !c.is_alphanumeric() && c != '_').to_lowercase(),
+        word: raw
+            .trim_matches(|c: char| !c.is_alphanumeric() && c != '_')
+            .to_lowercase(),
         clause,
         is_quoted,
         is_call,
@@ -249,7 +297,10 @@ impl Before<'_> {
     /// Where such a verb stands, where nothing but small words and other files stand between it and the word.
     fn governing(&self, is: fn(&Verbs) -> bool) -> Option<usize> {
         let verb = self.verbs.iter().rposition(is)?;
-        self.words[verb + 1..].iter().all(|word| is_filler(&word.word)).then_some(verb)
+        self.words[verb + 1..]
+            .iter()
+            .all(|word| is_filler(&word.word))
+            .then_some(verb)
     }
 
     fn is_object_of(&self, is: fn(&Verbs) -> bool) -> bool {
@@ -257,12 +308,16 @@ impl Before<'_> {
     }
 
     fn is_left_alone(&self, next: Option<&Mention>) -> bool {
-        let Some(last) = self.words.last() else { return false };
+        let Some(last) = self.words.last() else {
+            return false;
+        };
         let next = next.map(|next| next.word.as_str()).unwrap_or_default();
         let is_kept = matches!(last.word.as_str(), "leave" | "keep")
             && matches!(next, "alone" | "unchanged" | "untouched" | "as");
         let is_untouched = self.governing(|verb| verb.touching).is_some_and(|verb| {
-            self.words[verb.saturating_sub(2)..verb].iter().any(|word| DENIALS.contains(&word.word.as_str()))
+            self.words[verb.saturating_sub(2)..verb]
+                .iter()
+                .any(|word| DENIALS.contains(&word.word.as_str()))
         });
         is_kept || last.word == "not" || is_untouched
     }

@@ -15,7 +15,9 @@ mod tree;
 
 use std::collections::BTreeSet;
 
-use crucible_model::{Code, Denial, Finding, PathPrefix, PathRole, PathRoles, RepoPath, denied_place};
+use crucible_model::{
+    Code, Denial, Finding, PathPrefix, PathRole, PathRoles, RepoPath, denied_place,
+};
 use crucible_pack::FileClass;
 use crucible_patch::is_test_path;
 
@@ -138,11 +140,15 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
     if mention.is_glob() {
         return match expand(text, tree) {
             Expanded::Files(files) if files.len() > MAX_MATCHES => {
-                scope.problems.push(too_wide(text, files.len(), MAX_MATCHES));
+                scope
+                    .problems
+                    .push(too_wide(text, files.len(), MAX_MATCHES));
                 true
             }
             Expanded::Files(files) => {
-                files.iter().for_each(|path| open_or_deny(mention, path, scope));
+                files
+                    .iter()
+                    .for_each(|path| open_or_deny(mention, path, scope));
                 scope.is_certain |= files.iter().any(|path| scope.files.contains(path));
                 !files.is_empty()
             }
@@ -161,9 +167,12 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
     let files = tree.files(text);
     if !files.is_empty() {
         if files.len() <= MAX_SAME_NAME {
-            files.iter().for_each(|path| open_or_deny(mention, path, scope));
-            let is_certain =
-                |path: &RepoPath| scope.names.contains(path) || scope.files.contains(path) && is_source(path);
+            files
+                .iter()
+                .for_each(|path| open_or_deny(mention, path, scope));
+            let is_certain = |path: &RepoPath| {
+                scope.names.contains(path) || scope.files.contains(path) && is_source(path)
+            };
             scope.is_certain |= matches!(files.as_slice(), [only] if is_certain(only));
         }
         return true;
@@ -186,7 +195,10 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
 }
 
 fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
-    let is_manifest = matches!(FileClass::of(path), FileClass::Manifest | FileClass::Generated);
+    let is_manifest = matches!(
+        FileClass::of(path),
+        FileClass::Manifest | FileClass::Generated
+    );
     if mention.is_denied {
         scope.denied.push(path.clone().into());
     } else if mention.is_deleted && !is_test_path(path) {
@@ -201,10 +213,15 @@ fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
 /// A symbol that gets another name changes in every file that speaks of it.
 fn read_renames(goal: &str, mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
     let dropped: BTreeSet<String> = dropped_by(goal).into_iter().collect();
-    for (old, new) in mention::renames(mentions).into_iter().filter(|(old, _)| dropped.contains(old)) {
+    for (old, new) in mention::renames(mentions)
+        .into_iter()
+        .filter(|(old, _)| dropped.contains(old))
+    {
         let speaking = names::speaking_of(&old, tree);
         if speaking.len() > MAX_RENAMED {
-            scope.problems.push(too_wide(&old, speaking.len(), MAX_RENAMED));
+            scope
+                .problems
+                .push(too_wide(&old, speaking.len(), MAX_RENAMED));
             continue;
         }
         speaking.iter().for_each(|path| scope.open(path));
@@ -228,26 +245,37 @@ fn is_source(path: &RepoPath) -> bool {
 /// Places that no mention opens: only --file and --allow do.
 pub(crate) fn is_guarded(path: &RepoPath) -> bool {
     let roles = PathRoles::of(path);
-    [PathRole::Ci, PathRole::GitSetting, PathRole::TestSettings].iter().any(|role| roles.has(*role))
+    [PathRole::Ci, PathRole::GitSetting, PathRole::TestSettings]
+        .iter()
+        .any(|role| roles.has(*role))
         || denied_place(path, Denial::Changed).is_some()
         || path.segments().any(|name| name.starts_with('.'))
         || path.file_name() == "conftest.py"
 }
 
 fn is_guarded_place(place: &PathPrefix) -> bool {
-    place.to_string().parse::<RepoPath>().is_ok_and(|path| is_guarded(&path))
+    place
+        .to_string()
+        .parse::<RepoPath>()
+        .is_ok_and(|path| is_guarded(&path))
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
 /// change when the operator names them.
 pub(crate) fn is_plain(path: &RepoPath) -> bool {
-    path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
+    path.as_str()
+        .chars()
+        .all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
 }
 
 /// Whether a change needs a person's word to touch a file: tests, manifests, lock files, continuous integration and git's settings.
 pub(crate) fn is_protected(path: &RepoPath) -> bool {
     use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-    is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
+    is_test_path(path)
+        || is_manifest(path)
+        || is_ci(path)
+        || is_lockfile(path)
+        || is_git_setting(path)
 }
 
 fn push(list: &mut Vec<RepoPath>, path: &RepoPath) {

@@ -29,7 +29,9 @@ pub enum NamedPlaceError {
     #[error("no tracked file matches")]
     NoMatch,
     /// It is a glob that too much matches.
-    #[error("{0} files match, at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern")]
+    #[error(
+        "{0} files match, at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern"
+    )]
     TooMany(usize),
 }
 
@@ -42,8 +44,10 @@ pub fn named_places<'t>(
     texts: &'t [String],
     tracked: &[TrackedFile],
 ) -> Result<NamedPlaces, (&'t str, NamedPlaceError)> {
-    let paths: Vec<RepoPath> =
-        tracked.iter().filter_map(|file| file.path.to_str()?.parse::<RepoPath>().ok()).collect();
+    let paths: Vec<RepoPath> = tracked
+        .iter()
+        .filter_map(|file| file.path.to_str()?.parse::<RepoPath>().ok())
+        .collect();
     let unread = |_: &RepoPath| Vec::new();
     let tree = Tree::new(&paths, &unread);
     let mut places = NamedPlaces::default();
@@ -64,10 +68,15 @@ pub fn named_places<'t>(
                 return refuse(NamedPlaceError::TooMany(files.len()));
             }
             Expanded::Files(files) => {
-                let is_glob =
-                    files.len() > 1 || files.first().is_some_and(|file| !text.ends_with(file.as_str()));
+                let is_glob = files.len() > 1
+                    || files
+                        .first()
+                        .is_some_and(|file| !text.ends_with(file.as_str()));
                 // What is guarded is named word for word, or not at all.
-                files.into_iter().filter(|path| !is_glob || !is_guarded(path)).for_each(&mut add);
+                files
+                    .into_iter()
+                    .filter(|path| !is_glob || !is_guarded(path))
+                    .for_each(&mut add);
             }
             Expanded::Directory(path) => {
                 let place = PathPrefix::from(path);

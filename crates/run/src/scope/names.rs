@@ -48,7 +48,13 @@ const CHANGING: [&str; 11] = [
     "introduce",
     "install",
 ];
-const DEPENDENCIES: [&str; 5] = ["dependency", "dependencies", "deps", "requirement", "requirements"];
+const DEPENDENCIES: [&str; 5] = [
+    "dependency",
+    "dependencies",
+    "deps",
+    "requirement",
+    "requirements",
+];
 
 /// The sources that define each of these symbols. One that too many files define opens none of them.
 pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Vec<RepoPath>> {
@@ -62,7 +68,11 @@ pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Ve
     }
     let mut found: Vec<Vec<(RepoPath, usize)>> = vec![Vec::new(); wanted.len()];
     let mut read = 0;
-    for path in tree.paths.iter().filter(|path| FileClass::of(path) == FileClass::Source) {
+    for path in tree
+        .paths
+        .iter()
+        .filter(|path| FileClass::of(path) == FileClass::Source)
+    {
         if read > MAX_READ {
             break;
         }
@@ -76,24 +86,38 @@ pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Ve
         for (at, (symbol, parts)) in wanted.iter().enumerate() {
             if names.contains(*symbol) {
                 // `Parser.parse` is meant where `Parser` stands, too.
-                let owners = parts.iter().filter(|part| *part != symbol && names.contains(**part)).count();
+                let owners = parts
+                    .iter()
+                    .filter(|part| *part != symbol && names.contains(**part))
+                    .count();
                 found[at].push(((*path).clone(), owners));
             }
         }
     }
     let best = |files: Vec<(RepoPath, usize)>| {
         let best = files.iter().map(|(_, owners)| *owners).max().unwrap_or(0);
-        let best = files.into_iter().filter(|(_, owners)| *owners == best).map(|(path, _)| path);
+        let best = files
+            .into_iter()
+            .filter(|(_, owners)| *owners == best)
+            .map(|(path, _)| path);
         best.collect::<Vec<RepoPath>>()
     };
-    found.into_iter().map(best).filter(|files| files.len() <= most).collect()
+    found
+        .into_iter()
+        .map(best)
+        .filter(|files| files.len() <= most)
+        .collect()
 }
 
 /// The files in which `name` stands as a word, but for those that a program wrote.
 pub(super) fn speaking_of(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
     let mut read = 0;
     let mut found = Vec::new();
-    for path in tree.paths.iter().filter(|path| FileClass::of(path) != FileClass::Generated) {
+    for path in tree
+        .paths
+        .iter()
+        .filter(|path| FileClass::of(path) != FileClass::Generated)
+    {
         if read > MAX_READ {
             break;
         }
@@ -117,7 +141,9 @@ pub(super) fn speaking_of(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
 pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
     let says = mentions.iter().any(|mention| {
         is_one_of(&mention.word, &DEPENDENCIES)
-            && mentions.iter().any(|verb| verb.clause == mention.clause && is_one_of(&verb.word, &CHANGING))
+            && mentions
+                .iter()
+                .any(|verb| verb.clause == mention.clause && is_one_of(&verb.word, &CHANGING))
     });
     if !says {
         return;
@@ -130,16 +156,38 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
         .files
         .iter()
         .map(RepoPath::to_string)
-        .chain(scope.directories.iter().map(|place| format!("{}/x", place.to_string().trim_end_matches('/'))))
+        .chain(
+            scope
+                .directories
+                .iter()
+                .map(|place| format!("{}/x", place.to_string().trim_end_matches('/'))),
+        )
         .collect();
     let above = |directory: &str| {
-        directory.is_empty() || named.iter().any(|path| path.starts_with(&format!("{directory}/")))
+        directory.is_empty()
+            || named
+                .iter()
+                .any(|path| path.starts_with(&format!("{directory}/")))
     };
-    let directory_of = |path: &RepoPath| path.as_str().rsplit_once('/').map_or("", |(at, _)| at).to_owned();
-    let mut manifests: Vec<&RepoPath> =
-        tree.paths.iter().copied().filter(|path| is_listing(path) && above(&directory_of(path))).collect();
+    let directory_of = |path: &RepoPath| {
+        path.as_str()
+            .rsplit_once('/')
+            .map_or("", |(at, _)| at)
+            .to_owned()
+    };
+    let mut manifests: Vec<&RepoPath> = tree
+        .paths
+        .iter()
+        .copied()
+        .filter(|path| is_listing(path) && above(&directory_of(path)))
+        .collect();
     if manifests.is_empty() {
-        manifests = tree.paths.iter().copied().filter(|path| is_listing(path)).collect();
+        manifests = tree
+            .paths
+            .iter()
+            .copied()
+            .filter(|path| is_listing(path))
+            .collect();
     }
     if manifests.len() > MAX_MANIFESTS {
         return;
@@ -147,15 +195,29 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
     let places: BTreeSet<String> = manifests.iter().map(|path| directory_of(path)).collect();
     manifests.into_iter().for_each(|path| scope.lift(path));
     for place in places {
-        tree.inside(&place).filter(|path| is_lockfile(path)).for_each(|path| scope.lift(path));
+        tree.inside(&place)
+            .filter(|path| is_lockfile(path))
+            .for_each(|path| scope.lift(path));
     }
 }
 
 /// A goal that speaks of the README or of the changelog means the files of that name at the top.
 pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
-    let says = |words: &[&str]| mentions.iter().any(|mention| words.contains(&mention.word.as_str()));
-    for path in tree.inside("").filter(|path| PathRoles::of(path).has(PathRole::Document)) {
-        let stem = path.file_name().split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let says = |words: &[&str]| {
+        mentions
+            .iter()
+            .any(|mention| words.contains(&mention.word.as_str()))
+    };
+    for path in tree
+        .inside("")
+        .filter(|path| PathRoles::of(path).has(PathRole::Document))
+    {
+        let stem = path
+            .file_name()
+            .split('.')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let is_meant = match stem.as_str() {
             "readme" => says(&["readme"]),
             "changelog" | "changes" | "history" | "news" => says(&["changelog"]),
@@ -169,7 +231,10 @@ pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalS
 }
 
 fn parts(symbol: &str) -> Vec<&str> {
-    symbol.split(['.', ':', '#']).filter(|part| !part.is_empty()).collect()
+    symbol
+        .split(['.', ':', '#'])
+        .filter(|part| !part.is_empty())
+        .collect()
 }
 
 fn last_part(symbol: &str) -> Option<&str> {

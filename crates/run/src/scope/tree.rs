@@ -56,7 +56,13 @@ impl<'a> Tree<'a> {
             }
         }
         let known = paths.iter().map(|path| path.as_str()).collect();
-        Self { paths, known, directories, by_name, text }
+        Self {
+            paths,
+            known,
+            directories,
+            by_name,
+            text,
+        }
     }
 
     pub(super) fn has(&self, path: &str) -> bool {
@@ -77,11 +83,19 @@ impl<'a> Tree<'a> {
 
     /// The files directly in a directory; `""` is the top.
     pub(super) fn inside(&self, directory: &str) -> impl Iterator<Item = &'a RepoPath> {
-        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        let start = self.paths.partition_point(|path| path.as_str() < prefix.as_str());
+        let prefix = if directory.is_empty() {
+            String::new()
+        } else {
+            format!("{directory}/")
+        };
+        let start = self
+            .paths
+            .partition_point(|path| path.as_str() < prefix.as_str());
         let mut found = Vec::new();
         for path in &self.paths[start..] {
-            let Some(rest) = path.as_str().strip_prefix(&prefix) else { break };
+            let Some(rest) = path.as_str().strip_prefix(&prefix) else {
+                break;
+            };
             if !rest.contains('/') {
                 found.push(*path);
             }
@@ -129,7 +143,10 @@ impl<'a> Tree<'a> {
             return text.parse().ok();
         }
         let ending = format!("/{text}");
-        let mut found = self.directories.iter().filter(|directory| directory.ends_with(&ending));
+        let mut found = self
+            .directories
+            .iter()
+            .filter(|directory| directory.ends_with(&ending));
         match (found.next(), found.next()) {
             (Some(only), None) => only.parse().ok(),
             _ => None,
@@ -138,12 +155,19 @@ impl<'a> Tree<'a> {
 
     /// The source files of a dotted or scoped module: `pkg.mod.func` is `pkg/mod.py`.
     pub(super) fn module(&self, text: &str) -> Vec<RepoPath> {
-        let parts: Vec<&str> = text.split(['.', ':']).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = text
+            .split(['.', ':'])
+            .filter(|part| !part.is_empty())
+            .collect();
         let is_name = |part: &&str| crate::may_drop::is_definition_name(part);
         if parts.len() < 2 || parts.len() > 16 || !parts.iter().all(is_name) {
             return Vec::new();
         }
-        let parts = if parts[0] == "crate" { &parts[1..] } else { &parts[..] };
+        let parts = if parts[0] == "crate" {
+            &parts[1..]
+        } else {
+            &parts[..]
+        };
         for end in (1..=parts.len()).rev() {
             let stem = parts[..end].join("/");
             let found: Vec<RepoPath> = self
@@ -160,16 +184,27 @@ impl<'a> Tree<'a> {
     }
 
     fn exact(&self, text: &str) -> Option<&'a RepoPath> {
-        let at = self.paths.binary_search_by(|path| path.as_str().cmp(text)).ok()?;
+        let at = self
+            .paths
+            .binary_search_by(|path| path.as_str().cmp(text))
+            .ok()?;
         self.paths.get(at).copied()
     }
 }
 
 /// Whether a file is the module of this path: `a/b.py`, `src/a/b.rs`, `a/b/__init__.py`, `a/b/mod.rs`.
 fn is_module(path: &RepoPath, stem: &str) -> bool {
-    let Some((own, _)) = path.as_str().rsplit_once('.') else { return false };
-    let own = ["/__init__", "/mod", "/index"].iter().find_map(|end| own.strip_suffix(end)).unwrap_or(own);
-    own == stem || own.strip_suffix(stem).is_some_and(|before| before.ends_with('/'))
+    let Some((own, _)) = path.as_str().rsplit_once('.') else {
+        return false;
+    };
+    let own = ["/__init__", "/mod", "/index"]
+        .iter()
+        .find_map(|end| own.strip_suffix(end))
+        .unwrap_or(own);
+    own == stem
+        || own
+            .strip_suffix(stem)
+            .is_some_and(|before| before.ends_with('/'))
 }
 
 /// What `text` stands for in a tree: what is there under exactly this name is that, whatever characters are in it.
@@ -177,12 +212,17 @@ pub(crate) fn expand(text: &str, tree: &Tree<'_>) -> Expanded {
     let plain = text.trim_start_matches("./");
     let bare = plain.trim_end_matches('/');
     if tree.has_directory(bare) {
-        return bare.parse().map_or_else(|error| not_a_path(&error), Expanded::Directory);
+        return bare
+            .parse()
+            .map_or_else(|error| not_a_path(&error), Expanded::Directory);
     }
     if !tree.has(plain) && plain.contains(['*', '?', '[', '{']) {
         return match glob(plain) {
             Ok(glob) => {
-                let matching = tree.paths.iter().filter(|path| glob.is_match(path.as_str()));
+                let matching = tree
+                    .paths
+                    .iter()
+                    .filter(|path| glob.is_match(path.as_str()));
                 Expanded::Files(matching.map(|path| (*path).clone()).collect())
             }
             Err(why) => Expanded::NotAPath(why),
@@ -204,8 +244,12 @@ fn not_a_path(error: &dyn std::fmt::Display) -> Expanded {
 
 fn glob(text: &str) -> Result<globset::GlobMatcher, String> {
     if text.len() > MAX_GLOB || text.matches(['{', '[']).count() > MAX_ALTERNATIVES {
-        return Err(format!("the glob has more than {MAX_GLOB} bytes or {MAX_ALTERNATIVES} alternatives"));
+        return Err(format!(
+            "the glob has more than {MAX_GLOB} bytes or {MAX_ALTERNATIVES} alternatives"
+        ));
     }
     let built = GlobBuilder::new(text).literal_separator(true).build();
-    built.map(|glob| glob.compile_matcher()).map_err(|error| format!("it is no glob: {}", error.kind()))
+    built
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("it is no glob: {}", error.kind()))
 }

@@ -20,7 +20,10 @@ pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError>
         match changed.new_mode {
             None => fs::remove_file(&target)?,
             Some(mode) => {
-                let path = changed.path.to_str().and_then(|path| path.parse::<RepoPath>().ok());
+                let path = changed
+                    .path
+                    .to_str()
+                    .and_then(|path| path.parse::<RepoPath>().ok());
                 let Some(bytes) = path.and_then(|path| after.get(&path)) else {
                     continue;
                 };
@@ -33,7 +36,11 @@ pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError>
                     continue;
                 }
                 // The copy is gone when the trial is over.
-                let mode = if mode == FileMode::Executable { 0o755 } else { 0o644 };
+                let mode = if mode == FileMode::Executable {
+                    0o755
+                } else {
+                    0o644
+                };
                 fs::write_unflushed(&target, bytes, mode)?;
             }
         }

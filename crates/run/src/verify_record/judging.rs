@@ -60,7 +60,10 @@ const FROM_LEDGER: &str = "restore it from the ledger (`crucible ledger show`) o
 pub(super) fn judge(read: &RecordRead) -> RecordCheck {
     let reached = reached(read);
     let recorded = recorded_files(&read.events);
-    let mut judge = Judge { read, verdict: Verdict::default() };
+    let mut judge = Judge {
+        read,
+        verdict: Verdict::default(),
+    };
     if reached.is_none() {
         let hint = "the ledger has no event of this run, so its directory is not trusted";
         judge.error(UNKNOWN_RUN, &read.name, hint);
@@ -96,11 +99,18 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
 /// Returns the run's state by its events; a run that waits for a person is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
     let told = state_of_events(&read.events);
-    if has_ended(told) || owed(&read.events).is_none() { told } else { Some(RunState::Blocked) }
+    if has_ended(told) || owed(&read.events).is_none() {
+        told
+    } else {
+        Some(RunState::Blocked)
+    }
 }
 
 fn has_ended(reached: Option<RunState>) -> bool {
-    matches!(reached, Some(RunState::Verified | RunState::Landed | RunState::Failed))
+    matches!(
+        reached,
+        Some(RunState::Verified | RunState::Landed | RunState::Failed)
+    )
 }
 
 struct Judge<'r> {
@@ -114,7 +124,10 @@ impl<'r> Judge<'r> {
     }
 
     fn has(&self, kind: EventKind) -> bool {
-        self.read.events.iter().any(|event| event.event == kind.name())
+        self.read
+            .events
+            .iter()
+            .any(|event| event.event == kind.name())
     }
 
     fn file(&self, path: &str) -> &'r FileRead {
@@ -135,7 +148,11 @@ impl<'r> Judge<'r> {
         match document::read(bytes) {
             Ok(document) => Some(document),
             Err(fault) => {
-                self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {fault}"));
+                self.error(
+                    DOCUMENT_INVALID,
+                    path,
+                    format!("it cannot be read: {fault}"),
+                );
                 None
             }
         }
@@ -152,7 +169,10 @@ impl<'r> Judge<'r> {
             Some(record) if record.run_id.as_str() != self.read.name => self.error(
                 OTHER_RUN,
                 &self.read.name,
-                format!("the start record is that of run {}, not of this one", record.run_id),
+                format!(
+                    "the start record is that of run {}, not of this one",
+                    record.run_id
+                ),
             ),
             Some(_) => {}
         }
@@ -198,11 +218,18 @@ impl<'r> Judge<'r> {
             let hint = "it has lines that are not in the ledger; remove them";
             return self.error(EVENTS_ADDED, path, hint);
         }
-        let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let same =
-            lines(present).iter().zip(&lines(&expected)).take_while(|(one, other)| one == other).count();
-        let hint =
-            "this line differs from the ledger; remove the file and restore it with `crucible run advance`";
+        let lines = |bytes: &[u8]| {
+            bytes
+                .split(|byte| *byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect::<Vec<_>>()
+        };
+        let same = lines(present)
+            .iter()
+            .zip(&lines(&expected))
+            .take_while(|(one, other)| one == other)
+            .count();
+        let hint = "this line differs from the ledger; remove the file and restore it with `crucible run advance`";
         self.error(EVENTS_EDITED, &format!("{path}:{}", same + 1), hint);
     }
 
@@ -212,13 +239,18 @@ impl<'r> Judge<'r> {
             let digest: Option<Digest> = digest.parse().ok();
             match self.file(path) {
                 FileRead::Missing if *path == layout::BUNDLE => {}
-                FileRead::Missing => self.error(FILE_MISSING, path, format!("it is missing; {FROM_LEDGER}")),
-                FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {FROM_LEDGER}")),
+                FileRead::Missing => {
+                    self.error(FILE_MISSING, path, format!("it is missing; {FROM_LEDGER}"))
+                }
+                FileRead::Refused(why) => {
+                    self.error(FILE_REFUSED, path, format!("{why}; {FROM_LEDGER}"))
+                }
                 file if file.digest() == digest => {}
                 // It is derived, and created again if missing.
                 _ if *path == layout::BUNDLE => {
                     let hint = "it is not the recorded bundle; create a new one with `crucible run bundle`";
-                    self.verdict.push(Finding::warning(BUNDLE_REMADE, *path, hint));
+                    self.verdict
+                        .push(Finding::warning(BUNDLE_REMADE, *path, hint));
                 }
                 _ => {
                     let hint = format!("it was changed after it was recorded; {FROM_LEDGER}");
@@ -256,7 +288,11 @@ impl<'r> Judge<'r> {
         for outcome in &ended {
             let path = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
             let recorded = recorded_files(&self.read.events).contains_key(path.as_str());
-            let says = if recorded { self.digest(&path) } else { self.review_of(outcome) };
+            let says = if recorded {
+                self.digest(&path)
+            } else {
+                self.review_of(outcome)
+            };
             if !recorded && says.is_some() {
                 self.compare_copy(&path, says, outcome);
             }
@@ -270,10 +306,18 @@ impl<'r> Judge<'r> {
         }
         // The patch is compared with the report below, the review above.
         let compared = |copy: &str| copy != layout::PATCH && copy != layout::REVIEW_PATCH;
-        for (copy, name) in attempt::COPIES.into_iter().filter(|(copy, _)| compared(copy)) {
-            let originals = ended.iter().rev().map(|outcome| outcome.replace(attempt::OUTCOME, name));
+        for (copy, name) in attempt::COPIES
+            .into_iter()
+            .filter(|(copy, _)| compared(copy))
+        {
+            let originals = ended
+                .iter()
+                .rev()
+                .map(|outcome| outcome.replace(attempt::OUTCOME, name));
             let recorded = recorded_files(&self.read.events);
-            let Some(original) = originals.into_iter().find(|path| recorded.contains_key(path.as_str()))
+            let Some(original) = originals
+                .into_iter()
+                .find(|path| recorded.contains_key(path.as_str()))
             else {
                 continue;
             };
@@ -281,7 +325,9 @@ impl<'r> Judge<'r> {
             if copy == layout::VERIFY_REPORT && self.has(EventKind::VerifyPassed) {
                 continue;
             }
-            let says = recorded.get(original.as_str()).and_then(|digest| digest.parse().ok());
+            let says = recorded
+                .get(original.as_str())
+                .and_then(|digest| digest.parse().ok());
             self.compare_copy(copy, says, &original);
         }
     }
@@ -294,9 +340,11 @@ impl<'r> Judge<'r> {
 
     fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
         match self.file(copy) {
-            FileRead::Missing => {
-                self.error(FILE_MISSING, copy, format!("it is missing; {original} has its content"))
-            }
+            FileRead::Missing => self.error(
+                FILE_MISSING,
+                copy,
+                format!("it is missing; {original} has its content"),
+            ),
             FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
             file if file.digest() == says => {}
             _ => self.error(COPY_EDITED, copy, format!("it differs from {original}")),
@@ -314,13 +362,19 @@ impl<'r> Judge<'r> {
         for path in &self.read.unrecorded.paths {
             let hint = "no event of the run records it, so it is not trusted; remove it".to_owned();
             let is_error = ended && looks_like_an_artifact(path);
-            self.verdict.push(told(FILE_UNRECORDED, is_error, path.to_string_lossy().into_owned(), hint));
+            self.verdict.push(told(
+                FILE_UNRECORDED,
+                is_error,
+                path.to_string_lossy().into_owned(),
+                hint,
+            ));
         }
         if let FilesListed::First(most) = self.read.unrecorded.listed {
             let hint = format!(
                 "it has more than {most} files, more than a run creates, and the rest was not checked; remove files that are not the run's"
             );
-            self.verdict.push(told(FILES_UNLISTED, ended, self.read.name.clone(), hint));
+            self.verdict
+                .push(told(FILES_UNLISTED, ended, self.read.name.clone(), hint));
         }
     }
 
@@ -328,7 +382,11 @@ impl<'r> Judge<'r> {
     fn time(&mut self) {
         let events = &self.read.events;
         let at = |index: usize| format!("{}:{}", layout::EVENTS, index + 1);
-        let of_record = self.read.record.as_ref().is_some_and(|record| record.clock == ClockSource::Pinned);
+        let of_record = self
+            .read
+            .record
+            .as_ref()
+            .is_some_and(|record| record.clock == ClockSource::Pinned);
         let pinned = events.iter().position(is_pinned).or(of_record.then_some(0));
         if let Some(index) = pinned {
             if self.has(EventKind::Landed) {
@@ -336,21 +394,29 @@ impl<'r> Judge<'r> {
                 self.error(CLOCK_PINNED, &at(index), hint);
             } else {
                 let hint = "its time was pinned (CRUCIBLE_CLOCK), so the run satisfies no gate and cannot land; start a new run without it";
-                self.verdict.push(Finding::warning(CLOCK_PINNED, at(index), hint));
+                self.verdict
+                    .push(Finding::warning(CLOCK_PINNED, at(index), hint));
             }
         }
         if let Some(index) = events.windows(2).position(|pair| pair[1].ts < pair[0].ts) {
             let hint = "its time is earlier than that of the event before it: the machine's clock was set back, or is wrong";
-            self.verdict.push(Finding::warning(TIME_BACKWARDS, at(index + 1), hint));
+            self.verdict
+                .push(Finding::warning(TIME_BACKWARDS, at(index + 1), hint));
         }
     }
 
     /// Checks that every recorded call is booked, and that the rows match the chain, so the ledger has the
     /// used budget.
     fn bookings(&mut self) {
-        let Some(booked) = &self.read.booked else { return };
+        let Some(booked) = &self.read.booked else {
+            return;
+        };
         if let Some(lost) = booked.lost {
-            self.error(BOOKINGS_LOST, &self.read.name, RunError::BookingsLost { lost }.to_string());
+            self.error(
+                BOOKINGS_LOST,
+                &self.read.name,
+                RunError::BookingsLost { lost }.to_string(),
+            );
         }
         for fault in &booked.row_faults {
             let hint = format!("{}; restore the ledger from a copy", fault.problem);
@@ -365,20 +431,32 @@ impl<'r> Judge<'r> {
         let story = trace(events);
         // A landing that was cut off is written down when it is tried again.
         let begins = [EventKind::FullGatesRun, EventKind::LandingStarted].map(EventKind::name);
-        let landing = events.iter().position(|event| begins.contains(&event.event.as_str()));
-        let until_landing =
-            landing.filter(|_| reached != Some(RunState::Landed)).map(|at| trace(&events[..at]));
+        let landing = events
+            .iter()
+            .position(|event| begins.contains(&event.event.as_str()));
+        let until_landing = landing
+            .filter(|_| reached != Some(RunState::Landed))
+            .map(|at| trace(&events[..at]));
         let written = |bytes: &[u8], least: &str| {
-            bytes.len() >= least.len() && story.as_bytes().starts_with(bytes) && bytes.ends_with(b"\n")
+            bytes.len() >= least.len()
+                && story.as_bytes().starts_with(bytes)
+                && bytes.ends_with(b"\n")
         };
         self.compare_derived(layout::TRACE, TRACE_EDITED, ended, |bytes| {
-            let is_until_landing = until_landing.as_ref().is_some_and(|least| written(bytes, least));
-            bytes == story.as_bytes() || is_until_landing || !ended && story.as_bytes().starts_with(bytes)
+            let is_until_landing = until_landing
+                .as_ref()
+                .is_some_and(|least| written(bytes, least));
+            bytes == story.as_bytes()
+                || is_until_landing
+                || !ended && story.as_bytes().starts_with(bytes)
         });
-        let Some(record) = &self.read.record else { return };
+        let Some(record) = &self.read.record else {
+            return;
+        };
         let whole = RunReceipt::of(record, &self.read.events);
-        let text =
-            |receipt: &RunReceipt| to_canonical_json(receipt).map(|text| [text, b"\n".to_vec()].concat());
+        let text = |receipt: &RunReceipt| {
+            to_canonical_json(receipt).map(|text| [text, b"\n".to_vec()].concat())
+        };
         self.compare_derived(layout::RECEIPT, RECEIPT_EDITED, ended, |bytes| {
             let mut receipt = whole.clone();
             if !ended && let Ok(present) = serde_json::from_slice::<RunReceipt>(bytes) {
@@ -388,7 +466,13 @@ impl<'r> Judge<'r> {
         });
     }
 
-    fn compare_derived(&mut self, path: &str, code: Code, ended: bool, fits: impl FnOnce(&[u8]) -> bool) {
+    fn compare_derived(
+        &mut self,
+        path: &str,
+        code: Code,
+        ended: bool,
+        fits: impl FnOnce(&[u8]) -> bool,
+    ) {
         let again = "derive it from the ledger again with `crucible run advance`";
         match self.file(path) {
             FileRead::Missing if !ended => {}
@@ -416,60 +500,107 @@ impl<'r> Judge<'r> {
         let path = layout::SIGNATURE;
         if let Some(signature) = self.document::<Signature>(path) {
             if Some(signature.plan) != self.digest(layout::PLAN) {
-                self.error(SIGNATURE_BROKEN, layout::PLAN, "the signature covers a different plan");
+                self.error(
+                    SIGNATURE_BROKEN,
+                    layout::PLAN,
+                    "the signature covers a different plan",
+                );
             }
             for review in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
                 if !signature.reviews.contains_key(review) {
-                    self.error(SIGNATURE_BROKEN, review, "the signature does not name this review");
+                    self.error(
+                        SIGNATURE_BROKEN,
+                        review,
+                        "the signature does not name this review",
+                    );
                 }
             }
             for (review, digest) in &signature.reviews {
                 let is_review = layout::REVIEWS.contains(&review.as_str());
                 if !is_review || self.digest(review) != Some(*digest) {
-                    self.error(SIGNATURE_BROKEN, review, "the signature covers a different review");
+                    self.error(
+                        SIGNATURE_BROKEN,
+                        review,
+                        "the signature covers a different review",
+                    );
                 }
             }
         }
         let draft = self.digest(layout::PLAN_DRAFT);
         for review in layout::REVIEWS {
-            let Some(text) = self.text(review) else { continue };
+            let Some(text) = self.text(review) else {
+                continue;
+            };
             match Review::parse_verdict(text) {
                 Ok((ReviewVerdict::Approve, subject)) if Some(subject) == draft => {}
                 Ok((ReviewVerdict::Approve, _)) => {
-                    self.error(REVIEW_BLOCKS, review, "it approves a different draft than the signed one");
+                    self.error(
+                        REVIEW_BLOCKS,
+                        review,
+                        "it approves a different draft than the signed one",
+                    );
                 }
-                Ok((ReviewVerdict::Block, _)) => {
-                    self.error(REVIEW_BLOCKS, review, "it blocks the plan, but the plan is signed")
-                }
-                Err(error) => self.error(REVIEW_BLOCKS, review, format!("it has no valid verdict: {error}")),
+                Ok((ReviewVerdict::Block, _)) => self.error(
+                    REVIEW_BLOCKS,
+                    review,
+                    "it blocks the plan, but the plan is signed",
+                ),
+                Err(error) => self.error(
+                    REVIEW_BLOCKS,
+                    review,
+                    format!("it has no valid verdict: {error}"),
+                ),
             }
         }
-        if let (Some(draft), Some(plan)) = (self.text(layout::PLAN_DRAFT), self.text(layout::PLAN)) {
-            let signed =
-                Plan::parse(draft).map(|draft| Plan { status: PlanStatus::Signed, ..draft }.render());
+        if let (Some(draft), Some(plan)) = (self.text(layout::PLAN_DRAFT), self.text(layout::PLAN))
+        {
+            let signed = Plan::parse(draft).map(|draft| {
+                Plan {
+                    status: PlanStatus::Signed,
+                    ..draft
+                }
+                .render()
+            });
             if signed.ok().as_deref() != Some(plan) {
-                self.error(SIGNATURE_BROKEN, layout::PLAN, "it differs from the reviewed draft");
+                self.error(
+                    SIGNATURE_BROKEN,
+                    layout::PLAN,
+                    "it differs from the reviewed draft",
+                );
             }
         }
     }
 
     /// Checks that the passing report names this plan, this patch and its tree.
     fn report(&mut self) {
-        let passed = self.read.events.iter().rfind(|event| event.event == EventKind::VerifyPassed.name());
-        let Some(original) = passed.and_then(|event| event.path.as_deref()) else { return };
+        let passed = self
+            .read
+            .events
+            .iter()
+            .rfind(|event| event.event == EventKind::VerifyPassed.name());
+        let Some(original) = passed.and_then(|event| event.path.as_deref()) else {
+            return;
+        };
         let patch = original.replace(attempt::REPORT, attempt::PATCH);
-        for (copy, original) in [(layout::VERIFY_REPORT, original), (layout::PATCH, patch.as_str())] {
+        for (copy, original) in [
+            (layout::VERIFY_REPORT, original),
+            (layout::PATCH, patch.as_str()),
+        ] {
             match self.file(copy) {
-                FileRead::Missing => {
-                    self.error(FILE_MISSING, copy, format!("it is missing; {original} is identical"))
-                }
+                FileRead::Missing => self.error(
+                    FILE_MISSING,
+                    copy,
+                    format!("it is missing; {original} is identical"),
+                ),
                 FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
                 file if file.digest() == self.digest(original) => {}
                 _ => self.error(COPY_EDITED, copy, format!("it differs from {original}")),
             }
         }
         let path = layout::VERIFY_REPORT;
-        let Some(report) = self.passing_report(path) else { return };
+        let Some(report) = self.passing_report(path) else {
+            return;
+        };
         match &self.read.tree {
             TreeRead::Made(tree) if report.tree.as_deref() == Some(tree.as_str()) => {}
             TreeRead::Made(tree) => {
@@ -483,14 +614,19 @@ impl<'r> Judge<'r> {
                 let hint = format!(
                     "cannot determine the tree that the patch produces: {why}; name the repository with --repo"
                 );
-                self.verdict.push(Finding::warning(TREE_UNKNOWN, layout::PATCH, hint));
+                self.verdict
+                    .push(Finding::warning(TREE_UNKNOWN, layout::PATCH, hint));
             }
             TreeRead::NotAsked => {}
         }
         if let CommitRead::Found(oid, commit, _) = &self.read.commit
             && report.tree.as_deref() != Some(commit.tree.as_str())
         {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the verified one");
+            self.error(
+                COMMIT_DIFFERS,
+                oid.as_str(),
+                "its tree is not the verified one",
+            );
         }
     }
 
@@ -499,7 +635,11 @@ impl<'r> Judge<'r> {
         let report: VerifyReport = match serde_json::from_slice(self.file(path).bytes()?) {
             Ok(report) => report,
             Err(error) => {
-                self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {error}"));
+                self.error(
+                    DOCUMENT_INVALID,
+                    path,
+                    format!("it cannot be read: {error}"),
+                );
                 return None;
             }
         };
@@ -512,7 +652,11 @@ impl<'r> Judge<'r> {
             ("patch", report.patch_digest, self.digest(layout::PATCH)),
         ] {
             if said.is_none() || said != is {
-                self.error(REPORT_DIFFERS, path, format!("it names a different {what} than this run"));
+                self.error(
+                    REPORT_DIFFERS,
+                    path,
+                    format!("it names a different {what} than this run"),
+                );
             }
         }
         Some(report)
@@ -521,22 +665,30 @@ impl<'r> Judge<'r> {
     /// If gates have level `full`, checks that the last report of all gates before the landing passed for the
     /// same change.
     fn full_gates(&mut self) {
-        let full = self
-            .read
-            .record
-            .as_ref()
-            .is_some_and(|record| record.settings.gates.iter().any(|gate| gate.level == GateLevel::Full));
+        let full = self.read.record.as_ref().is_some_and(|record| {
+            record
+                .settings
+                .gates
+                .iter()
+                .any(|gate| gate.level == GateLevel::Full)
+        });
         if !full || !self.has(EventKind::LandingStarted) {
             return;
         }
-        let ran = self.read.events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name());
+        let ran = self
+            .read
+            .events
+            .iter()
+            .rfind(|event| event.event == EventKind::FullGatesRun.name());
         let Some(path) = ran.and_then(|event| event.path.as_deref()) else {
             let hint = "the landing began without a report of the `full` gates";
             return self.error(REPORT_DIFFERS, layout::LANDING, hint);
         };
         let tree = |bytes: &[u8]| serde_json::from_slice::<VerifyReport>(bytes).ok()?.tree;
         let verified = self.file(layout::VERIFY_REPORT).bytes().and_then(tree);
-        let Some(report) = self.passing_report(path) else { return };
+        let Some(report) = self.passing_report(path) else {
+            return;
+        };
         if report.gate != GateLevel::Full || report.tree != verified {
             let hint = "it is not a report of the `full` gates on the verified tree";
             self.error(REPORT_DIFFERS, path, hint);
@@ -549,9 +701,15 @@ impl<'r> Judge<'r> {
         if !self.has(EventKind::Landed) {
             return;
         }
-        let Some(landing) = self.document::<Landing>(layout::LANDING) else { return };
+        let Some(landing) = self.document::<Landing>(layout::LANDING) else {
+            return;
+        };
         if Some(landing.patch) != self.digest(layout::PATCH) {
-            self.error(REPORT_DIFFERS, layout::LANDING, "it names a different patch than this run");
+            self.error(
+                REPORT_DIFFERS,
+                layout::LANDING,
+                "it names a different patch than this run",
+            );
         }
         match &self.read.commit {
             CommitRead::NotLanded => {
@@ -569,7 +727,9 @@ impl<'r> Judge<'r> {
                 let hint = "this repository does not have it; fetch it, or name the repository with --repo";
                 self.error(COMMIT_MISSING, oid.as_str(), hint);
             }
-            CommitRead::Found(oid, commit, on_branch) => self.commit(&landing, oid, commit, on_branch),
+            CommitRead::Found(oid, commit, on_branch) => {
+                self.commit(&landing, oid, commit, on_branch)
+            }
         }
     }
 
@@ -586,14 +746,16 @@ impl<'r> Judge<'r> {
                 Some("the branch that the run started from no longer exists".to_owned())
             }
             Ok(BranchReach::Unreached | BranchReach::NoCommit) => Some(
-                "the branch that the run started from no longer contains it: the branch was reset".to_owned(),
+                "the branch that the run started from no longer contains it: the branch was reset"
+                    .to_owned(),
             ),
             Err(why) => Some(format!(
                 "cannot determine whether the branch that the run started from contains it: {why}"
             )),
         };
         if let Some(hint) = lost {
-            self.verdict.push(Finding::warning(COMMIT_UNREACHED, oid.as_str(), hint));
+            self.verdict
+                .push(Finding::warning(COMMIT_UNREACHED, oid.as_str(), hint));
         }
         let base = self.read.record.as_ref().map(|record| &record.base_commit);
         if commit.parents.first() != base || commit.parents.len() != 1 {
@@ -604,21 +766,40 @@ impl<'r> Judge<'r> {
             );
         }
         if landing.commit != *oid || landing.tree != commit.tree {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "landing.json names a different commit or tree");
+            self.error(
+                COMMIT_DIFFERS,
+                oid.as_str(),
+                "landing.json names a different commit or tree",
+            );
         }
         if landing.message.trim_end() != commit.message.trim_end() {
-            self.error(COMMIT_DIFFERS, oid.as_str(), "its message differs from the recorded one");
+            self.error(
+                COMMIT_DIFFERS,
+                oid.as_str(),
+                "its message differs from the recorded one",
+            );
         }
         let expected = [
             (RUN_TRAILER, Some(self.read.name.clone())),
-            ("Crucible-Plan", self.digest(layout::PLAN).map(|digest| digest.to_string())),
-            ("Crucible-Verify", self.digest(layout::VERIFY_REPORT).map(|digest| digest.to_string())),
+            (
+                "Crucible-Plan",
+                self.digest(layout::PLAN).map(|digest| digest.to_string()),
+            ),
+            (
+                "Crucible-Verify",
+                self.digest(layout::VERIFY_REPORT)
+                    .map(|digest| digest.to_string()),
+            ),
         ];
         for (key, value) in expected {
             let Some(value) = value else { continue };
             let trailer = format!("{key}: {value}");
             if !commit.message.lines().any(|line| line == trailer) {
-                self.error(COMMIT_DIFFERS, oid.as_str(), format!("it lacks the line `{trailer}`"));
+                self.error(
+                    COMMIT_DIFFERS,
+                    oid.as_str(),
+                    format!("it lacks the line `{trailer}`"),
+                );
             }
         }
     }

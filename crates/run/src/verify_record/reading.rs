@@ -147,7 +147,11 @@ pub(super) async fn read(
         (Some(record), true) => Some(open(world, repo.unwrap_or(&record.repo)).await?),
         _ => None,
     };
-    let landing = if has(EventKind::Landed) { landing(ledger, events)? } else { None };
+    let landing = if has(EventKind::Landed) {
+        landing(ledger, events)?
+    } else {
+        None
+    };
     let commit = match (&repository, landing) {
         (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
             Some(commit) => {
@@ -159,7 +163,11 @@ pub(super) async fn read(
         (Some(Err(why)), Some(_)) => CommitRead::NoRepository(why.clone()),
         _ => CommitRead::NotLanded,
     };
-    let tree = match (&repository, &read.record, read.files.get(layout::PATCH).and_then(FileRead::bytes)) {
+    let tree = match (
+        &repository,
+        &read.record,
+        read.files.get(layout::PATCH).and_then(FileRead::bytes),
+    ) {
         // Where the tree is a commit's already, making it again would touch the objects of the repository.
         _ if has(EventKind::Landed) => TreeRead::NotAsked,
         (Some(Ok(git)), Some(record), Some(patch)) => {
@@ -178,12 +186,20 @@ pub(super) async fn read(
     if let Some(first) = events.first() {
         read.chain = ledger.verify_from(first.seq, &anchors)?;
     }
-    Ok(RecordRead { commit, tree, ..read })
+    Ok(RecordRead {
+        commit,
+        tree,
+        ..read
+    })
 }
 
 /// Reads the run directory and the ledger's data of a run, without the ledger's chain or the repository.
 pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunError> {
-    let name = dir.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = dir
+        .root()
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let run: Option<RunId> = name.parse().ok();
     let events_now = || match &run {
         Some(run) => ledger.events(Some(run)),
@@ -203,7 +219,10 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
         Some(run) => check_recording(dir, run, ledger).map_err(|error| error.to_string()),
         None => Ok(Verdict::default()),
     };
-    let booked = run.as_ref().map(|run| Booked::read(ledger, run, &events)).transpose()?;
+    let booked = run
+        .as_ref()
+        .map(|run| Booked::read(ledger, run, &events))
+        .transpose()?;
     Ok(RecordRead {
         name,
         chain: Verdict::default(),
@@ -220,9 +239,16 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
 }
 
 /// Whether the branch that a run started from reaches a commit.
-async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<BranchReach, String> {
+async fn on_branch(
+    git: &Git,
+    record: Option<&RunRecord>,
+    commit: &Oid,
+) -> Result<BranchReach, String> {
     match record.map(|record| &record.branch) {
-        Some(Branch::Named(name)) => git.branch_reach(commit, name).await.map_err(|error| error.to_string()),
+        Some(Branch::Named(name)) => git
+            .branch_reach(commit, name)
+            .await
+            .map_err(|error| error.to_string()),
         // A commit that landed on no branch is on none.
         Some(Branch::Detached) | None => Ok(BranchReach::Reached),
     }
@@ -232,7 +258,9 @@ async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Resul
 async fn open(world: &World<'_>, path: &Path) -> Result<Result<Git, String>, RunError> {
     match Git::open(Arc::clone(&world.sandbox), world.env, path).await {
         Ok(git) => Ok(Ok(git)),
-        Err(error @ (RepoError::GitMissing { .. } | RepoError::GitTooOld { .. })) => Err(error.into()),
+        Err(error @ (RepoError::GitMissing { .. } | RepoError::GitTooOld { .. })) => {
+            Err(error.into())
+        }
         Err(error) => Ok(Err(error.to_string())),
     }
 }
@@ -256,7 +284,10 @@ fn read_files(
         };
         files.insert(path.to_owned(), hashed);
     }
-    for event in events.iter().filter(|event| event.event == EventKind::PatchRejected.name()) {
+    for event in events
+        .iter()
+        .filter(|event| event.event == EventKind::PatchRejected.name())
+    {
         // Its outcome is recorded, and the review follows from that.
         let outcome = event.path.as_deref().unwrap_or_default();
         let review = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
@@ -271,16 +302,23 @@ fn read_files(
             layout::EVENTS => ByteLimit(lines.saturating_add(MORE_THAN_DERIVED)),
             _ => MAX_CASSETTE,
         };
-        files.entry(path.to_owned()).or_insert_with(|| read_file(dir, path, limit));
+        files
+            .entry(path.to_owned())
+            .or_insert_with(|| read_file(dir, path, limit));
     }
     Ok(files)
 }
 
 /// Returns whether a file is checked by content, not by its digest alone.
 fn is_read(path: &str) -> bool {
-    let of_an_attempt = [attempt::PATCH, attempt::REPORT, attempt::OUTCOME, attempt::REVIEW]
-        .iter()
-        .any(|name| path.ends_with(name));
+    let of_an_attempt = [
+        attempt::PATCH,
+        attempt::REPORT,
+        attempt::OUTCOME,
+        attempt::REVIEW,
+    ]
+    .iter()
+    .any(|name| path.ends_with(name));
     of_an_attempt || path.starts_with("artifacts/") || path.starts_with("reviews/")
 }
 
@@ -317,7 +355,9 @@ fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept
     for event in events {
         let path = event.path.as_deref().unwrap_or_default();
         let digest = event.body.get("digest").and_then(serde_json::Value::as_str);
-        let Some(digest) = digest.and_then(|digest| digest.parse().ok()) else { continue };
+        let Some(digest) = digest.and_then(|digest| digest.parse().ok()) else {
+            continue;
+        };
         if NOT_KEPT.contains(&path) || kept.contains_key(&digest) {
             continue;
         }
@@ -340,7 +380,9 @@ fn document_of<T: document::Document>(
 ) -> Result<Option<T>, RunError> {
     let event = events.iter().rfind(|event| event.event == kind.name());
     let digest = event.and_then(|event| event.body.get("digest")?.as_str()?.parse().ok());
-    let Some(digest) = digest else { return Ok(None) };
+    let Some(digest) = digest else {
+        return Ok(None);
+    };
     match ledger.artifact(&digest) {
         Ok(bytes) => Ok(bytes.and_then(|bytes| document::read(&bytes).ok())),
         Err(LedgerError::Damaged { .. }) => Ok(None),
@@ -361,5 +403,8 @@ fn anchor(line: &str) -> Option<Anchor> {
     let (key, value) = line.split_once(": ")?;
     let (seq, hash) = value.split_once(':')?;
     (key == LEDGER_TRAILER).then_some(())?;
-    Some(Anchor { seq: seq.parse().ok()?, hash: hash.parse().ok()? })
+    Some(Anchor {
+        seq: seq.parse().ok()?,
+        hash: hash.parse().ok()?,
+    })
 }

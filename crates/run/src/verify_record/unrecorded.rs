@@ -16,7 +16,9 @@ use serde_json::Value;
 use crate::attempt;
 use crate::dispatch::evidence;
 use crate::dispatch::service::TARGET;
-use crate::event_kind::{AttemptStep, EventKind, asked_key, attempt_key, attempt_step, full_gates_runs};
+use crate::event_kind::{
+    AttemptStep, EventKind, asked_key, attempt_key, attempt_step, full_gates_runs,
+};
 use crate::layout::{self, RunDir, attempt_file, full_gates_files};
 use crate::recorded::recorded_files;
 
@@ -98,15 +100,28 @@ pub fn unrecorded(dir: &RunDir, events: &[EventRecord]) -> UnrecordedFiles {
 
 fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> UnrecordedFiles {
     if events.is_empty() {
-        return UnrecordedFiles { paths: BTreeSet::new(), listed: FilesListed::All };
+        return UnrecordedFiles {
+            paths: BTreeSet::new(),
+            listed: FilesListed::All,
+        };
     }
     let known = AccountedFiles::of(events);
     let mut present = Vec::new();
     // One more shows that there are more.
     list(dir.root(), Path::new(""), 0, most + 1, &mut present);
-    let listed = if present.len() > most { FilesListed::First(most) } else { FilesListed::All };
+    let listed = if present.len() > most {
+        FilesListed::First(most)
+    } else {
+        FilesListed::All
+    };
     present.truncate(most);
-    UnrecordedFiles { paths: present.into_iter().filter(|path| !known.has(path)).collect(), listed }
+    UnrecordedFiles {
+        paths: present
+            .into_iter()
+            .filter(|path| !known.has(path))
+            .collect(),
+        listed,
+    }
 }
 
 /// Returns whether a reader would take something at this path for an artifact.
@@ -127,15 +142,30 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
         if matches!(kind, Some(EventKind::OutboxPrompted)) {
             known.extend(event.path.clone());
         }
-        if matches!(kind, Some(EventKind::OutboxPrompted | EventKind::ModelAnswered)) {
-            known.extend(event.body.get(TARGET).and_then(Value::as_str).map(str::to_owned));
+        if matches!(
+            kind,
+            Some(EventKind::OutboxPrompted | EventKind::ModelAnswered)
+        ) {
+            known.extend(
+                event
+                    .body
+                    .get(TARGET)
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            );
         }
-        if matches!(kind, Some(EventKind::OutboxPrompted | EventKind::ModelAsked)) {
+        if matches!(
+            kind,
+            Some(EventKind::OutboxPrompted | EventKind::ModelAsked)
+        ) {
             known.extend(evidence::names().map(|name| format!("outbox/{name}")));
         }
     }
     for number in 1.. {
-        let (step, ended) = (attempt_step(number), has(&attempt_key(number, AttemptStep::Ended)));
+        let (step, ended) = (
+            attempt_step(number),
+            has(&attempt_key(number, AttemptStep::Ended)),
+        );
         if !ended && !has(&asked_key(&step)) {
             break;
         }
@@ -164,7 +194,9 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
 
 fn list(directory: &Path, name: &Path, depth: usize, most: usize, present: &mut Vec<PathBuf>) {
     // A directory that cannot be read has no files that anybody reads.
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
     for entry in entries.flatten() {
         if present.len() >= most {
             return;
@@ -213,7 +245,10 @@ mod tests {
             dir.write(name, b"x").unwrap();
         }
         let all = unrecorded_of(&dir, &events, 3);
-        assert_eq!(all.paths, ["artifacts/a", "artifacts/b"].map(PathBuf::from).into());
+        assert_eq!(
+            all.paths,
+            ["artifacts/a", "artifacts/b"].map(PathBuf::from).into()
+        );
         assert_eq!(all.listed, FilesListed::All);
         let cut = unrecorded_of(&dir, &events, 2);
         assert!(cut.paths.is_subset(&all.paths));
@@ -244,18 +279,29 @@ mod tests {
         dir.write("reviews/x", b"x").unwrap();
         crucible_host::fs::write_atomic(&room.path().join(&planted), b"x").unwrap();
         let told = unrecorded(&dir, &[begun()]);
-        assert!(told.paths.contains(&planted) && looks_like_an_artifact(&planted), "{told:?}");
+        assert!(
+            told.paths.contains(&planted) && looks_like_an_artifact(&planted),
+            "{told:?}"
+        );
         assert!(!AccountedFiles::of(&[begun()]).has(&planted));
     }
 
     #[test]
     fn file_at_artifact_path_is_artifact() {
-        for path in
-            ["reviews/review_security.md", "attempts/002/diff.patch", "artifacts/x.json", "logs/a.log"]
-        {
+        for path in [
+            "reviews/review_security.md",
+            "attempts/002/diff.patch",
+            "artifacts/x.json",
+            "logs/a.log",
+        ] {
             assert!(looks_like_an_artifact(Path::new(path)), "{path}");
         }
-        for path in ["notes.txt", "outbox/mine.md", "artifacts/.tmp-1", "answers/more.txt"] {
+        for path in [
+            "notes.txt",
+            "outbox/mine.md",
+            "artifacts/.tmp-1",
+            "answers/more.txt",
+        ] {
             assert!(!looks_like_an_artifact(Path::new(path)), "{path}");
         }
     }

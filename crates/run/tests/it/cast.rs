@@ -10,12 +10,13 @@ use std::path::Path;
 
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BackendParts, Capabilities, ClientExtra, ModelClient, Origin, Speaker, StructuredOutput,
+    Backend, BackendParts, Capabilities, ClientExtra, ModelClient, Origin, Speaker,
+    StructuredOutput,
 };
 use crucible_model::EditFormat;
 use crucible_run::{
-    Clients, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, OutboxBackend,
-    RoleProvider, RunDir, RunError, RunRole, status,
+    Clients, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,
+    OutboxBackend, RoleProvider, RunDir, RunError, RunRole, status,
 };
 use crucible_testkit::{FakeOpenAi, Reply};
 
@@ -59,7 +60,11 @@ impl Cast {
     }
 
     pub(crate) fn number(self) -> String {
-        Self::ALL.iter().position(|cast| *cast == self).unwrap().to_string()
+        Self::ALL
+            .iter()
+            .position(|cast| *cast == self)
+            .unwrap()
+            .to_string()
     }
 
     /// The calls that a run takes; with a model alone there are more, for its server fails.
@@ -77,20 +82,34 @@ impl Cast {
             Self::Model | Self::Asks => return None,
             Self::Person => (
                 5,
-                [RunRole::Chair, RunRole::ContractGuardian, RunRole::Patchmaker, RunRole::Fixer]
-                    .map(|role| (role, MANUAL_OUTBOX)),
+                [
+                    RunRole::Chair,
+                    RunRole::ContractGuardian,
+                    RunRole::Patchmaker,
+                    RunRole::Fixer,
+                ]
+                .map(|role| (role, MANUAL_OUTBOX)),
             ),
             Self::Chairs => (
                 1,
-                [RunRole::Chair, RunRole::ContractGuardian, RunRole::CostController, RunRole::Patchmaker]
-                    .map(|role| (role, "gateway")),
+                [
+                    RunRole::Chair,
+                    RunRole::ContractGuardian,
+                    RunRole::CostController,
+                    RunRole::Patchmaker,
+                ]
+                .map(|role| (role, "gateway")),
             ),
         };
         Some(DispatchConfig {
             schema_version: DispatchVersion::V1,
             mode: DispatchMode::LocalExec,
-            role_providers: BTreeMap::from(served.map(|(role, name)| (role, RoleProvider(name.to_owned())))),
-            budgets: DispatchBudgets { max_outbox_prompts: prompts },
+            role_providers: BTreeMap::from(
+                served.map(|(role, name)| (role, RoleProvider(name.to_owned()))),
+            ),
+            budgets: DispatchBudgets {
+                max_outbox_prompts: prompts,
+            },
         })
     }
 
@@ -116,19 +135,35 @@ impl Cast {
     }
 
     /// Writes what a person owes the run, and notes that; tells whether anything was owed.
-    pub(crate) fn answers(self, root: &Path, dir: &RunDir, ledger: &Ledger) -> Result<bool, RunError> {
-        let Some(owed) = status(dir, ledger)?.owed else { return Ok(false) };
+    pub(crate) fn answers(
+        self,
+        root: &Path,
+        dir: &RunDir,
+        ledger: &Ledger,
+    ) -> Result<bool, RunError> {
+        let Some(owed) = status(dir, ledger)?.owed else {
+            return Ok(false);
+        };
         let answers = [request(), PLAN.to_owned(), "Verdict: APPROVE\n".to_owned()];
-        let number: usize =
-            owed.prompt.trim_start_matches("outbox/").split('_').next().unwrap().parse().unwrap();
+        let number: usize = owed
+            .prompt
+            .trim_start_matches("outbox/")
+            .split('_')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         let answer = match number {
             1..=3 => answers[number - 1].as_str(),
             4 => BAD_DIFF,
             _ => GOOD_DIFF,
         };
         std::fs::write(dir.path(&owed.target), answer).unwrap();
-        let mut answered =
-            std::fs::OpenOptions::new().append(true).create(true).open(root.join(ANSWERED)).unwrap();
+        let mut answered = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(root.join(ANSWERED))
+            .unwrap();
         writeln!(answered, "{}", owed.prompt).unwrap();
         Ok(true)
     }
@@ -145,7 +180,11 @@ pub(crate) struct All {
 
 impl Clients for All {
     fn client(&self, name: &str) -> Result<&ModelClient, RunError> {
-        Ok(if name == MANUAL_OUTBOX { &self.person } else { &self.model })
+        Ok(if name == MANUAL_OUTBOX {
+            &self.person
+        } else {
+            &self.model
+        })
     }
 }
 
@@ -160,7 +199,10 @@ pub(crate) fn person(dir: &RunDir) -> Backend {
             edit_format: EditFormat::UnifiedDiff,
             structured_output: StructuredOutput::None,
         },
-        speaker: Speaker { provider: MANUAL_OUTBOX.to_owned(), model: "person".to_owned() },
+        speaker: Speaker {
+            provider: MANUAL_OUTBOX.to_owned(),
+            model: "person".to_owned(),
+        },
         origin: Origin::Live,
         parameters: BTreeMap::new(),
         inner: Box::new(OutboxBackend::new(dir)),

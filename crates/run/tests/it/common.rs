@@ -20,15 +20,15 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_ledger::{Anchor, EventRecord, Ledger, Usage};
 use crucible_llm::{
-    BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
-    ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse,
-    construct,
+    BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource,
+    CassetteWriter, ClientOptions, Context, ModelClient, ProviderSettings, Recording,
+    RetryAllowance, RetryPolicy, Reuse, construct,
 };
 use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
-    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir,
-    RunError, RunObserver, RunOptions, RunSettings, RunState, World, advance, answers_used, create, land,
-    status,
+    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening,
+    PatchLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings, RunState, World, advance,
+    answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -148,20 +148,31 @@ impl Place {
 
     /// A new place for a run with this cast.
     pub(crate) fn of(cast: Cast) -> Self {
-        Self { cast, ..Self::new_in(&memory()) }
+        Self {
+            cast,
+            ..Self::new_in(&memory())
+        }
     }
 
     /// A new place in this directory.
     pub(crate) fn new_in(parent: &Path) -> Self {
         let owned = tempfile::tempdir_in(parent).unwrap();
-        let place = Self { root: owned.path().to_owned(), cast: Cast::Model, _owned: Some(owned) };
+        let place = Self {
+            root: owned.path().to_owned(),
+            cast: Cast::Model,
+            _owned: Some(owned),
+        };
         place.furnish();
         place
     }
 
     /// A place that is there already; it stays when this is dropped.
     pub(crate) fn at(root: PathBuf) -> Self {
-        Self { root, cast: Cast::Model, _owned: None }
+        Self {
+            root,
+            cast: Cast::Model,
+            _owned: None,
+        }
     }
 
     /// The same place for a run with this cast.
@@ -236,7 +247,9 @@ impl Place {
             .map(|entry| RunDir::at(entry.unwrap().path()))
             .filter(|dir| dir.has("run.json"))
             .filter(|dir| {
-                listed.iter().any(|run| dir.root().ends_with(run.id.as_str()) || is_hidden(dir, &run.id))
+                listed
+                    .iter()
+                    .any(|run| dir.root().ends_with(run.id.as_str()) || is_hidden(dir, &run.id))
             })
             .collect();
         assert!(runs.len() <= 1, "more than one run was made");
@@ -245,7 +258,10 @@ impl Place {
 
     /// The run directories that others see.
     pub(crate) fn visible(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.runs()).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.runs())
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| !name.starts_with('.')).collect()
     }
@@ -279,7 +295,8 @@ impl Place {
                 Some(run) => world.open_run(run.id.as_str())?,
                 None => {
                     let git = world.repository(&self.repo()).await?;
-                    let id = create(&world, &git, options(self.cast), &mut ledger, &mut observer).await?;
+                    let id = create(&world, &git, options(self.cast), &mut ledger, &mut observer)
+                        .await?;
                     RunDir::of(&world.runs_root, &id)
                 }
             };
@@ -306,7 +323,11 @@ impl Place {
 
     /// What the run may cost: with a model alone no call is refused, for its server may fail at any time.
     fn budget(&self, opening: &Opening<'_>) -> Result<Arc<CallBudget>, RunError> {
-        let calls = if self.cast == Cast::Model { 1_000 } else { opening.calls };
+        let calls = if self.cast == Cast::Model {
+            1_000
+        } else {
+            opening.calls
+        };
         let ledger = Ledger::open(&self.ledger_path())?;
         let book = LedgerBook::new(ledger, opening.run.clone(), Box::new(SystemClock));
         Ok(CallBudget::kept(BudgetLimits::calls(calls), Arc::new(book)))
@@ -363,7 +384,13 @@ impl Place {
             tmp: self.home().join("tmp"),
         };
         let dir = self.the_run();
-        block_on(land(&world, &dir, None, &mut self.ledger(), &mut Watching(Arc::new(Nothing))))
+        block_on(land(
+            &world,
+            &dir,
+            None,
+            &mut self.ledger(),
+            &mut Watching(Arc::new(Nothing)),
+        ))
     }
 
     /// Runs git in the repository and returns what it printed, trimmed.
@@ -376,7 +403,10 @@ impl Place {
             .output()
             .unwrap();
         assert!(output.status.success(), "git {words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
     }
 
     /// Every file of the repository, git's own included, with its bytes.
@@ -387,16 +417,23 @@ impl Place {
     pub(crate) fn events(&self) -> Vec<EventRecord> {
         // Without those by which the ledger tells of its own rows.
         let events = self.ledger().events(None).unwrap();
-        events.into_iter().filter(|event| event.role != "ledger").collect()
+        events
+            .into_iter()
+            .filter(|event| event.role != "ledger")
+            .collect()
     }
 
     /// What the run's `events.jsonl` holds; nothing where there is no run.
     pub(crate) fn event_lines(&self) -> Vec<u8> {
-        self.run().and_then(|dir| std::fs::read(dir.path("events.jsonl")).ok()).unwrap_or_default()
+        self.run()
+            .and_then(|dir| std::fs::read(dir.path("events.jsonl")).ok())
+            .unwrap_or_default()
     }
 
     pub(crate) fn has_begun_to_land(&self) -> bool {
-        self.events().iter().any(|event| event.event == "LANDING_STARTED")
+        self.events()
+            .iter()
+            .any(|event| event.event == "LANDING_STARTED")
     }
 
     /// The ledger is sound, with what the landed commit says of it.
@@ -405,7 +442,10 @@ impl Place {
         let anchors: Vec<Anchor> = message
             .lines()
             .filter_map(|line| line.strip_prefix("Crucible-Ledger: ")?.split_once(':'))
-            .map(|(seq, hash)| Anchor { seq: seq.parse().unwrap(), hash: hash.parse().unwrap() })
+            .map(|(seq, hash)| Anchor {
+                seq: seq.parse().unwrap(),
+                hash: hash.parse().unwrap(),
+            })
             .collect();
         assert_eq!(self.ledger().verify(&anchors).unwrap().findings(), []);
     }
@@ -414,10 +454,16 @@ impl Place {
     pub(crate) fn story(&self) -> Story {
         let dir = self.the_run();
         let text = |event: &EventRecord, part: &Option<String>| {
-            part.clone().unwrap_or_else(|| format!("{} has none", event.event))
+            part.clone()
+                .unwrap_or_else(|| format!("{} has none", event.event))
         };
         // A question that was cut off is put again, and that is recorded; how often is told by the requests.
-        let put_again = |event: &&EventRecord| event.key.as_ref().is_some_and(|key| key.contains("-asked-"));
+        let put_again = |event: &&EventRecord| {
+            event
+                .key
+                .as_ref()
+                .is_some_and(|key| key.contains("-asked-"))
+        };
         let steps = self
             .events()
             .iter()
@@ -443,7 +489,12 @@ impl Place {
                 && !path.ends_with(".log")
                 && !path.split('/').any(|name| name.starts_with(".tmp-"))
         };
-        let id = dir.root().file_name().unwrap().to_string_lossy().into_owned();
+        let id = dir
+            .root()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         let artifacts = files_below(dir.root())
             .into_iter()
             .map(|(path, bytes)| (path.to_string_lossy().into_owned(), bytes))
@@ -455,7 +506,15 @@ impl Place {
             })
             .collect();
         let cassette = Cassette::parse(&std::fs::read(dir.path(CASSETTE)).unwrap()).unwrap();
-        Story { steps, artifacts, calls: cassette.calls.iter().map(|call| call.key.to_string()).collect() }
+        Story {
+            steps,
+            artifacts,
+            calls: cassette
+                .calls
+                .iter()
+                .map(|call| call.key.to_string())
+                .collect(),
+        }
     }
 
     /// Checks all that holds of a run that has come to its end, whatever happened to it before.
@@ -484,13 +543,23 @@ impl Place {
     /// There is one new commit, it holds the right file, and landing again gives the same.
     fn assert_landed(&self) {
         let dir = self.the_run();
-        let landing: Landing = serde_json::from_slice(&dir.read("artifacts/landing.json").unwrap()).unwrap();
+        let landing: Landing =
+            serde_json::from_slice(&dir.read("artifacts/landing.json").unwrap()).unwrap();
         assert_eq!(self.git(&["rev-parse", "HEAD"]), landing.commit.to_string());
-        assert_eq!(self.git(&["rev-parse", "HEAD^{tree}"]), landing.tree.to_string());
+        assert_eq!(
+            self.git(&["rev-parse", "HEAD^{tree}"]),
+            landing.tree.to_string()
+        );
         assert_eq!(self.git(&["rev-list", "--count", "--all"]), "2");
-        assert_eq!(self.git(&["log", "-1", "--format=%B"]), landing.message.trim_end());
+        assert_eq!(
+            self.git(&["log", "-1", "--format=%B"]),
+            landing.message.trim_end()
+        );
         assert_eq!(self.git(&["status", "--porcelain", "--ignored"]), "");
-        assert_eq!(std::fs::read_to_string(self.repo().join(FILE)).unwrap(), RIGHT);
+        assert_eq!(
+            std::fs::read_to_string(self.repo().join(FILE)).unwrap(),
+            RIGHT
+        );
         self.git(&["fsck", "--strict"]);
         let again = self.land().unwrap();
         assert_eq!(again, landing);
@@ -501,20 +570,33 @@ impl Place {
     pub(crate) fn assert_recorded_once(&self) {
         let dir = self.the_run();
         let events = self.events();
-        let keys: BTreeSet<_> =
-            events.iter().map(|event| (event.run.to_string(), event.key.clone())).collect();
+        let keys: BTreeSet<_> = events
+            .iter()
+            .map(|event| (event.run.to_string(), event.key.clone()))
+            .collect();
         assert_eq!(keys.len(), events.len(), "a step stands twice");
         let lines = String::from_utf8(self.event_lines()).unwrap();
         let told: Vec<(u64, String)> = lines
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-            .map(|line| (line["seq"].as_u64().unwrap(), line["hash"].as_str().unwrap().to_owned()))
+            .map(|line| {
+                (
+                    line["seq"].as_u64().unwrap(),
+                    line["hash"].as_str().unwrap().to_owned(),
+                )
+            })
             .collect();
-        let known: Vec<(u64, String)> =
-            events.iter().map(|event| (event.seq, event.hash.to_string())).collect();
+        let known: Vec<(u64, String)> = events
+            .iter()
+            .map(|event| (event.seq, event.hash.to_string()))
+            .collect();
         assert_eq!(told, known);
         let trace = String::from_utf8(dir.read("TRACE.md").unwrap()).unwrap();
-        assert_eq!(trace.lines().filter(|line| line.starts_with("- ")).count(), events.len(), "{trace}");
+        assert_eq!(
+            trace.lines().filter(|line| line.starts_with("- ")).count(),
+            events.len(),
+            "{trace}"
+        );
     }
 }
 
@@ -539,8 +621,17 @@ impl Story {
 
     /// Part by part: a failure shows what differs and not all that there is.
     pub(crate) fn assert_is(&self, expected: &Self) {
-        let shared = self.steps.iter().zip(&expected.steps).take_while(|(a, b)| a == b).count();
-        assert_eq!(self.steps[shared..], expected.steps[shared..], "after {shared} equal steps");
+        let shared = self
+            .steps
+            .iter()
+            .zip(&expected.steps)
+            .take_while(|(a, b)| a == b)
+            .count();
+        assert_eq!(
+            self.steps[shared..],
+            expected.steps[shared..],
+            "after {shared} equal steps"
+        );
         let names = |story: &Self| story.artifacts.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(self), names(expected));
         for (path, content) in &self.artifacts {
@@ -585,10 +676,13 @@ pub(crate) fn answering(script: impl Fn(usize) -> Reply + Send + 'static) -> Fak
     let mut known: Vec<String> = Vec::new();
     FakeOpenAi::answering(move |request: &SeenRequest| {
         let question = request.body.to_string();
-        let number = known.iter().position(|asked| *asked == question).unwrap_or_else(|| {
-            known.push(question);
-            known.len() - 1
-        });
+        let number = known
+            .iter()
+            .position(|asked| *asked == question)
+            .unwrap_or_else(|| {
+                known.push(question);
+                known.len() - 1
+            });
         script(number)
     })
 }
@@ -626,7 +720,10 @@ fn options(cast: Cast) -> RunOptions {
             "the test",
         )],
         sandbox: Strength::BestEffort,
-        patch: PatchLimits { max_files: 5, max_added_lines: 100 },
+        patch: PatchLimits {
+            max_files: 5,
+            max_added_lines: 100,
+        },
         // One that asks for files is not shown all of them.
         max_files: if cast == Cast::Asks { 2 } else { 10 },
         max_total_bytes: 20_000,
@@ -708,13 +805,21 @@ fn clients(
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work)
 }
 
 /// A directory in memory where the system has one, and the usual temporary one elsewhere.
 pub(crate) fn memory() -> PathBuf {
     let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+    if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
 }
 
 /// Every regular file below a directory, with its bytes.
@@ -762,7 +867,9 @@ pub(crate) fn copy_all(from: &Path, to: &Path) {
 
 /// Whether a directory is that of a run which has no name of its own yet.
 fn is_hidden(dir: &RunDir, id: &RunId) -> bool {
-    dir.root().file_name().is_some_and(|name| name.to_str() == Some(&format!(".new-{id}")))
+    dir.root()
+        .file_name()
+        .is_some_and(|name| name.to_str() == Some(&format!(".new-{id}")))
 }
 
 /// Counts the events of a run as they are told, from 1 on; one that is told again has no number.

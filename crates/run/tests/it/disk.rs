@@ -4,7 +4,10 @@
 //! namespace of its own where the test is not root). At each event of a run it is filled to the last byte.
 //!
 //! Slow because each event takes a whole run, with its gates in the sandbox, to a full disk and on to its end.
-#![expect(clippy::disallowed_methods, reason = "these tests fill a disk from a process of their own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests fill a disk from a process of their own"
+)]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -75,14 +78,17 @@ fn full_at(n: u64, place: &Place, disk: &Path, expected: &Story) {
     };
     println!("full at event {n}: {error}");
     let is_last = n as usize == expected.steps.len();
-    let says_so =
-        ["no space left", "out of diskspace"].iter().any(|words| error.to_lowercase().contains(words));
+    let says_so = ["no space left", "out of diskspace"]
+        .iter()
+        .any(|words| error.to_lowercase().contains(words));
     assert!(says_so || is_last, "full at event {n}: {error}");
     for (path, before) in filler.seen.lock().unwrap().iter() {
         assert_whole(place, path, before);
     }
     drain(disk);
-    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
     place.assert_ended_like_but_for_calls_that_failed(expected);
     // An answer that arrived and could not be written down has to be asked for again.
     let asked = model.requests().len();
@@ -104,13 +110,20 @@ fn assert_whole(place: &Place, path: &Path, before: &[u8]) {
     }
     // A run that was just being made has its own name by now.
     let places = [name.to_string(), name.replacen(".new-", "", 1)];
-    let now = places.iter().find_map(|name| std::fs::read(place.home().join(name)).ok()).unwrap();
+    let now = places
+        .iter()
+        .find_map(|name| std::fs::read(place.home().join(name)).ok())
+        .unwrap();
     if name.ends_with(".jsonl") {
         assert!(now.starts_with(before), "{name} was rewritten");
     } else if name.ends_with(".json") {
-        serde_json::from_slice::<serde_json::Value>(&now).unwrap_or_else(|error| panic!("{name}: {error}"));
+        serde_json::from_slice::<serde_json::Value>(&now)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     } else if now != before {
-        assert!(now.len() > 10 && now.ends_with(b"\n") || name.ends_with(".zip"), "{name} is cut");
+        assert!(
+            now.len() > 10 && now.ends_with(b"\n") || name.ends_with(".zip"),
+            "{name} is cut"
+        );
     }
 }
 
@@ -118,7 +131,9 @@ fn assert_whole(place: &Place, path: &Path, before: &[u8]) {
 fn some_events(place: &Place, disk: &Path, part: Part) {
     place.furnish();
     let reference = Script::Lands.model();
-    place.drive(&reference.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place
+        .drive(&reference.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
     let story = place.story();
     for n in (1..=story.steps.len() as u64).filter(|n| n % part.of == part.number) {
         full_at(n, place, disk, &story);
@@ -147,7 +162,12 @@ fn with_small_disk(test: &str, disk: &str, part: Part) {
     let target = room.path().join(disk);
     let isolated = |flags: &str| -> Output {
         Command::new("unshare")
-            .args([flags, "sh", "-c", "mount -t tmpfs -o size=8m tmpfs \"$0\" || exit 99; exec \"$@\""])
+            .args([
+                flags,
+                "sh",
+                "-c",
+                "mount -t tmpfs -o size=8m tmpfs \"$0\" || exit 99; exec \"$@\"",
+            ])
             .arg(&target)
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
@@ -162,24 +182,42 @@ fn with_small_disk(test: &str, disk: &str, part: Part) {
     {
         output = isolated("-rm");
     }
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "a mount namespace is needed here\n{said}");
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.status.success(),
+        "a mount namespace is needed here\n{said}"
+    );
     assert!(said.contains("full at event"), "nothing was tried\n{said}");
 }
 
 #[test]
 fn a_disk_full_at_each_event_part_1() {
-    with_small_disk("disk::a_disk_full_at_each_event_part_1", "home", Part { number: 0, of: 2 });
+    with_small_disk(
+        "disk::a_disk_full_at_each_event_part_1",
+        "home",
+        Part { number: 0, of: 2 },
+    );
 }
 
 #[test]
 fn a_disk_full_at_each_event_part_2() {
-    with_small_disk("disk::a_disk_full_at_each_event_part_2", "home", Part { number: 1, of: 2 });
+    with_small_disk(
+        "disk::a_disk_full_at_each_event_part_2",
+        "home",
+        Part { number: 1, of: 2 },
+    );
 }
 
 /// Only the ledger's disk: an artifact may be written whose event cannot be.
 #[test]
 fn a_ledger_on_a_full_disk() {
-    with_small_disk("disk::a_ledger_on_a_full_disk", "home/ledger", Part { number: 0, of: 2 });
+    with_small_disk(
+        "disk::a_ledger_on_a_full_disk",
+        "home/ledger",
+        Part { number: 0, of: 2 },
+    );
 }

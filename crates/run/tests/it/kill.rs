@@ -5,7 +5,10 @@
 //! one run, and kills that come while the user's repository is written.
 //!
 //! Slow because each kill takes a whole run, with its gates in the sandbox, to its end.
-#![expect(clippy::disallowed_methods, reason = "kills at arbitrary instants are told by a clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "kills at arbitrary instants are told by a clock"
+)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,11 +30,17 @@ struct Reference {
 fn undisturbed(script: Script) -> Reference {
     let (place, model) = (Place::new(), script.model());
     let counted = Arc::new(Counted::default());
-    place.drive(&model.base_url(), Until::Landed, counted.clone()).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, counted.clone())
+        .unwrap();
     let story = place.story();
     place.assert_ended_like(&story);
     assert_eq!(model.requests().len(), script.attempts());
-    Reference { script, story, counted }
+    Reference {
+        script,
+        story,
+        counted,
+    }
 }
 
 /// Kills a worker at one point, looks at what is left, lets another process finish, and checks the end.
@@ -42,14 +51,29 @@ fn kill_and_finish(at: Kill, reference: &Reference) {
     assert!(worker::was_killed(status), "{at:?} was never reached");
     finish(&place, &model, &untouched, &format!("{at:?}"), reference);
     let asked = model.requests().len();
-    assert_eq!(asked, reference.script.attempts(), "the model was asked again after {at:?}");
+    assert_eq!(
+        asked,
+        reference.script.attempts(),
+        "the model was asked again after {at:?}"
+    );
 }
 
-fn finish(place: &Place, model: &FakeOpenAi, untouched: &Files, killed_at: &str, reference: &Reference) {
+fn finish(
+    place: &Place,
+    model: &FakeOpenAi,
+    untouched: &Files,
+    killed_at: &str,
+    reference: &Reference,
+) {
     println!("killed at {killed_at}");
     let lines = look_at_what_is_left(place, untouched);
-    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
-    assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten");
+    place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
+    assert!(
+        place.event_lines().starts_with(&lines),
+        "events.jsonl was rewritten"
+    );
     place.assert_ended_like(&reference.story);
     if reference.script == Script::Fails {
         assert_eq!(place.repository(), *untouched);
@@ -118,14 +142,27 @@ fn run_killed_after_every_event_finishes() {
     let untouched = place.repository();
     let mut lines = Vec::new();
     let mut kills = 0;
-    while worker::was_killed(worker::start(&place, &model.base_url(), Kill::NewEvent).wait().unwrap()) {
+    while worker::was_killed(
+        worker::start(&place, &model.base_url(), Kill::NewEvent)
+            .wait()
+            .unwrap(),
+    ) {
         kills += 1;
-        assert!(kills <= reference.story.steps.len(), "the run comes to no end");
+        assert!(
+            kills <= reference.story.steps.len(),
+            "the run comes to no end"
+        );
         let longer = look_at_what_is_left(&place, &untouched);
-        assert!(longer.starts_with(&lines) && longer.len() > lines.len(), "after kill {kills}");
+        assert!(
+            longer.starts_with(&lines) && longer.len() > lines.len(),
+            "after kill {kills}"
+        );
         lines = longer;
     }
-    assert_eq!(kills as u64, reference.counted.commits.load(Ordering::Relaxed));
+    assert_eq!(
+        kills as u64,
+        reference.counted.commits.load(Ordering::Relaxed)
+    );
     finish(&place, &model, &untouched, "every event", &reference);
     assert_eq!(model.requests().len(), reference.script.attempts());
 }
@@ -135,21 +172,40 @@ fn run_killed_after_every_event_finishes() {
 fn run_killed_at_creation_is_complete_or_absent() {
     let script = Script::Lands;
     let (reference, counted) = (Place::new(), Arc::new(Counted::default()));
-    reference.drive(&script.model().base_url(), Until::Created, counted.clone()).unwrap();
+    reference
+        .drive(&script.model().base_url(), Until::Created, counted.clone())
+        .unwrap();
     let begun = reference.events().len() as u64;
     let instants = counted.instants.load(Ordering::Relaxed);
-    assert!(begun >= 2 && instants > begun, "{begun} events, {instants} instants");
-    for at in (1..=begun).map(Kill::Event).chain((1..=instants).map(Kill::Instant)) {
+    assert!(
+        begun >= 2 && instants > begun,
+        "{begun} events, {instants} instants"
+    );
+    for at in (1..=begun)
+        .map(Kill::Event)
+        .chain((1..=instants).map(Kill::Instant))
+    {
         let (place, model) = (Place::new(), script.model());
         let status = worker::start(&place, &model.base_url(), at).wait().unwrap();
         assert!(worker::was_killed(status), "{at:?}");
         let listed = || -> Vec<String> {
-            place.ledger().runs().unwrap().iter().map(|run| run.id.to_string()).collect()
+            place
+                .ledger()
+                .runs()
+                .unwrap()
+                .iter()
+                .map(|run| run.id.to_string())
+                .collect()
         };
         let visible = place.visible();
-        assert!(visible.iter().all(|name| listed().contains(name)), "{at:?}: {visible:?}");
+        assert!(
+            visible.iter().all(|name| listed().contains(name)),
+            "{at:?}: {visible:?}"
+        );
         // The next command finds the run where there is one, and makes one where there is none.
-        place.drive(&model.base_url(), Until::Created, Arc::new(Nothing)).unwrap();
+        place
+            .drive(&model.base_url(), Until::Created, Arc::new(Nothing))
+            .unwrap();
         assert_eq!(listed().len(), 1, "{at:?}");
         assert_eq!(place.visible(), listed(), "{at:?}");
         let all = std::fs::read_dir(place.runs()).unwrap().count();
@@ -168,7 +224,9 @@ fn kill_at_arbitrary_instants(seed: u64) {
     let mut kills = 0;
     for round in 1..=8 {
         // A linear congruential generator: the instants differ from seed to seed and need no more than that.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let most = whole.as_micros() as u64 / 8 * round;
         let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
         std::thread::sleep(Duration::from_micros((state >> 33) % most));
@@ -178,12 +236,29 @@ fn kill_at_arbitrary_instants(seed: u64) {
             look_at_what_is_left(&place, &untouched);
         }
     }
-    finish(&place, &model, &untouched, &format!("{kills} instants of seed {seed}"), &reference);
+    finish(
+        &place,
+        &model,
+        &untouched,
+        &format!("{kills} instants of seed {seed}"),
+        &reference,
+    );
     let requests = model.requests();
-    let questions: BTreeSet<String> = requests.iter().map(|request| request.body.to_string()).collect();
-    assert_eq!(questions.len(), reference.script.attempts(), "a question was put in two ways");
+    let questions: BTreeSet<String> = requests
+        .iter()
+        .map(|request| request.body.to_string())
+        .collect();
+    assert_eq!(
+        questions.len(),
+        reference.script.attempts(),
+        "a question was put in two ways"
+    );
     // Only an answer that was on its way when the process died may be lost.
-    assert!(requests.len() <= reference.script.attempts() + kills, "{} requests", requests.len());
+    assert!(
+        requests.len() <= reference.script.attempts() + kills,
+        "{} requests",
+        requests.len()
+    );
 }
 
 #[test]
@@ -208,7 +283,9 @@ fn killed_while_the_repository_is_written() {
     let reference = undisturbed(Script::Lands);
     let (place, model) = (Place::new(), reference.script.model());
     let untouched = place.repository();
-    place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
+    place
+        .drive(&model.base_url(), Until::Advanced, Arc::new(Nothing))
+        .unwrap();
     let verified = place.keep();
     let mut caught = 0;
     for wait in (0..).map(|step| Duration::from_millis(step * 6)) {
@@ -223,7 +300,13 @@ fn killed_while_the_repository_is_written() {
             break;
         }
         caught += 1;
-        finish(&place, &model, &untouched, &format!("{wait:?} of the landing"), &reference);
+        finish(
+            &place,
+            &model,
+            &untouched,
+            &format!("{wait:?} of the landing"),
+            &reference,
+        );
     }
     assert!(caught > 0, "no landing was caught");
 }

@@ -32,31 +32,50 @@ fn answered(place: &Place) -> String {
 fn undisturbed(cast: Cast) -> Reference {
     let (place, model) = (Place::of(cast), cast.model());
     let counted = Arc::new(Counted::default());
-    place.drive(&model.base_url(), Until::Landed, counted.clone()).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, counted.clone())
+        .unwrap();
     let commits = counted.commits.load(Ordering::Relaxed);
-    let reference =
-        Reference { story: place.story(), commits, usage: place.usage(), answered: answered(&place) };
+    let reference = Reference {
+        story: place.story(),
+        commits,
+        usage: place.usage(),
+        answered: answered(&place),
+    };
     assert_eq!(reference.usage.calls, cast.calls());
     assert_eq!(reference.story.calls.len() as u64, cast.calls());
     reference
 }
 
 fn was_killed(place: &Place, model: &FakeOpenAi, kill: Kill) -> bool {
-    worker::was_killed(worker::start(place, &model.base_url(), kill).wait().unwrap())
+    worker::was_killed(
+        worker::start(place, &model.base_url(), kill)
+            .wait()
+            .unwrap(),
+    )
 }
 
 /// How many steps stand in the ledger; a question that was cut off and put again is none.
 fn steps(place: &Place) -> usize {
     let put_again = |key: &String| key.contains("-asked-");
-    place.events().iter().filter(|event| !event.key.as_ref().is_some_and(put_again)).count()
+    place
+        .events()
+        .iter()
+        .filter(|event| !event.key.as_ref().is_some_and(put_again))
+        .count()
 }
 
 /// Takes a killed run to its end: nobody is asked again for what was recorded, and nothing is used twice.
 fn comes_to_its_end(place: &Place, model: &FakeOpenAi, reference: &Reference) {
     assert_eq!(place.ledger().verify(&[]).unwrap().findings(), []);
     let lines = place.event_lines();
-    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
-    assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten");
+    place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
+    assert!(
+        place.event_lines().starts_with(&lines),
+        "events.jsonl was rewritten"
+    );
     place.assert_ended_like(&reference.story);
     assert_eq!(place.usage(), reference.usage);
     assert_eq!(answered(place), reference.answered);
@@ -76,12 +95,22 @@ fn killed_around_each_event(cast: Cast) {
         let recorded_before = std::mem::replace(&mut recorded, steps(&place));
         if number % 2 == 0 {
             let instant = std::fs::read_to_string(place.root().join(LAST_INSTANT)).unwrap();
-            println!("before record {number}: {}", place.events().last().unwrap().event);
+            println!(
+                "before record {number}: {}",
+                place.events().last().unwrap().event
+            );
             place.restore(&before);
-            assert!(was_killed(&place, &model, Kill::Instant(instant.parse().unwrap())));
+            assert!(was_killed(
+                &place,
+                &model,
+                Kill::Instant(instant.parse().unwrap())
+            ));
             assert_eq!(steps(&place), recorded_before, "something was appended");
         } else {
-            println!("after record {number}: {}", place.events().last().unwrap().event);
+            println!(
+                "after record {number}: {}",
+                place.events().last().unwrap().event
+            );
         }
         comes_to_its_end(&place, &model, &reference);
         place.restore(&after);
@@ -89,7 +118,10 @@ fn killed_around_each_event(cast: Cast) {
     }
     assert_eq!(number, reference.commits);
     place.assert_ended_like(&reference.story);
-    assert_eq!((place.usage(), answered(&place)), (reference.usage, reference.answered));
+    assert_eq!(
+        (place.usage(), answered(&place)),
+        (reference.usage, reference.answered)
+    );
 }
 
 #[test]
@@ -104,6 +136,11 @@ fn run_with_model_roles_survives_kills() {
 
 #[test]
 fn run_with_file_requests_survives_kills() {
-    assert!(undisturbed(Cast::Asks).story.place_of("MORE_FILES_REQUESTED") > 1);
+    assert!(
+        undisturbed(Cast::Asks)
+            .story
+            .place_of("MORE_FILES_REQUESTED")
+            > 1
+    );
     killed_around_each_event(Cast::Asks);
 }

@@ -29,7 +29,13 @@ enum Fate {
 }
 
 impl Fate {
-    const ALL: [Self; 5] = [Self::Missing, Self::Empty, Self::Cut, Self::CutWithZeros, Self::Whole];
+    const ALL: [Self; 5] = [
+        Self::Missing,
+        Self::Empty,
+        Self::Cut,
+        Self::CutWithZeros,
+        Self::Whole,
+    ];
 
     fn befalls(self, path: &Path, bytes: &[u8]) {
         let half = &bytes[..bytes.len() / 2];
@@ -58,7 +64,11 @@ fn is_flushed(path: &str, bytes: &[u8]) -> bool {
 fn crash(dir: &RunDir, turn: usize, is_spared: impl Fn(&str) -> bool) {
     for (number, (path, bytes)) in files_below(dir.root()).into_iter().enumerate() {
         let name = path.to_str().unwrap();
-        if !(is_flushed(name, &bytes) || is_spared(name) || name == "lock" || name.starts_with("tmp/")) {
+        if !(is_flushed(name, &bytes)
+            || is_spared(name)
+            || name == "lock"
+            || name.starts_with("tmp/"))
+        {
             Fate::ALL[(number + turn) % Fate::ALL.len()].befalls(&dir.path(name), &bytes);
         }
     }
@@ -74,7 +84,11 @@ struct Copies {
 impl Copies {
     fn of(place: &Place) -> Arc<Self> {
         let place = Place::at(place.root().to_owned()).with(place.cast());
-        Arc::new(Self { place, head: AtomicU64::new(0), kept: Mutex::default() })
+        Arc::new(Self {
+            place,
+            head: AtomicU64::new(0),
+            kept: Mutex::default(),
+        })
     }
 
     fn keep(&self, point: String) {
@@ -86,7 +100,8 @@ impl Along for Copies {
     fn event(&self, event: &EventRecord) {
         // What is recorded together is told one by one, and is all there at the first.
         if self.head.load(Ordering::SeqCst) < event.seq {
-            self.head.store(self.place.ledger().head().unwrap().seq, Ordering::SeqCst);
+            self.head
+                .store(self.place.ledger().head().unwrap().seq, Ordering::SeqCst);
             self.keep(format!("after {} {}", event.seq, event.event));
         }
     }
@@ -102,15 +117,32 @@ impl Along for Copies {
 /// Crashes at every `parts`-th point from `part` on.
 fn crash_at_each(cast: Cast, script: Script, part: usize, parts: usize) {
     let place = Place::of(cast);
-    let model = if cast == Cast::Model { script.model() } else { cast.model() };
+    let model = if cast == Cast::Model {
+        script.model()
+    } else {
+        cast.model()
+    };
     let copies = Copies::of(&place);
-    place.drive(&model.base_url(), Until::Landed, copies.clone()).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, copies.clone())
+        .unwrap();
     let story = place.story();
     let asked = model.requests().len();
     let kept = std::mem::take(&mut *copies.kept.lock().unwrap());
-    let after = kept.iter().filter(|(point, _)| point.starts_with("after")).count();
-    assert!(after >= 8 && kept.len() >= after + story.steps.len() - 2, "{after} of {} points", kept.len());
-    for (turn, (point, copy)) in kept.iter().enumerate().filter(|(turn, _)| turn % parts == part) {
+    let after = kept
+        .iter()
+        .filter(|(point, _)| point.starts_with("after"))
+        .count();
+    assert!(
+        after >= 8 && kept.len() >= after + story.steps.len() - 2,
+        "{after} of {} points",
+        kept.len()
+    );
+    for (turn, (point, copy)) in kept
+        .iter()
+        .enumerate()
+        .filter(|(turn, _)| turn % parts == part)
+    {
         println!("crash {point}");
         place.restore(copy);
         // What a person wrote is the person's: it was there long before the run looked at it.
@@ -121,11 +153,17 @@ fn crash_at_each(cast: Cast, script: Script, part: usize, parts: usize) {
             .collect();
         let is_persons = |path: &str| prompts.iter().any(|target| target == path);
         crash(&place.the_run(), turn, is_persons);
-        place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+        place
+            .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+            .unwrap();
         place.assert_ended_like(&story);
         assert_eq!(place.ledger().verify(&[]).unwrap().findings(), []);
     }
-    let mut questions: Vec<String> = model.requests().iter().map(|seen| seen.body.to_string()).collect();
+    let mut questions: Vec<String> = model
+        .requests()
+        .iter()
+        .map(|seen| seen.body.to_string())
+        .collect();
     questions.sort();
     questions.dedup();
     assert_eq!(questions.len(), asked, "a question was put in two ways");
@@ -156,7 +194,9 @@ in_parts! {
 /// A verified run, and the paths of its files whose bytes the ledger holds, or that are copies of such.
 fn verified() -> (Place, String, crucible_testkit::FakeOpenAi, Vec<String>) {
     let (place, model) = (Place::new(), Script::Lands.model());
-    let state = place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
+    let state = place
+        .drive(&model.base_url(), Until::Advanced, Arc::new(Nothing))
+        .unwrap();
     assert_eq!(state, RunState::Verified);
     let mut paths: Vec<String> = place
         .events()
@@ -166,7 +206,12 @@ fn verified() -> (Place, String, crucible_testkit::FakeOpenAi, Vec<String>) {
         .filter(|path| path != "failure_bundle.zip" && path != "run.json")
         .collect();
     paths.extend(
-        ["artifacts/diff.patch", "artifacts/verify_report.json", "reviews/review_patch.md"].map(String::from),
+        [
+            "artifacts/diff.patch",
+            "artifacts/verify_report.json",
+            "reviews/review_patch.md",
+        ]
+        .map(String::from),
     );
     let url = model.base_url();
     (place, url, model, paths)
@@ -181,9 +226,18 @@ fn torn_file_is_restored_from_ledger() {
         for path in &paths {
             fate.befalls(&dir.path(path), &before[Path::new(path)]);
         }
-        assert_eq!(place.drive(&url, Until::Advanced, Arc::new(Nothing)).unwrap(), RunState::Verified);
+        assert_eq!(
+            place
+                .drive(&url, Until::Advanced, Arc::new(Nothing))
+                .unwrap(),
+            RunState::Verified
+        );
         for path in &paths {
-            assert_eq!(std::fs::read(dir.path(path)).unwrap(), before[Path::new(path)], "{fate:?} {path}");
+            assert_eq!(
+                std::fs::read(dir.path(path)).unwrap(),
+                before[Path::new(path)],
+                "{fate:?} {path}"
+            );
         }
     }
     assert_eq!(model.requests().len(), Script::Lands.attempts());
@@ -201,11 +255,20 @@ fn edited_file_is_not_torn() {
         flipped[whole.len() / 2] ^= 1;
         let zeros_inside = [half, &b"\0"[..], &whole[half.len() + 1..]].concat();
         let longer = [&whole[..], &b"\0"[..]].concat();
-        for edited in [flipped, zeros_inside, longer, [half, &b"#"[..]].concat(), b"x".to_vec()] {
+        for edited in [
+            flipped,
+            zeros_inside,
+            longer,
+            [half, &b"#"[..]].concat(),
+            b"x".to_vec(),
+        ] {
             std::fs::write(dir.path(path), &edited).unwrap();
-            for refused in
-                [place.drive(&url, Until::Advanced, Arc::new(Nothing)).map(drop), place.land().map(drop)]
-            {
+            for refused in [
+                place
+                    .drive(&url, Until::Advanced, Arc::new(Nothing))
+                    .map(drop),
+                place.land().map(drop),
+            ] {
                 let Err(
                     RunError::Edited { path: told }
                     | RunError::EditedSince { path: told, .. }
@@ -216,7 +279,11 @@ fn edited_file_is_not_torn() {
                 };
                 assert_eq!(told, dir.path(path));
             }
-            assert_eq!(std::fs::read(dir.path(path)).unwrap(), edited, "the edit is evidence and stays");
+            assert_eq!(
+                std::fs::read(dir.path(path)).unwrap(),
+                edited,
+                "the edit is evidence and stays"
+            );
         }
         std::fs::write(dir.path(path), &whole).unwrap();
     }
@@ -233,7 +300,9 @@ fn a_log_that_is_gone_is_refused() {
     assert!(!whole.is_empty());
     for fate in [Fate::Missing, Fate::Empty, Fate::Cut] {
         fate.befalls(&dir.path(log), &whole);
-        place.drive(&url, Until::Advanced, Arc::new(Nothing)).unwrap_err();
+        place
+            .drive(&url, Until::Advanced, Arc::new(Nothing))
+            .unwrap_err();
         place.land().unwrap_err();
         std::fs::write(dir.path(log), &whole).unwrap();
     }

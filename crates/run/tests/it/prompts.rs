@@ -1,5 +1,8 @@
 //! What a model is asked depends on the goal and the repository, and on nothing else; so a run can be repeated.
-#![expect(clippy::disallowed_methods, reason = "these tests edit a recording and let time pass")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests edit a recording and let time pass"
+)]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +16,18 @@ use crate::common::{Nothing, Place, Script, Until};
 
 fn ended(place: &Place, script: Script) -> FakeOpenAi {
     let model = script.model();
-    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
     model
 }
 
 fn bodies(model: &FakeOpenAi) -> Vec<String> {
-    model.requests().iter().map(|request| request.body.to_string()).collect()
+    model
+        .requests()
+        .iter()
+        .map(|request| request.body.to_string())
+        .collect()
 }
 
 #[test]
@@ -36,9 +45,15 @@ fn prompts_are_independent_of_place_and_time() {
         assert_eq!(first, second);
         here.story().assert_is(&there.story());
         for body in first {
-            for (what, of) in [("place", here.root()), ("place", there.root()), ("home", Path::new("/home/"))]
-            {
-                assert!(!body.contains(&of.display().to_string()), "a question names a {what}: {body}");
+            for (what, of) in [
+                ("place", here.root()),
+                ("place", there.root()),
+                ("home", Path::new("/home/")),
+            ] {
+                assert!(
+                    !body.contains(&of.display().to_string()),
+                    "a question names a {what}: {body}"
+                );
             }
         }
     }
@@ -46,19 +61,31 @@ fn prompts_are_independent_of_place_and_time() {
 
 #[test]
 fn replay_reproduces_every_artifact_offline() {
-    for (script, end) in [(Script::Lands, RunState::Verified), (Script::Fails, RunState::Failed)] {
+    for (script, end) in [
+        (Script::Lands, RunState::Verified),
+        (Script::Fails, RunState::Failed),
+    ] {
         let place = Place::new();
         let model = ended(&place, script);
-        let (asked, events, repository) = (model.requests().len(), place.events(), place.repository());
+        let (asked, events, repository) =
+            (model.requests().len(), place.events(), place.repository());
         let replayed = place.replay().unwrap();
         assert_eq!(replayed.different, Vec::<String>::new());
         assert_eq!(replayed.state, end);
         let compared = |path: &str| replayed.same.iter().any(|same| same == path);
         for number in 1..=script.attempts() {
-            assert!(compared(&format!("attempts/00{number}/answer.txt")), "attempt {number}");
-            assert!(compared(&format!("attempts/00{number}/outcome.json")), "attempt {number}");
+            assert!(
+                compared(&format!("attempts/00{number}/answer.txt")),
+                "attempt {number}"
+            );
+            assert!(
+                compared(&format!("attempts/00{number}/outcome.json")),
+                "attempt {number}"
+            );
         }
-        assert!(compared("artifacts/context_pack.json") && compared("artifacts/verify_report.json"));
+        assert!(
+            compared("artifacts/context_pack.json") && compared("artifacts/verify_report.json")
+        );
         assert_eq!(model.requests().len(), asked);
         assert_eq!(place.events(), events);
         assert_eq!(place.repository(), repository);
@@ -72,7 +99,9 @@ fn edited_recorded_answer_changes_replay() {
     let path = place.the_run().path(CASSETTE);
     let whole = std::fs::read_to_string(&path).unwrap();
     let cassette = Cassette::parse(whole.as_bytes()).unwrap();
-    let CallOutcome::Answered(last) = &cassette.calls[3].outcome else { panic!("no answer") };
+    let CallOutcome::Answered(last) = &cassette.calls[3].outcome else {
+        panic!("no answer")
+    };
     assert!(last.raw_response.contains("sum(items)"));
 
     let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
@@ -80,10 +109,22 @@ fn edited_recorded_answer_changes_replay() {
     lines[4].replace_range(answer..answer + "sum(items)".len(), "sum(items) + 0");
     std::fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
     let replayed = place.replay().unwrap();
-    for path in ["attempts/004/answer.txt", "attempts/004/diff.patch", "artifacts/diff.patch"] {
-        assert!(replayed.different.iter().any(|different| different == path), "{path}: {replayed:?}");
+    for path in [
+        "attempts/004/answer.txt",
+        "attempts/004/diff.patch",
+        "artifacts/diff.patch",
+    ] {
+        assert!(
+            replayed.different.iter().any(|different| different == path),
+            "{path}: {replayed:?}"
+        );
     }
-    assert!(replayed.same.iter().any(|same| same == "attempts/003/answer.txt"));
+    assert!(
+        replayed
+            .same
+            .iter()
+            .any(|same| same == "attempts/003/answer.txt")
+    );
 }
 
 #[test]
@@ -96,10 +137,16 @@ fn edited_recorded_question_fails_replay() {
     assert_ne!(edited, whole);
     std::fs::write(&path, edited).unwrap();
     let refused = place.replay().unwrap_err().0;
-    assert!(refused.contains("line 2 of the recording is damaged"), "{refused}");
+    assert!(
+        refused.contains("line 2 of the recording is damaged"),
+        "{refused}"
+    );
 
     let first_three: Vec<&str> = whole.lines().take(4).collect();
     std::fs::write(&path, format!("{}\n", first_three.join("\n"))).unwrap();
     let refused = place.replay().unwrap_err().0;
-    assert!(refused.contains("does not contain this request"), "{refused}");
+    assert!(
+        refused.contains("does not contain this request"),
+        "{refused}"
+    );
 }

@@ -1,5 +1,8 @@
 //! Two processes at one run: one works, the other is told so.
-#![expect(clippy::disallowed_methods, reason = "waiting for another process needs a clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "waiting for another process needs a clock"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,24 +21,35 @@ fn concurrent_advance_reports_held_run() {
     let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
     let begun = Instant::now();
     while model.requests().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the model was never asked");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "the model was never asked"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
     let events = place.events();
-    for second in
-        [place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).map(drop), place.land().map(drop)]
-    {
+    for second in [
+        place
+            .drive(&model.base_url(), Until::Advanced, Arc::new(Nothing))
+            .map(drop),
+        place.land().map(drop),
+    ] {
         let Err(RunError::Lock(LockError::Held { owner, .. })) = second else {
             panic!("not told that the run is held: {second:?}");
         };
-        assert!(owner.contains(&worker.id().to_string()) && owner.contains("advancing"), "{owner}");
+        assert!(
+            owner.contains(&worker.id().to_string()) && owner.contains("advancing"),
+            "{owner}"
+        );
     }
     assert_eq!(place.events(), events);
     assert_eq!(model.requests().len(), 1);
 
     worker.kill().unwrap();
     assert!(worker::was_killed(worker.wait().unwrap()));
-    let state = place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    let state = place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
     assert_eq!(state, RunState::Landed);
     assert_eq!(model.requests().len(), 2);
     place.assert_recorded_once();

@@ -14,7 +14,9 @@ use crate::worker::{self, Kill};
 /// A run that is verified and has not landed.
 fn verified() -> (Place, FakeOpenAi) {
     let (place, model) = (Place::new(), Script::Lands.model());
-    let state = place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
+    let state = place
+        .drive(&model.base_url(), Until::Advanced, Arc::new(Nothing))
+        .unwrap();
     assert_eq!(state, RunState::Verified);
     (place, model)
 }
@@ -33,7 +35,9 @@ fn write(dir: &RunDir, name: &str, bytes: impl AsRef<[u8]>) {
 
 fn assert_edited<T>(result: Result<T, RunError>, expected: PathBuf) {
     match result {
-        Err(RunError::Edited { path } | RunError::EditedSince { path, .. }) => assert_eq!(path, expected),
+        Err(RunError::Edited { path } | RunError::EditedSince { path, .. }) => {
+            assert_eq!(path, expected)
+        }
         Err(other) => panic!("{} is told as {other}", expected.display()),
         Ok(_) => panic!("{} was taken as it is", expected.display()),
     }
@@ -44,8 +48,20 @@ fn events_that_are_cut_anywhere_are_completed() {
     let (place, model) = verified();
     let dir = place.the_run();
     let whole = read(&dir, "events.jsonl");
-    let last_line = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
-    for length in [0, 1, whole.len() / 3, last_line, last_line + 1, whole.len() - 2, whole.len() - 1] {
+    let last_line = whole[..whole.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap()
+        + 1;
+    for length in [
+        0,
+        1,
+        whole.len() / 3,
+        last_line,
+        last_line + 1,
+        whole.len() - 2,
+        whole.len() - 1,
+    ] {
         write(&dir, "events.jsonl", &whole[..length]);
         assert_eq!(advance(&place, &model).unwrap(), RunState::Verified);
         assert_eq!(read(&dir, "events.jsonl"), whole, "cut at {length}");
@@ -60,19 +76,25 @@ fn events_that_are_cut_anywhere_are_completed() {
 fn truncated_recorded_answer_is_requested_again() {
     let reference = {
         let (place, model) = (Place::new(), Script::Lands.model());
-        place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+        place
+            .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+            .unwrap();
         place.story()
     };
     let (place, model) = (Place::new(), Script::Lands.model());
     let answered_twice = reference.place_of("attempt-2-answered");
-    let killed = worker::start(&place, &model.base_url(), Kill::Event(answered_twice)).wait().unwrap();
+    let killed = worker::start(&place, &model.base_url(), Kill::Event(answered_twice))
+        .wait()
+        .unwrap();
     assert!(worker::was_killed(killed));
     assert_eq!(model.requests().len(), 2);
     let dir = place.the_run();
     let whole = read(&dir, "cassette.jsonl");
     assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 3);
     write(&dir, "cassette.jsonl", &whole[..whole.len() - 40]);
-    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place
+        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
+        .unwrap();
     place.assert_ended_like(&reference);
     let requests = model.requests();
     assert_eq!(requests.len(), Script::Lands.attempts() + 1);
@@ -110,7 +132,11 @@ fn edited_events_block_landing() {
         write(&dir, "events.jsonl", &edited);
         assert_edited(advance(&place, &model), dir.path("events.jsonl"));
         assert_edited(place.land(), dir.path("events.jsonl"));
-        assert_eq!(read(&dir, "events.jsonl"), edited.as_bytes(), "the edit is evidence and stays");
+        assert_eq!(
+            read(&dir, "events.jsonl"),
+            edited.as_bytes(),
+            "the edit is evidence and stays"
+        );
         assert_eq!(place.repository(), untouched);
     }
     write(&dir, "events.jsonl", &whole);
@@ -123,13 +149,27 @@ fn no_recorded_file_can_be_edited_without_notice() {
     let (place, model) = verified();
     let untouched = place.repository();
     let dir = place.the_run();
-    let with_digest = place.events().into_iter().filter(|event| event.body.get("digest").is_some());
+    let with_digest = place
+        .events()
+        .into_iter()
+        .filter(|event| event.body.get("digest").is_some());
     let mut recorded: Vec<String> = with_digest.map(|event| event.path.unwrap()).collect();
     recorded.retain(|path| path != "failure_bundle.zip");
-    let copies = ["artifacts/diff.patch", "artifacts/verify_report.json", "reviews/review_patch.md"];
+    let copies = [
+        "artifacts/diff.patch",
+        "artifacts/verify_report.json",
+        "reviews/review_patch.md",
+    ];
     recorded.extend(copies.map(str::to_owned));
-    for needed in ["run.json", "artifacts/PLAN.md", "artifacts/context_pack.json"] {
-        assert!(recorded.iter().any(|path| path == needed), "{needed} is not recorded");
+    for needed in [
+        "run.json",
+        "artifacts/PLAN.md",
+        "artifacts/context_pack.json",
+    ] {
+        assert!(
+            recorded.iter().any(|path| path == needed),
+            "{needed} is not recorded"
+        );
     }
     for path in recorded {
         let whole = read(&dir, &path);
@@ -154,10 +194,18 @@ fn gates_and_scope_cannot_change_later() {
     for (path, from, to) in [
         ("run.json", "check.sh", "other.sh"),
         ("run.json", "\"max_calls\":8", "\"max_calls\":9"),
-        ("artifacts/PLAN.md", "Scope-Allow: src/price.py", "Scope-Allow: src/price.py, check.sh"),
+        (
+            "artifacts/PLAN.md",
+            "Scope-Allow: src/price.py",
+            "Scope-Allow: src/price.py, check.sh",
+        ),
         ("artifacts/context_pack.json", "return 0", "return 1"),
         ("artifacts/signature.json", "\"plan\":\"", "\"plan\":\"0"),
-        ("reviews/review_contract.md", "Remarks: none", "Remarks: fine"),
+        (
+            "reviews/review_contract.md",
+            "Remarks: none",
+            "Remarks: fine",
+        ),
     ] {
         let whole = String::from_utf8(read(&dir, path)).unwrap();
         let edited = whole.replacen(from, to, 1);
@@ -176,19 +224,27 @@ fn gates_and_scope_cannot_change_later() {
 fn forged_verification_does_not_land() {
     let other = {
         let (place, model) = (Place::new(), Script::Fails.model());
-        place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
+        place
+            .drive(&model.base_url(), Until::Advanced, Arc::new(Nothing))
+            .unwrap();
         place.story()
     };
     let (place, model) = (Place::new(), Script::Fails.model());
     let untouched = place.repository();
     let first_ended = other.place_of("attempt-1-bundle");
-    let killed = worker::start(&place, &model.base_url(), Kill::Event(first_ended)).wait().unwrap();
+    let killed = worker::start(&place, &model.base_url(), Kill::Event(first_ended))
+        .wait()
+        .unwrap();
     assert!(worker::was_killed(killed));
 
     let dir = place.the_run();
     std::fs::create_dir(dir.path("attempts/002")).unwrap();
     for name in ["answer.txt", "diff.patch", "review_patch.md"] {
-        write(&dir, &format!("attempts/002/{name}"), read(&dir, &format!("attempts/001/{name}")));
+        write(
+            &dir,
+            &format!("attempts/002/{name}"),
+            read(&dir, &format!("attempts/001/{name}")),
+        );
     }
     let document = |path: &str| serde_json::from_slice::<Value>(&read(&dir, path)).unwrap();
     let mut outcome = document("attempts/001/outcome.json");

@@ -82,20 +82,28 @@ impl Killer {
 }
 
 fn end_here() -> ! {
-    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+        .unwrap();
     unreachable!("a process outlived SIGKILL");
 }
 
 impl Along for Killer {
     fn event(&self, event: &EventRecord) {
         // A question that is put again is an event of its own; ending there each time would never end.
-        let put_again = event.key.as_ref().is_some_and(|key| key.contains("-asked-"));
+        let put_again = event
+            .key
+            .as_ref()
+            .is_some_and(|key| key.contains("-asked-"));
         if self.kill == Kill::NewEvent && event.seq > self.last && !put_again {
             let instant = self.instants.load(Ordering::SeqCst).to_string();
             std::fs::write(self.place.root().join(LAST_INSTANT), instant).unwrap();
             end_here();
         }
-        if self.ordinals.of(event).is_some_and(|n| self.kill == Kill::Event(n)) {
+        if self
+            .ordinals
+            .of(event)
+            .is_some_and(|n| self.kill == Kill::Event(n))
+        {
             end_here();
         }
     }
@@ -126,7 +134,10 @@ pub(crate) fn start(place: &Place, base_url: &str, kill: Kill) -> Child {
 
 /// Whether a worker was killed rather than having come to its end.
 pub(crate) fn was_killed(status: ExitStatus) -> bool {
-    assert!(status.success() || status.signal() == Some(9), "the worker failed: {status}");
+    assert!(
+        status.success() || status.signal() == Some(9),
+        "the worker failed: {status}"
+    );
     status.signal() == Some(9)
 }
 
@@ -146,12 +157,16 @@ fn worker_alone_lands_a_run() {
             ordinals: Ordinals::default(),
         };
         let base_url = std::env::var(MODEL).unwrap();
-        place.drive(&base_url, Until::Landed, Arc::new(killer)).unwrap();
+        place
+            .drive(&base_url, Until::Landed, Arc::new(killer))
+            .unwrap();
         return;
     }
     let (place, model) = (Place::new(), Script::Lands.model());
     let untouched = place.repository();
-    let status = start(&place, &model.base_url(), Kill::Never).wait().unwrap();
+    let status = start(&place, &model.base_url(), Kill::Never)
+        .wait()
+        .unwrap();
     assert!(!was_killed(status));
     assert_ne!(place.repository(), untouched);
     assert_eq!(model.requests().len(), Script::Lands.attempts());

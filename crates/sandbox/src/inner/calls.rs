@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule,
+};
 
 use super::filter::{Rules, compile, rule};
 use crate::spawn::Calls;
@@ -282,12 +284,19 @@ const OPENING_TO_WRITE: [(u64, u64); 6] = [
     (libc::O_ACCMODE as u64, libc::O_ACCMODE as u64),
     (libc::O_CREAT as u64, libc::O_CREAT as u64),
     (libc::O_TRUNC as u64, libc::O_TRUNC as u64),
-    ((libc::O_TMPFILE & !libc::O_DIRECTORY) as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64),
+    (
+        (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+        (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+    ),
 ];
 
 /// Calls that name a process in their first argument and may name this one only, by its number.
-const OF_ITSELF: &[libc::c_long] =
-    &[libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
+const OF_ITSELF: &[libc::c_long] = &[
+    libc::SYS_kill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+];
 /// The same, and zero means this one too; what names another fails.
 const OF_ITSELF_OR_ZERO: &[libc::c_long] = &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
 
@@ -321,13 +330,24 @@ const KERNEL: u64 = libc::AF_NETLINK as u64;
 pub(super) type StartWords = [u64; 3];
 
 /// The filters of a class, in the order in which they must be applied: the last one knows only what the program may do. None for tools.
-pub(super) fn programs(calls: Calls, start: StartWords, pid: u32) -> Result<Vec<BpfProgram>, String> {
+pub(super) fn programs(
+    calls: Calls,
+    start: StartWords,
+    pid: u32,
+) -> Result<Vec<BpfProgram>, String> {
     if calls == Calls::Tools {
         return Ok(Vec::new());
     }
-    let ending = compile(forbidden(calls, start, pid)?, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    let ending = compile(
+        forbidden(calls, start, pid)?,
+        SeccompAction::Allow,
+        SeccompAction::KillProcess,
+    )?;
     let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    Ok(vec![ending, compile(allowed(calls, pid)?, unknown, SeccompAction::Allow)?])
+    Ok(vec![
+        ending,
+        compile(allowed(calls, pid)?, unknown, SeccompAction::Allow)?,
+    ])
 }
 
 /// What the class is, for the receipt.
@@ -347,12 +367,16 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
     let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_HERE]);
     let mut other = Vec::new();
     for (index, address) in (0..).zip(start) {
-        let differs = SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
+        let differs =
+            SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
         other.push(all_of(vec![differs.map_err(|error| error.to_string())?])?);
     }
     rules.insert(libc::SYS_execve, other);
     let thread = libc::CLONE_THREAD as u64;
-    rules.insert(libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), 0)])?]);
+    rules.insert(
+        libc::SYS_clone,
+        vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), 0)])?],
+    );
     for call in OF_ITSELF {
         rules.insert(*call, vec![rule(&[(0, SeccompCmpOp::Ne, pid.into())])?]);
     }
@@ -363,13 +387,17 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
     } else {
         rules.extend(whatever(&[CONNECTING]));
     }
-    let kinds: Vec<_> = fine.iter().map(|kind| (0, SeccompCmpOp::Ne, *kind)).collect();
+    let kinds: Vec<_> = fine
+        .iter()
+        .map(|kind| (0, SeccompCmpOp::Ne, *kind))
+        .collect();
     rules.insert(libc::SYS_socket, vec![rule(&kinds)?]);
     if calls != Calls::Files {
         rules.extend(whatever(&[WRITING, WRITING_HERE]));
         for (call, flags) in OPENING {
             let cases = OPENING_TO_WRITE.iter();
-            let cases = cases.map(|(mask, bits)| rule(&[(*flags, SeccompCmpOp::MaskedEq(*mask), *bits)]));
+            let cases =
+                cases.map(|(mask, bits)| rule(&[(*flags, SeccompCmpOp::MaskedEq(*mask), *bits)]));
             rules.insert(*call, cases.collect::<Result<_, _>>()?);
         }
     }
@@ -378,13 +406,20 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
 
 /// The calls that the program may make; those that are forbidden with some arguments are here with all.
 fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
-    let mut rules = whatever(&[HARMLESS, HARMLESS_HERE, OF_ITSELF, &[libc::SYS_execve, libc::SYS_clone]]);
+    let mut rules = whatever(&[
+        HARMLESS,
+        HARMLESS_HERE,
+        OF_ITSELF,
+        &[libc::SYS_execve, libc::SYS_clone],
+    ]);
     rules.extend(OPENING.iter().map(|(call, _)| (*call, Vec::new())));
     for call in OF_ITSELF_OR_ZERO {
         let of = |process: u32| rule(&[(0, SeccompCmpOp::Eq, process.into())]);
         rules.insert(*call, vec![of(0)?, of(pid)?]);
     }
-    let asking = REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let asking = REQUESTS
+        .iter()
+        .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, asking.collect::<Result<_, _>>()?);
     let mut commands = SIGNALLING_COMMANDS.to_vec();
     if calls == Calls::Files {
@@ -392,9 +427,16 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     } else {
         // The kernel lets nobody lock for writing what is open for reading alone.
         let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == LOCK_AT_ONCE;
-        commands.extend(LOCKING_COMMANDS.iter().filter(|command| !is_lock_to_read(command)));
+        commands.extend(
+            LOCKING_COMMANDS
+                .iter()
+                .filter(|command| !is_lock_to_read(command)),
+        );
     }
-    let others: Vec<_> = commands.iter().map(|command| (1, SeccompCmpOp::Ne, *command)).collect();
+    let others: Vec<_> = commands
+        .iter()
+        .map(|command| (1, SeccompCmpOp::Ne, *command))
+        .collect();
     rules.insert(libc::SYS_fcntl, vec![rule(&others)?]);
     if calls == Calls::Connect {
         rules.extend(whatever(&[CONNECTING, SOCKETS_OWN]));
@@ -403,7 +445,10 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
             kinds.push(rule(&[(0, SeccompCmpOp::Eq, kind)])?);
         }
         let routes = libc::NETLINK_ROUTE as u64;
-        kinds.push(rule(&[(0, SeccompCmpOp::Eq, KERNEL), (2, SeccompCmpOp::Eq, routes)])?);
+        kinds.push(rule(&[
+            (0, SeccompCmpOp::Eq, KERNEL),
+            (2, SeccompCmpOp::Eq, routes),
+        ])?);
         rules.insert(libc::SYS_socket, kinds);
     }
     Ok(rules)
@@ -411,7 +456,11 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
 
 /// These calls with any arguments.
 fn whatever(lists: &[&[libc::c_long]]) -> Rules {
-    lists.iter().flat_map(|list| list.iter()).map(|call| (*call, Vec::new())).collect::<BTreeMap<_, _>>()
+    lists
+        .iter()
+        .flat_map(|list| list.iter())
+        .map(|call| (*call, Vec::new()))
+        .collect::<BTreeMap<_, _>>()
 }
 
 fn all_of(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use crate::spawn::Network;
@@ -104,19 +104,30 @@ const TERMINAL_REQUESTS: [u64; 2] = [0x5412, 0x541c];
 
 /// Kinds of sockets inside a network namespace. Others, such as the ones to a virtual machine's host or
 /// to raw devices, are not bound to the namespace.
-const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] =
-    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] = [
+    libc::AF_UNIX,
+    libc::AF_INET,
+    libc::AF_INET6,
+    libc::AF_NETLINK,
+];
 
 /// Bits of a mode that make a program run as its owner, whoever starts it. What a confined program leaves behind
 /// lies in the user's directories, where such a file would serve anybody on the machine.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 /// Calls that give a file a mode, with the index of the mode.
-const MODE_CALLS: &[(libc::c_long, u8)] =
-    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2), (libc::SYS_mknodat, 2)];
+const MODE_CALLS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+];
 /// More of them on this architecture.
 #[cfg(target_arch = "x86_64")]
-const MODE_CALLS_HERE: &[(libc::c_long, u8)] =
-    &[(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
+const MODE_CALLS_HERE: &[(libc::c_long, u8)] = &[
+    (libc::SYS_chmod, 1),
+    (libc::SYS_creat, 1),
+    (libc::SYS_mknod, 1),
+];
 /// More of them on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 const MODE_CALLS_HERE: &[(libc::c_long, u8)] = &[];
@@ -130,7 +141,10 @@ const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[(libc::SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[];
 /// Flags that make a file: `O_CREAT`, and the bit of `O_TMPFILE` that it does not share with `O_DIRECTORY`.
-const MAKING_FLAGS: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+const MAKING_FLAGS: [u64; 2] = [
+    libc::O_CREAT as u64,
+    (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+];
 
 /// The first number of the x32 variant of x86-64.
 const X32: u32 = 0x4000_0000;
@@ -142,11 +156,18 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     for program in programs(order)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
     }
-    Ok(format!("{} calls refused", REFUSED.len() + REFUSED_HERE.len()))
+    Ok(format!(
+        "{} calls refused",
+        REFUSED.len() + REFUSED_HERE.len()
+    ))
 }
 
 fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let mut namespaces = Vec::new();
     for flag in NAMESPACE_FLAGS {
         let flag = u64::from(flag.cast_unsigned());
@@ -159,11 +180,15 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
     }
     rules.insert(libc::SYS_ioctl, terminal);
     for (call, mode) in MODE_CALLS.iter().chain(MODE_CALLS_HERE) {
-        let bits = SET_ID.iter().map(|bit| rule(&[(*mode, SeccompCmpOp::MaskedEq(*bit), *bit)]));
+        let bits = SET_ID
+            .iter()
+            .map(|bit| rule(&[(*mode, SeccompCmpOp::MaskedEq(*bit), *bit)]));
         rules.insert(*call, bits.collect::<Result<_, _>>()?);
     }
     for (call, flags) in OPEN_CALLS.iter().chain(OPEN_CALLS_HERE) {
-        let cases = MAKING_FLAGS.iter().flat_map(|making| SET_ID.map(|bit| (*making, bit)));
+        let cases = MAKING_FLAGS
+            .iter()
+            .flat_map(|making| SET_ID.map(|bit| (*making, bit)));
         let bits = cases.map(|(making, bit)| {
             rule(&[
                 (*flags, SeccompCmpOp::MaskedEq(making), making),
@@ -178,8 +203,9 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         (Surroundings::Machine, Network::None | Network::Hosts(_)) => Vec::new(),
         (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => {
             let kinds = SOCKETS_IN_NAMESPACE.iter();
-            let other: Vec<_> =
-                kinds.map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
+            let other: Vec<_> = kinds
+                .map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned())))
+                .collect();
             vec![rule(&other)?]
         }
     };
@@ -187,7 +213,11 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
     let refuse = |errno: libc::c_int| SeccompAction::Errno(errno.cast_unsigned());
     let refusing = compile(rules, SeccompAction::Allow, refuse(libc::EPERM))?;
     let unknown = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
-    let unknown = compile(Rules::from(unknown), SeccompAction::Allow, refuse(libc::ENOSYS))?;
+    let unknown = compile(
+        Rules::from(unknown),
+        SeccompAction::Allow,
+        refuse(libc::ENOSYS),
+    )?;
     Ok([refuse_x32(refusing), unknown])
 }
 
@@ -198,7 +228,8 @@ pub(super) fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule
         SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
     };
     let conditions: Result<Vec<_>, _> = conditions.iter().map(condition).collect();
-    SeccompRule::new(conditions.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+    SeccompRule::new(conditions.map_err(|error| error.to_string())?)
+        .map_err(|error| error.to_string())
 }
 
 /// The filter that does one thing with what the rules name and another with all else.
@@ -208,22 +239,46 @@ pub(super) fn compile(
     named: SeccompAction,
 ) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
-    let filter = SeccompFilter::new(rules, others, named, arch).map_err(|error| error.to_string())?;
-    filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())
+    let filter =
+        SeccompFilter::new(rules, others, named, arch).map_err(|error| error.to_string())?;
+    filter
+        .try_into()
+        .map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
 /// Puts a refusal of every x32 call in front of a program: they have numbers of their own, which no list of
 /// ordinary ones meets. Other architectures have no numbers that high.
 fn refuse_x32(program: BpfProgram) -> BpfProgram {
-    let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
-    let skip_if_lower = sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 };
+    let load_number = sock_filter {
+        code: 0x20,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
+    let skip_if_lower = sock_filter {
+        code: 0x35,
+        jt: 0,
+        jf: 1,
+        k: X32,
+    };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    let refuse = sock_filter { code: 0x06, jt: 0, jf: 0, k: refuse };
-    [load_number, skip_if_lower, refuse].into_iter().chain(program).collect()
+    let refuse = sock_filter {
+        code: 0x06,
+        jt: 0,
+        jf: 0,
+        k: refuse,
+    };
+    [load_number, skip_if_lower, refuse]
+        .into_iter()
+        .chain(program)
+        .collect()
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make files and their modes by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make files and their modes by hand"
+)]
 mod tests {
     use std::io::Error;
 
@@ -237,7 +292,10 @@ mod tests {
             called: "true".into(),
             args: Vec::new(),
             env: Vec::new(),
-            cwd: Place { path: "/".into(), identity: (0, 0) },
+            cwd: Place {
+                path: "/".into(),
+                identity: (0, 0),
+            },
             writable: Vec::new(),
             read_only: Vec::new(),
             moved: false,
@@ -257,24 +315,34 @@ mod tests {
     fn call(number: libc::c_long, first: libc::c_long, second: libc::c_long) -> i32 {
         // SAFETY: with these arguments none of the calls below reads or writes memory of this process.
         let result = unsafe { libc::syscall(number, first, second, 0, 0, 0) };
-        if result >= 0 { 0 } else { Error::last_os_error().raw_os_error().unwrap() }
+        if result >= 0 {
+            0
+        } else {
+            Error::last_os_error().raw_os_error().unwrap()
+        }
     }
 
     #[test]
     fn no_file_gets_a_bit_that_makes_it_run_as_its_owner() {
         use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
-        let refused = |result: std::io::Result<()>| result.unwrap_err().raw_os_error() == Some(libc::EPERM);
+        let refused =
+            |result: std::io::Result<()>| result.unwrap_err().raw_os_error() == Some(libc::EPERM);
         filtered(Surroundings::Namespaces, Network::None, || {
             let path = dir.path().join("program");
             std::fs::write(&path, "").unwrap();
             for mode in [0o4755, 0o2755, 0o6000] {
                 assert!(
-                    refused(std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))),
+                    refused(std::fs::set_permissions(
+                        &path,
+                        PermissionsExt::from_mode(mode)
+                    )),
                     "{mode:o}"
                 );
                 assert!(refused(
-                    std::fs::File::open(&path).unwrap().set_permissions(PermissionsExt::from_mode(mode))
+                    std::fs::File::open(&path)
+                        .unwrap()
+                        .set_permissions(PermissionsExt::from_mode(mode))
                 ));
                 let made = std::fs::OpenOptions::new()
                     .write(true)
@@ -286,7 +354,11 @@ mod tests {
             }
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o1755)).unwrap();
             // Without a flag that makes a file, the mode is whatever lies on the stack.
-            std::fs::OpenOptions::new().read(true).mode(0o6755).open(&path).unwrap();
+            std::fs::OpenOptions::new()
+                .read(true)
+                .mode(0o6755)
+                .open(&path)
+                .unwrap();
             std::fs::OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -298,7 +370,11 @@ mod tests {
     }
 
     /// A filter binds the thread that applies it, so each case has a thread of its own.
-    fn filtered<T: Send>(surroundings: Surroundings, network: Network, test: impl FnOnce() -> T + Send) -> T {
+    fn filtered<T: Send>(
+        surroundings: Surroundings,
+        network: Network,
+        test: impl FnOnce() -> T + Send,
+    ) -> T {
         std::thread::scope(|scope| {
             scope
                 .spawn(|| {
@@ -338,9 +414,17 @@ mod tests {
             }
             assert_eq!(call(libc::SYS_clone3, 0, 0), libc::ENOSYS);
             assert_eq!(call(libc::SYS_getpid, 0, 0), 0);
-            assert!(std::thread::spawn(|| 7).join().is_ok_and(|seven| seven == 7));
+            assert!(
+                std::thread::spawn(|| 7)
+                    .join()
+                    .is_ok_and(|seven| seven == 7)
+            );
         });
-        assert_ne!(call(libc::SYS_unshare, 0, 0), libc::EPERM, "without the filter it is allowed");
+        assert_ne!(
+            call(libc::SYS_unshare, 0, 0),
+            libc::EPERM,
+            "without the filter it is allowed"
+        );
     }
 
     #[test]
@@ -350,9 +434,16 @@ mod tests {
                 // Sharing signal handlers without sharing memory is an error, so that no process comes to be
                 // should the filter not hold.
                 let flags = flag | libc::CLONE_SIGHAND;
-                assert_eq!(call(libc::SYS_clone, flags.into(), 0), libc::EPERM, "flag {flag:#x}");
+                assert_eq!(
+                    call(libc::SYS_clone, flags.into(), 0),
+                    libc::EPERM,
+                    "flag {flag:#x}"
+                );
             }
-            assert_eq!(call(libc::SYS_clone, libc::CLONE_SIGHAND.into(), 0), libc::EINVAL);
+            assert_eq!(
+                call(libc::SYS_clone, libc::CLONE_SIGHAND.into(), 0),
+                libc::EINVAL
+            );
         });
     }
 
@@ -360,7 +451,11 @@ mod tests {
     fn words_cannot_be_put_into_a_terminal() {
         filtered(Surroundings::Namespaces, Network::None, || {
             for request in [0x5412, 0x541c, 0x1_0000_5412] {
-                assert_eq!(call(libc::SYS_ioctl, 0, request), libc::EPERM, "{request:#x}");
+                assert_eq!(
+                    call(libc::SYS_ioctl, 0, request),
+                    libc::EPERM,
+                    "{request:#x}"
+                );
             }
             assert_ne!(call(libc::SYS_ioctl, 0, 0x5401), libc::EPERM);
         });
@@ -372,21 +467,35 @@ mod tests {
         let socket = |kind: libc::c_int| call(libc::SYS_socket, kind.into(), stream);
         filtered(Surroundings::Namespaces, Network::None, || {
             assert_eq!((socket(libc::AF_INET), socket(libc::AF_UNIX)), (0, 0));
-            assert_eq!((socket(libc::AF_VSOCK), socket(libc::AF_PACKET)), (libc::EPERM, libc::EPERM));
+            assert_eq!(
+                (socket(libc::AF_VSOCK), socket(libc::AF_PACKET)),
+                (libc::EPERM, libc::EPERM)
+            );
         });
         filtered(Surroundings::Machine, Network::None, || {
             assert!(std::os::unix::net::UnixStream::pair().is_ok());
-            for kind in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK] {
+            for kind in [
+                libc::AF_UNIX,
+                libc::AF_INET,
+                libc::AF_INET6,
+                libc::AF_NETLINK,
+                libc::AF_VSOCK,
+            ] {
                 assert_eq!(socket(kind), libc::EPERM, "{kind}");
             }
         });
-        filtered(Surroundings::Machine, Network::Host, || assert_eq!(socket(libc::AF_INET), 0));
+        filtered(Surroundings::Machine, Network::Host, || {
+            assert_eq!(socket(libc::AF_INET), 0)
+        });
     }
 
     #[test]
     fn calls_of_the_x32_variant_are_refused_first() {
         let [program, _] = programs(&order(Surroundings::Namespaces, Network::None)).unwrap();
         assert_eq!((program[1].k, program[1].jf), (X32, 1));
-        assert_eq!(program[2].k, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
+        assert_eq!(
+            program[2].k,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()
+        );
     }
 }

@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope,
 };
 
 use crate::layout::{PRIVATE, SHARED_MEMORY};
@@ -48,19 +49,24 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     };
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".to_owned()),
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(match order.surroundings {
-            Surroundings::Namespaces => format!("abi {version}"),
-            Surroundings::Machine => {
-                format!("abi {version}, reading only what is listed: no home directory but its tools")
-            }
-        }),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
+            Ok(match order.surroundings {
+                Surroundings::Namespaces => format!("abi {version}"),
+                Surroundings::Machine => {
+                    format!(
+                        "abi {version}, reading only what is listed: no home directory but its tools"
+                    )
+                }
+            })
+        }
     }
 }
 
 fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> {
     let everything = AccessFs::from_all(NEWEST);
-    let mut rules =
-        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(everything)?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
     if order.network != Network::Host && order.surroundings == Surroundings::Machine {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
@@ -94,8 +100,16 @@ fn readable(order: &Order) -> Vec<(OsString, BitFlags<AccessFs>)> {
             places.push((place.clone(), read));
         } else if place == ROOT {
             places.push((place.clone(), AccessFs::ReadDir.into()));
-            let below = std::fs::read_dir(ROOT).into_iter().flatten().flatten().map(|entry| entry.path());
-            places.extend(below.filter(|path| path != Path::new(PROCESSES)).map(|path| (path.into(), read)));
+            let below = std::fs::read_dir(ROOT)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path());
+            places.extend(
+                below
+                    .filter(|path| path != Path::new(PROCESSES))
+                    .map(|path| (path.into(), read)),
+            );
         } else if place != PROCESSES {
             places.push((place.clone(), read));
         }

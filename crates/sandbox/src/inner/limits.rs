@@ -26,7 +26,9 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
         Cap::At(_) => "memory of each process",
         Cap::Unlimited => "memory",
     };
-    Ok(format!("core files, file size, address space, {memory}, descriptors, processes, disk space{writing}"))
+    Ok(format!(
+        "core files, file size, address space, {memory}, descriptors, processes, disk space{writing}"
+    ))
 }
 
 /// Lowers both limits to the cap; one that is lower already stays.
@@ -34,6 +36,9 @@ fn hold(resource: Resource, cap: Cap) -> Result<(), String> {
     let Cap::At(most) = cap else { return Ok(()) };
     let now = getrlimit(resource);
     let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    let new = Rlimit { current: lower(now.current), maximum: lower(now.maximum) };
+    let new = Rlimit {
+        current: lower(now.current),
+        maximum: lower(now.maximum),
+    };
     setrlimit(resource, new).map_err(|errno| format!("limiting {resource:?}: {errno}"))
 }

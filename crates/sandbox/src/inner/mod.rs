@@ -19,7 +19,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
-use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
+};
 
 use crate::directory::Directory;
 use crate::hosts::AllowedHost;
@@ -60,9 +62,11 @@ enum Never {}
 fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     let failed = |detail: String| Report::Failed { detail };
     let mut bytes = Vec::new();
-    socket.read_to_end(&mut bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
-    let order: Order =
-        serde_json::from_slice(&bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
+    socket
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(format!("reading the order: {error}")))?;
+    let order: Order = serde_json::from_slice(&bytes)
+        .map_err(|error| failed(format!("reading the order: {error}")))?;
 
     for place in &order.writable {
         open_place(place)?;
@@ -70,7 +74,8 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     let cwd = open_place(&order.cwd)?;
     rustix::process::fchdir(&cwd.handle)
         .map_err(|errno| failed(format!("entering {:?}: {errno}", order.cwd.path)))?;
-    sys::mark_private_descriptors().map_err(|error| failed(format!("closing descriptors: {error}")))?;
+    sys::mark_private_descriptors()
+        .map_err(|error| failed(format!("closing descriptors: {error}")))?;
 
     let mut walls = Walls::around(&order);
     network::listen_on(&order.listen, socket).map_err(failed)?;
@@ -87,21 +92,35 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
         Err(why) => Err(why.clone()),
     });
     if order.surroundings == Surroundings::Machine && order.network != Network::Host {
-        walls.stand(Layer::NetworkCut, cut_without_namespaces(&order.network, &seccomp));
+        walls.stand(
+            Layer::NetworkCut,
+            cut_without_namespaces(&order.network, &seccomp),
+        );
     }
     walls.stand(Layer::Landlock, landlock);
     walls.stand(Layer::Seccomp, seccomp);
     if order.strength == Strength::Required && !walls.missing.is_empty() {
-        return Err(Report::Refused { missing: walls.missing });
+        return Err(Report::Refused {
+            missing: walls.missing,
+        });
     }
-    tell(socket, &Report::Ready { reached: walls.reached, missing: walls.missing })
-        .map_err(|error| failed(format!("reporting: {error}")))?;
+    tell(
+        socket,
+        &Report::Ready {
+            reached: walls.reached,
+            missing: walls.missing,
+        },
+    )
+    .map_err(|error| failed(format!("reporting: {error}")))?;
     // The last of these leaves this stage no more than to start the program.
     for program in last.unwrap_or_default() {
-        seccompiler::apply_filter(&program).map_err(|error| failed(format!("naming its calls: {error}")))?;
+        seccompiler::apply_filter(&program)
+            .map_err(|error| failed(format!("naming its calls: {error}")))?;
     }
     let error = start.become_it();
-    Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
+    Err(Report::NotStarted {
+        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+    })
 }
 
 /// Leaves the superuser, where it is the user, no more than any owner of files: what it could read of the
@@ -112,16 +131,26 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
         let _ = remove_capability_from_bounding_set(capability);
     }
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
 }
 
 /// Opens a directory and makes sure that it is the one that was meant.
 fn open_place(place: &Place) -> Result<Directory, Report> {
     let path = Path::new(&place.path);
-    let directory =
-        Directory::open(path).map_err(|problem| Report::Failed { detail: format!("{path:?}: {problem}") })?;
+    let directory = Directory::open(path).map_err(|problem| Report::Failed {
+        detail: format!("{path:?}: {problem}"),
+    })?;
     if directory.identity != place.identity {
-        return Err(Report::Failed { detail: format!("{path:?} was exchanged for another directory") });
+        return Err(Report::Failed {
+            detail: format!("{path:?} was exchanged for another directory"),
+        });
     }
     Ok(directory)
 }
@@ -141,7 +170,10 @@ struct Walls {
 impl Walls {
     /// What the outer stage has built, or has not.
     fn around(order: &Order) -> Self {
-        let mut walls = Self { reached: Vec::new(), missing: Vec::new() };
+        let mut walls = Self {
+            reached: Vec::new(),
+            missing: Vec::new(),
+        };
         match order.surroundings {
             Surroundings::Namespaces => {
                 let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
@@ -155,7 +187,8 @@ impl Walls {
                     walls.stand(Layer::NetworkCut, Ok(detail));
                 }
                 let mut detail =
-                    "mounts over the home directories, but their tools, and each other place".to_owned();
+                    "mounts over the home directories, but their tools, and each other place"
+                        .to_owned();
                 if !order.read_only.is_empty() {
                     detail.push_str("; what is to stay as it is is mounted read-only");
                 }
@@ -165,7 +198,10 @@ impl Walls {
                 walls.stand(Layer::Masks, Ok(detail));
             }
             Surroundings::Machine => {
-                walls.stand(Layer::Namespaces, Err("bubblewrap does not work here".to_owned()));
+                walls.stand(
+                    Layer::Namespaces,
+                    Err("bubblewrap does not work here".to_owned()),
+                );
                 let mut reason =
                     "needs namespaces: what is to be hidden inside the writable directories is not"
                         .to_owned();
@@ -190,7 +226,10 @@ impl Walls {
 }
 
 /// Without a network namespace the filter refuses to make any socket.
-fn cut_without_namespaces(network: &Network, seccomp: &Result<String, String>) -> Result<String, String> {
+fn cut_without_namespaces(
+    network: &Network,
+    seccomp: &Result<String, String>,
+) -> Result<String, String> {
     match (seccomp, network) {
         (Ok(_), Network::Hosts(_)) => {
             Ok("no socket can be made, so the allowed hosts are not reached either".to_owned())
@@ -201,7 +240,10 @@ fn cut_without_namespaces(network: &Network, seccomp: &Result<String, String>) -
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
 
@@ -214,7 +256,12 @@ mod tests {
             path
         });
         let identity = Directory::open(&copy).unwrap().identity;
-        let open = |path: &Path| open_place(&Place { path: path.as_os_str().to_owned(), identity });
+        let open = |path: &Path| {
+            open_place(&Place {
+                path: path.as_os_str().to_owned(),
+                identity,
+            })
+        };
         assert!(open(&copy).is_ok());
         assert!(matches!(open(&other), Err(Report::Failed { .. })));
         let link = home.path().join("link");
@@ -225,12 +272,18 @@ mod tests {
     #[test]
     fn words_that_name_no_inherited_descriptor_do_nothing() {
         for word in ["", "x", "-1", "0", "2", "99999"] {
-            assert_ne!(format!("{:?}", inner_main(&[word.into()])), format!("{:?}", ExitCode::SUCCESS));
+            assert_ne!(
+                format!("{:?}", inner_main(&[word.into()])),
+                format!("{:?}", ExitCode::SUCCESS)
+            );
         }
         // One of our own, which is closed when a program starts: nobody was given it.
         let own = std::fs::File::open("/").unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&own).to_string();
-        assert_ne!(format!("{:?}", inner_main(&[number.into()])), format!("{:?}", ExitCode::SUCCESS));
+        assert_ne!(
+            format!("{:?}", inner_main(&[number.into()])),
+            format!("{:?}", ExitCode::SUCCESS)
+        );
         assert!(own.metadata().is_ok(), "it was taken from its owner");
     }
 }

@@ -11,7 +11,8 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, sendto, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, sendto,
+    socket_with,
 };
 
 use crate::descriptors;
@@ -51,7 +52,11 @@ pub(super) fn listen_on(addresses: &[SocketAddr], socket: &UnixStream) -> Result
 }
 
 fn listener(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
     let listener = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&listener, &address)?;
     listen(&listener, BACKLOG)?;
@@ -61,15 +66,28 @@ fn listener(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
 /// Gives the loopback device an address.
 fn give_address(address: IpAddr) -> io::Result<()> {
     // The protocol for addresses is number zero, which is none.
-    let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    sendto(&kernel, &request(address), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let kernel = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sendto(
+        &kernel,
+        &request(address),
+        SendFlags::empty(),
+        &SocketAddrNetlink::new(0, 0),
+    )?;
     let mut answer = [0; 256];
     let (length, _) = recv(&kernel, &mut answer, RecvFlags::empty())?;
     let number = |at: usize| {
         let bytes = answer.get(..length)?.get(at..)?.first_chunk()?;
         Some(i32::from_ne_bytes(*bytes))
     };
-    let kind = answer.get(4..6).and_then(|bytes| bytes.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
+    let kind = answer
+        .get(4..6)
+        .and_then(|bytes| bytes.first_chunk())
+        .map(|bytes| u16::from_ne_bytes(*bytes));
     match (kind, number(HEAD)) {
         (Some(ANSWER), Some(0)) => Ok(()),
         (Some(ANSWER), Some(error)) => Err(io::Error::from_raw_os_error(error.saturating_neg())),
@@ -85,7 +103,12 @@ fn request(address: IpAddr) -> Vec<u8> {
     };
     // Both families are small numbers, and an address has 4 or 16 bytes.
     let small = |number: usize| u8::try_from(number).unwrap_or_default();
-    let mut body = vec![u8::try_from(family).unwrap_or_default(), small(octets.len() * 8), AT_ONCE, 0];
+    let mut body = vec![
+        u8::try_from(family).unwrap_or_default(),
+        small(octets.len() * 8),
+        AT_ONCE,
+        0,
+    ];
     body.extend(LOOPBACK_DEVICE.to_ne_bytes());
     for kind in [LOCAL, ADDRESS] {
         body.extend(u16::from(small(4 + octets.len())).to_ne_bytes());

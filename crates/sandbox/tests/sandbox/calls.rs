@@ -43,7 +43,10 @@ const TRIES: &[(&str, [Fate; 3])] = &[
         "import os; open('/etc/passwd').read(); os.listdir('.'); os.stat('kept'); os.getcwd(); os.walk('/')",
         EVERYWHERE,
     ),
-    ("import pwd, os; pwd.getpwuid(0); os.path.expanduser('~')", EVERYWHERE),
+    (
+        "import pwd, os; pwd.getpwuid(0); os.path.expanduser('~')",
+        EVERYWHERE,
+    ),
     (
         "import os, signal; os.kill(os.getpid(), 0); signal.signal(10, lambda *a: None); signal.raise_signal(10)",
         EVERYWHERE,
@@ -52,14 +55,23 @@ const TRIES: &[(&str, [Fate; 3])] = &[
         "import subprocess, time, resource; time.sleep(0.001); resource.getrlimit(resource.RLIMIT_AS)",
         EVERYWHERE,
     ),
-    ("import os; r, w = os.pipe(); os.write(w, b'x'); assert os.read(r, 1) == b'x'", EVERYWHERE),
+    (
+        "import os; r, w = os.pipe(); os.write(w, b'x'); assert os.read(r, 1) == b'x'",
+        EVERYWHERE,
+    ),
     ("open('new', 'w').write('x')", FILES_ONLY),
     ("open('kept', 'a').write('x')", FILES_ONLY),
     ("open('kept', 'r+')", FILES_ONLY),
     ("open('/dev/null', 'w')", FILES_ONLY),
-    ("import os; os.open('.', os.O_TMPFILE | os.O_RDWR)", FILES_ONLY),
+    (
+        "import os; os.open('.', os.O_TMPFILE | os.O_RDWR)",
+        FILES_ONLY,
+    ),
     ("import os; os.open('made', os.O_CREAT)", FILES_ONLY),
-    ("import os; os.open('kept', os.O_RDONLY | os.O_TRUNC)", FILES_ONLY),
+    (
+        "import os; os.open('kept', os.O_RDONLY | os.O_TRUNC)",
+        FILES_ONLY,
+    ),
     ("import os; os.mkdir('d')", FILES_ONLY),
     ("import os; os.rename('kept', 'moved')", FILES_ONLY),
     ("import os; os.link('kept', 'hard')", NOWHERE),
@@ -70,48 +82,105 @@ const TRIES: &[(&str, [Fate; 3])] = &[
     ("import os; os.chown('kept', -1, -1)", FILES_ONLY),
     ("import os; os.utime('kept')", FILES_ONLY),
     ("import os; os.mkfifo('fifo')", FILES_ONLY),
-    ("import os; os.mknod('dev', 0o60600, os.makedev(8, 0))", [Ends, Fails, Ends]),
+    (
+        "import os; os.mknod('dev', 0o60600, os.makedev(8, 0))",
+        [Ends, Fails, Ends],
+    ),
     ("import os; os.memfd_create('x')", FILES_ONLY),
-    ("import os; fd = os.memfd_create('x'); os.execv(f'/proc/self/fd/{fd}', ['x'])", NOWHERE),
+    (
+        "import os; fd = os.memfd_create('x'); os.execv(f'/proc/self/fd/{fd}', ['x'])",
+        NOWHERE,
+    ),
     ("open('/proc/self/mem', 'r+b')", [Ends, Fails, Ends]),
     (
         "import shutil, tarfile; shutil.copy('kept', 'copy'); tarfile.open('t.tar', 'w').add('copy')",
         FILES_ONLY,
     ),
-    ("import tempfile; tempfile.TemporaryFile().write(b'x')", FILES_ONLY),
+    (
+        "import tempfile; tempfile.TemporaryFile().write(b'x')",
+        FILES_ONLY,
+    ),
     ("import multiprocessing; multiprocessing.Lock()", NOWHERE),
     ("import socket; socket.socket()", CONNECT_ONLY),
-    ("import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)", CONNECT_ONLY),
+    (
+        "import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        CONNECT_ONLY,
+    ),
     ("import socket; socket.socketpair()", CONNECT_ONLY),
-    ("import asyncio; asyncio.run(asyncio.sleep(0))", CONNECT_ONLY),
+    (
+        "import asyncio; asyncio.run(asyncio.sleep(0))",
+        CONNECT_ONLY,
+    ),
     ("import socket; socket.socket(socket.AF_UNIX)", [Fails; 3]),
-    ("import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", [Ends, Ends, Fails]),
-    ("import socket; socket.socket().bind(('127.0.0.1', 0))", CONNECT_ONLY),
-    ("import socket; socket.socket().connect(('192.0.2.1', 443))", [Ends, Ends, Fails]),
-    ("import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)", CONNECT_ONLY),
-    ("import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)", [Ends, Ends, Fails]),
-    ("import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)", NOWHERE),
+    (
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
+        [Ends, Ends, Fails],
+    ),
+    (
+        "import socket; socket.socket().bind(('127.0.0.1', 0))",
+        CONNECT_ONLY,
+    ),
+    (
+        "import socket; socket.socket().connect(('192.0.2.1', 443))",
+        [Ends, Ends, Fails],
+    ),
+    (
+        "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        CONNECT_ONLY,
+    ),
+    (
+        "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)",
+        [Ends, Ends, Fails],
+    ),
+    (
+        "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+        NOWHERE,
+    ),
     ("import socket; socket.socket(40)", NOWHERE),
-    ("import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()", NOWHERE),
+    (
+        "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()",
+        NOWHERE,
+    ),
     ("import os; os.fork()", NOWHERE),
-    ("import os; os.posix_spawn('/bin/true', ['true'], {})", NOWHERE),
+    (
+        "import os; os.posix_spawn('/bin/true', ['true'], {})",
+        NOWHERE,
+    ),
     ("import os; os.execv('/bin/true', ['true'])", NOWHERE),
-    ("import os; os.execv('/proc/self/exe', ['python3', '-c', ''])", NOWHERE),
+    (
+        "import os; os.execv('/proc/self/exe', ['python3', '-c', ''])",
+        NOWHERE,
+    ),
     ("import subprocess; subprocess.run(['true'])", NOWHERE),
     ("import os; os.system('true')", NOWHERE),
-    ("import multiprocessing as m; m.get_context('fork').Process(target=print).start()", NOWHERE),
+    (
+        "import multiprocessing as m; m.get_context('fork').Process(target=print).start()",
+        NOWHERE,
+    ),
     ("import os; os.kill(os.getppid(), 0)", NOWHERE),
     ("import os; os.kill(-1, 9)", NOWHERE),
     ("import os; os.kill(0, 0)", NOWHERE),
-    ("import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE)", [Fails; 3]),
-    ("import fcntl; fcntl.fcntl(0, fcntl.F_SETOWN, 1)", [Fails; 3]),
-    ("import fcntl; fcntl.flock(open('kept'), fcntl.LOCK_SH)", [Fails, Works, Fails]),
+    (
+        "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE)",
+        [Fails; 3],
+    ),
+    (
+        "import fcntl; fcntl.fcntl(0, fcntl.F_SETOWN, 1)",
+        [Fails; 3],
+    ),
+    (
+        "import fcntl; fcntl.flock(open('kept'), fcntl.LOCK_SH)",
+        [Fails, Works, Fails],
+    ),
     // No handler and no `except` outlives it, in no thread.
     (
         "import signal\nfor n in (31, 11): signal.signal(n, signal.SIG_IGN)\ntry: open('new', 'w')\nexcept BaseException: pass",
         FILES_ONLY,
     ),
-    ("import os, threading\nt = threading.Thread(target=os.fork); t.start(); t.join()", NOWHERE),
+    (
+        "import os, threading\nt = threading.Thread(target=os.fork); t.start(); t.join()",
+        NOWHERE,
+    ),
 ];
 
 /// How a script makes system calls by their numbers.
@@ -265,9 +334,16 @@ fn tried(script: &str, calls: Calls) -> Completed {
     std::fs::write(scratch.copy.join("kept"), "as it was").unwrap();
     let script = format!(
         "import sys\ntry:\n{}\nexcept OSError as error:\n    print('failed', error); sys.exit(3)\nprint('went on')",
-        script.lines().map(|line| format!("    {line}\n")).collect::<String>()
+        script
+            .lines()
+            .map(|line| format!("    {line}\n"))
+            .collect::<String>()
     );
-    run(&scratch.sandbox(), scratch.python(&script, |profile| profile.calls = calls)).unwrap()
+    run(
+        &scratch.sandbox(),
+        scratch.python(&script, |profile| profile.calls = calls),
+    )
+    .unwrap()
 }
 
 fn check(script: &str, calls: Calls, fate: Fate) {
@@ -279,7 +355,11 @@ fn check(script: &str, calls: Calls, fate: Fate) {
         Ends => End::Forbidden,
     };
     assert_eq!(done.end, expected, "{calls:?}: {script}\n{said:?}");
-    assert_eq!(said.0.contains("went on"), fate == Works, "{calls:?}: {script}\n{said:?}");
+    assert_eq!(
+        said.0.contains("went on"),
+        fate == Works,
+        "{calls:?}: {script}\n{said:?}"
+    );
 }
 
 fn check_class(index: usize) {
@@ -288,21 +368,37 @@ fn check_class(index: usize) {
     }
     let class = CLASSES[index];
     for (number, arguments) in RAW_ENDS.iter().chain(RAW_ENDS_HERE) {
-        check(&format!("{RAW}libc.syscall({number}, {arguments})"), class, Ends);
+        check(
+            &format!("{RAW}libc.syscall({number}, {arguments})"),
+            class,
+            Ends,
+        );
     }
-    all_fail(class, RAW_UNKNOWN.iter().chain(RAW_UNKNOWN_HERE), libc::ENOSYS);
+    all_fail(
+        class,
+        RAW_UNKNOWN.iter().chain(RAW_UNKNOWN_HERE),
+        libc::ENOSYS,
+    );
     let writes = RAW_WRITES.iter().chain(RAW_WRITES_HERE);
     if class == Calls::Files {
         all_fail(class, writes, libc::ENOENT);
     } else {
         for (number, arguments) in writes {
-            check(&format!("{RAW}libc.syscall({number}, {arguments})"), class, Ends);
+            check(
+                &format!("{RAW}libc.syscall({number}, {arguments})"),
+                class,
+                Ends,
+            );
         }
     }
 }
 
 /// Each of these calls fails with this error, and the program goes on.
-fn all_fail<'a>(class: Calls, calls: impl Iterator<Item = &'a (libc::c_long, &'a str)>, error: i32) {
+fn all_fail<'a>(
+    class: Calls,
+    calls: impl Iterator<Item = &'a (libc::c_long, &'a str)>,
+    error: i32,
+) {
     let calls: String = calls
         .map(|(number, arguments)| {
             format!(
@@ -313,7 +409,12 @@ fn all_fail<'a>(class: Calls, calls: impl Iterator<Item = &'a (libc::c_long, &'a
         .collect();
     let done = tried(&format!("{RAW}{calls}"), class);
     let said = (done.end, done.stdout.text());
-    assert_eq!(said, (End::Exited(0), "went on\n".into()), "{class:?}: {}", done.stderr.text());
+    assert_eq!(
+        said,
+        (End::Exited(0), "went on\n".into()),
+        "{class:?}: {}",
+        done.stderr.text()
+    );
 }
 
 #[test]
@@ -337,7 +438,10 @@ fn a_tool_may_do_what_each_class_may_and_start_others() {
         if os.fork() == 0: os._exit(0)\nos.wait()";
     assert_eq!(tried(script, Calls::Tools).end, End::Exited(0));
     // A code of its own is no evidence there.
-    assert_eq!(tried("import os; os._exit(159)", Calls::Tools).end, End::Exited(159));
+    assert_eq!(
+        tried("import os; os._exit(159)", Calls::Tools).end,
+        End::Exited(159)
+    );
 }
 
 #[test]
@@ -352,15 +456,24 @@ fn other_programs_than_python_are_held_to_their_class_too() {
     let read = with("cat", &["/etc/hostname", "/dev/null"]);
     assert_eq!(read.end, End::Exited(0), "{}", read.stderr.text());
     assert_eq!(with("sh", &["-c", "echo fine"]).stdout.text(), "fine\n");
-    assert_eq!(with("sh", &["-c", "cat /etc/hostname; echo on"]).end, End::Forbidden);
-    assert_eq!(with("sh", &["-c", "exec cat /etc/hostname"]).end, End::Forbidden);
+    assert_eq!(
+        with("sh", &["-c", "cat /etc/hostname; echo on"]).end,
+        End::Forbidden
+    );
+    assert_eq!(
+        with("sh", &["-c", "exec cat /etc/hostname"]).end,
+        End::Forbidden
+    );
     assert_eq!(with("touch", &["new"]).end, End::Forbidden);
     assert!(!scratch.copy.join("new").exists());
     // A script whose first line names its interpreter is started by the same single call.
     let script = scratch.copy.join("script");
     std::fs::write(&script, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let said = with(script.to_str().unwrap(), &["word"]).stdout.text().into_owned();
+    let said = with(script.to_str().unwrap(), &["word"])
+        .stdout
+        .text()
+        .into_owned();
     assert_eq!(said, format!("{} word\n", script.display()));
 }
 
@@ -374,18 +487,22 @@ fn a_program_that_cannot_be_started_says_so_in_every_class() {
         let mut spawn = scratch.confined_with("", |profile| profile.calls = calls);
         spawn.program.clone_from(&broken);
         let error = run(&scratch.sandbox(), spawn).unwrap_err().to_string();
-        assert!(error.contains("could not be started: No such file"), "{calls:?}: {error}");
+        assert!(
+            error.contains("could not be started: No such file"),
+            "{calls:?}: {error}"
+        );
     }
 }
 
 #[test]
 fn a_program_starts_as_any_other_with_its_words_and_signals() {
     let scratch = Scratch::new();
-    let script =
-        "import os, sys\nprint(sys.argv[1:], sorted(os.environ.items()), os.listdir('/proc/self/fd'))";
+    let script = "import os, sys\nprint(sys.argv[1:], sorted(os.environ.items()), os.listdir('/proc/self/fd'))";
     for calls in [Calls::Tools, Calls::Compute] {
         let mut spawn = scratch.python(script, |profile| profile.calls = calls);
-        spawn.args.extend(["", "two words", "\u{e4}"].map(Into::into));
+        spawn
+            .args
+            .extend(["", "two words", "\u{e4}"].map(Into::into));
         spawn.env = vec![("A".into(), "".into()), ("LC_ALL".into(), "C.UTF-8".into())];
         let done = run(&scratch.sandbox(), spawn).unwrap();
         let text = done.stdout.text();
@@ -398,12 +515,27 @@ fn a_program_starts_as_any_other_with_its_words_and_signals() {
             continue;
         }
         let mut signals = scratch.confined_with("", |profile| profile.calls = calls);
-        (signals.program, signals.args) =
-            ("grep".into(), ["-E", "^Sig(Blk|Ign):", "/proc/self/status"].map(Into::into).to_vec());
-        let said = run(&scratch.sandbox(), signals).unwrap().stdout.text().into_owned();
-        let masks: Vec<_> = said.lines().map(|line| u64::from_str_radix(&line[8..], 16).unwrap()).collect();
+        (signals.program, signals.args) = (
+            "grep".into(),
+            ["-E", "^Sig(Blk|Ign):", "/proc/self/status"]
+                .map(Into::into)
+                .to_vec(),
+        );
+        let said = run(&scratch.sandbox(), signals)
+            .unwrap()
+            .stdout
+            .text()
+            .into_owned();
+        let masks: Vec<_> = said
+            .lines()
+            .map(|line| u64::from_str_radix(&line[8..], 16).unwrap())
+            .collect();
         let pipe = 1 << (libc::SIGPIPE - 1);
-        assert_eq!((masks.len(), masks[0], masks[1] & pipe), (2, 0, 0), "{said}");
+        assert_eq!(
+            (masks.len(), masks[0], masks[1] & pipe),
+            (2, 0, 0),
+            "{said}"
+        );
     }
     let mut bare = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
     (bare.program, bare.args, bare.env) = ("/usr/bin/env".into(), Vec::new(), Vec::new());
@@ -424,7 +556,10 @@ fn without_namespaces_the_class_holds_as_well() {
     assert_eq!(end("print(1)", Calls::Compute), End::Exited(0));
     assert_eq!(end("open('new', 'w')", Calls::Compute), End::Forbidden);
     assert_eq!(end("open('new', 'w')", Calls::Files), End::Exited(0));
-    assert_eq!(end("import os; os.kill(os.getppid(), 0)", Calls::Files), End::Forbidden);
+    assert_eq!(
+        end("import os; os.kill(os.getppid(), 0)", Calls::Files),
+        End::Forbidden
+    );
     assert_eq!(end("import os; os.fork()", Calls::Connect), End::Forbidden);
 }
 
@@ -441,14 +576,24 @@ fn the_receipt_names_the_class_and_a_sandbox_that_is_off_has_none() {
         (done.end, done.receipt.level, &done.receipt.network),
         (End::Forbidden, IsolationLevel::Full, &Network::None)
     );
-    let seccomp = done.receipt.reached.iter().find(|found| found.layer == Layer::Seccomp).unwrap();
+    let seccomp = done
+        .receipt
+        .reached
+        .iter()
+        .find(|found| found.layer == Layer::Seccomp)
+        .unwrap();
     assert!(
-        seccomp.detail.ends_with("writes, connects or starts another process ends the program"),
+        seccomp
+            .detail
+            .ends_with("writes, connects or starts another process ends the program"),
         "{}",
         seccomp.detail
     );
     let off = run(&scratch.sandbox(), spawn(Strength::Off)).unwrap();
-    assert_eq!((off.end, off.receipt.level), (End::Exited(0), IsolationLevel::None));
+    assert_eq!(
+        (off.end, off.receipt.level),
+        (End::Exited(0), IsolationLevel::None)
+    );
 }
 
 #[test]
@@ -466,11 +611,17 @@ fn an_ordinary_user_is_held_to_the_class_too() {
 
 #[test]
 fn what_is_read_may_be_locked_where_that_is_meant() {
-    let lock = |kind: &str| format!("import fcntl; fcntl.lockf(open('kept'), fcntl.{kind} | fcntl.LOCK_NB)");
+    let lock = |kind: &str| {
+        format!("import fcntl; fcntl.lockf(open('kept'), fcntl.{kind} | fcntl.LOCK_NB)")
+    };
     check(&lock("LOCK_SH"), Calls::Read, Works);
     check(&lock("LOCK_SH"), Calls::Compute, Fails);
     check(&lock("LOCK_EX"), Calls::Read, Fails);
-    check("import fcntl; fcntl.lockf(open('kept'), fcntl.LOCK_SH)", Calls::Read, Fails);
+    check(
+        "import fcntl; fcntl.lockf(open('kept'), fcntl.LOCK_SH)",
+        Calls::Read,
+        Fails,
+    );
     check("open('new', 'w')", Calls::Read, Ends);
     check("import socket; socket.socket()", Calls::Read, Ends);
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    CONFINED_HOME, Cap, Confinement, End, IsolationLevel, Layer, LayerState, Network, PathProblem, Profile,
-    Sandbox, SandboxError, Spawn, Strength,
+    CONFINED_HOME, Cap, Confinement, End, IsolationLevel, Layer, LayerState, Network, PathProblem,
+    Profile, Sandbox, SandboxError, Spawn, Strength,
 };
 
 use crate::support::{Scratch, environment, launcher, output, part, path, play, run};
@@ -26,8 +26,10 @@ impl Scratch {
     pub(crate) fn without_bubblewrap(&self) -> Sandbox {
         let tools = self.dir.path().join("tools");
         std::fs::create_dir_all(&tools).unwrap();
-        let env =
-            Environment::from_pairs([("PATH", tools.as_os_str()), ("HOME", self.home.as_os_str())], "/");
+        let env = Environment::from_pairs(
+            [("PATH", tools.as_os_str()), ("HOME", self.home.as_os_str())],
+            "/",
+        );
         Sandbox::new(Some(launcher()), &env)
     }
 }
@@ -52,11 +54,19 @@ fn every_layer_stands_here_and_the_receipt_says_so() {
 
     let done = run(&sandbox, scratch.confined("true")).unwrap();
     assert_eq!(done.receipt.level, IsolationLevel::Full);
-    let reached: Vec<_> = done.receipt.reached.iter().map(|found| found.layer).collect();
+    let reached: Vec<_> = done
+        .receipt
+        .reached
+        .iter()
+        .map(|found| found.layer)
+        .collect();
     for layer in Layer::ALL {
         assert!(reached.contains(&layer), "{layer} is not in {reached:?}");
     }
-    assert_eq!(serde_json::to_value(&done.receipt).unwrap()["schema_version"], "crucible-isolation-v1");
+    assert_eq!(
+        serde_json::to_value(&done.receipt).unwrap()["schema_version"],
+        "crucible-isolation-v1"
+    );
 }
 
 #[test]
@@ -81,9 +91,15 @@ fn writing_works_in_the_writable_directory_and_nowhere_else() {
     );
     let mut spawn = scratch.confined(&script);
     spawn.env.push(("HOME".into(), CONFINED_HOME.into()));
-    assert_eq!(output(&scratch.sandbox(), spawn), format!("private\n{CONFINED_HOME}\n"));
+    assert_eq!(
+        output(&scratch.sandbox(), spawn),
+        format!("private\n{CONFINED_HOME}\n")
+    );
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "whole");
-    assert_eq!(std::fs::read_to_string(scratch.copy.join("d/b/c")).unwrap(), "deep\n");
+    assert_eq!(
+        std::fs::read_to_string(scratch.copy.join("d/b/c")).unwrap(),
+        "deep\n"
+    );
     assert!(!leftover.exists());
 }
 
@@ -94,8 +110,11 @@ fn a_link_out_of_the_writable_directory_leads_nowhere_writable() {
     write(&target, "whole");
     symlink(&target, scratch.copy.join("link")).unwrap();
     symlink(&scratch.home, scratch.copy.join("dir")).unwrap();
-    let done =
-        run(&scratch.sandbox(), scratch.confined("echo bad > link; echo bad > dir/new; true")).unwrap();
+    let done = run(
+        &scratch.sandbox(),
+        scratch.confined("echo bad > link; echo bad > dir/new; true"),
+    )
+    .unwrap();
     assert!(done.stderr.total > 0);
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "whole");
     assert!(!scratch.home.join("new").exists());
@@ -127,9 +146,16 @@ fn the_users_secrets_cannot_be_read() {
     assert_eq!(output(&scratch.sandbox(), spawn), "no shadow\n");
     // A link to where the secret really is, as people do who keep their settings in a repository.
     write(&scratch.home.join("dotfiles/npmrc"), "the secret");
-    symlink(scratch.home.join("dotfiles/npmrc"), scratch.home.join(".npmrc")).unwrap();
+    symlink(
+        scratch.home.join("dotfiles/npmrc"),
+        scratch.home.join(".npmrc"),
+    )
+    .unwrap();
     let names = [&secrets[..], &[".npmrc", "dotfiles/npmrc"]].concat();
-    assert_eq!(output(&scratch.sandbox(), scratch.confined(&read(&names))), "no shadow\n");
+    assert_eq!(
+        output(&scratch.sandbox(), scratch.confined(&read(&names))),
+        "no shadow\n"
+    );
 }
 
 #[test]
@@ -145,11 +171,18 @@ fn a_masked_path_is_hidden_and_immovable() {
         mv .git .git2 2>/dev/null && echo moved; mv sub sub2 2>/dev/null && echo moved\n\
         mv sub/dir sub/dir2 2>/dev/null && echo moved; rm -f sub/dir/secret.txt 2>/dev/null && echo removed\n\
         ln -s /tmp sub/dir/other && echo fine > sub/dir/free";
-    let masked = vec![scratch.copy.join(".git"), scratch.copy.join("sub/dir/secret.txt")];
+    let masked = vec![
+        scratch.copy.join(".git"),
+        scratch.copy.join("sub/dir/secret.txt"),
+    ];
     let spawn = scratch.confined_with(script, |profile| profile.masked = masked);
     assert_eq!(output(&scratch.sandbox(), spawn), "");
     for name in [".git/hooks/pre-commit", ".git/config", "sub/dir/secret.txt"] {
-        assert_eq!(std::fs::read_to_string(scratch.copy.join(name)).unwrap(), "as it was", "{name}");
+        assert_eq!(
+            std::fs::read_to_string(scratch.copy.join(name)).unwrap(),
+            "as it was",
+            "{name}"
+        );
     }
     assert!(scratch.copy.join("sub/dir/free").exists());
 }
@@ -178,14 +211,21 @@ fn a_masked_path_cannot_come_to_exist() {
         rmdir .git 2>/dev/null && echo removed; mv .git x 2>/dev/null && echo moved; mv sub sub2 2>/dev/null && echo moved\n\
         (echo bad > sub/.env) 2>/dev/null && echo wrote; rm -f sub/.env 2>/dev/null && echo removed\n\
         mkdir -p deep/er 2>/dev/null && echo made; test -d .git && ls -A .git && echo empty";
-    let masked = [".git/", "sub/.env", "deep/er/still"].map(|name| scratch.copy.join(name)).to_vec();
+    let masked = [".git/", "sub/.env", "deep/er/still"]
+        .map(|name| scratch.copy.join(name))
+        .to_vec();
     let spawn = scratch.confined_with(script, |profile| profile.masked = masked);
     assert_eq!(output(&scratch.sandbox(), spawn), "empty\n");
-    let mut left: Vec<_> =
-        std::fs::read_dir(&scratch.copy).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(&scratch.copy)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, ["sub"], "the placeholders are removed");
-    assert_eq!(std::fs::read_dir(scratch.copy.join("sub")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(scratch.copy.join("sub")).unwrap().count(),
+        0
+    );
 }
 
 #[test]
@@ -196,7 +236,9 @@ fn the_end_of_one_run_does_not_uncover_what_another_must_not_see() {
         let script = format!(
             "sleep {nap}; (echo bad > .git/config) 2>/dev/null && echo wrote; mkdir .git 2>/dev/null && echo made; true"
         );
-        scratch.confined_with(&script, |profile| profile.masked = vec![scratch.copy.join(".git/")])
+        scratch.confined_with(&script, |profile| {
+            profile.masked = vec![scratch.copy.join(".git/")]
+        })
     };
     let done = crate::support::runtime().block_on(async {
         let later = async {
@@ -223,9 +265,15 @@ fn a_mask_that_could_be_walked_around_is_refused() {
             other => panic!("{other}"),
         }
     };
-    assert!(matches!(refused(scratch.copy.join(".git")), PathProblem::IsLink));
+    assert!(matches!(
+        refused(scratch.copy.join(".git")),
+        PathProblem::IsLink
+    ));
     assert!(matches!(refused("relative".into()), PathProblem::Relative));
-    assert!(matches!(refused(scratch.copy.clone()), PathProblem::Contradiction));
+    assert!(matches!(
+        refused(scratch.copy.clone()),
+        PathProblem::Contradiction
+    ));
 }
 
 #[test]
@@ -242,7 +290,10 @@ fn what_must_not_be_writable_is_refused() {
     ] {
         let spawn = scratch.confined_with("true", |profile| profile.writable.push(place.clone()));
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
-        assert!(matches!(error, SandboxError::Writable { .. }), "{place:?}: {error}");
+        assert!(
+            matches!(error, SandboxError::Writable { .. }),
+            "{place:?}: {error}"
+        );
     }
 }
 
@@ -254,28 +305,44 @@ fn the_home_of_crucible_is_hidden_but_for_the_writable_copy_in_it() {
     write(&base.join("runs/one/copy/file"), "source");
     write(&base.join("runs/two/plan"), "another run");
     let env = Environment::from_pairs(
-        [("PATH", path()), ("HOME", scratch.home.clone().into()), ("CRUCIBLE_HOME", base.clone().into())],
+        [
+            ("PATH", path()),
+            ("HOME", scratch.home.clone().into()),
+            ("CRUCIBLE_HOME", base.clone().into()),
+        ],
         "/",
     );
     let copy = base.join("runs/one/copy");
-    let script =
-        "cat file; find ../../.. -type f; echo new > new; (echo bad > ../x) 2>/dev/null && echo wrote; true";
+    let script = "cat file; find ../../.. -type f; echo new > new; (echo bad > ../x) 2>/dev/null && echo wrote; true";
     let mut spawn = scratch.confined_with(script, |profile| profile.writable = vec![copy.clone()]);
     spawn.cwd.clone_from(&copy);
     let sandbox = Sandbox::new(Some(launcher()), &env);
-    assert_eq!(output(&sandbox, spawn), "source../../../runs/one/copy/file\n");
+    assert_eq!(
+        output(&sandbox, spawn),
+        "source../../../runs/one/copy/file\n"
+    );
     assert!(copy.join("new").exists());
 
     // A directory that would be hidden can be worked in, but only read.
-    let mut spawn = scratch.confined_with("cat plan; echo x 2>/dev/null > y || echo read-only", |profile| {
-        profile.writable.clear()
-    });
+    let mut spawn = scratch.confined_with(
+        "cat plan; echo x 2>/dev/null > y || echo read-only",
+        |profile| profile.writable.clear(),
+    );
     spawn.cwd = base.join("runs/two");
     assert_eq!(output(&sandbox, spawn), "another runread-only\n");
     let mut spawn = scratch.confined("true");
     spawn.cwd = base;
     let error = run(&sandbox, spawn).unwrap_err();
-    assert!(matches!(error, SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            SandboxError::WorkingDirectory {
+                problem: PathProblem::Hidden,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -284,7 +351,10 @@ fn there_is_no_way_to_the_network() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
-    let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    let (tcp_port, udp_port) = (
+        tcp.local_addr().unwrap().port(),
+        udp.local_addr().unwrap().port(),
+    );
     let script = format!(
         "(exec 3<>/dev/tcp/127.0.0.1/{tcp_port}) 2>/dev/null && echo tcp\n\
          (echo hello > /dev/udp/127.0.0.1/{udp_port}) 2>/dev/null && echo udp sent; true"
@@ -297,7 +367,10 @@ fn there_is_no_way_to_the_network() {
     assert!(!inside.contains("tcp"), "{inside}");
     assert!(udp.recv(&mut [0; 16]).is_err(), "a datagram came out");
     let best_effort = |profile: &mut Profile| profile.strength = Strength::BestEffort;
-    let inside = output(&scratch.without_bubblewrap(), bash(scratch.confined_with(&script, best_effort)));
+    let inside = output(
+        &scratch.without_bubblewrap(),
+        bash(scratch.confined_with(&script, best_effort)),
+    );
     assert_eq!(inside, "");
     assert!(udp.recv(&mut [0; 16]).is_err(), "a datagram came out");
 
@@ -358,17 +431,21 @@ fn namespaces_and_mounts_cannot_be_made_inside() {
 #[test]
 fn resources_are_bounded() {
     let scratch = Scratch::new();
-    let mut spawn =
-        scratch.confined("ulimit -c; ulimit -n; head -c 2000000 /dev/zero > big; echo $?; wc -c < big");
+    let mut spawn = scratch
+        .confined("ulimit -c; ulimit -n; head -c 2000000 /dev/zero > big; echo $?; wc -c < big");
     spawn.limits.resources.open_files = Cap::At(77);
     spawn.limits.resources.file_size = Cap::At(1 << 20);
     let text = output(&scratch.sandbox(), spawn);
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!((lines[0], lines[1], lines[3]), ("0", "77", "1048576"), "{text}");
+    assert_eq!(
+        (lines[0], lines[1], lines[3]),
+        ("0", "77", "1048576"),
+        "{text}"
+    );
     assert_ne!(lines[2], "0");
 
-    let mut spawn =
-        scratch.confined("dd if=/dev/zero of=/dev/null bs=600M count=1 2>/dev/null || echo refused");
+    let mut spawn = scratch
+        .confined("dd if=/dev/zero of=/dev/null bs=600M count=1 2>/dev/null || echo refused");
     spawn.limits.resources.address_space = Cap::At(256 << 20);
     assert_eq!(output(&scratch.sandbox(), spawn), "refused\n");
 }
@@ -385,8 +462,13 @@ fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let error = run(&sandbox, scratch.confined("true")).unwrap_err();
-    let SandboxError::LayersMissing { missing } = &error else { panic!("{error}") };
-    assert_eq!(missing.iter().map(|lost| lost.layer).collect::<Vec<_>>(), [Layer::Namespaces, Layer::Masks]);
+    let SandboxError::LayersMissing { missing } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        missing.iter().map(|lost| lost.layer).collect::<Vec<_>>(),
+        [Layer::Namespaces, Layer::Masks]
+    );
     assert!(error.to_string().contains("no `bwrap` on PATH"), "{error}");
 
     let script = format!(
@@ -401,7 +483,11 @@ fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
     assert_eq!(done.receipt.level, IsolationLevel::Partial);
     let missing: Vec<_> = done.receipt.missing.iter().map(|lost| lost.layer).collect();
     assert_eq!(missing, [Layer::Namespaces, Layer::Masks]);
-    assert!(done.receipt.missing[0].reason.contains("not installed"), "{:?}", done.receipt.missing);
+    assert!(
+        done.receipt.missing[0].reason.contains("not installed"),
+        "{:?}",
+        done.receipt.missing
+    );
 }
 
 #[test]
@@ -409,10 +495,18 @@ fn a_broken_bubblewrap_is_named_with_its_own_words() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let fake = scratch.dir.path().join("tools/bwrap");
-    write(&fake, "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n");
+    write(
+        &fake,
+        "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n",
+    );
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     let error = run(&sandbox, scratch.confined("true")).unwrap_err();
-    assert!(error.to_string().contains("No permissions to create a new namespace"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("No permissions to create a new namespace"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -421,9 +515,15 @@ fn one_that_runs_the_program_itself_does_not_pass_for_a_sandbox() {
     let sandbox = scratch.without_bubblewrap();
     // It skips all options and runs what comes after `--`, so no namespace stands.
     let fake = scratch.dir.path().join("tools/bwrap");
-    write(&fake, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift\nexec \"$@\"\n");
+    write(
+        &fake,
+        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift\nexec \"$@\"\n",
+    );
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(sandbox.layers().state(Layer::Namespaces), LayerState::Missing);
+    assert_eq!(
+        sandbox.layers().state(Layer::Namespaces),
+        LayerState::Missing
+    );
 }
 
 #[test]
@@ -442,10 +542,19 @@ fn off_means_off_and_says_so() {
 fn without_a_launcher_nothing_is_confined_and_required_refuses() {
     let scratch = Scratch::new();
     let sandbox = Sandbox::new(None, &environment(&scratch.home));
-    assert!(matches!(run(&sandbox, scratch.confined("true")), Err(SandboxError::LayersMissing { .. })));
+    assert!(matches!(
+        run(&sandbox, scratch.confined("true")),
+        Err(SandboxError::LayersMissing { .. })
+    ));
     let spawn = scratch.confined_with("true", |profile| profile.strength = Strength::BestEffort);
-    assert_eq!(run(&sandbox, spawn).unwrap().receipt.level, IsolationLevel::None);
-    assert_eq!(run(&sandbox, scratch.script("true")).unwrap().end, End::Exited(0));
+    assert_eq!(
+        run(&sandbox, spawn).unwrap().receipt.level,
+        IsolationLevel::None
+    );
+    assert_eq!(
+        run(&sandbox, scratch.script("true")).unwrap().end,
+        End::Exited(0)
+    );
 }
 
 /// The walls stand for an ordinary user as they do for the superuser.
@@ -484,26 +593,39 @@ pub(crate) fn as_an_ordinary_user(name: &str) {
         std::fs::copy(from, &to).unwrap();
         to
     };
-    let (test, inner) = (copied(&myself, "test"), copied(&launcher().program, "inner"));
+    let (test, inner) = (
+        copied(&myself, "test"),
+        copied(&launcher().program, "inner"),
+    );
     let mut part = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&shared, Some(65_534), Some(65_534)).unwrap();
         let mut part = Command::new("setpriv");
-        part.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(test);
+        part.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(test);
         part
     } else {
         Command::new(test)
     };
     play(&mut part, name, "ordinary");
-    part.env("CRUCIBLE_TEST_LAUNCHER", inner).env("CRUCIBLE_TEST_SCRATCH", &shared).current_dir("/");
+    part.env("CRUCIBLE_TEST_LAUNCHER", inner)
+        .env("CRUCIBLE_TEST_SCRATCH", &shared)
+        .current_dir("/");
     let done = part.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains(AS_ORDINARY_USER) && done.status.success(), "{said}");
+    let said =
+        String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains(AS_ORDINARY_USER) && done.status.success(),
+        "{said}"
+    );
 }
 
 /// A directory that every user can enter and the sandbox does not empty.
 fn everybodys_place() -> PathBuf {
     let open = |place: &PathBuf| {
-        place.ancestors().all(|dir| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
+        place.ancestors().all(|dir| {
+            dir.metadata()
+                .is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0)
+        })
     };
     let places = [env!("CARGO_TARGET_TMPDIR"), "/srv", "/opt", "/mnt"];
     places.into_iter().map(PathBuf::from).find(open).unwrap()

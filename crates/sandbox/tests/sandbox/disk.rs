@@ -26,7 +26,11 @@ fn bounded(scratch: &Scratch, strength: Strength, script: &str, most: u64) -> Sp
 /// Ended for what it wrote, soon, and before it wrote much more than it may.
 fn ended(scratch: &Scratch, done: &Completed) {
     assert_eq!(done.end, End::DiskLimit, "{}", done.stderr.text());
-    assert!(done.duration < Duration::from_secs(15), "{:?}", done.duration);
+    assert!(
+        done.duration < Duration::from_secs(15),
+        "{:?}",
+        done.duration
+    );
     std::fs::remove_dir_all(&scratch.copy).unwrap();
     std::fs::create_dir(&scratch.copy).unwrap();
 }
@@ -61,7 +65,8 @@ fn many_small_files_count_too() {
 fn what_has_no_name_any_more_counts_too() {
     let scratch = Scratch::new();
     for (sandbox, strength) in levels(&scratch) {
-        let script = "exec 3> big; rm big; while :; do head -c 4000000 /dev/zero >&3; sleep 0.02; done";
+        let script =
+            "exec 3> big; rm big; while :; do head -c 4000000 /dev/zero >&3; sleep 0.02; done";
         let done = run(&sandbox, bounded(&scratch, strength, script, 20 * MIB)).unwrap();
         ended(&scratch, &done);
     }
@@ -72,22 +77,37 @@ fn what_has_no_name_any_more_counts_too() {
 pub(crate) fn what_cannot_be_counted_counts_all_the_same() {
     let scratch = Scratch::new();
     let name = "d".repeat(120);
-    let deep = format!("i=0; while [ $i -lt 60 ]; do mkdir {name} && cd {name} || exit 9; i=$((i+1)); done");
+    let deep = format!(
+        "i=0; while [ $i -lt 60 ]; do mkdir {name} && cd {name} || exit 9; i=$((i+1)); done"
+    );
     for hide in ["mkdir closed; cd closed; chmod 000 .", deep.as_str()] {
         let script = format!(
             "exec 4>&2; exec 3> big; {hide}\nwhile :; do head -c 4000000 /dev/zero; sleep 0.02; done > here 2>&4 \
              || while :; do head -c 4000000 /dev/zero >&3; sleep 0.02; done"
         );
-        let script = script.replace("exec 3> big; mkdir closed", "mkdir closed; exec 3> closed/big");
+        let script = script.replace(
+            "exec 3> big; mkdir closed",
+            "mkdir closed; exec 3> closed/big",
+        );
         let mut spawn = bounded(&scratch, Strength::Required, &script, 20 * MIB);
         // Its `cd` does not mind a long path.
         spawn.program = "bash".into();
         let done = run(&scratch.sandbox(), spawn).unwrap();
         assert_eq!(done.end, End::DiskLimit, "{}", done.stderr.text());
         let mut open = std::process::Command::new("chmod");
-        open.args(["-R", "u+rwX"]).arg(&scratch.copy).status().unwrap();
+        open.args(["-R", "u+rwX"])
+            .arg(&scratch.copy)
+            .status()
+            .unwrap();
         let mut remove = std::process::Command::new("rm");
-        assert!(remove.arg("-rf").arg(&scratch.copy).status().unwrap().success());
+        assert!(
+            remove
+                .arg("-rf")
+                .arg(&scratch.copy)
+                .status()
+                .unwrap()
+                .success()
+        );
         std::fs::create_dir(&scratch.copy).unwrap();
     }
 }
@@ -98,8 +118,12 @@ fn what_was_there_before_does_not_count() {
     std::fs::write(scratch.copy.join("before"), vec![7; 30 << 20]).unwrap();
     for (sandbox, strength) in levels(&scratch) {
         // Long enough to be looked at.
-        let script = "head -c 5000000 /dev/zero > new; ln before again; sleep 0.5; rm new again; echo done";
-        assert_eq!(output(&sandbox, bounded(&scratch, strength, script, 20 * MIB)), "done\n");
+        let script =
+            "head -c 5000000 /dev/zero > new; ln before again; sleep 0.5; rm new again; echo done";
+        assert_eq!(
+            output(&sandbox, bounded(&scratch, strength, script, 20 * MIB)),
+            "done\n"
+        );
     }
 }
 
@@ -111,7 +135,10 @@ fn private_places_have_an_end() {
                     cat $place/big\n\
                   done | wc -c; (echo bad > /dev/new) 2>/dev/null && echo wrote; \
                   rm /dev/shm/big && echo fine > /dev/shm/x && cat /dev/shm/x && echo > /dev/null";
-    let text = output(&scratch.sandbox(), bounded(&scratch, Strength::Required, script, 20 * MIB));
+    let text = output(
+        &scratch.sandbox(),
+        bounded(&scratch, Strength::Required, script, 20 * MIB),
+    );
     let (taken, rest) = text.split_once('\n').unwrap();
     let taken: u64 = taken.trim().parse().unwrap();
     assert!((19 * MIB..=20 * MIB).contains(&taken), "{taken}");
@@ -139,6 +166,10 @@ fn a_bubblewrap_that_knows_no_sizes_is_used_without() {
     assert_eq!(done.stdout.text(), "fine\n");
     let text = serde_json::to_string(&done.receipt).unwrap();
     assert!(text.contains("not of the private places"), "{text}");
-    let text = serde_json::to_string(&run(&scratch.sandbox(), scratch.confined("true")).unwrap().receipt);
+    let text = serde_json::to_string(
+        &run(&scratch.sandbox(), scratch.confined("true"))
+            .unwrap()
+            .receipt,
+    );
     assert!(!text.unwrap().contains("not of the private places"));
 }

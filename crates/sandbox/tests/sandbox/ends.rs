@@ -5,13 +5,19 @@ use std::time::{Duration, Instant};
 use crucible_model::ByteLimit;
 use crucible_sandbox::End;
 
-use crate::support::{Scratch, eventually, launcher, mark, part, play, processes_with, run, runtime};
+use crate::support::{
+    Scratch, eventually, launcher, mark, part, play, processes_with, run, runtime,
+};
 
 /// Each test runs trusted and confined.
 const BOTH: [bool; 2] = [false, true];
 
 fn spawn(scratch: &Scratch, confined: bool, script: &str) -> crucible_sandbox::Spawn {
-    if confined { scratch.confined(script) } else { scratch.script(script) }
+    if confined {
+        scratch.confined(script)
+    } else {
+        scratch.script(script)
+    }
 }
 
 #[test]
@@ -27,7 +33,11 @@ fn one_that_hangs_is_ended_in_time() {
         let done = run(&sandbox, hang).unwrap();
         assert_eq!(done.end, End::TimedOut);
         assert_eq!(done.stdout.text(), "begun\n");
-        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            start.elapsed()
+        );
         assert!(done.duration >= Duration::from_millis(400));
         assert_eq!(processes_with(&mark), [""; 0]);
     }
@@ -41,15 +51,24 @@ fn term_comes_first_and_can_be_used_to_clean_up() {
         let mut polite = spawn(
             &scratch,
             confined,
-            &format!("trap 'echo cleaned; kill $pid; exit 3' TERM; sleep {mark} & pid=$!; echo ready; wait"),
+            &format!(
+                "trap 'echo cleaned; kill $pid; exit 3' TERM; sleep {mark} & pid=$!; echo ready; wait"
+            ),
         );
         polite.limits.wall = Duration::from_millis(600);
         polite.limits.grace = Duration::from_secs(10);
         let start = Instant::now();
         let done = run(&scratch.sandbox(), polite).unwrap();
         assert_eq!(done.end, End::TimedOut);
-        assert_eq!(done.stdout.text(), "ready\ncleaned\n", "confined: {confined}");
-        assert!(start.elapsed() < Duration::from_secs(6), "the grace period was waited out");
+        assert_eq!(
+            done.stdout.text(),
+            "ready\ncleaned\n",
+            "confined: {confined}"
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(6),
+            "the grace period was waited out"
+        );
         assert_eq!(processes_with(&mark), [""; 0]);
     }
 }
@@ -65,8 +84,16 @@ fn one_that_ignores_term_is_killed_after_the_grace_period() {
         stubborn.limits.grace = Duration::from_millis(500);
         let done = run(&scratch.sandbox(), stubborn).unwrap();
         assert_eq!(done.end, End::TimedOut);
-        assert!(done.duration >= Duration::from_millis(800), "{:?}", done.duration);
-        assert!(done.duration < Duration::from_secs(5), "{:?}", done.duration);
+        assert!(
+            done.duration >= Duration::from_millis(800),
+            "{:?}",
+            done.duration
+        );
+        assert!(
+            done.duration < Duration::from_secs(5),
+            "{:?}",
+            done.duration
+        );
         assert_eq!(processes_with(&mark), [""; 0]);
     }
 }
@@ -97,7 +124,10 @@ fn one_that_ends_as_it_prints_too_much_has_printed_too_much() {
         for _ in 0..10 {
             let mut chatty = spawn(&scratch, confined, "head -c 2048 /dev/zero");
             chatty.limits.runaway = ByteLimit(2047);
-            assert_eq!(run(&scratch.sandbox(), chatty).unwrap().end, End::OutputLimit);
+            assert_eq!(
+                run(&scratch.sandbox(), chatty).unwrap().end,
+                End::OutputLimit
+            );
             let mut brief = spawn(&scratch, confined, "head -c 2048 /dev/zero");
             brief.limits.runaway = ByteLimit(2048);
             assert_eq!(run(&scratch.sandbox(), brief).unwrap().end, End::Exited(0));
@@ -117,8 +147,15 @@ fn daemons_do_not_outlive_their_run() {
         );
         let start = Instant::now();
         let done = run(&scratch.sandbox(), spawn(&scratch, confined, &script)).unwrap();
-        assert_eq!((done.end, done.stdout.text().as_ref()), (End::Exited(0), "leaving\n"));
-        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+        assert_eq!(
+            (done.end, done.stdout.text().as_ref()),
+            (End::Exited(0), "leaving\n")
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(4),
+            "{:?}",
+            start.elapsed()
+        );
         assert_eq!(processes_with(&mark), [""; 0], "confined: {confined}");
     }
 }
@@ -128,8 +165,9 @@ fn one_that_forks_without_end_is_ended() {
     let scratch = Scratch::new();
     for confined in BOTH {
         let mark = mark();
-        let script =
-            format!("while :; do setsid sleep {mark} & n=$((n+1)); [ $n -lt 300 ] || sleep 0.05; done");
+        let script = format!(
+            "while :; do setsid sleep {mark} & n=$((n+1)); [ $n -lt 300 ] || sleep 0.05; done"
+        );
         let mut bomb = spawn(&scratch, confined, &script);
         bomb.limits.wall = Duration::from_millis(500);
         bomb.limits.grace = Duration::from_millis(50);
@@ -183,7 +221,10 @@ fn the_supervisor_is_killed() {
             "confined" => format!("trap '' TERM; (setsid sleep {mark} &); sleep {mark}"),
             _ => format!("exec sleep {mark}"),
         };
-        drop(run(&scratch.sandbox(), spawn(&scratch, confined == "confined", &script)));
+        drop(run(
+            &scratch.sandbox(),
+            spawn(&scratch, confined == "confined", &script),
+        ));
         panic!("the run was to be interrupted");
     }
     let scratch = Scratch::new();
@@ -191,13 +232,18 @@ fn the_supervisor_is_killed() {
         let mark = mark();
         let myself = std::env::current_exe().unwrap();
         let mut supervisor = std::process::Command::new(&myself);
-        play(&mut supervisor, "ends::the_supervisor_is_killed", &format!("{confined} {mark}"));
+        play(
+            &mut supervisor,
+            "ends::the_supervisor_is_killed",
+            &format!("{confined} {mark}"),
+        );
         supervisor
             .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())
             .env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
         let mut supervisor = supervisor.spawn().unwrap();
         eventually("the program runs", || {
-            processes_with(&format!("sleep {mark}")).len() >= if confined == "confined" { 2 } else { 1 }
+            processes_with(&format!("sleep {mark}")).len()
+                >= if confined == "confined" { 2 } else { 1 }
         });
         supervisor.kill().unwrap();
         supervisor.wait().unwrap();
@@ -208,8 +254,16 @@ fn the_supervisor_is_killed() {
 #[test]
 fn children_of_other_parts_of_this_process_are_left_alone() {
     let scratch = Scratch::new();
-    let mut other = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-    assert_eq!(run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)")).unwrap().end, End::Exited(0));
+    let mut other = std::process::Command::new("sleep")
+        .arg("30")
+        .spawn()
+        .unwrap();
+    assert_eq!(
+        run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)"))
+            .unwrap()
+            .end,
+        End::Exited(0)
+    );
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
     other.wait().unwrap();
@@ -221,7 +275,13 @@ fn children_of_other_parts_of_this_process_are_left_alone() {
 fn a_session_that_has_no_number_here_is_no_obstacle() {
     if part().is_some() {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        let session = stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(3).unwrap();
+        let session = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_ascii_whitespace()
+            .nth(3)
+            .unwrap();
         assert_eq!(session, "0", "the session's leader is inside");
         assert_eq!(std::process::id(), 1, "there is a process around us");
         daemons_do_not_outlive_their_run();
@@ -236,8 +296,16 @@ fn a_session_that_has_no_number_here_is_no_obstacle() {
         part.args(["--user", "--map-root-user"]);
     }
     part.arg(std::env::current_exe().unwrap());
-    play(&mut part, "ends::a_session_that_has_no_number_here_is_no_obstacle", "inside");
+    play(
+        &mut part,
+        "ends::a_session_that_has_no_number_here_is_no_obstacle",
+        "inside",
+    );
     let done = part.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("all of it, without a session") && done.status.success(), "{said}");
+    let said =
+        String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains("all of it, without a session") && done.status.success(),
+        "{said}"
+    );
 }

@@ -20,28 +20,47 @@ impl Drop for Decoy {
 }
 
 fn levels(scratch: &Scratch) -> [(Sandbox, Strength); 2] {
-    [(scratch.sandbox(), Strength::Required), (scratch.without_bubblewrap(), Strength::BestEffort)]
+    [
+        (scratch.sandbox(), Strength::Required),
+        (scratch.without_bubblewrap(), Strength::BestEffort),
+    ]
 }
 
 /// Plays the gate: tries everything, and tells what it reached.
 fn attack(argument: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut words = argument.split(' ');
-    let pids: Vec<i32> = words.next().unwrap().split(',').map(|pid| pid.parse().unwrap()).collect();
+    let pids: Vec<i32> = words
+        .next()
+        .unwrap()
+        .split(',')
+        .map(|pid| pid.parse().unwrap())
+        .collect();
     let (name, socket) = (words.next().unwrap(), words.next().unwrap());
     for pid in pids {
-        for file in ["environ", "mem", "maps", "root/etc/passwd", "cwd/.", "fd/0", "exe"] {
+        for file in [
+            "environ",
+            "mem",
+            "maps",
+            "root/etc/passwd",
+            "cwd/.",
+            "fd/0",
+            "exe",
+        ] {
             // A link is followed, a file is read: both need the right to look into the process.
             let path = format!("/proc/{pid}/{file}");
             let mut byte = [0];
-            let read =
-                |mut file: std::fs::File| std::io::Read::read(&mut file, &mut byte).is_ok_and(|n| n > 0);
+            let read = |mut file: std::fs::File| {
+                std::io::Read::read(&mut file, &mut byte).is_ok_and(|n| n > 0)
+            };
             if std::fs::File::open(&path).is_ok_and(read) || std::fs::read_dir(&path).is_ok() {
                 found.push(path.clone());
             }
         }
         let target = Pid::from_raw(pid).unwrap();
-        if kill_process(target, Signal::WINCH).is_ok() || kill_process_group(target, Signal::WINCH).is_ok() {
+        if kill_process(target, Signal::WINCH).is_ok()
+            || kill_process_group(target, Signal::WINCH).is_ok()
+        {
             found.push(format!("{pid} with a signal"));
         }
     }
@@ -60,19 +79,44 @@ fn attack(argument: &str) -> Vec<String> {
             found.push(format!("descriptor {:?}", entry.file_name()));
         }
     }
-    for device in ["mem", "kmsg", "port", "vda", "sda", "nvme0n1", "kvm", "fuse", "loop-control", "net/tun"] {
+    for device in [
+        "mem",
+        "kmsg",
+        "port",
+        "vda",
+        "sda",
+        "nvme0n1",
+        "kvm",
+        "fuse",
+        "loop-control",
+        "net/tun",
+    ] {
         if std::fs::File::open(format!("/dev/{device}")).is_ok() {
             found.push(format!("device {device}"));
         }
     }
-    for file in ["/proc/kcore", "/proc/kmsg", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper"] {
-        let open = |write: bool| std::fs::OpenOptions::new().read(!write).write(write).open(file).is_ok();
+    for file in [
+        "/proc/kcore",
+        "/proc/kmsg",
+        "/proc/sysrq-trigger",
+        "/sys/kernel/uevent_helper",
+    ] {
+        let open = |write: bool| {
+            std::fs::OpenOptions::new()
+                .read(!write)
+                .write(write)
+                .open(file)
+                .is_ok()
+        };
         if open(true) || (file.starts_with("/proc/k") && open(false)) {
             found.push(file.to_owned());
         }
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    for line in status.lines().filter(|line| line.starts_with("CapEff") || line.starts_with("CapPrm")) {
+    for line in status
+        .lines()
+        .filter(|line| line.starts_with("CapEff") || line.starts_with("CapPrm"))
+    {
         if !line.ends_with("0000000000000000") {
             found.push(line.to_owned());
         }
@@ -91,31 +135,59 @@ pub(crate) fn nothing_outside_can_be_reached() {
         return;
     }
     let scratch = Scratch::new();
-    let decoy = Decoy(Command::new("sleep").arg("60").env("SECRET", "of another process").spawn().unwrap());
+    let decoy = Decoy(
+        Command::new("sleep")
+            .arg("60")
+            .env("SECRET", "of another process")
+            .spawn()
+            .unwrap(),
+    );
     let name = format!("crucible-test-{}", std::process::id());
-    let _listening = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let _listening =
+        UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     // A short name: an address has room for no more than 107 bytes.
     let socket = scratch.home.join("s");
     let _listening_too = UnixListener::bind(&socket).unwrap();
-    let argument = format!("{},{} {name} {}", std::process::id(), decoy.0.id(), socket.display());
+    let argument = format!(
+        "{},{} {name} {}",
+        std::process::id(),
+        decoy.0.id(),
+        socket.display()
+    );
     for (sandbox, strength) in levels(&scratch) {
         let mut spawn = scratch.confined_with("", |profile| profile.strength = strength);
         spawn.program = std::env::current_exe().unwrap();
         let mut command = Command::new("unused");
-        play(&mut command, "escapes::nothing_outside_can_be_reached", &argument);
+        play(
+            &mut command,
+            "escapes::nothing_outside_can_be_reached",
+            &argument,
+        );
         spawn.args = command.get_args().map(Into::into).collect();
-        let vars = command.get_envs().filter_map(|(name, value)| Some((name.into(), value?.into())));
+        let vars = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.into(), value?.into())));
         spawn.env.extend(vars);
         let said = output(&sandbox, spawn.clone());
-        let reached: Vec<_> = said.lines().filter(|line| line.contains("REACHED")).collect();
+        let reached: Vec<_> = said
+            .lines()
+            .filter(|line| line.contains("REACHED"))
+            .collect();
         assert!(said.contains("tried everything"), "{said}");
         assert_eq!(reached, [""; 0], "{strength:?}");
 
         // Without walls it reaches a lot, so the test can fail.
-        let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+        let Confinement::Confined(profile) = &mut spawn.confinement else {
+            panic!("it is confined")
+        };
         profile.strength = Strength::Off;
         let said = run(&sandbox, spawn).unwrap().stdout.text().into_owned();
-        for what in ["environ", "with a signal", "the abstract socket", "the socket in the home"] {
+        for what in [
+            "environ",
+            "with a signal",
+            "the abstract socket",
+            "the socket in the home",
+        ] {
             assert!(said.contains(what), "{what}: {said}");
         }
     }
@@ -132,7 +204,10 @@ fn sockets_of_services_are_covered() {
         let look = "test -e /srv/plain && echo seen; test -S /srv/s && echo REACHED; true";
         let said = output(&scratch.sandbox(), scratch.confined(look));
         assert_eq!(said, "seen\n");
-        assert_eq!(output(&scratch.sandbox(), scratch.script(look)), "seen\nREACHED\n");
+        assert_eq!(
+            output(&scratch.sandbox(), scratch.script(look)),
+            "seen\nREACHED\n"
+        );
         println!("looked at both");
         return;
     }
@@ -140,12 +215,26 @@ fn sockets_of_services_are_covered() {
     if !rustix::process::geteuid().is_root() {
         part.args(["--user", "--map-root-user"]);
     }
-    part.args(["--mount", "sh", "-c", "mount -t tmpfs none /srv && exec \"$@\"", "sh"]);
+    part.args([
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t tmpfs none /srv && exec \"$@\"",
+        "sh",
+    ]);
     part.arg(std::env::current_exe().unwrap());
-    play(&mut part, "escapes::sockets_of_services_are_covered", "inside");
+    play(
+        &mut part,
+        "escapes::sockets_of_services_are_covered",
+        "inside",
+    );
     let done = part.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("looked at both") && done.status.success(), "{said}");
+    let said =
+        String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains("looked at both") && done.status.success(),
+        "{said}"
+    );
 }
 
 /// What connects to each socket it is given, and tells what came of it.
@@ -177,24 +266,40 @@ fn sockets_in_a_writable_directory_are_covered() {
     let _listening = UnixListener::bind(scratch.copy.join("s")).unwrap();
     drop(UnixListener::bind(scratch.copy.join("old")).unwrap());
     let mut part = Command::new(std::env::current_exe().unwrap());
-    play(&mut part, "escapes::sockets_in_a_writable_directory_are_covered", "inside");
-    part.current_dir(&scratch.copy).stdin(Stdio::piped()).stdout(Stdio::null());
+    play(
+        &mut part,
+        "escapes::sockets_in_a_writable_directory_are_covered",
+        "inside",
+    );
+    part.current_dir(&scratch.copy)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
     let _part = Decoy(part.spawn().unwrap());
-    eventually("the socket is bound", || scratch.copy.join("deep/relative").exists());
+    eventually("the socket is bound", || {
+        scratch.copy.join("deep/relative").exists()
+    });
     // Names that no socket was bound by.
     let _moved = UnixListener::bind(scratch.copy.join("before")).unwrap();
     std::fs::rename(scratch.copy.join("before"), scratch.copy.join("moved")).unwrap();
     std::fs::hard_link(scratch.copy.join("s"), scratch.copy.join("deep/linked")).unwrap();
     let _elsewhere = UnixListener::bind(scratch.home.join("elsewhere")).unwrap();
-    std::fs::rename(scratch.home.join("elsewhere"), scratch.copy.join("deep/came")).unwrap();
+    std::fs::rename(
+        scratch.home.join("elsewhere"),
+        scratch.copy.join("deep/came"),
+    )
+    .unwrap();
 
     let mut spawn = scratch.python(CONNECT, |_| {});
-    spawn.args.extend(["s", "deep/relative", "moved", "deep/linked", "deep/came"].map(Into::into));
+    spawn
+        .args
+        .extend(["s", "deep/relative", "moved", "deep/linked", "deep/came"].map(Into::into));
     assert_eq!(output(&scratch.sandbox(), spawn.clone()), "its own works\n");
     assert!(scratch.copy.join("s").exists() && scratch.copy.join("deep/relative").exists());
 
     // Without walls both are reached, so the test can fail.
-    let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+    let Confinement::Confined(profile) = &mut spawn.confinement else {
+        panic!("it is confined")
+    };
     profile.strength = Strength::Off;
     let said = output(&scratch.sandbox(), spawn);
     assert_eq!(
@@ -208,7 +313,10 @@ fn kernel_keys_and_addresses_are_covered() {
     let scratch = Scratch::new();
     let script = "cat /proc/keys /proc/key-users /proc/kallsyms /proc/timer_list /proc/slabinfo 2>/dev/null\n\
         grep -q . /proc/self/status && grep -q . /proc/cpuinfo && grep -q . /proc/meminfo && cat /proc/uptime > /dev/null && echo the rest";
-    assert_eq!(output(&scratch.sandbox(), scratch.confined(script)), "the rest\n");
+    assert_eq!(
+        output(&scratch.sandbox(), scratch.confined(script)),
+        "the rest\n"
+    );
     // Without walls the kernel tells something, so the test can fail.
     assert!(output(&scratch.sandbox(), scratch.script(script)).len() > "the rest\n".len());
 }

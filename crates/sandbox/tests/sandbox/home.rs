@@ -16,7 +16,10 @@ fn program(path: &Path, script: &str) {
 
 /// Both ways to isolate: with namespaces, and with Landlock alone.
 fn levels(scratch: &Scratch) -> [(Sandbox, Strength); 2] {
-    [(scratch.sandbox(), Strength::Required), (scratch.without_bubblewrap(), Strength::BestEffort)]
+    [
+        (scratch.sandbox(), Strength::Required),
+        (scratch.without_bubblewrap(), Strength::BestEffort),
+    ]
 }
 
 fn script(scratch: &Scratch, strength: Strength, text: &str) -> Spawn {
@@ -41,7 +44,12 @@ fn nothing_of_the_home_can_be_read_but_tools() {
     for name in hidden {
         write(&scratch.home.join(name), "password = hidden\n");
     }
-    let shown = [".cargo/registry/index", ".rustup/settings.toml", "go/pkg/mod/x", ".m2/repository/y"];
+    let shown = [
+        ".cargo/registry/index",
+        ".rustup/settings.toml",
+        "go/pkg/mod/x",
+        ".m2/repository/y",
+    ];
     for name in shown.iter().chain(&[".cargo/config.toml"]) {
         write(&scratch.home.join(name), "shown\n");
     }
@@ -50,17 +58,31 @@ fn nothing_of_the_home_can_be_read_but_tools() {
     for name in hidden.iter().chain(&shown).chain(&[".cargo/config.toml"]) {
         text.push_str(&format!("cat {home}/{name} 2>/dev/null; "));
     }
-    text.push_str(&format!("find {home} -type f 2>/dev/null | grep -e ecret -e letter -e token -e src; "));
-    text.push_str(&format!("(echo bad > {home}/.cargo/registry/new) 2>/dev/null && echo wrote; true"));
+    text.push_str(&format!(
+        "find {home} -type f 2>/dev/null | grep -e ecret -e letter -e token -e src; "
+    ));
+    text.push_str(&format!(
+        "(echo bad > {home}/.cargo/registry/new) 2>/dev/null && echo wrote; true"
+    ));
     for (sandbox, strength) in levels(&scratch) {
-        assert_eq!(output(&sandbox, script(&scratch, strength, &text)), "shown\n".repeat(5), "{strength:?}");
+        assert_eq!(
+            output(&sandbox, script(&scratch, strength, &text)),
+            "shown\n".repeat(5),
+            "{strength:?}"
+        );
     }
 
     // Settings that hold a secret are not shown, whatever the file is called.
-    write(&scratch.home.join(".cargo/config.toml"), "[registries.own]\ntoken = \"hidden\"\n");
+    write(
+        &scratch.home.join(".cargo/config.toml"),
+        "[registries.own]\ntoken = \"hidden\"\n",
+    );
     let text = format!("cat {home}/.cargo/config.toml 2>/dev/null || echo none");
     for (sandbox, strength) in levels(&scratch) {
-        assert_eq!(output(&sandbox, script(&scratch, strength, &text)), "none\n");
+        assert_eq!(
+            output(&sandbox, script(&scratch, strength, &text)),
+            "none\n"
+        );
     }
 }
 
@@ -68,7 +90,13 @@ fn nothing_of_the_home_can_be_read_but_tools() {
 fn what_is_masked_in_a_shown_working_directory_stays_hidden() {
     let scratch = Scratch::new();
     let project = scratch.home.join("project");
-    for name in ["logs/a.log", "logs/deep/b.log", "logs/.env", "secret.txt", "src/a.py"] {
+    for name in [
+        "logs/a.log",
+        "logs/deep/b.log",
+        "logs/.env",
+        "secret.txt",
+        "src/a.py",
+    ] {
         write(&project.join(name), "content\n");
     }
     let text = "for name in logs/a.log logs/deep/b.log logs/.env secret.txt src/a.py; do cat $name > /dev/null 2>&1 && test -s $name && echo $name; done; true";
@@ -76,30 +104,54 @@ fn what_is_masked_in_a_shown_working_directory_stays_hidden() {
         let mut spawn = scratch.confined_with(text, |profile| {
             profile.strength = strength;
             profile.writable = Vec::new();
-            profile.masked = ["logs/.env", "secret.txt", "src/"].map(|name| project.join(name)).to_vec();
+            profile.masked = ["logs/.env", "secret.txt", "src/"]
+                .map(|name| project.join(name))
+                .to_vec();
         });
         spawn.cwd = project.clone();
-        assert_eq!(output(&sandbox, spawn), "logs/a.log\nlogs/deep/b.log\n", "{strength:?}");
+        assert_eq!(
+            output(&sandbox, spawn),
+            "logs/a.log\nlogs/deep/b.log\n",
+            "{strength:?}"
+        );
     }
 }
 
 #[test]
 fn a_tool_below_the_home_runs_where_it_was_installed() {
     let scratch = Scratch::new();
-    program(&scratch.home.join(".local/bin/greet"), "cat ~/.secret 2>/dev/null; echo greetings");
+    program(
+        &scratch.home.join(".local/bin/greet"),
+        "cat ~/.secret 2>/dev/null; echo greetings",
+    );
     // An installation of its own on the PATH, with its library beside it.
-    program(&scratch.home.join("opt/tool/bin/tool"), ". \"$(dirname \"$0\")/../lib/words\"; echo $WORDS");
-    write(&scratch.home.join("opt/tool/lib/words"), "WORDS='from the library'");
+    program(
+        &scratch.home.join("opt/tool/bin/tool"),
+        ". \"$(dirname \"$0\")/../lib/words\"; echo $WORDS",
+    );
+    write(
+        &scratch.home.join("opt/tool/lib/words"),
+        "WORDS='from the library'",
+    );
     write(&scratch.home.join("opt/tool/.secret"), "hidden");
     write(&scratch.home.join(".secret"), "hidden");
     // A link among the programs, to where the program is kept.
-    program(&scratch.home.join("src/thing/run.sh"), "cat ~/src/thing/key 2>/dev/null; echo through a link");
+    program(
+        &scratch.home.join("src/thing/run.sh"),
+        "cat ~/src/thing/key 2>/dev/null; echo through a link",
+    );
     write(&scratch.home.join("src/thing/key"), "hidden");
-    symlink(scratch.home.join("src/thing/run.sh"), scratch.home.join(".local/bin/thing")).unwrap();
+    symlink(
+        scratch.home.join("src/thing/run.sh"),
+        scratch.home.join(".local/bin/thing"),
+    )
+    .unwrap();
     for (sandbox, strength) in levels(&scratch) {
-        for (name, words) in
-            [("greet", "greetings\n"), ("tool", "from the library\n"), ("thing", "through a link\n")]
-        {
+        for (name, words) in [
+            ("greet", "greetings\n"),
+            ("tool", "from the library\n"),
+            ("thing", "through a link\n"),
+        ] {
             let mut spawn = script(&scratch, strength, "");
             spawn.program = name.into();
             spawn.args.clear();
@@ -126,10 +178,17 @@ fn toolchains_that_a_variable_names_are_found() {
                 cat $JAVA_HOME/../other 2>/dev/null; ls $JAVA_HOME/.. >/dev/null 2>&1 && ls $JAVA_HOME/..; true";
     for (sandbox, strength) in levels(&scratch) {
         let mut spawn = script(&scratch, strength, text);
-        spawn.env.push(("CARGO_HOME".into(), scratch.home.join("own/cargo").into()));
-        spawn.env.push(("JAVA_HOME".into(), scratch.home.join("own/java").into()));
+        spawn
+            .env
+            .push(("CARGO_HOME".into(), scratch.home.join("own/cargo").into()));
+        spawn
+            .env
+            .push(("JAVA_HOME".into(), scratch.home.join("own/java").into()));
         let seen = output(&sandbox, spawn);
-        assert!(seen.starts_with("index\nmodules\n") && !seen.contains("other"), "{strength:?}: {seen}");
+        assert!(
+            seen.starts_with("index\nmodules\n") && !seen.contains("other"),
+            "{strength:?}: {seen}"
+        );
         assert!(!seen.contains("hidden"), "{strength:?}: {seen}");
     }
 }
@@ -141,7 +200,10 @@ fn links_in_the_home_lead_where_they_led() {
     write(&disk.join("cargo/registry/index"), "index\n");
     write(&disk.join("cargo/credentials.toml"), "hidden\n");
     symlink(disk.join("cargo"), scratch.home.join(".cargo")).unwrap();
-    write(&scratch.home.join("versions/rust/settings.toml"), "settings\n");
+    write(
+        &scratch.home.join("versions/rust/settings.toml"),
+        "settings\n",
+    );
     symlink("versions/rust", scratch.home.join(".rustup")).unwrap();
     // One that leads to the home itself, and one to nothing, show nothing.
     write(&scratch.home.join("secret.txt"), "hidden\n");
@@ -167,13 +229,20 @@ fn a_link_in_the_copy_shows_nothing_of_the_home() {
     write(&scratch.home.join("private/lib/secret.txt"), "hidden\n");
     write(&scratch.home.join("private/bin/secret.txt"), "hidden\n");
     symlink(scratch.home.join("private"), scratch.copy.join("env")).unwrap();
-    symlink(scratch.home.join("private/bin/tool"), scratch.copy.join("gate")).unwrap();
+    symlink(
+        scratch.home.join("private/bin/tool"),
+        scratch.copy.join("gate"),
+    )
+    .unwrap();
     let home = scratch.home.display();
-    let text = format!("cat env/lib/secret.txt env/bin/secret.txt {home}/private/*/* 2>/dev/null; true");
+    let text =
+        format!("cat env/lib/secret.txt env/bin/secret.txt {home}/private/*/* 2>/dev/null; true");
     for (sandbox, strength) in levels(&scratch) {
         let mut spawn = script(&scratch, strength, &text);
         let system = path();
-        let dirs = [scratch.copy.join("env/bin")].into_iter().chain(std::env::split_paths(&system));
+        let dirs = [scratch.copy.join("env/bin")]
+            .into_iter()
+            .chain(std::env::split_paths(&system));
         spawn.env = vec![
             ("PATH".into(), std::env::join_paths(dirs).unwrap()),
             ("VIRTUAL_ENV".into(), scratch.copy.join("env").into()),
@@ -181,7 +250,10 @@ fn a_link_in_the_copy_shows_nothing_of_the_home() {
         assert_eq!(output(&sandbox, spawn), "", "{strength:?}");
         let mut spawn = script(&scratch, strength, "");
         spawn.program = "./gate".into();
-        assert!(!run(&sandbox, spawn).is_ok_and(|done| done.stdout.text().contains("ran")), "{strength:?}");
+        assert!(
+            !run(&sandbox, spawn).is_ok_and(|done| done.stdout.text().contains("ran")),
+            "{strength:?}"
+        );
     }
 }
 
@@ -202,8 +274,11 @@ fn what_is_written_may_lie_in_the_home_and_so_may_the_working_directory() {
         spawn.cwd.clone_from(&copy);
         assert_eq!(output(&sandbox, spawn), "source\nnew\n", "{strength:?}");
 
-        let mut spawn =
-            script(&scratch, strength, "cat file; (echo bad > new) 2>/dev/null && echo wrote; true");
+        let mut spawn = script(
+            &scratch,
+            strength,
+            "cat file; (echo bad > new) 2>/dev/null && echo wrote; true",
+        );
         spawn.cwd = scratch.home.join("here");
         assert_eq!(output(&sandbox, spawn), "here\n", "{strength:?}");
     }
@@ -215,7 +290,10 @@ fn the_homes_of_others_and_the_mail_are_hidden_too() {
     let text = "for place in /root /home /var/mail /var/spool /var/log; do \
                   find -L $place -maxdepth 3 -type f 2>/dev/null | grep -v -e /.cargo/ -e /.rustup/ -e /.pyenv/; \
                 done; true";
-    let env = Environment::from_pairs([("PATH", path()), ("HOME", scratch.home.clone().into())], "/");
+    let env = Environment::from_pairs(
+        [("PATH", path()), ("HOME", scratch.home.clone().into())],
+        "/",
+    );
     for (sandbox, strength) in levels(&scratch) {
         let mut spawn = script(&scratch, strength, text);
         spawn.env = base_env(&env);
@@ -230,15 +308,42 @@ fn the_receipt_names_what_closes_the_home() {
     let scratch = Scratch::new();
     let done = run(&scratch.sandbox(), scratch.confined("true")).unwrap();
     assert_eq!(done.receipt.level, IsolationLevel::Full);
-    let masks = done.receipt.reached.iter().find(|found| found.layer == Layer::Masks).unwrap();
+    let masks = done
+        .receipt
+        .reached
+        .iter()
+        .find(|found| found.layer == Layer::Masks)
+        .unwrap();
     assert!(masks.detail.contains("home"), "{}", masks.detail);
 
-    let done = run(&scratch.without_bubblewrap(), script(&scratch, Strength::BestEffort, "true")).unwrap();
+    let done = run(
+        &scratch.without_bubblewrap(),
+        script(&scratch, Strength::BestEffort, "true"),
+    )
+    .unwrap();
     assert_eq!(done.receipt.level, IsolationLevel::Partial);
-    let landlock = done.receipt.reached.iter().find(|found| found.layer == Layer::Landlock).unwrap();
-    assert!(landlock.detail.contains("no home directory"), "{}", landlock.detail);
-    let masks = done.receipt.missing.iter().find(|lost| lost.layer == Layer::Masks).unwrap();
-    assert!(masks.reason.contains("inside the writable directories"), "{}", masks.reason);
+    let landlock = done
+        .receipt
+        .reached
+        .iter()
+        .find(|found| found.layer == Layer::Landlock)
+        .unwrap();
+    assert!(
+        landlock.detail.contains("no home directory"),
+        "{}",
+        landlock.detail
+    );
+    let masks = done
+        .receipt
+        .missing
+        .iter()
+        .find(|lost| lost.layer == Layer::Masks)
+        .unwrap();
+    assert!(
+        masks.reason.contains("inside the writable directories"),
+        "{}",
+        masks.reason
+    );
 }
 
 #[test]
@@ -247,6 +352,10 @@ fn a_sandbox_without_a_home_runs() {
     for home in ["/", "/nonexistent", ""] {
         let env = Environment::from_pairs([("PATH", path()), ("HOME", home.into())], "/");
         let sandbox = Sandbox::new(Some(launcher()), &env);
-        assert_eq!(output(&sandbox, scratch.confined("echo fine")), "fine\n", "{home}");
+        assert_eq!(
+            output(&sandbox, scratch.confined("echo fine")),
+            "fine\n",
+            "{home}"
+        );
     }
 }

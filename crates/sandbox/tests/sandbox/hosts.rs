@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crucible_sandbox::{
-    AllowedHost, Calls, Completed, End, IsolationLevel, Layer, Network, Profile, SandboxError, Strength,
+    AllowedHost, Calls, Completed, End, IsolationLevel, Layer, Network, Profile, SandboxError,
+    Strength,
 };
 
 use crate::confined::{AS_ORDINARY_USER, as_an_ordinary_user};
@@ -44,7 +45,10 @@ fn hosts(hosts: &[(&str, u16)]) -> Network {
     Network::Hosts(
         hosts
             .iter()
-            .map(|(host, port)| AllowedHost { host: (*host).to_owned(), ports: vec![*port] })
+            .map(|(host, port)| AllowedHost {
+                host: (*host).to_owned(),
+                ports: vec![*port],
+            })
             .collect(),
     )
 }
@@ -79,17 +83,48 @@ fn an_allowed_port_is_reached_and_no_other() {
         allowed.port, other.port
     );
     let done = asked(hosts(&[("localhost", allowed.port)]), &script);
-    assert_eq!(done.stdout.text(), "same same refused refused refused\n", "{}", done.stderr.text());
-    assert_eq!((allowed.met.load(Ordering::SeqCst), other.met.load(Ordering::SeqCst)), (2, 0));
-    let [contact] = &done.contacts[..] else { panic!("{:?}", done.contacts) };
     assert_eq!(
-        (contact.host.as_str(), contact.port, contact.opened, contact.failed),
+        done.stdout.text(),
+        "same same refused refused refused\n",
+        "{}",
+        done.stderr.text()
+    );
+    assert_eq!(
+        (
+            allowed.met.load(Ordering::SeqCst),
+            other.met.load(Ordering::SeqCst)
+        ),
+        (2, 0)
+    );
+    let [contact] = &done.contacts[..] else {
+        panic!("{:?}", done.contacts)
+    };
+    assert_eq!(
+        (
+            contact.host.as_str(),
+            contact.port,
+            contact.opened,
+            contact.failed
+        ),
         ("localhost", allowed.port, 2, 0)
     );
     assert_eq!(done.receipt.level, IsolationLevel::Full);
-    assert_eq!(serde_json::to_value(&done.receipt).unwrap()["network"]["hosts"][0]["ports"][0], allowed.port);
-    let cut = done.receipt.reached.iter().find(|found| found.layer == Layer::NetworkCut).unwrap();
-    assert!(cut.detail.ends_with(&format!("only localhost ({})", allowed.port)), "{}", cut.detail);
+    assert_eq!(
+        serde_json::to_value(&done.receipt).unwrap()["network"]["hosts"][0]["ports"][0],
+        allowed.port
+    );
+    let cut = done
+        .receipt
+        .reached
+        .iter()
+        .find(|found| found.layer == Layer::NetworkCut)
+        .unwrap();
+    assert!(
+        cut.detail
+            .ends_with(&format!("only localhost ({})", allowed.port)),
+        "{}",
+        cut.detail
+    );
 }
 
 #[test]
@@ -102,8 +137,16 @@ fn bytes_go_both_ways_in_any_number_and_over_many_connections() {
         server.port
     );
     let done = asked(hosts(&[("localhost", server.port)]), &script);
-    assert_eq!(done.stdout.text(), "same\n{'same'}\n", "{}", done.stderr.text());
-    assert_eq!((server.met.load(Ordering::SeqCst), done.contacts[0].opened), (301, 301));
+    assert_eq!(
+        done.stdout.text(),
+        "same\n{'same'}\n",
+        "{}",
+        done.stderr.text()
+    );
+    assert_eq!(
+        (server.met.load(Ordering::SeqCst), done.contacts[0].opened),
+        (301, 301)
+    );
 }
 
 #[test]
@@ -114,16 +157,26 @@ fn a_name_is_known_inside_and_leads_outside_only_by_the_list() {
         \x20   except OSError: return None\n\
         print([known(name) for name in names], ask('api.invalid', 443), ask('api.invalid', 81))";
     // Names of this ending mean nothing anywhere, so outside it fails; the ports of the web are below 1024.
-    let done = asked(Network::Hosts(vec![AllowedHost::web("api.invalid")]), script);
+    let done = asked(
+        Network::Hosts(vec![AllowedHost::web("api.invalid")]),
+        script,
+    );
     assert_eq!(
         done.stdout.text(),
         "['127.0.0.2', '127.0.0.2', None, None] broken refused\n",
         "{}",
         done.stderr.text()
     );
-    let [contact] = &done.contacts[..] else { panic!("{:?}", done.contacts) };
+    let [contact] = &done.contacts[..] else {
+        panic!("{:?}", done.contacts)
+    };
     assert_eq!(
-        (contact.host.as_str(), contact.port, contact.opened, contact.failed),
+        (
+            contact.host.as_str(),
+            contact.port,
+            contact.opened,
+            contact.failed
+        ),
         ("api.invalid", 443, 0, 1)
     );
     assert!(!contact.last_failure.is_empty());
@@ -136,8 +189,20 @@ fn an_address_is_itself_inside() {
         \x20   try: socket.create_connection((host, 443), 10)\n\
         \x20   except ConnectionResetError: pass\n\
         \x20   except OSError: print(host, 'is not there')";
-    let done = asked(hosts(&[("192.0.2.1", 443), ("2001:db8::1", 443), ("127.0.0.77", 443)]), script);
-    assert_eq!(done.stdout.text(), "192.0.2.2 is not there\n", "{}", done.stderr.text());
+    let done = asked(
+        hosts(&[
+            ("192.0.2.1", 443),
+            ("2001:db8::1", 443),
+            ("127.0.0.77", 443),
+        ]),
+        script,
+    );
+    assert_eq!(
+        done.stdout.text(),
+        "192.0.2.2 is not there\n",
+        "{}",
+        done.stderr.text()
+    );
 }
 
 #[test]
@@ -160,7 +225,12 @@ fn an_end_outside_is_an_end_inside_and_a_broken_one_breaks() {
          except ConnectionResetError: print('reset')"
     );
     let done = asked(hosts(&[("localhost", port)]), &script);
-    assert_eq!(done.stdout.text(), "b'whole'\nreset\n", "{}", done.stderr.text());
+    assert_eq!(
+        done.stdout.text(),
+        "b'whole'\nreset\n",
+        "{}",
+        done.stderr.text()
+    );
 }
 
 #[test]
@@ -169,7 +239,9 @@ fn connections_end_with_the_program() {
     let port = listener.local_addr().unwrap().port();
     let met = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let mut said = Vec::new();
         let end = stream.read_to_end(&mut said).map_err(|error| error.kind());
         (said, end)
@@ -178,13 +250,18 @@ fn connections_end_with_the_program() {
     let script = format!(
         "import socket, time\ns = socket.create_connection(('localhost', {port}), 10)\ns.sendall(b'here')\ntime.sleep(60)"
     );
-    let mut spawn = scratch.python(&script, |profile| profile.network = hosts(&[("localhost", port)]));
+    let mut spawn = scratch.python(&script, |profile| {
+        profile.network = hosts(&[("localhost", port)])
+    });
     spawn.limits.wall = Duration::from_secs(2);
     let done = run(&scratch.sandbox(), spawn).unwrap();
     assert_eq!((done.end, done.contacts[0].opened), (End::TimedOut, 1));
     let (said, end) = met.join().unwrap();
     assert_eq!(said, b"here");
-    assert!(end.is_ok_and(|count| count == 4), "the connection stayed open");
+    assert!(
+        end.is_ok_and(|count| count == 4),
+        "the connection stayed open"
+    );
 }
 
 #[test]
@@ -201,11 +278,11 @@ fn the_program_holds_no_right_and_no_descriptor_of_the_forwarding() {
         \x20   except OSError: pass\n\
         open('/dev/null', 'w').write('x'); open('/dev/urandom', 'rb').read(4); open('/dev/stdin'); os.listdir('/dev/fd')\n";
     let scratch = Scratch::new();
-    let spawn =
-        scratch.python(&format!("{ASK}{script}"), |profile| profile.network = hosts(&[("a.invalid", 443)]));
+    let spawn = scratch.python(&format!("{ASK}{script}"), |profile| {
+        profile.network = hosts(&[("a.invalid", 443)])
+    });
     let done = run(&scratch.sandbox(), spawn).unwrap();
-    let expected =
-        "['0', '1', '2'] 4\n{'0000000000000000'}\n127.0.0.1 localhost crucible\n127.0.0.2 a.invalid\n\n";
+    let expected = "['0', '1', '2'] 4\n{'0000000000000000'}\n127.0.0.1 localhost crucible\n127.0.0.2 a.invalid\n\n";
     assert_eq!(done.stdout.text(), expected, "{}", done.stderr.text());
     assert!(done.contacts.is_empty());
 }
@@ -216,8 +293,12 @@ fn what_can_be_reached_is_not_what_can_be_seen() {
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
     let port = udp.local_addr().unwrap().port();
-    let script = format!("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))");
-    asked(hosts(&[("localhost", port)]), &format!("try: {script}\nexcept OSError: pass"));
+    let script =
+        format!("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))");
+    asked(
+        hosts(&[("localhost", port)]),
+        &format!("try: {script}\nexcept OSError: pass"),
+    );
     assert!(udp.recv(&mut [0; 4]).is_err(), "a datagram came out");
 }
 
@@ -229,14 +310,38 @@ fn without_namespaces_no_host_is_reached() {
         let change = |profile: &mut Profile| {
             (profile.network, profile.strength) = (hosts(&[("localhost", server.port)]), strength);
         };
-        let script = format!("{ASK}print(ask('localhost', {0}), ask('127.0.0.1', {0}))", server.port);
-        run(&scratch.without_bubblewrap(), scratch.python(&script, change))
+        let script = format!(
+            "{ASK}print(ask('localhost', {0}), ask('127.0.0.1', {0}))",
+            server.port
+        );
+        run(
+            &scratch.without_bubblewrap(),
+            scratch.python(&script, change),
+        )
     };
     let done = with(Strength::BestEffort).unwrap();
-    assert_eq!(done.stdout.text(), "denied denied\n", "{}", done.stderr.text());
-    let cut = done.receipt.reached.iter().find(|found| found.layer == Layer::NetworkCut).unwrap();
-    assert!(cut.detail.contains("the allowed hosts are not reached either"), "{}", cut.detail);
-    assert!(matches!(with(Strength::Required), Err(SandboxError::LayersMissing { .. })));
+    assert_eq!(
+        done.stdout.text(),
+        "denied denied\n",
+        "{}",
+        done.stderr.text()
+    );
+    let cut = done
+        .receipt
+        .reached
+        .iter()
+        .find(|found| found.layer == Layer::NetworkCut)
+        .unwrap();
+    assert!(
+        cut.detail
+            .contains("the allowed hosts are not reached either"),
+        "{}",
+        cut.detail
+    );
+    assert!(matches!(
+        with(Strength::Required),
+        Err(SandboxError::LayersMissing { .. })
+    ));
     assert_eq!(server.met.load(Ordering::SeqCst), 0);
 }
 

@@ -1,6 +1,9 @@
 //! Real processes under the real sandbox: each test starts programs, and looks for what must not be left.
 
-#![expect(clippy::disallowed_methods, reason = "tests prepare files and act as other programs")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests prepare files and act as other programs"
+)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod calls;

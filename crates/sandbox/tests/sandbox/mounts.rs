@@ -25,7 +25,10 @@ fn original(scratch: &Scratch) -> PathBuf {
 }
 
 fn mount(target: &Path, content: MountContent) -> Mount {
-    Mount { target: target.to_owned(), content }
+    Mount {
+        target: target.to_owned(),
+        content,
+    }
 }
 
 /// The script in the copy, which stands at the path of the original.
@@ -57,7 +60,10 @@ fn mounted_copy_stands_at_the_originals_path() {
         original.display()
     );
     let spawn = moved(&scratch, &original, &script);
-    let expected = format!("{}\ncopy\ncopy\ndependency\nscratch\n", original.join("src").display());
+    let expected = format!(
+        "{}\ncopy\ncopy\ndependency\nscratch\n",
+        original.join("src").display()
+    );
     let done = run(&scratch.sandbox(), spawn).unwrap();
     assert_eq!(done.stdout.text(), expected, "{}", done.stderr.text());
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
@@ -66,8 +72,19 @@ fn mounted_copy_stands_at_the_originals_path() {
     assert_eq!(read(scratch.copy.join("made")), "made\n");
     assert_eq!(read(original.join("deps/lib/b")), "dependency\n");
     assert!(!original.join("made").exists() && !original.join("deps/.cache/x").exists());
-    let masks = done.receipt.reached.iter().find(|layer| layer.layer == Layer::Masks).unwrap();
-    assert!(masks.detail.ends_with("the copy stands at the path of the original"), "{}", masks.detail);
+    let masks = done
+        .receipt
+        .reached
+        .iter()
+        .find(|layer| layer.layer == Layer::Masks)
+        .unwrap();
+    assert!(
+        masks
+            .detail
+            .ends_with("the copy stands at the path of the original"),
+        "{}",
+        masks.detail
+    );
 }
 
 #[test]
@@ -79,7 +96,10 @@ fn programs_of_the_copy_start_at_the_originals_path() {
     std::fs::set_permissions(scratch.copy.join("src/tool"), executable).unwrap();
     let mut spawn = moved(&scratch, &original, "");
     (spawn.program, spawn.args) = ("./tool".into(), Vec::new());
-    assert_eq!(output(&scratch.sandbox(), spawn), format!("{}\n", original.join("src/./tool").display()));
+    assert_eq!(
+        output(&scratch.sandbox(), spawn),
+        format!("{}\n", original.join("src/./tool").display())
+    );
 }
 
 #[test]
@@ -88,7 +108,9 @@ fn mounts_that_lead_elsewhere_are_refused() {
     let original = original(&scratch);
     let refused = |content: MountContent, target: PathBuf, first: bool| {
         let mut spawn = moved(&scratch, &original, "true");
-        let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+        let Confinement::Confined(profile) = &mut spawn.confinement else {
+            panic!("it is confined")
+        };
         profile.mounts.truncate(usize::from(!first));
         profile.mounts.push(mount(&target, content));
         match run(&scratch.sandbox(), spawn) {
@@ -103,14 +125,29 @@ fn mounts_that_lead_elsewhere_are_refused() {
     symlink("../../..", scratch.copy.join("out")).unwrap();
     std::fs::create_dir(original.join("out")).unwrap();
     let lib = || MountContent::ReadOnly(original.join("deps/lib"));
-    assert!(matches!(refused(lib(), original.join("out"), false), PathProblem::NotADirectory));
-    assert!(matches!(refused(lib(), original.join("src/a"), false), PathProblem::NotADirectory));
-    assert!(matches!(refused(lib(), original.clone(), false), PathProblem::Contradiction));
-    assert!(matches!(refused(lib(), "/usr".into(), true), PathProblem::System));
+    assert!(matches!(
+        refused(lib(), original.join("out"), false),
+        PathProblem::NotADirectory
+    ));
+    assert!(matches!(
+        refused(lib(), original.join("src/a"), false),
+        PathProblem::NotADirectory
+    ));
+    assert!(matches!(
+        refused(lib(), original.clone(), false),
+        PathProblem::Contradiction
+    ));
+    assert!(matches!(
+        refused(lib(), "/usr".into(), true),
+        PathProblem::System
+    ));
     // What is hidden from every program is shown by no mount.
     write(&scratch.home.join(".ssh/id"), "key\n");
     let keys = MountContent::ReadOnly(scratch.home.join(".ssh"));
-    assert!(matches!(refused(keys, original.join("deps"), false), PathProblem::Hidden));
+    assert!(matches!(
+        refused(keys, original.join("deps"), false),
+        PathProblem::Hidden
+    ));
 }
 
 #[test]
@@ -118,16 +155,32 @@ fn a_masked_target_is_a_contradiction() {
     let scratch = Scratch::new();
     let original = original(&scratch);
     let mut spawn = moved(&scratch, &original, "true");
-    let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+    let Confinement::Confined(profile) = &mut spawn.confinement else {
+        panic!("it is confined")
+    };
     profile.masked.push(original.clone());
     let error = run(&scratch.sandbox(), spawn).unwrap_err();
-    assert!(matches!(error, SandboxError::Masked { problem: PathProblem::Contradiction, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            SandboxError::Masked {
+                problem: PathProblem::Contradiction,
+                ..
+            }
+        ),
+        "{error}"
+    );
     // One around it is no contradiction: the mount shows nothing of what it hides.
     let mut spawn = moved(&scratch, &original, "cat a; cat ../../home/x");
-    let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+    let Confinement::Confined(profile) = &mut spawn.confinement else {
+        panic!("it is confined")
+    };
     profile.masked = vec![scratch.dir.path().to_owned()];
     write(&scratch.home.join("x"), "hidden\n");
-    assert_eq!(run(&scratch.sandbox(), spawn).unwrap().stdout.text(), "copy\n");
+    assert_eq!(
+        run(&scratch.sandbox(), spawn).unwrap().stdout.text(),
+        "copy\n"
+    );
 }
 
 #[test]
@@ -138,12 +191,28 @@ fn without_namespaces_the_copy_works_at_its_own_path() {
     let sandbox = Sandbox::new(Some(launcher()), &environment);
     let mut spawn = moved(&scratch, &original, "pwd; cat a; echo new > a");
     spawn.env = vec![("PATH".into(), path())];
-    let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+    let Confinement::Confined(profile) = &mut spawn.confinement else {
+        panic!("it is confined")
+    };
     profile.strength = Strength::BestEffort;
     let done = run(&sandbox, spawn).unwrap();
     let expected = format!("{}\ncopy\n", scratch.copy.join("src").display());
     assert_eq!(done.stdout.text(), expected, "{}", done.stderr.text());
-    assert_eq!(std::fs::read_to_string(scratch.copy.join("src/a")).unwrap(), "new\n");
-    let masks = done.receipt.missing.iter().find(|layer| layer.layer == Layer::Masks).unwrap();
-    assert!(masks.reason.ends_with("the copy is not at the path of the original"), "{}", masks.reason);
+    assert_eq!(
+        std::fs::read_to_string(scratch.copy.join("src/a")).unwrap(),
+        "new\n"
+    );
+    let masks = done
+        .receipt
+        .missing
+        .iter()
+        .find(|layer| layer.layer == Layer::Masks)
+        .unwrap();
+    assert!(
+        masks
+            .reason
+            .ends_with("the copy is not at the path of the original"),
+        "{}",
+        masks.reason
+    );
 }

@@ -26,7 +26,9 @@ const ATTACK: &str = "\
     echo fine > free; echo fine > deep/er/free";
 
 fn kept(scratch: &Scratch) -> Vec<PathBuf> {
-    [".git/", "deep/er/kept"].map(|name| scratch.copy.join(name)).to_vec()
+    [".git/", "deep/er/kept"]
+        .map(|name| scratch.copy.join(name))
+        .to_vec()
 }
 
 #[test]
@@ -39,13 +41,19 @@ fn a_read_only_path_is_seen_and_stays_as_it_is() {
     let spawn = scratch.confined_with(ATTACK, |profile| profile.read_only = kept(&scratch));
     assert_eq!(output(&scratch.sandbox(), spawn), "as it was\nas it was\n");
     for name in files {
-        assert_eq!(std::fs::read_to_string(scratch.copy.join(name)).unwrap(), "as it was\n", "{name}");
+        assert_eq!(
+            std::fs::read_to_string(scratch.copy.join(name)).unwrap(),
+            "as it was\n",
+            "{name}"
+        );
     }
     assert!(scratch.copy.join("free").exists() && scratch.copy.join("deep/er/free").exists());
 
     // The same script does all of it where nothing is kept, so the test can fail.
-    let open =
-        output(&scratch.sandbox(), scratch.confined(&format!("rm -rf x soft; {ATTACK} 2>/dev/null; true")));
+    let open = output(
+        &scratch.sandbox(),
+        scratch.confined(&format!("rm -rf x soft; {ATTACK} 2>/dev/null; true")),
+    );
     for done in ["wrote", "planted", "removed"] {
         assert!(open.contains(done), "{open}");
     }
@@ -60,17 +68,26 @@ fn a_read_only_path_that_is_not_there_cannot_come_to_exist() {
         mkdir -p deep/er && (echo bad > deep/er/kept) 2>/dev/null && echo wrote; mv deep x 2>/dev/null && echo moved; true";
     let spawn = scratch.confined_with(script, |profile| profile.read_only = kept(&scratch));
     assert_eq!(output(&scratch.sandbox(), spawn), "");
-    assert!(!scratch.copy.join(".git").exists(), "the placeholder is removed");
-    assert_eq!(std::fs::read_dir(scratch.copy.join("deep")).unwrap().count(), 0);
+    assert!(
+        !scratch.copy.join(".git").exists(),
+        "the placeholder is removed"
+    );
+    assert_eq!(
+        std::fs::read_dir(scratch.copy.join("deep"))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 #[test]
 fn a_file_in_place_of_a_directory_is_kept_as_well() {
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git"), "gitdir: ../elsewhere\n");
-    let script =
-        "cat .git; (echo bad > .git) 2>/dev/null && echo wrote; rm -f .git 2>/dev/null && echo removed; true";
-    let spawn = scratch.confined_with(script, |profile| profile.read_only = vec![scratch.copy.join(".git/")]);
+    let script = "cat .git; (echo bad > .git) 2>/dev/null && echo wrote; rm -f .git 2>/dev/null && echo removed; true";
+    let spawn = scratch.confined_with(script, |profile| {
+        profile.read_only = vec![scratch.copy.join(".git/")]
+    });
     assert_eq!(output(&scratch.sandbox(), spawn), "gitdir: ../elsewhere\n");
 }
 
@@ -79,24 +96,34 @@ fn a_mask_below_a_read_only_path_still_hides() {
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git/secret"), "hidden");
     write(&scratch.copy.join(".git/config"), "seen");
-    let spawn = scratch.confined_with("cat .git/config .git/secret .git/none 2>/dev/null; true", |profile| {
-        profile.read_only = vec![scratch.copy.join(".git/")];
-        profile.masked = vec![scratch.copy.join(".git/secret"), scratch.copy.join(".git/none/of/it")];
-    });
+    let spawn = scratch.confined_with(
+        "cat .git/config .git/secret .git/none 2>/dev/null; true",
+        |profile| {
+            profile.read_only = vec![scratch.copy.join(".git/")];
+            profile.masked = vec![
+                scratch.copy.join(".git/secret"),
+                scratch.copy.join(".git/none/of/it"),
+            ];
+        },
+    );
     assert_eq!(output(&scratch.sandbox(), spawn), "seen");
 }
 
 #[test]
 fn a_link_in_a_read_only_path_uncovers_nothing() {
     let scratch = Scratch::new();
-    write(&scratch.home.join("private/tool"), "#!/bin/sh\necho the secret\n");
+    write(
+        &scratch.home.join("private/tool"),
+        "#!/bin/sh\necho the secret\n",
+    );
     let tool = scratch.copy.join(".crucible/bin/tool");
     write(&tool, "");
     std::fs::remove_file(&tool).unwrap();
     symlink(scratch.home.join("private/tool"), &tool).unwrap();
-    let mut spawn = scratch.confined_with("cat .crucible/bin/tool 2>/dev/null; echo end", |profile| {
-        profile.read_only = vec![scratch.copy.join(".crucible/")];
-    });
+    let mut spawn =
+        scratch.confined_with("cat .crucible/bin/tool 2>/dev/null; echo end", |profile| {
+            profile.read_only = vec![scratch.copy.join(".crucible/")];
+        });
     // The directory is on the search path, as that of a tool would be.
     let mut search = scratch.copy.join(".crucible/bin").into_os_string();
     search.push(":");
@@ -117,12 +144,21 @@ fn what_cannot_be_kept_is_refused() {
             other => panic!("{other}"),
         }
     };
-    assert!(matches!(refused(scratch.copy.join(".git/")), PathProblem::IsLink));
+    assert!(matches!(
+        refused(scratch.copy.join(".git/")),
+        PathProblem::IsLink
+    ));
     assert!(matches!(refused("relative".into()), PathProblem::Relative));
     // Who runs inside could make the way free; who plans the walls cannot look where it leads.
     symlink("loop", scratch.copy.join("loop")).unwrap();
-    assert!(matches!(refused(scratch.copy.join("loop/.git/")), PathProblem::Io(_)));
-    assert!(matches!(refused(scratch.copy.clone()), PathProblem::Contradiction));
+    assert!(matches!(
+        refused(scratch.copy.join("loop/.git/")),
+        PathProblem::Io(_)
+    ));
+    assert!(matches!(
+        refused(scratch.copy.clone()),
+        PathProblem::Contradiction
+    ));
 }
 
 #[test]
@@ -130,7 +166,10 @@ fn where_nothing_can_be_mounted_the_receipt_names_what_can_be_changed_or_nothing
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git/config"), "as it was");
     let bare = Environment::from_pairs(
-        [("PATH", scratch.dir.path().join("tools").as_os_str()), ("HOME", scratch.home.as_os_str())],
+        [
+            ("PATH", scratch.dir.path().join("tools").as_os_str()),
+            ("HOME", scratch.home.as_os_str()),
+        ],
         "/",
     );
     let sandbox = Sandbox::new(Some(launcher()), &bare);
@@ -141,13 +180,27 @@ fn where_nothing_can_be_mounted_the_receipt_names_what_can_be_changed_or_nothing
         })
     };
     let refused = run(&sandbox, spawn(Strength::Required)).unwrap_err();
-    assert!(matches!(refused, SandboxError::LayersMissing { .. }), "{refused}");
-    assert_eq!(std::fs::read_to_string(scratch.copy.join(".git/config")).unwrap(), "as it was");
+    assert!(
+        matches!(refused, SandboxError::LayersMissing { .. }),
+        "{refused}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(scratch.copy.join(".git/config")).unwrap(),
+        "as it was"
+    );
 
     let done = run(&sandbox, spawn(Strength::BestEffort)).unwrap();
     assert_eq!(done.end, End::Exited(0));
-    let masks = done.receipt.missing.iter().find(|lost| lost.layer == Layer::Masks).unwrap();
-    assert!(masks.reason.contains("copy/.git/ can be changed"), "{masks:?}");
+    let masks = done
+        .receipt
+        .missing
+        .iter()
+        .find(|lost| lost.layer == Layer::Masks)
+        .unwrap();
+    assert!(
+        masks.reason.contains("copy/.git/ can be changed"),
+        "{masks:?}"
+    );
 }
 
 /// Two processes keep the same place that is not there. The first to end takes nothing from the other, which removes what is left.
@@ -158,8 +211,9 @@ fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
         scratch.copy = copy.into();
         let script = "echo up > second; until [ -e go ]; do sleep 0.02; done\n\
             mkdir -p .git/hooks 2>/dev/null && echo made > planted; (echo bad > .git/config) 2>/dev/null && echo wrote > planted; true";
-        let spawn =
-            scratch.confined_with(script, |profile| profile.read_only = vec![scratch.copy.join(".git/")]);
+        let spawn = scratch.confined_with(script, |profile| {
+            profile.read_only = vec![scratch.copy.join(".git/")]
+        });
         output(&scratch.sandbox(), spawn);
         return;
     }
@@ -168,12 +222,15 @@ fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
     let mut other = std::process::Command::new(std::env::current_exe().unwrap());
     let name = "read_only::a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends";
     play(&mut other, name, scratch.copy.to_str().unwrap());
-    other.env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path()).env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
+    other
+        .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())
+        .env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
             let script = "echo up > first; until [ -e second ]; do sleep 0.02; done";
-            let spawn =
-                scratch.confined_with(script, |profile| profile.read_only = vec![scratch.copy.join(".git/")]);
+            let spawn = scratch.confined_with(script, |profile| {
+                profile.read_only = vec![scratch.copy.join(".git/")]
+            });
             output(&scratch.sandbox(), spawn);
         });
         eventually("the first one runs", || is_there("first"));
@@ -183,6 +240,10 @@ fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
         write(&scratch.copy.join("go"), "");
         assert!(other.wait().unwrap().success());
     });
-    assert!(!is_there("planted"), "{:?}", std::fs::read_to_string(scratch.copy.join("planted")));
+    assert!(
+        !is_there("planted"),
+        "{:?}",
+        std::fs::read_to_string(scratch.copy.join("planted"))
+    );
     assert!(!is_there(".git"), "the last one removes it");
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crucible_sandbox::{Cap, Caps, Completed, Confinement, End, ResourceLevel, Sandbox, Spawn, Strength};
+use crucible_sandbox::{
+    Cap, Caps, Completed, Confinement, End, ResourceLevel, Sandbox, Spawn, Strength,
+};
 
 use crate::support::{Scratch, output, python, run};
 
@@ -19,12 +21,24 @@ const TAKE: &str = "import os, sys, time\n\
 fn taking(scratch: &Scratch, mib: u64, processes: u64) -> Spawn {
     let mut spawn = scratch.confined("");
     spawn.program = python();
-    spawn.args = ["-I", "-S", "-c", TAKE, &mib.to_string(), &processes.to_string()].map(Into::into).to_vec();
+    spawn.args = [
+        "-I",
+        "-S",
+        "-c",
+        TAKE,
+        &mib.to_string(),
+        &processes.to_string(),
+    ]
+    .map(Into::into)
+    .to_vec();
     spawn
 }
 
 fn with_memory(scratch: &Scratch, mib: u64) -> Sandbox {
-    scratch.sandbox().with_caps(Caps { memory: Cap::At(mib << 20), ..Caps::DEFAULT })
+    scratch.sandbox().with_caps(Caps {
+        memory: Cap::At(mib << 20),
+        ..Caps::DEFAULT
+    })
 }
 
 fn had_it(done: &Completed) -> bool {
@@ -37,7 +51,11 @@ fn memory_of_one_process_is_bounded() {
     let done = run(&with_memory(&scratch, 200), taking(&scratch, 500, 1)).unwrap();
     assert!(!had_it(&done), "{done:?}");
     assert_ne!(done.receipt.resources, ResourceLevel::None);
-    assert_eq!(done.ran_out_of_memory, done.receipt.resources == ResourceLevel::Cgroup, "{done:?}");
+    assert_eq!(
+        done.ran_out_of_memory,
+        done.receipt.resources == ResourceLevel::Cgroup,
+        "{done:?}"
+    );
     // What stays below the limit has it.
     let done = run(&with_memory(&scratch, 900), taking(&scratch, 500, 1)).unwrap();
     assert!(had_it(&done) && !done.ran_out_of_memory, "{done:?}");
@@ -63,24 +81,39 @@ fn memory_of_all_processes_is_counted_together() {
 fn processes_are_bounded() {
     let scratch = Scratch::new();
     let script = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 1 & done 2>/dev/null; wait; echo all";
-    let few = scratch.sandbox().with_caps(Caps { processes: Cap::At(12), ..Caps::DEFAULT });
+    let few = scratch.sandbox().with_caps(Caps {
+        processes: Cap::At(12),
+        ..Caps::DEFAULT
+    });
     let done = run(&few, scratch.confined(script)).unwrap();
     assert_ne!(done.stdout.text(), "all\n", "{done:?}");
-    assert_eq!(output(&scratch.sandbox(), scratch.confined(script)), "all\n");
+    assert_eq!(
+        output(&scratch.sandbox(), scratch.confined(script)),
+        "all\n"
+    );
 }
 
 #[test]
 fn without_walls_the_level_says_what_is_left() {
     let scratch = Scratch::new();
     let mut spawn = taking(&scratch, 500, 1);
-    spawn.confinement =
-        Confinement::Confined(crucible_sandbox::Profile { strength: Strength::Off, ..scratch.profile() });
+    spawn.confinement = Confinement::Confined(crucible_sandbox::Profile {
+        strength: Strength::Off,
+        ..scratch.profile()
+    });
     let done = run(&with_memory(&scratch, 200), spawn).unwrap();
-    assert_eq!(had_it(&done), done.receipt.resources == ResourceLevel::None, "{done:?}");
+    assert_eq!(
+        had_it(&done),
+        done.receipt.resources == ResourceLevel::None,
+        "{done:?}"
+    );
     assert_ne!(done.receipt.resources, ResourceLevel::Rlimit);
     // A trusted program is not bounded.
     let done = run(&with_memory(&scratch, 5), scratch.script("echo fine")).unwrap();
-    assert_eq!((done.end, done.receipt.resources), (End::Exited(0), ResourceLevel::None));
+    assert_eq!(
+        (done.end, done.receipt.resources),
+        (End::Exited(0), ResourceLevel::None)
+    );
 }
 
 #[test]
@@ -124,6 +157,14 @@ fn grace_period_and_kill_are_told() {
     stubborn.limits.wall = Duration::from_millis(300);
     stubborn.limits.grace = Duration::from_millis(500);
     let stopped = run(&scratch.sandbox(), stubborn).unwrap().stopped.unwrap();
-    assert!(stopped.was_killed && stopped.grace_ms == 500 && stopped.ended_after_ms >= 500, "{stopped:?}");
-    assert_eq!(run(&scratch.sandbox(), scratch.confined("true")).unwrap().stopped, None);
+    assert!(
+        stopped.was_killed && stopped.grace_ms == 500 && stopped.ended_after_ms >= 500,
+        "{stopped:?}"
+    );
+    assert_eq!(
+        run(&scratch.sandbox(), scratch.confined("true"))
+            .unwrap()
+            .stopped,
+        None
+    );
 }

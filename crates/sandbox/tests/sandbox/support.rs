@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    Calls, Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError, Spawn,
-    Stdin, Strength, base_env,
+    Calls, Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError,
+    Spawn, Stdin, Strength, base_env,
 };
 
 /// Set in a copy of the test program that plays a part in a test of its parent.
@@ -21,13 +21,25 @@ pub(crate) fn path() -> OsString {
 
 /// An environment as `cli` would capture it, with this home.
 pub(crate) fn environment(home: &Path) -> Environment {
-    Environment::from_pairs([("PATH", path()), ("HOME", home.into()), ("LANG", "C.UTF-8".into())], "/")
+    Environment::from_pairs(
+        [
+            ("PATH", path()),
+            ("HOME", home.into()),
+            ("LANG", "C.UTF-8".into()),
+        ],
+        "/",
+    )
 }
 
 pub(crate) fn launcher() -> Launcher {
-    let program = std::env::var_os("CRUCIBLE_TEST_LAUNCHER")
-        .map_or_else(|| env!("CARGO_BIN_EXE_crucible-sandbox-exec").into(), PathBuf::from);
-    Launcher { program, args: Vec::new() }
+    let program = std::env::var_os("CRUCIBLE_TEST_LAUNCHER").map_or_else(
+        || env!("CARGO_BIN_EXE_crucible-sandbox-exec").into(),
+        PathBuf::from,
+    );
+    Launcher {
+        program,
+        args: Vec::new(),
+    }
 }
 
 /// A scratch home and a directory to write to, both outside `/tmp`, which the sandbox empties.
@@ -41,8 +53,10 @@ impl Scratch {
     pub(crate) fn new() -> Self {
         let base = std::env::var_os("CRUCIBLE_TEST_SCRATCH")
             .map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
-        let dir =
-            tempfile::Builder::new().prefix("sandbox").tempdir_in(base.canonicalize().unwrap()).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("sandbox")
+            .tempdir_in(base.canonicalize().unwrap())
+            .unwrap();
         let (home, copy) = (dir.path().join("home"), dir.path().join("copy"));
         std::fs::create_dir(&home).unwrap();
         std::fs::create_dir(&copy).unwrap();
@@ -102,13 +116,23 @@ pub(crate) fn run(sandbox: &Sandbox, spawn: Spawn) -> Result<Completed, SandboxE
 }
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 /// The output of a run that must have worked.
 pub(crate) fn output(sandbox: &Sandbox, spawn: Spawn) -> String {
     let done = run(sandbox, spawn).unwrap();
-    assert!(done.end == End::Exited(0), "{:?}\n{}\n{}", done.end, done.stdout.text(), done.stderr.text());
+    assert!(
+        done.end == End::Exited(0),
+        "{:?}\n{}\n{}",
+        done.end,
+        done.stdout.text(),
+        done.stderr.text()
+    );
     done.stdout.text().into_owned()
 }
 
@@ -117,7 +141,11 @@ pub(crate) fn python() -> PathBuf {
     static FOUND: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let ask = || {
         let mut command = Command::new("python3");
-        command.args(["-I", "-c", "import os, sys; print(os.path.realpath(sys.executable))"]);
+        command.args([
+            "-I",
+            "-c",
+            "import os, sys; print(os.path.realpath(sys.executable))",
+        ]);
         let said = command.current_dir("/").output().unwrap();
         PathBuf::from(String::from_utf8(said.stdout).unwrap().trim_end())
     };
@@ -143,7 +171,11 @@ pub(crate) fn processes_with(mark: &str) -> Vec<String> {
 pub(crate) fn mark() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("86{:07}{:02}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "86{:07}{:02}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Waits until `holds` holds.
@@ -162,5 +194,7 @@ pub(crate) fn part() -> Option<String> {
 
 /// Makes `command`, which starts a copy of this test program, run the test `name` in the part given.
 pub(crate) fn play(command: &mut Command, name: &str, argument: &str) {
-    command.args(["--exact", name, "--nocapture"]).env(PART, argument);
+    command
+        .args(["--exact", name, "--nocapture"])
+        .env(PART, argument);
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Cap, Completed, End, Extent, IsolationLevel, Keep, PathProblem, Redaction, SandboxError, Spawn, Stdin,
-    Stdout,
+    Cap, Completed, End, Extent, IsolationLevel, Keep, PathProblem, Redaction, SandboxError, Spawn,
+    Stdin, Stdout,
 };
 
 use crate::support::{Scratch, limits, output, run};
@@ -31,7 +31,11 @@ fn arguments_arrive_byte_for_byte() {
         "x".repeat(100_000).into(),
     ];
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
+        let mut spawn = if confined {
+            scratch.confined("")
+        } else {
+            scratch.script("")
+        };
         spawn.args = vec!["-c".into(), r#"printf '%s\0' "$@""#.into(), "sh".into()];
         spawn.args.extend(hostile.iter().cloned());
         let done = run(&scratch.sandbox(), spawn).unwrap();
@@ -40,7 +44,12 @@ fn arguments_arrive_byte_for_byte() {
             expected.extend_from_slice(&argument.clone().into_vec());
             expected.push(0);
         }
-        assert_eq!(done.stdout.bytes, expected, "confined: {confined}: {}", done.stderr.text());
+        assert_eq!(
+            done.stdout.bytes,
+            expected,
+            "confined: {confined}: {}",
+            done.stderr.text()
+        );
     }
 }
 
@@ -48,16 +57,29 @@ fn arguments_arrive_byte_for_byte() {
 fn the_environment_is_exactly_what_was_given() {
     let scratch = Scratch::new();
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
+        let mut spawn = if confined {
+            scratch.confined("")
+        } else {
+            scratch.script("")
+        };
         spawn.program = "env".into();
         spawn.args = vec!["-0".into()];
         spawn.env.push(("GIVEN".into(), "a\nb=c".into()));
-        spawn.env.push(("LD_PRELOAD".into(), "/does/not/exist.so".into()));
+        spawn
+            .env
+            .push(("LD_PRELOAD".into(), "/does/not/exist.so".into()));
         let given = spawn.env.clone();
         let done = run(&scratch.sandbox(), spawn).unwrap();
-        let mut seen: Vec<_> = done.stdout.text().split_terminator('\0').map(str::to_owned).collect();
-        let mut expected: Vec<_> =
-            given.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+        let mut seen: Vec<_> = done
+            .stdout
+            .text()
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect();
+        let mut expected: Vec<_> = given
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect();
         seen.sort();
         expected.sort();
         assert_eq!(seen, expected, "confined: {confined}");
@@ -71,11 +93,19 @@ fn no_descriptor_above_two_is_inherited() {
     let file = File::open("/etc/passwd").unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
+        let mut spawn = if confined {
+            scratch.confined("")
+        } else {
+            scratch.script("")
+        };
         spawn.program = "ls".into();
         spawn.args = vec!["/proc/self/fd".into()];
         // `ls` itself holds descriptor 3, on the directory that it lists.
-        assert_eq!(output(&scratch.sandbox(), spawn), "0\n1\n2\n3\n", "confined: {confined}");
+        assert_eq!(
+            output(&scratch.sandbox(), spawn),
+            "0\n1\n2\n3\n",
+            "confined: {confined}"
+        );
     }
     drop(file);
 }
@@ -84,7 +114,11 @@ fn no_descriptor_above_two_is_inherited() {
 fn ten_megabytes_go_in_while_as_many_come_out() {
     let scratch = Scratch::new();
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
+        let mut spawn = if confined {
+            scratch.confined("")
+        } else {
+            scratch.script("")
+        };
         spawn.program = "cat".into();
         spawn.args = Vec::new();
         spawn.redaction = Redaction::Raw;
@@ -92,7 +126,11 @@ fn ten_megabytes_go_in_while_as_many_come_out() {
         let input: Vec<u8> = (0..10 << 20_u32).map(|n: u32| (n % 251) as u8).collect();
         spawn.stdin = Stdin::Bytes(input.clone());
         let done = run(&scratch.sandbox(), spawn).unwrap();
-        assert!(done.stdout.bytes == input, "{} bytes came back", done.stdout.total);
+        assert!(
+            done.stdout.bytes == input,
+            "{} bytes came back",
+            done.stdout.total
+        );
         assert_eq!(done.stdout.extent, Extent::Whole);
     }
 }
@@ -108,14 +146,20 @@ fn a_child_that_does_not_read_its_input_is_no_error() {
 #[test]
 fn no_input_is_the_end_of_the_file() {
     let scratch = Scratch::new();
-    assert_eq!(output(&scratch.sandbox(), scratch.script("cat; echo end")), "end\n");
+    assert_eq!(
+        output(&scratch.sandbox(), scratch.script("cat; echo end")),
+        "end\n"
+    );
 }
 
 #[test]
 fn a_long_output_is_cut_at_one_end_and_counted_whole() {
     let scratch = Scratch::new();
     let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done";
-    for (keep, begins, ends) in [(Keep::Head, "line 0\n", "line"), (Keep::Tail, "", "line 19999\n")] {
+    for (keep, begins, ends) in [
+        (Keep::Head, "line 0\n", "line"),
+        (Keep::Tail, "", "line 19999\n"),
+    ] {
         let mut spawn = scratch.script(script);
         spawn.keep = keep;
         spawn.limits.stdout = ByteLimit(1000);
@@ -145,10 +189,20 @@ fn secrets_are_replaced_on_both_streams_and_never_cut_in_half() {
     let mut cut = scratch.script(&script);
     cut.limits.stdout = ByteLimit(20);
     let done = run(&scratch.sandbox(), cut).unwrap();
-    assert!(!done.stdout.text().contains("aB3d"), "{}", done.stdout.text());
+    assert!(
+        !done.stdout.text().contains("aB3d"),
+        "{}",
+        done.stdout.text()
+    );
     let mut raw = scratch.script(&script);
     raw.redaction = Redaction::Raw;
-    assert!(run(&scratch.sandbox(), raw).unwrap().stdout.text().contains(&secret));
+    assert!(
+        run(&scratch.sandbox(), raw)
+            .unwrap()
+            .stdout
+            .text()
+            .contains(&secret)
+    );
 }
 
 #[test]
@@ -176,18 +230,41 @@ fn what_cannot_be_run_is_a_typed_error() {
         spawn.program = "no-such-program".into();
         spawn.env = vec![("PATH".into(), "/usr/bin:/bin".into())];
     });
-    let SandboxError::NotFound { searched, .. } = &error else { panic!("{error}") };
-    assert_eq!(searched, &[PathBuf::from("/usr/bin/no-such-program"), "/bin/no-such-program".into()]);
-    assert!(error.to_string().contains("/usr/bin/no-such-program"), "{error}");
+    let SandboxError::NotFound { searched, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        searched,
+        &[
+            PathBuf::from("/usr/bin/no-such-program"),
+            "/bin/no-such-program".into()
+        ]
+    );
+    assert!(
+        error.to_string().contains("/usr/bin/no-such-program"),
+        "{error}"
+    );
 
     let error = refused(&|spawn| spawn.program = "/usr".into());
     assert!(
-        matches!(error, SandboxError::NotExecutable { problem: PathProblem::IsDirectory, .. }),
+        matches!(
+            error,
+            SandboxError::NotExecutable {
+                problem: PathProblem::IsDirectory,
+                ..
+            }
+        ),
         "{error}"
     );
     let error = refused(&|spawn| spawn.program = "/etc/passwd".into());
     assert!(
-        matches!(error, SandboxError::NotExecutable { problem: PathProblem::NotExecutable, .. }),
+        matches!(
+            error,
+            SandboxError::NotExecutable {
+                problem: PathProblem::NotExecutable,
+                ..
+            }
+        ),
         "{error}"
     );
     let error = refused(&|spawn| spawn.args.push(OsString::from_vec(b"a\0b".to_vec())));
@@ -195,14 +272,21 @@ fn what_cannot_be_run_is_a_typed_error() {
     let error = refused(&|spawn| spawn.env.push(("A=B".into(), "c".into())));
     assert!(matches!(error, SandboxError::BadArgument { .. }), "{error}");
     let error = refused(&|spawn| spawn.cwd = "/no/such/directory".into());
-    assert!(matches!(error, SandboxError::WorkingDirectory { .. }), "{error}");
+    assert!(
+        matches!(error, SandboxError::WorkingDirectory { .. }),
+        "{error}"
+    );
 
     // A script whose interpreter does not exist: found, executable, and still no program.
     let script = scratch.copy.join("script");
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
+        let mut spawn = if confined {
+            scratch.confined("")
+        } else {
+            scratch.script("")
+        };
         spawn.program.clone_from(&script);
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
         assert!(matches!(error, SandboxError::Exec { .. }), "{error}");
@@ -215,16 +299,27 @@ fn a_working_directory_that_became_a_link_is_not_entered() {
     let inside = scratch.copy.join("inside");
     std::os::unix::fs::symlink("/etc", &inside).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined { scratch.confined("pwd") } else { scratch.script("pwd") };
+        let mut spawn = if confined {
+            scratch.confined("pwd")
+        } else {
+            scratch.script("pwd")
+        };
         spawn.cwd.clone_from(&inside);
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
-        let SandboxError::WorkingDirectory { problem: PathProblem::NotADirectory, .. } = error else {
+        let SandboxError::WorkingDirectory {
+            problem: PathProblem::NotADirectory,
+            ..
+        } = error
+        else {
             panic!("{error}")
         };
     }
     let mut spawn = scratch.script("pwd -P");
     spawn.cwd = scratch.home.clone();
-    assert_eq!(output(&scratch.sandbox(), spawn).trim_end(), scratch.home.to_str().unwrap());
+    assert_eq!(
+        output(&scratch.sandbox(), spawn).trim_end(),
+        scratch.home.to_str().unwrap()
+    );
 }
 
 #[test]
@@ -246,9 +341,9 @@ fn many_runs_at_once_do_not_end_each_other() {
     let sandbox = scratch.sandbox();
     // The slow ones wait for an orphan of theirs while the quick ones end and look for strays.
     let one = |n: u32, nap: &str| {
-        let orphan = format!("(setsid sh -c 'sleep {nap}; echo {n} > orphan{n}' >/dev/null 2>&1 &)");
-        let patience =
-            "i=0; while [ ! -s orphan$0 ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done; cat orphan$0";
+        let orphan =
+            format!("(setsid sh -c 'sleep {nap}; echo {n} > orphan{n}' >/dev/null 2>&1 &)");
+        let patience = "i=0; while [ ! -s orphan$0 ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done; cat orphan$0";
         let mut spawn = scratch.script(&format!("{orphan}; {patience}"));
         spawn.args.push(n.to_string().into());
         sandbox.run(spawn)
@@ -258,7 +353,10 @@ fn many_runs_at_once_do_not_end_each_other() {
         [a.unwrap(), b.unwrap(), c.unwrap(), d.unwrap()]
     });
     for (n, done) in done.into_iter().enumerate() {
-        assert_eq!((done.end, done.stdout.text().as_ref()), (End::Exited(0), format!("{n}\n").as_str()));
+        assert_eq!(
+            (done.end, done.stdout.text().as_ref()),
+            (End::Exited(0), format!("{n}\n").as_str())
+        );
     }
 }
 
@@ -289,14 +387,22 @@ fn into_file(
 fn standard_output_in_a_file_is_raw_and_whole() {
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let scratch = Scratch::new();
-    let script = format!("head -c 300000 /dev/zero; printf %s {secret}; printf %s {secret} >&2; exit 3");
+    let script =
+        format!("head -c 300000 /dev/zero; printf %s {secret}; printf %s {secret} >&2; exit 3");
     let (done, bytes) = into_file(&scratch, &script, 1 << 20, 1 << 20);
     let done = done.unwrap();
-    assert_eq!((done.end, done.stdout.extent), (End::Exited(3), Extent::Whole));
+    assert_eq!(
+        (done.end, done.stdout.extent),
+        (End::Exited(3), Extent::Whole)
+    );
     assert!(done.stdout.bytes.is_empty());
     assert_eq!(done.stdout.total, bytes.len() as u64);
     assert!(bytes.len() == 300_000 + secret.len() && bytes.ends_with(secret.as_bytes()));
-    assert!(!done.stderr.text().contains(&secret), "{}", done.stderr.text());
+    assert!(
+        !done.stderr.text().contains(&secret),
+        "{}",
+        done.stderr.text()
+    );
 }
 
 #[test]
@@ -304,7 +410,10 @@ fn standard_output_in_a_file_stops_at_its_limit() {
     let scratch = Scratch::new();
     let (done, bytes) = into_file(&scratch, "head -c 5000 /dev/zero", 1000, 1 << 20);
     let done = done.unwrap();
-    assert_eq!((done.end, done.stdout.extent, done.stdout.total), (End::Exited(0), Extent::Cut, 5000));
+    assert_eq!(
+        (done.end, done.stdout.extent, done.stdout.total),
+        (End::Exited(0), Extent::Cut, 5000)
+    );
     assert_eq!(bytes.len(), 1000);
 
     let scratch = Scratch::new();
@@ -317,7 +426,9 @@ fn standard_output_in_a_file_stops_at_its_limit() {
 fn a_file_that_takes_nothing_ends_the_program() {
     let scratch = Scratch::new();
     let mut spawn = scratch.script("exec cat /dev/zero");
-    spawn.stdout = Stdout::File(Arc::new(File::options().write(true).open("/dev/full").unwrap()));
+    spawn.stdout = Stdout::File(Arc::new(
+        File::options().write(true).open("/dev/full").unwrap(),
+    ));
     let error = run(&scratch.sandbox(), spawn).unwrap_err();
     assert!(matches!(error, SandboxError::Supervision { .. }), "{error}");
 }
@@ -330,5 +441,9 @@ fn secrets_can_be_replaced_in_standard_error_alone() {
     spawn.redaction = Redaction::OnlyStderr;
     let done = run(&scratch.sandbox(), spawn).unwrap();
     assert_eq!(done.stdout.text(), secret);
-    assert!(!done.stderr.text().contains(&secret), "{}", done.stderr.text());
+    assert!(
+        !done.stderr.text().contains(&secret),
+        "{}",
+        done.stderr.text()
+    );
 }

@@ -36,13 +36,20 @@ fn a_program_is_asked_for_its_version_and_given_nothing_else() {
         ),
     );
     // What it is made of lies beside it, in a home that is hidden.
-    write(&scratch.home.join("opt/node_modules/other/part"), "Tool v1.2.3-rc.1 (part)\n");
-    for (sandbox, level) in
-        [(scratch.sandbox(), IsolationLevel::Full), (scratch.without_bubblewrap(), IsolationLevel::Partial)]
-    {
+    write(
+        &scratch.home.join("opt/node_modules/other/part"),
+        "Tool v1.2.3-rc.1 (part)\n",
+    );
+    for (sandbox, level) in [
+        (scratch.sandbox(), IsolationLevel::Full),
+        (scratch.without_bubblewrap(), IsolationLevel::Partial),
+    ] {
         let said = asked(&sandbox, &tool).unwrap();
         assert_eq!(said.line, "Tool v1.2.3-rc.1 (part)");
-        assert_eq!((said.number.as_deref(), said.isolation), (Some("1.2.3-rc.1"), level));
+        assert_eq!(
+            (said.number.as_deref(), said.isolation),
+            (Some("1.2.3-rc.1"), level)
+        );
     }
 }
 
@@ -50,7 +57,10 @@ fn a_program_is_asked_for_its_version_and_given_nothing_else() {
 fn a_program_in_the_home_itself_is_asked_too() {
     let scratch = Scratch::new();
     let tool = program(&scratch, "tool", "echo 7.8");
-    assert_eq!(asked(&scratch.sandbox(), &tool).unwrap().number.as_deref(), Some("7.8"));
+    assert_eq!(
+        asked(&scratch.sandbox(), &tool).unwrap().number.as_deref(),
+        Some("7.8")
+    );
 }
 
 #[test]
@@ -60,11 +70,25 @@ fn whatever_a_program_does_becomes_a_value() {
     let said = |script: &str| asked(&sandbox, &program(&scratch, "tool", script));
     assert!(matches!(said("exit 0"), Err(NoVersion::Silent)));
     let failed = said("echo 'no such option' >&2; exit 64").unwrap_err();
-    assert!(matches!(&failed, NoVersion::Failed { code: 64, line } if line == "no such option"), "{failed}");
-    assert_eq!(said("echo '1.0 of stderr' >&2").unwrap().line, "1.0 of stderr");
-    assert_eq!(said("printf 'Password: '; read secret; exit 0").unwrap().number, None);
+    assert!(
+        matches!(&failed, NoVersion::Failed { code: 64, line } if line == "no such option"),
+        "{failed}"
+    );
+    assert_eq!(
+        said("echo '1.0 of stderr' >&2").unwrap().line,
+        "1.0 of stderr"
+    );
+    assert_eq!(
+        said("printf 'Password: '; read secret; exit 0")
+            .unwrap()
+            .number,
+        None
+    );
     let loud = said("printf '\\033]0;owned\\007\\033[31m2.0\\033[0m\\n'").unwrap();
-    assert_eq!((loud.line.as_str(), loud.number.as_deref()), ("2.0", Some("2.0")));
+    assert_eq!(
+        (loud.line.as_str(), loud.number.as_deref()),
+        ("2.0", Some("2.0"))
+    );
     assert!(matches!(said("yes"), Err(NoVersion::Endless)));
     assert!(matches!(
         said("kill -9 $$"),
@@ -72,7 +96,10 @@ fn whatever_a_program_does_becomes_a_value() {
     ));
     let script = program(&scratch, "orphan", "x");
     write(&script, "#!/no/such/interpreter\n");
-    assert!(matches!(asked(&sandbox, &script), Err(NoVersion::NotRun(_))));
+    assert!(matches!(
+        asked(&sandbox, &script),
+        Err(NoVersion::NotRun(_))
+    ));
     // What looks like a key is not repeated.
     let key = format!("ghp_{}", "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb7d");
     let leaky = said(&format!("echo {key} 1.0")).unwrap();
@@ -83,10 +110,16 @@ fn whatever_a_program_does_becomes_a_value() {
 fn a_program_that_hangs_is_ended_with_what_it_started() {
     let scratch = Scratch::new();
     let mark = mark();
-    let tool =
-        program(&scratch, "tool", &format!("trap '' TERM\nsleep {mark} &\nsleep {mark}\nsleep {mark}"));
+    let tool = program(
+        &scratch,
+        "tool",
+        &format!("trap '' TERM\nsleep {mark} &\nsleep {mark}\nsleep {mark}"),
+    );
     let started = Instant::now();
-    assert!(matches!(asked(&scratch.sandbox(), &tool), Err(NoVersion::TimedOut)));
+    assert!(matches!(
+        asked(&scratch.sandbox(), &tool),
+        Err(NoVersion::TimedOut)
+    ));
     assert!(started.elapsed() > Duration::from_secs(9));
     eventually("nothing of it is left", || processes_with(&mark).is_empty());
 }

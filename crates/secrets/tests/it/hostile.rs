@@ -7,7 +7,11 @@ fn github() -> String {
 }
 
 fn rules_in(text: &[u8]) -> Vec<String> {
-    Scanner::builtin().scan(text).iter().map(|found| found.rule.to_string()).collect()
+    Scanner::builtin()
+        .scan(text)
+        .iter()
+        .map(|found| found.rule.to_string())
+        .collect()
 }
 
 fn anthropic() -> String {
@@ -23,9 +27,18 @@ fn must_be_linear(piece: &str) {
 
 #[test]
 fn one_line_of_keywords() {
-    for piece in
-        ["token", "secret=", "://", "sk-ant-", "eyJ", "-----BEGIN ", "password=\"", ":AA", "-us", "key-"]
-    {
+    for piece in [
+        "token",
+        "secret=",
+        "://",
+        "sk-ant-",
+        "eyJ",
+        "-----BEGIN ",
+        "password=\"",
+        ":AA",
+        "-us",
+        "key-",
+    ] {
         must_be_linear(piece);
     }
 }
@@ -40,7 +53,10 @@ fn one_line_of_secrets_without_a_gap() {
 #[test]
 fn one_line_of_openings_that_never_close() {
     must_be_linear(&format!("-----BEGIN {} KEY-----", "PRIVATE"));
-    must_be_linear(&format!("-----BEGIN {} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXk", "PRIVATE"));
+    must_be_linear(&format!(
+        "-----BEGIN {} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXk",
+        "PRIVATE"
+    ));
     must_be_linear(&format!(
         "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n-----END {} KEY-----\n",
         "PRIVATE"
@@ -52,7 +68,11 @@ fn one_line_of_openings_that_never_close() {
 #[test]
 fn long_token_run_matches_from_both_sides() {
     let near = anthropic();
-    let text = format!("{}{}", format!("{near} ").repeat(40), "q7Zt4Lm2".repeat(1_000_000));
+    let text = format!(
+        "{}{}",
+        format!("{near} ").repeat(40),
+        "q7Zt4Lm2".repeat(1_000_000)
+    );
     assert_eq!(rules_in(text.as_bytes()).len(), 40);
     let joined = format!("{}{}", near.repeat(40), "q7Zt4Lm2".repeat(1_000_000));
     assert_eq!(rules_in(joined.as_bytes()), ["anthropic-key"]);
@@ -72,20 +92,45 @@ fn bytes_that_are_no_utf8() {
 #[test]
 fn secrets_behind_escapes_colours_and_words() {
     let secret = github();
-    for before in ["\\n", "%3D", "\\u0022", "\u{1b}[32m", "x", "_", "\"", "é", "\0"] {
+    for before in [
+        "\\n",
+        "%3D",
+        "\\u0022",
+        "\u{1b}[32m",
+        "x",
+        "_",
+        "\"",
+        "é",
+        "\0",
+    ] {
         let text = format!("{before}{secret}");
-        assert_eq!(rules_in(text.as_bytes()), ["github-personal-token"], "{before:?}");
+        assert_eq!(
+            rules_in(text.as_bytes()),
+            ["github-personal-token"],
+            "{before:?}"
+        );
     }
     let aws = format!("AK{}{}", "IA", "QY3ZT5LM2WSR4VKX");
     for before in ["\\n", "%3D", "\\u0022", "\u{1b}[32m", "\"", "é", "\0"] {
-        assert_eq!(rules_in(format!("{before}{aws}").as_bytes()), ["aws-access-key-id"], "{before:?}");
+        assert_eq!(
+            rules_in(format!("{before}{aws}").as_bytes()),
+            ["aws-access-key-id"],
+            "{before:?}"
+        );
     }
 }
 
 #[test]
 fn assigned_secret_keeps_provider_name() {
-    for text in [format!("api_key = \"{}\"", github()), format!("https://u:{}@github.com", github())] {
-        assert_eq!(rules_in(text.as_bytes()), ["github-personal-token"], "{text}");
+    for text in [
+        format!("api_key = \"{}\"", github()),
+        format!("https://u:{}@github.com", github()),
+    ] {
+        assert_eq!(
+            rules_in(text.as_bytes()),
+            ["github-personal-token"],
+            "{text}"
+        );
     }
 }
 
@@ -93,9 +138,15 @@ fn assigned_secret_keeps_provider_name() {
 fn multibyte_characters_around_secret_stay_whole() {
     let text = format!("ключ={}é — 終わり", github());
     let redacted = Scanner::builtin().redact(&text);
-    assert_eq!(redacted.text, "ключ=[secret:github-personal-token]é — 終わり");
+    assert_eq!(
+        redacted.text,
+        "ключ=[secret:github-personal-token]é — 終わり"
+    );
     let url = ["https:", "//bob:пароль77@host/"].concat();
-    assert_eq!(Scanner::builtin().redact(&url).text, "https://bob:[secret:password-in-url]@host/");
+    assert_eq!(
+        Scanner::builtin().redact(&url).text,
+        "https://bob:[secret:password-in-url]@host/"
+    );
 }
 
 #[test]

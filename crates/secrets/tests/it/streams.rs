@@ -12,7 +12,8 @@ fn samples() -> Vec<String> {
     let file: toml::Table = toml::from_str(RULES).unwrap();
     let of_rule = |rule: &toml::Value| rule["positive"].as_array().unwrap().clone();
     let all = file["rule"].as_array().unwrap().iter().flat_map(of_rule);
-    all.map(|sample| sample.as_str().unwrap().replace("{{}}", "")).collect()
+    all.map(|sample| sample.as_str().unwrap().replace("{{}}", ""))
+        .collect()
 }
 
 fn in_pieces(text: &[u8], cuts: &[usize]) -> Vec<u8> {
@@ -36,7 +37,8 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..40),
         (0_usize..1500).prop_map(|length| vec![b' '; length]),
         (0_usize..1500).prop_map(|length| vec![b'A'; length]),
-        (0_usize..60).prop_map(|lines| b"q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n".repeat(lines)),
+        (0_usize..60)
+            .prop_map(|lines| b"q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n".repeat(lines)),
         Just(["-----END ", "PRIVATE", " KEY-----"].concat().into_bytes()),
         proptest::sample::select(vec![
             "token=\"",
@@ -106,9 +108,10 @@ fn every_split_position_gives_same_redaction() {
         text.extend_from_slice(b"\nand so on\n");
     }
     // The block that is never closed would hide what follows it.
-    let text = String::from_utf8(text)
-        .unwrap()
-        .replace("(the rest was cut off)", "-----END OPENSSH PRIVATE KEY-----");
+    let text = String::from_utf8(text).unwrap().replace(
+        "(the rest was cut off)",
+        "-----END OPENSSH PRIVATE KEY-----",
+    );
     let (whole, count) = Scanner::builtin().redact_bytes(text.as_bytes());
     assert!(count > 120, "{count}");
     for cut in (0..=text.len()).step_by(61) {
@@ -118,7 +121,10 @@ fn every_split_position_gives_same_redaction() {
         let padded = format!("{}{sample}{}", " ".repeat(2060), " x".repeat(600));
         let (whole, _) = Scanner::builtin().redact_bytes(padded.as_bytes());
         for cut in (2050..2070 + sample.len()).step_by(3) {
-            assert!(in_pieces(padded.as_bytes(), &[cut]) == whole, "cut at {cut} of {sample}");
+            assert!(
+                in_pieces(padded.as_bytes(), &[cut]) == whole,
+                "cut at {cut} of {sample}"
+            );
         }
     }
 }
@@ -135,7 +141,9 @@ fn no_more_is_held_back_than_promised() {
     let mut redactor = Scanner::builtin().redactor();
     let (mut taken, mut given) = (0, 0);
     for size in (0..5000).map(|n| 1 + n * 7919 % 4001) {
-        given += redactor.push(&b"fn main() { plain(text); }\n".repeat(size / 27 + 1)[..size]).len();
+        given += redactor
+            .push(&b"fn main() { plain(text); }\n".repeat(size / 27 + 1)[..size])
+            .len();
         taken += size;
         assert!(taken - given <= HELD_BACK, "{taken} {given}");
     }
@@ -178,18 +186,28 @@ fn token_longer_than_buffer_is_redacted_whole() {
     }
     out.extend(redactor.push(b" done"));
     out.extend(redactor.finish());
-    assert_eq!(String::from_utf8(out).unwrap(), "key [secret:anthropic-key] done");
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "key [secret:anthropic-key] done"
+    );
 }
 
 #[test]
 fn block_end_across_pieces_is_found() {
-    let begin =
-        format!("-----BEGIN {} KEY-----\n{}", "PRIVATE", "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100));
+    let begin = format!(
+        "-----BEGIN {} KEY-----\n{}",
+        "PRIVATE",
+        "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100)
+    );
     let end = format!("-----END {} KEY-----", "PRIVATE");
     let text = format!("{begin}{end}{}", "\nplain".repeat(500));
     for cut in begin.len()..=begin.len() + end.len() {
         let out = in_pieces(text.as_bytes(), &[cut]);
-        assert_eq!(out, format!("[secret:private-key-block]{}", "\nplain".repeat(500)).as_bytes(), "{cut}");
+        assert_eq!(
+            out,
+            format!("[secret:private-key-block]{}", "\nplain".repeat(500)).as_bytes(),
+            "{cut}"
+        );
     }
 }
 
@@ -208,17 +226,37 @@ fn keyword_inside_block_ends_with_block() {
 fn key_end_redacts_lines_above() {
     let line = "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n";
     let end = format!("-----END {} KEY-----", "PRIVATE");
-    let text = format!("{}\n{}ab==\n{end}{}", "plain ".repeat(700), line.repeat(50), "\nplain".repeat(500));
-    let expected = format!("{}\n[secret:private-key-end]{}", "plain ".repeat(700), "\nplain".repeat(500));
+    let text = format!(
+        "{}\n{}ab==\n{end}{}",
+        "plain ".repeat(700),
+        line.repeat(50),
+        "\nplain".repeat(500)
+    );
+    let expected = format!(
+        "{}\n[secret:private-key-end]{}",
+        "plain ".repeat(700),
+        "\nplain".repeat(500)
+    );
     assert_eq!(Scanner::builtin().redact(&text).text, expected);
     for cut in (0..text.len()).step_by(37) {
-        assert_eq!(in_pieces(text.as_bytes(), &[cut]), expected.as_bytes(), "{cut}");
+        assert_eq!(
+            in_pieces(text.as_bytes(), &[cut]),
+            expected.as_bytes(),
+            "{cut}"
+        );
     }
     for size in [1, 7, 300, 5_000] {
         let cuts: Vec<usize> = (size..text.len()).step_by(size).collect();
-        assert_eq!(in_pieces(text.as_bytes(), &cuts), expected.as_bytes(), "{size}");
+        assert_eq!(
+            in_pieces(text.as_bytes(), &cuts),
+            expected.as_bytes(),
+            "{size}"
+        );
     }
     // Without that line they are what they are: digests, say.
     let digests = line.repeat(2_000);
-    assert_eq!(in_pieces(digests.as_bytes(), &[5, 70_000]), digests.as_bytes());
+    assert_eq!(
+        in_pieces(digests.as_bytes(), &[5, 70_000]),
+        digests.as_bytes()
+    );
 }

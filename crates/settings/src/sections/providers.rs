@@ -7,8 +7,16 @@ use toml::Value;
 use crate::declare::{FromLayers, FromValue, table};
 
 /// The providers, in the order of the reference.
-pub const PROVIDERS: &[&str] =
-    &["claude-cli", "gemini-cli", "codex-cli", "anthropic", "openai", "openrouter", "gateway", "replay"];
+pub const PROVIDERS: &[&str] = &[
+    "claude-cli",
+    "gemini-cli",
+    "codex-cli",
+    "anthropic",
+    "openai",
+    "openrouter",
+    "gateway",
+    "replay",
+];
 
 /// The settings of a provider. A field that its table does not have is empty.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,7 +52,12 @@ impl ProviderSection {
         profiles: BTreeMap<String, ProfileEntry>,
     ) -> Self {
         let text = |field: &str| value_of(field).as_ref().and_then(FromValue::from_value);
-        let number = |field: &str| value_of(field).as_ref().map(FromValue::from_value).unwrap_or_default();
+        let number = |field: &str| {
+            value_of(field)
+                .as_ref()
+                .map(FromValue::from_value)
+                .unwrap_or_default()
+        };
         Self {
             binary: text("binary"),
             base_url: text("base_url"),
@@ -56,7 +69,10 @@ impl ProviderSection {
             referer: text("referer"),
             title: text("title"),
             cassette: text("cassette"),
-            profiles: profiles.into_iter().map(|(name, profile)| (name, profile.0)).collect(),
+            profiles: profiles
+                .into_iter()
+                .map(|(name, profile)| (name, profile.0))
+                .collect(),
         }
     }
 }

@@ -62,13 +62,19 @@ pub(crate) struct Draft {
 
 /// Creates a warning of a receipt.
 pub(crate) fn warning(kind: &str, message: impl Into<String>) -> ReceiptWarning {
-    ReceiptWarning { kind: kind.to_owned(), message: message.into() }
+    ReceiptWarning {
+        kind: kind.to_owned(),
+        message: message.into(),
+    }
 }
 
 /// The warning about lines that belong to no entry.
 pub(crate) fn trimmed(lines: u64, entry: &str) -> ReceiptWarning {
     let lines = crucible_model::counted(lines, "line");
-    warning("spec_answer_trimmed", format!("{lines} outside of the {entry}s left out"))
+    warning(
+        "spec_answer_trimmed",
+        format!("{lines} outside of the {entry}s left out"),
+    )
 }
 
 /// Finds the document in an answer.
@@ -93,10 +99,17 @@ pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
     if !findings.is_empty() {
         return Err(Verdict::new(findings));
     }
-    if let Some(found) = EXAMPLES.into_iter().find(|sentence| text.contains(sentence)) {
+    if let Some(found) = EXAMPLES
+        .into_iter()
+        .find(|sentence| text.contains(sentence))
+    {
         return Err(Fault::Example.alone(found));
     }
-    Ok(Draft { title, body: tidied(body.iter().copied()), warnings })
+    Ok(Draft {
+        title,
+        body: tidied(body.iter().copied()),
+        warnings,
+    })
 }
 
 /// The fault of a document that exceeds the limits of its form.
@@ -123,7 +136,11 @@ fn readable(text: &str) -> Result<Cow<'_, str>, Verdict> {
         return Err(Fault::Empty.alone("the answer"));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let text = if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    let text = if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(text)
+    };
     if let Some((line, c)) = hidden(&text) {
         return Err(Fault::Hidden.alone(&format!("U+{:04X} in line {line}", u32::from(c))));
     }
@@ -144,7 +161,11 @@ fn hidden(text: &str) -> Option<(usize, char)> {
 }
 
 /// The part of an answer that is the document, without surrounding text.
-fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) -> Result<&'a str, Verdict> {
+fn core<'a>(
+    mut text: &'a str,
+    form: &Form,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Result<&'a str, Verdict> {
     for _ in 0..=MOST_WRAPPINGS {
         if is_json(text) {
             return Err(Fault::Json.alone("the answer"));
@@ -152,14 +173,21 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
         let start = place(text, |line| {
             CodeFence::indented(line).is_some() || heading(line).is_some() || (form.begins)(line)
         });
-        let Some(start) = start else { return Err(non_answer::of_no_document(text).alone(first_line(text))) };
+        let Some(start) = start else {
+            return Err(non_answer::of_no_document(text).alone(first_line(text)));
+        };
         let (before, rest) = text.split_at(start);
         introduction(before, warnings)?;
-        let Some(opened) = rest.lines().next().and_then(CodeFence::indented) else { return Ok(rest) };
+        let Some(opened) = rest.lines().next().and_then(CodeFence::indented) else {
+            return Ok(rest);
+        };
         if opened.info().to_ascii_lowercase().starts_with("json") {
             return Err(Fault::Json.alone("the answer"));
         }
-        if !matches!(opened.info().to_ascii_lowercase().as_str(), "" | "md" | "markdown" | "text" | "txt") {
+        if !matches!(
+            opened.info().to_ascii_lowercase().as_str(),
+            "" | "md" | "markdown" | "text" | "txt"
+        ) {
             return Err(Fault::NoDocument.alone(first_line(rest)));
         }
         let inner = rest.split_once('\n').map_or("", |(_, inner)| inner);
@@ -169,9 +197,14 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
                 end = Some((at, at + line.len()));
             }
         }
-        let Some((end, behind)) = end else { return Err(Fault::OpenFence.alone(first_line(rest))) };
+        let Some((end, behind)) = end else {
+            return Err(Fault::OpenFence.alone(first_line(rest)));
+        };
         let after = inner.get(behind..).unwrap_or_default();
-        if after.lines().any(|line| CodeFence::indented(line).is_some() || heading(line).is_some()) {
+        if after
+            .lines()
+            .any(|line| CodeFence::indented(line).is_some() || heading(line).is_some())
+        {
             return Err(Fault::Around.alone(first_line(after)));
         }
         introduction(after, warnings)?;
@@ -202,7 +235,9 @@ fn ends_twice(inner: &str, wrapping: CodeFence<'_>) -> bool {
 
 /// The phase whose title an answer begins with, before any code block.
 pub(crate) fn begins_as(text: &str) -> Option<PhaseId> {
-    let before_code = text.lines().take_while(|line| CodeFence::indented(line).is_none());
+    let before_code = text
+        .lines()
+        .take_while(|line| CodeFence::indented(line).is_none());
     let (level, title) = before_code.filter_map(heading).next()?;
     named_phase(title).filter(|_| level <= 2 && !is_entry(title))
 }
@@ -232,11 +267,21 @@ fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Ve
 }
 
 /// Splits off the title.
-fn titled<'l, 'a>(lines: &'l [Line<'a>], form: &Form) -> Result<(Option<String>, &'l [Line<'a>]), Verdict> {
+fn titled<'l, 'a>(
+    lines: &'l [Line<'a>],
+    form: &Form,
+) -> Result<(Option<String>, &'l [Line<'a>]), Verdict> {
     let mut body = lines;
     let mut own = None;
-    let first = lines.iter().position(|line| line.kind != LineKind::Blank).unwrap_or_default();
-    if let Some(Line { kind: LineKind::Heading { level, title }, .. }) = lines.get(first) {
+    let first = lines
+        .iter()
+        .position(|line| line.kind != LineKind::Blank)
+        .unwrap_or_default();
+    if let Some(Line {
+        kind: LineKind::Heading { level, title },
+        ..
+    }) = lines.get(first)
+    {
         match named_phase(title) {
             Some(phase) if *level <= 2 && !is_entry(title) => {
                 if phase != form.phase {
@@ -250,7 +295,9 @@ fn titled<'l, 'a>(lines: &'l [Line<'a>], form: &Form) -> Result<(Option<String>,
         }
     }
     for line in body {
-        let LineKind::Heading { level: 1, title } = line.kind else { continue };
+        let LineKind::Heading { level: 1, title } = line.kind else {
+            continue;
+        };
         if is_entry(title) {
             continue;
         }
@@ -267,7 +314,10 @@ fn titled<'l, 'a>(lines: &'l [Line<'a>], form: &Form) -> Result<(Option<String>,
 
 /// Refuses HTML comments: the next model would see them, but no reader of the page.
 fn comments(lines: &[Line<'_>]) -> Result<(), Verdict> {
-    for line in lines.iter().filter(|line| line.kind != LineKind::Fenced && line.text.contains("<!--")) {
+    for line in lines
+        .iter()
+        .filter(|line| line.kind != LineKind::Fenced && line.text.contains("<!--"))
+    {
         let spans = line.text.split('`').count() % 2 == 1;
         if line
             .text
@@ -283,17 +333,29 @@ fn comments(lines: &[Line<'_>]) -> Result<(), Verdict> {
 
 /// The phase whose document has this title: the last phase name before `:`, ` for ` or ` of `.
 fn named_phase(title: &str) -> Option<PhaseId> {
-    let head = title.split([':', '–', '—']).next().unwrap_or_default().to_lowercase();
-    let head = head.split(" for ").next().unwrap_or_default().split(" of ").next().unwrap_or_default();
-    head.split(|c: char| !c.is_alphanumeric()).rev().find_map(|word| match word {
-        "requirements" | "requirement" => Some(PhaseId::Requirements),
-        "design" => Some(PhaseId::Design),
-        "tasks" | "task" => Some(PhaseId::Tasks),
-        "review" => Some(PhaseId::Review),
-        "fixup" | "fixups" => Some(PhaseId::Fixup),
-        "final" => Some(PhaseId::Final),
-        _ => None,
-    })
+    let head = title
+        .split([':', '–', '—'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
+    let head = head
+        .split(" for ")
+        .next()
+        .unwrap_or_default()
+        .split(" of ")
+        .next()
+        .unwrap_or_default();
+    head.split(|c: char| !c.is_alphanumeric())
+        .rev()
+        .find_map(|word| match word {
+            "requirements" | "requirement" => Some(PhaseId::Requirements),
+            "design" => Some(PhaseId::Design),
+            "tasks" | "task" => Some(PhaseId::Tasks),
+            "review" => Some(PhaseId::Review),
+            "fixup" | "fixups" => Some(PhaseId::Fixup),
+            "final" => Some(PhaseId::Final),
+            _ => None,
+        })
 }
 
 fn title_behind(title: &str) -> Option<String> {
@@ -303,15 +365,23 @@ fn title_behind(title: &str) -> Option<String> {
 }
 
 fn is_entry(title: &str) -> bool {
-    ['R', 'T', 'F'].into_iter().any(|letter| leading(title, letter).is_some())
+    ['R', 'T', 'F']
+        .into_iter()
+        .any(|letter| leading(title, letter).is_some())
 }
 
 /// Removes a courtesy at the end of the answer.
-fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptWarning>) -> &'l [Line<'a>] {
+fn without_pleasantry<'l, 'a>(
+    lines: &'l [Line<'a>],
+    warnings: &mut Vec<ReceiptWarning>,
+) -> &'l [Line<'a>] {
     let filled = |line: &Line<'_>| line.kind != LineKind::Blank;
     let end = lines.iter().rposition(filled).map_or(0, |last| last + 1);
-    let start =
-        lines.iter().take(end).rposition(|line| line.kind != LineKind::Text).map_or(0, |before| before + 1);
+    let start = lines
+        .iter()
+        .take(end)
+        .rposition(|line| line.kind != LineKind::Text)
+        .map_or(0, |before| before + 1);
     match (lines.get(..start), lines.get(start)) {
         (Some(kept), Some(line))
             if start < end
@@ -337,7 +407,10 @@ fn paragraphs<'l>(lines: &'l [Line<'_>]) -> impl Iterator<Item = &'l str> {
 
 fn cut(text: &str) -> ReceiptWarning {
     let text = crucible_model::short_line(text.trim(), 80);
-    warning("spec_answer_trimmed", format!("text outside of the document was removed: {text}"))
+    warning(
+        "spec_answer_trimmed",
+        format!("text outside of the document was removed: {text}"),
+    )
 }
 
 fn is_json(text: &str) -> bool {

@@ -34,7 +34,10 @@ pub(crate) fn design(
         }
         let left = listed(known.difference(&served).copied(), 'R');
         if !left.is_empty() && findings.is_empty() {
-            warnings.push(warning("spec_not_designed", format!("the design does not name {left}")));
+            warnings.push(warning(
+                "spec_not_designed",
+                format!("the design does not name {left}"),
+            ));
         }
     }
     if !findings.is_empty() {
@@ -60,7 +63,9 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
                 let title = title
                     .trim_end_matches(':')
                     .trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '));
-                let found = wanted.iter().position(|wanted| wanted.eq_ignore_ascii_case(title));
+                let found = wanted
+                    .iter()
+                    .position(|wanted| wanted.eq_ignore_ascii_case(title));
                 if found.is_some() || level <= 2 {
                     current = found;
                 }
@@ -87,29 +92,58 @@ mod tests {
     use super::*;
 
     fn draft(body: &str) -> Draft {
-        Draft { title: None, body: body.to_owned(), warnings: Vec::new() }
+        Draft {
+            title: None,
+            body: body.to_owned(),
+            warnings: Vec::new(),
+        }
     }
 
-    const BODY: &str =
-        "## overview\nServes R-1.\n## 2. Components:\n### api\nx\n## Data\n```\ncsv\n```\n## Risks\n- none";
+    const BODY: &str = "## overview\nServes R-1.\n## 2. Components:\n### api\nx\n## Data\n```\ncsv\n```\n## Risks\n- none";
 
     #[test]
     fn a_design_has_its_sections_and_names_what_it_serves() {
         let known = BTreeSet::from([1, 2]);
         let (text, warnings) = design(draft(BODY), "export", Some(&known)).unwrap();
-        assert!(text.starts_with("# Design: export\n\n## overview\n") && text.ends_with("- none\n"));
+        assert!(
+            text.starts_with("# Design: export\n\n## overview\n") && text.ends_with("- none\n")
+        );
         assert_eq!(warnings[0].message, "the design does not name R-002");
         let codes = |body: &str| {
             let findings = design(draft(body), "x", Some(&known)).unwrap_err();
-            findings.iter().map(|f| f.code.to_string()).collect::<Vec<_>>()
+            findings
+                .iter()
+                .map(|f| f.code.to_string())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(codes(&BODY.replace("R-1", "R-9")), ["spec-answer-unknown-id"]);
-        assert_eq!(codes(&BODY.replace("R-1", "it")), ["spec-answer-no-entries"]);
-        assert_eq!(codes(&BODY.replace("- none", "")), ["spec-answer-incomplete"]);
-        assert_eq!(codes(&BODY.replace("- none", "TODO")), ["spec-answer-incomplete"]);
-        assert_eq!(codes(&BODY.replace("csv\n", "")), ["spec-answer-incomplete"]);
-        assert_eq!(codes(&BODY.replace("## Data", "## Storage")), ["spec-answer-incomplete"]);
-        assert_eq!(codes(&BODY.replace("## Data", "```\n## Data\n```")), ["spec-answer-incomplete"]);
+        assert_eq!(
+            codes(&BODY.replace("R-1", "R-9")),
+            ["spec-answer-unknown-id"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("R-1", "it")),
+            ["spec-answer-no-entries"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("- none", "")),
+            ["spec-answer-incomplete"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("- none", "TODO")),
+            ["spec-answer-incomplete"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("csv\n", "")),
+            ["spec-answer-incomplete"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("## Data", "## Storage")),
+            ["spec-answer-incomplete"]
+        );
+        assert_eq!(
+            codes(&BODY.replace("## Data", "```\n## Data\n```")),
+            ["spec-answer-incomplete"]
+        );
         assert!(design(draft(BODY), "x", None).unwrap().1.is_empty());
     }
 }

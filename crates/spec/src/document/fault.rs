@@ -138,21 +138,31 @@ impl Fault {
             Self::Question => {
                 "Ask nothing; where something is not known, choose the simplest reading and write that down."
             }
-            Self::Summary => "Do not report that a document was written: the answer itself is the document.",
+            Self::Summary => {
+                "Do not report that a document was written: the answer itself is the document."
+            }
             Self::WrongPhase => {
                 "Write only the document that is asked for, under its own title, and stop at its end."
             }
-            Self::NoDocument => "Answer with the document in the form that is shown, its headings included.",
+            Self::NoDocument => {
+                "Answer with the document in the form that is shown, its headings included."
+            }
             Self::Title => {
                 "Begin with the one title line that is shown, and write no other heading with a single #."
             }
             Self::Around => "Write nothing before the title and nothing behind the document.",
             Self::OpenFence => "Close each code block with a line of its own, or write none.",
-            Self::Example => "Write about the material; the example in the form is of another project.",
+            Self::Example => {
+                "Write about the material; the example in the form is of another project."
+            }
             Self::NoEntries => "Write the entries in the form that is shown, each with its id.",
-            Self::DoubleId => "Give each id to one entry only, and leave each entry the id that it has.",
+            Self::DoubleId => {
+                "Give each id to one entry only, and leave each entry the id that it has."
+            }
             Self::UnknownId => "Name only ids that stand in the documents that are shown.",
-            Self::Incomplete => "Write the part that is missing, between the heading and what follows it.",
+            Self::Incomplete => {
+                "Write the part that is missing, between the heading and what follows it."
+            }
             Self::Section => "Write only the headings of the form that is shown.",
             Self::Unserved => {
                 "Add a task for each requirement that is named, or name the requirement in the task that serves it."
@@ -162,7 +172,9 @@ impl Fault {
             }
             Self::LineForm => "Write each line exactly in the form that is shown.",
             Self::Contradiction => "Decide for one of the two.",
-            Self::IdsUsedUp => "Add no requirement, as no id is left for one; change those that there are.",
+            Self::IdsUsedUp => {
+                "Add no requirement, as no id is left for one; change those that there are."
+            }
             Self::Filtered => {
                 "A filter stopped the answer: say the same in plain and neutral words, and quote nothing that may offend."
             }
@@ -171,7 +183,11 @@ impl Fault {
 
     /// The finding that `subject` has this fault. The subject is shortened to one line.
     pub(crate) fn of(self, subject: &str) -> Finding {
-        Finding::error(self.code(), short_line(subject, LONGEST_SUBJECT), self.hint())
+        Finding::error(
+            self.code(),
+            short_line(subject, LONGEST_SUBJECT),
+            self.hint(),
+        )
     }
 
     /// The verdict with this finding alone.
@@ -195,7 +211,10 @@ mod tests {
         for (place, fault) in ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, place);
             assert_eq!(Fault::named(&fault.code()), Some(fault));
-            assert!(page.contains(&format!("\n## {}\n", fault.code())), "{fault:?}");
+            assert!(
+                page.contains(&format!("\n## {}\n", fault.code())),
+                "{fault:?}"
+            );
             assert!(fault.hint().ends_with('.') && !fault.hint().contains('\n'));
         }
         assert_eq!(Fault::named(&Code::new("patch-path-denied")), None);
@@ -204,6 +223,8 @@ mod tests {
     #[test]
     fn a_subject_is_one_short_line() {
         let finding = Fault::Title.of(&"\u{202e}ä\n".repeat(4_000));
-        assert!(finding.subject.chars().count() <= LONGEST_SUBJECT && !finding.subject.contains('\n'));
+        assert!(
+            finding.subject.chars().count() <= LONGEST_SUBJECT && !finding.subject.contains('\n')
+        );
     }
 }

@@ -34,7 +34,10 @@ pub(crate) fn is_filler(text: &str) -> bool {
     }
     let mut bare = String::with_capacity(text.len());
     let mut from = 0;
-    let mut ids: Vec<_> = ['R', 'T', 'F'].into_iter().flat_map(|letter| mentions(text, letter)).collect();
+    let mut ids: Vec<_> = ['R', 'T', 'F']
+        .into_iter()
+        .flat_map(|letter| mentions(text, letter))
+        .collect();
     ids.sort_by_key(|(range, _)| range.start);
     for (range, _) in ids {
         bare.push_str(text.get(from..range.start).unwrap_or_default());
@@ -44,8 +47,14 @@ pub(crate) fn is_filler(text: &str) -> bool {
     if non_answer::refuses(bare.trim_start_matches(|c: char| !c.is_alphanumeric())) {
         return true;
     }
-    let letters: String = bare.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
-    letters.is_empty() || PLACEHOLDERS.contains(&letters.as_str()) || letters.starts_with("loremipsum")
+    let letters: String = bare
+        .chars()
+        .filter(|c| c.is_alphabetic())
+        .flat_map(char::to_lowercase)
+        .collect();
+    letters.is_empty()
+        || PLACEHOLDERS.contains(&letters.as_str())
+        || letters.starts_with("loremipsum")
 }
 
 #[cfg(test)]

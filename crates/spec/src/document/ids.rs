@@ -41,11 +41,19 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
         Some(rest) => (rest, true),
         None => (text, false),
     };
-    let named = text.strip_prefix(letter).or_else(|| text.strip_prefix(letter.to_ascii_lowercase()));
+    let named = text
+        .strip_prefix(letter)
+        .or_else(|| text.strip_prefix(letter.to_ascii_lowercase()));
     let after = named.or(is_worded.then_some(text))?;
-    let rest = after.strip_prefix(is_hyphen).or_else(|| spaced(after)).unwrap_or(after);
+    let rest = after
+        .strip_prefix(is_hyphen)
+        .or_else(|| spaced(after))
+        .unwrap_or(after);
     let is_dashed = rest.len() < after.len();
-    let (lead, rest) = match rest.get(..3).filter(|word| is_dashed && word.eq_ignore_ascii_case("new")) {
+    let (lead, rest) = match rest
+        .get(..3)
+        .filter(|word| is_dashed && word.eq_ignore_ascii_case("new"))
+    {
         // Models also number new ones: `R-NEW-1`.
         Some(word) => {
             let rest = rest.get(word.len()..)?;
@@ -65,7 +73,9 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
         return None;
     }
     let rest = rest.trim_start_matches(['*', '`', ']']).trim_start();
-    let rest = rest.strip_prefix([':', '.', ')', '-', '–', '—']).unwrap_or(rest);
+    let rest = rest
+        .strip_prefix([':', '.', ')', '-', '–', '—'])
+        .unwrap_or(rest);
     Some((lead, rest.trim_start_matches(['*', '`']).trim()))
 }
 
@@ -81,28 +91,36 @@ pub(crate) fn is_odd(title: &str) -> bool {
     }
     if let Some((_, rest)) = number(text) {
         let behind = rest.strip_prefix([':', '.', ')']);
-        return behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '*']) || digit(rest));
+        return behind
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '*']) || digit(rest));
     }
     let mut letters = text.chars();
-    let Some(letter) =
-        letters.next().filter(|c| matches!(c, 'R' | 'r') || !c.is_ascii() && c.is_alphabetic())
+    let Some(letter) = letters
+        .next()
+        .filter(|c| matches!(c, 'R' | 'r') || !c.is_ascii() && c.is_alphabetic())
     else {
         return false;
     };
     let rest = letters.as_str();
-    let dashed = rest.strip_prefix(is_hyphen).map(|rest| rest.trim_start_matches(is_hyphen));
+    let dashed = rest
+        .strip_prefix(is_hyphen)
+        .map(|rest| rest.trim_start_matches(is_hyphen));
     dashed.is_some_and(digit) || letter.is_ascii() && is_odd_bare(rest)
 }
 
 /// Whether digits directly after the letter look like an id: three or more, or followed by a separator.
 fn is_odd_bare(rest: &str) -> bool {
-    let Some((_, behind)) = number(rest) else { return rest.starts_with(char::is_numeric) };
+    let Some((_, behind)) = number(rest) else {
+        return rest.starts_with(char::is_numeric);
+    };
     let marks = behind_marks(behind);
     let token = rest.split_whitespace().next().unwrap_or_default();
     rest.len() - behind.len() >= CLEAR_DIGITS
         || token.ends_with(':')
         || marks.starts_with(['.', ')', '–', '—', ',', '/', '+', '&'])
-        || marks.strip_prefix('-').is_some_and(|rest| rest.starts_with([' ', '\t']))
+        || marks
+            .strip_prefix('-')
+            .is_some_and(|rest| rest.starts_with([' ', '\t']))
 }
 
 /// The text after a number, without leading emphasis and white space.
@@ -114,7 +132,8 @@ fn behind_marks(rest: &str) -> &str {
 pub(crate) fn is_hyphen(c: char) -> bool {
     matches!(
         c,
-        '-' | '_' | '\u{ad}' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}'
+        '-' | '_' | '\u{ad}' | '\u{2010}'
+            ..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}'
     )
 }
 
@@ -126,13 +145,18 @@ fn unmarked(text: &str) -> &str {
 /// The text after `REQ` or `Requirement` and its separator.
 fn worded(text: &str) -> Option<&str> {
     let rest = ["requirement", "req"].into_iter().find_map(|word| {
-        let begins = text.get(..word.len()).filter(|begin| begin.eq_ignore_ascii_case(word));
+        let begins = text
+            .get(..word.len())
+            .filter(|begin| begin.eq_ignore_ascii_case(word));
         begins.and_then(|_| text.get(word.len()..))
     })?;
     let rest = rest.trim_start_matches(|c: char| is_hyphen(c) || matches!(c, ' ' | '.' | '#'));
-    let letter = rest.strip_prefix(['R', 'r']).and_then(|rest| rest.strip_prefix(is_hyphen));
-    (rest.starts_with(char::is_numeric) || letter.is_some_and(|rest| rest.starts_with(char::is_numeric)))
-        .then_some(rest)
+    let letter = rest
+        .strip_prefix(['R', 'r'])
+        .and_then(|rest| rest.strip_prefix(is_hyphen));
+    (rest.starts_with(char::is_numeric)
+        || letter.is_some_and(|rest| rest.starts_with(char::is_numeric)))
+    .then_some(rest)
 }
 
 /// Parses `R 001`: a letter, a space and a number that is not part of a sentence.
@@ -149,7 +173,8 @@ fn goes_on(rest: &str) -> bool {
     match letters.next() {
         Some(c) if c.is_alphanumeric() || c == '_' => true,
         Some('.' | ',' | '/' | '+' | '&') => {
-            letters.next().is_some_and(char::is_alphanumeric) || rest.starts_with([',', '/', '+', '&'])
+            letters.next().is_some_and(char::is_alphanumeric)
+                || rest.starts_with([',', '/', '+', '&'])
         }
         Some(c) if is_hyphen(c) => letters.next().is_some_and(char::is_numeric),
         _ => false,
@@ -168,8 +193,12 @@ pub(crate) fn mentions(text: &str, letter: char) -> impl Iterator<Item = (Range<
             if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_')) {
                 continue;
             }
-            let Some(rest) = text.get(behind..).and_then(|rest| rest.strip_prefix('-')) else { continue };
-            let Some((number, rest)) = number(rest) else { continue };
+            let Some(rest) = text.get(behind..).and_then(|rest| rest.strip_prefix('-')) else {
+                continue;
+            };
+            let Some((number, rest)) = number(rest) else {
+                continue;
+            };
             from = text.len() - rest.len();
             if !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
                 return Some((at..from, number));
@@ -185,7 +214,10 @@ pub(crate) fn named(text: &str, letter: char) -> BTreeSet<u32> {
 
 /// The ids as a list: `R-001, R-002`.
 pub(crate) fn listed(numbers: impl IntoIterator<Item = u32>, letter: char) -> String {
-    let ids: Vec<_> = numbers.into_iter().map(|number| shown(number, letter)).collect();
+    let ids: Vec<_> = numbers
+        .into_iter()
+        .map(|number| shown(number, letter))
+        .collect();
     ids.join(", ")
 }
 
@@ -196,7 +228,9 @@ pub(crate) fn shown(number: u32, letter: char) -> String {
 
 fn number(text: &str) -> Option<(u32, &str)> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = text.get(..text.len() - rest.len()).filter(|digits| !digits.is_empty())?;
+    let digits = text
+        .get(..text.len() - rest.len())
+        .filter(|digits| !digits.is_empty())?;
     Some((digits.parse().unwrap_or(u32::MAX), rest))
 }
 
@@ -231,11 +265,25 @@ mod tests {
             "R001: A b",
             "`R-001` A b",
         ] {
-            assert_eq!(leading(text, 'R'), Some((Lead::Numbered(1), "A b")), "{text:?}");
+            assert_eq!(
+                leading(text, 'R'),
+                Some((Lead::Numbered(1), "A b")),
+                "{text:?}"
+            );
         }
         assert_eq!(leading("R-NEW: A", 'R'), Some((Lead::New, "A")));
         assert_eq!(leading("R-001", 'R'), Some((Lead::Numbered(1), "")));
-        for text in ["Rnew: A", "Reset", "R", "", "R-9999999: A", "R-1st", "T-001: A", "Rä", "R-né"] {
+        for text in [
+            "Rnew: A",
+            "Reset",
+            "R",
+            "",
+            "R-9999999: A",
+            "R-1st",
+            "T-001: A",
+            "Rä",
+            "R-né",
+        ] {
             assert_eq!(leading(text, 'R'), None, "{text:?}");
         }
     }
@@ -255,7 +303,11 @@ mod tests {
             "Requirement #1 - A b",
             "**Requirement R‑1**: A b",
         ] {
-            assert_eq!(leading(text, 'R'), Some((Lead::Numbered(1), "A b")), "{text:?}");
+            assert_eq!(
+                leading(text, 'R'),
+                Some((Lead::Numbered(1), "A b")),
+                "{text:?}"
+            );
             assert!(!is_odd(text), "{text:?}");
         }
         for text in ["R‑NEW: A", "R_NEW: A", "R-NEW-1: A", "R-NEW2: A"] {
@@ -300,21 +352,41 @@ mod tests {
 
     #[test]
     fn a_name_that_begins_like_an_id_is_a_title() {
-        for text in
-            ["R2 buckets are private", "R2D2 speaks", "r4 is supported", "R34 engines", "R2-D2 speaks", "R2"]
-        {
+        for text in [
+            "R2 buckets are private",
+            "R2D2 speaks",
+            "r4 is supported",
+            "R34 engines",
+            "R2-D2 speaks",
+            "R2",
+        ] {
             assert_eq!(leading(text, 'R'), None, "{text:?}");
             assert!(!is_odd(text), "{text:?}");
         }
         for text in ["R2: A b", "R002 A b", "**R2**: A b", "r2 : A b", "R002"] {
-            assert_eq!(leading(text, 'R').map(|(lead, _)| lead), Some(Lead::Numbered(2)), "{text:?}");
+            assert_eq!(
+                leading(text, 'R').map(|(lead, _)| lead),
+                Some(Lead::Numbered(2)),
+                "{text:?}"
+            );
         }
-        for text in ["R2. A b", "R2 - A b", "R2 — A b", "R2) A b", "R1, R2: A b", "R2a: A b", "R002a A b"] {
+        for text in [
+            "R2. A b",
+            "R2 - A b",
+            "R2 — A b",
+            "R2) A b",
+            "R1, R2: A b",
+            "R2a: A b",
+            "R002a A b",
+        ] {
             assert_eq!(leading(text, 'R'), None, "{text:?}");
             assert!(is_odd(text), "{text:?}");
         }
         // A task or a finding always begins with its id.
-        assert_eq!(leading("T2 write it", 'T'), Some((Lead::Numbered(2), "write it")));
+        assert_eq!(
+            leading("T2 write it", 'T'),
+            Some((Lead::Numbered(2), "write it"))
+        );
     }
 
     mod properties {

@@ -65,7 +65,10 @@ pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
     }
     #[cfg(test)]
     SCANNED.with(|scanned| scanned.set(scanned.get() + lines.len()));
-    (lines, open.map_or(Fences::Closed, |fence| Fences::Open(fence.end())))
+    (
+        lines,
+        open.map_or(Fences::Closed, |fence| Fences::Open(fence.end())),
+    )
 }
 
 #[cfg(test)]
@@ -99,7 +102,11 @@ pub(crate) fn list_item(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(['-', '*', '+', '•']).or_else(|| {
         let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
         let digits = line.len() - rest.len();
-        if (1..=3).contains(&digits) { rest.strip_prefix(['.', ')']) } else { None }
+        if (1..=3).contains(&digits) {
+            rest.strip_prefix(['.', ')'])
+        } else {
+            None
+        }
     })?;
     rest.starts_with([' ', '\t']).then(|| rest.trim())
 }
@@ -107,8 +114,13 @@ pub(crate) fn list_item(line: &str) -> Option<&str> {
 /// Removes surrounding emphasis.
 pub(crate) fn bare(text: &str) -> &str {
     let text = text.trim();
-    let inner = text.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
-    inner.filter(|inner| !inner.contains("**")).unwrap_or(text).trim()
+    let inner = text
+        .strip_prefix("**")
+        .and_then(|rest| rest.strip_suffix("**"));
+    inner
+        .filter(|inner| !inner.contains("**"))
+        .unwrap_or(text)
+        .trim()
 }
 
 /// Joins lines without outer blank lines, rules, trailing white space and repeated blank lines; code
@@ -131,7 +143,11 @@ pub(crate) fn tidied<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
             text.push('\n');
         }
         blank = false;
-        text.push_str(if line.kind == LineKind::Fenced { line.text } else { line.text.trim_end() });
+        text.push_str(if line.kind == LineKind::Fenced {
+            line.text
+        } else {
+            line.text.trim_end()
+        });
     }
     text
 }
@@ -146,7 +162,11 @@ fn plain(line: &str) -> LineKind<'_> {
     let mut marks = line.chars().filter(|c| !c.is_whitespace());
     let first = marks.next();
     let rule = matches!(first, Some('-' | '*' | '_')) && marks.clone().count() >= 2;
-    if rule && marks.all(|c| Some(c) == first) { LineKind::Rule } else { LineKind::Text }
+    if rule && marks.all(|c| Some(c) == first) {
+        LineKind::Rule
+    } else {
+        LineKind::Text
+    }
 }
 
 #[cfg(test)]
@@ -164,20 +184,31 @@ mod tests {
 
     #[test]
     fn a_line_inside_a_fence_is_no_heading() {
-        let text = "# A\n```md\n## B\n````\n~~~\n# C\n```\n~~~\n### **D** ##\n#no\n    # indented\n";
+        let text =
+            "# A\n```md\n## B\n````\n~~~\n# C\n```\n~~~\n### **D** ##\n#no\n    # indented\n";
         assert_eq!(headings(text), [(1, "A"), (3, "D")]);
         let text = "````\n```\n# in\n```\n````\n# out";
         assert_eq!(headings(text), [(1, "out")]);
-        assert_eq!(headings("## **Bold title**\n####### seven\n#"), [(2, "Bold title"), (1, "")]);
+        assert_eq!(
+            headings("## **Bold title**\n####### seven\n#"),
+            [(2, "Bold title"), (1, "")]
+        );
     }
 
     #[test]
     fn an_open_fence_is_told() {
         assert_eq!(scan("a\n```\nb\n").1, Fences::Open("```".to_owned()));
         assert_eq!(scan("a\n```\nb\n```\n").1, Fences::Closed);
-        assert_eq!(scan("```a`b\n").1, Fences::Closed, "a code span is no fence");
+        assert_eq!(
+            scan("```a`b\n").1,
+            Fences::Closed,
+            "a code span is no fence"
+        );
         assert_eq!(scan("````\n~~~\n").1, Fences::Open("````".to_owned()));
-        assert_eq!(scan("- x\n      ```\n      y\n      ```\n").1, Fences::Closed);
+        assert_eq!(
+            scan("- x\n      ```\n      y\n      ```\n").1,
+            Fences::Closed
+        );
     }
 
     #[test]
@@ -188,7 +219,14 @@ mod tests {
         for text in ["**a**", "-a", "2026. ", "a", "", "-", "é"] {
             assert_eq!(list_item(text), None, "{text:?}");
         }
-        assert_eq!(scan("---\n* * *\n--\n-*-").0.iter().filter(|l| l.kind == LineKind::Rule).count(), 2);
+        assert_eq!(
+            scan("---\n* * *\n--\n-*-")
+                .0
+                .iter()
+                .filter(|l| l.kind == LineKind::Rule)
+                .count(),
+            2
+        );
     }
 
     #[test]

@@ -47,7 +47,9 @@ struct Proposed {
 
 /// Whether a line says that nothing changes.
 pub(crate) fn is_no_changes(line: &str) -> bool {
-    line.trim().trim_matches(['*', '.', '`', '"']).eq_ignore_ascii_case("no changes")
+    line.trim()
+        .trim_matches(['*', '.', '`', '"'])
+        .eq_ignore_ascii_case("no changes")
 }
 
 /// Whether a line begins an answer that changes existing requirements.
@@ -86,11 +88,27 @@ pub(crate) fn merge(
             let title = draft.title.as_deref().unwrap_or(fallback_title);
             let gap = if changes.intro.is_empty() { "" } else { "\n\n" };
             let head = format!("# Requirements: {title}{gap}{}", changes.intro);
-            Requirements { head, blocks: Vec::new(), retired: BTreeSet::new() }
+            Requirements {
+                head,
+                blocks: Vec::new(),
+                retired: BTreeSet::new(),
+            }
         }
     };
-    let touched = apply(&mut document, earlier, given, changes.blocks, &mut findings, &mut changes.warnings);
-    remove(&mut document, &changes.removed, &touched.named, &mut findings);
+    let touched = apply(
+        &mut document,
+        earlier,
+        given,
+        changes.blocks,
+        &mut findings,
+        &mut changes.warnings,
+    );
+    remove(
+        &mut document,
+        &changes.removed,
+        &touched.named,
+        &mut findings,
+    );
     if document.blocks.is_empty() {
         findings.push(Fault::NoEntries.of("no requirement"));
     }
@@ -177,8 +195,20 @@ impl Changes {
     }
 
     /// Ends the block, the group or the introduction of these lines.
-    fn close(&mut self, open: Option<(Lead, &str, usize)>, lines: &mut Vec<Line<'_>>, group: Option<&str>) {
-        let text = tidied(lines.drain(..).map(plain_line).collect::<Vec<_>>().iter().map(Kept::as_line));
+    fn close(
+        &mut self,
+        open: Option<(Lead, &str, usize)>,
+        lines: &mut Vec<Line<'_>>,
+        group: Option<&str>,
+    ) {
+        let text = tidied(
+            lines
+                .drain(..)
+                .map(plain_line)
+                .collect::<Vec<_>>()
+                .iter()
+                .map(Kept::as_line),
+        );
         match (open, group) {
             (Some((lead, title, _)), _) => {
                 let id = match lead {
@@ -187,21 +217,32 @@ impl Changes {
                 };
                 // It is unclear which of the two ids is meant.
                 if leading(title, 'R').is_some() || is_odd(title) {
-                    self.findings.push(Fault::LineForm.of(&format!("{id}: {title}")));
+                    self.findings
+                        .push(Fault::LineForm.of(&format!("{id}: {title}")));
                 }
                 for missing in incomplete(title, &text) {
-                    self.findings.push(Fault::Incomplete.of(&format!("{id}: no {missing}")));
+                    self.findings
+                        .push(Fault::Incomplete.of(&format!("{id}: no {missing}")));
                 }
-                self.blocks.push(Proposed { lead, title: single_spaced(title), body: text });
+                self.blocks.push(Proposed {
+                    lead,
+                    title: single_spaced(title),
+                    body: text,
+                });
             }
             (None, Some(group)) if text.is_empty() => {
-                let message = format!("the heading {:?} was left out", crucible_model::short_line(group, 80));
+                let message = format!(
+                    "the heading {:?} was left out",
+                    crucible_model::short_line(group, 80)
+                );
                 self.warnings.push(warning("spec_answer_trimmed", message));
             }
             (None, Some(group)) => self.findings.push(Fault::Section.of(group)),
             (None, None) if self.blocks.is_empty() && self.intro.is_empty() => self.intro = text,
             (None, None) if text.is_empty() => {}
-            (None, None) => self.findings.push(Fault::Section.of(text.lines().next().unwrap_or_default())),
+            (None, None) => self
+                .findings
+                .push(Fault::Section.of(text.lines().next().unwrap_or_default())),
         }
     }
 }
@@ -215,19 +256,28 @@ struct Kept<'a> {
 fn plain_line(line: Line<'_>) -> Kept<'_> {
     let text = match line.kind {
         LineKind::Heading { title, .. } => format!("**{title}**").into(),
-        LineKind::Text => match list_item(line.text).filter(|_| !line.text.starts_with([' ', '\t'])) {
-            Some(item) => format!("- {item}").into(),
-            None => line.text.into(),
-        },
+        LineKind::Text => {
+            match list_item(line.text).filter(|_| !line.text.starts_with([' ', '\t'])) {
+                Some(item) => format!("- {item}").into(),
+                None => line.text.into(),
+            }
+        }
         LineKind::Fenced | LineKind::Blank | LineKind::Rule => line.text.into(),
     };
-    let kind = if matches!(line.kind, LineKind::Heading { .. }) { LineKind::Text } else { line.kind };
+    let kind = if matches!(line.kind, LineKind::Heading { .. }) {
+        LineKind::Text
+    } else {
+        line.kind
+    };
     Kept { kind, text }
 }
 
 impl Kept<'_> {
     fn as_line(&self) -> Line<'_> {
-        Line { text: &self.text, kind: self.kind }
+        Line {
+            text: &self.text,
+            kind: self.kind,
+        }
     }
 }
 
@@ -235,8 +285,10 @@ impl Kept<'_> {
 fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
     let (lines, _) = scan(body);
     let text = |line: &&Line<'_>| line.kind == LineKind::Text;
-    let criterion =
-        lines.iter().filter(text).any(|line| list_item(line.text).is_some_and(|item| !is_filler(item)));
+    let criterion = lines
+        .iter()
+        .filter(text)
+        .any(|line| list_item(line.text).is_some_and(|item| !is_filler(item)));
     let statement = lines.iter().filter(text).any(|line| {
         list_item(line.text).is_none()
             && !line.text.starts_with(' ')
@@ -245,9 +297,16 @@ fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
     });
     // Small models write the statement into the title.
     let is_titled = !is_filler(title);
-    let statement = statement || (is_titled && title.split_whitespace().count() >= WORDS_OF_A_STATEMENT);
-    let parts = [(!is_titled, "title"), (!statement, "statement"), (!criterion, "list of checks")];
-    parts.into_iter().filter_map(|(missing, part)| missing.then_some(part))
+    let statement =
+        statement || (is_titled && title.split_whitespace().count() >= WORDS_OF_A_STATEMENT);
+    let parts = [
+        (!is_titled, "title"),
+        (!statement, "statement"),
+        (!criterion, "list of checks"),
+    ];
+    parts
+        .into_iter()
+        .filter_map(|(missing, part)| missing.then_some(part))
 }
 
 /// Whether a line is a label such as `**Acceptance criteria:**`.
@@ -274,15 +333,25 @@ fn apply(
     findings: &mut Vec<Finding>,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> Touched {
-    let places: BTreeMap<u32, usize> =
-        document.blocks.iter().enumerate().map(|(place, block)| (block.id, place)).collect();
-    let titles: BTreeMap<String, u32> =
-        document.blocks.iter().map(|block| (folded(&block.title), block.id)).collect();
+    let places: BTreeMap<u32, usize> = document
+        .blocks
+        .iter()
+        .enumerate()
+        .map(|(place, block)| (block.id, place))
+        .collect();
+    let titles: BTreeMap<String, u32> = document
+        .blocks
+        .iter()
+        .map(|block| (folded(&block.title), block.id))
+        .collect();
     // The ids of each earlier text. Identical blocks belong to either id.
     let mut texts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut said: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for block in &document.blocks {
-        texts.entry(normal(&block.text)).or_default().insert(block.id);
+        texts
+            .entry(normal(&block.text))
+            .or_default()
+            .insert(block.id);
         for part in RequirementText::of(behind_heading(&block.text)).parts() {
             said.entry(part).or_default().insert(block.id);
         }
@@ -298,7 +367,9 @@ fn apply(
                         findings.push(Fault::DoubleId.of(&shown(id, 'R')));
                     }
                     touched.changed.insert(id);
-                    document.blocks.push(written(id, &block, findings, warnings));
+                    document
+                        .blocks
+                        .push(written(id, &block, findings, warnings));
                     continue;
                 }
                 titles.get(&folded(&block.title)).copied()
@@ -314,9 +385,16 @@ fn apply(
             continue;
         }
         let proposed = normal(&whole(id, &block.title, &block.body));
-        let moved = [texts.get(&proposed).and_then(|ids| ids.first()), titles.get(&folded(&block.title))];
+        let moved = [
+            texts.get(&proposed).and_then(|ids| ids.first()),
+            titles.get(&folded(&block.title)),
+        ];
         let is_own = texts.get(&proposed).is_some_and(|ids| ids.contains(&id));
-        if let Some(other) = moved.into_iter().flatten().find(|other| **other != id && !is_own) {
+        if let Some(other) = moved
+            .into_iter()
+            .flatten()
+            .find(|other| **other != id && !is_own)
+        {
             findings.push(Fault::DoubleId.of(&format!(
                 "{} is now what {} was: {}",
                 shown(id, 'R'),
@@ -325,11 +403,15 @@ fn apply(
             )));
             continue;
         }
-        let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
+        let place = places
+            .get(&id)
+            .and_then(|place| document.blocks.get_mut(*place));
         // Existing text is compared with the whole answer, repetitions included, and keeps its bytes.
         if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
-            let (was, is) =
-                (RequirementText::of(behind_heading(&old.text)), RequirementText::of(&block.body));
+            let (was, is) = (
+                RequirementText::of(behind_heading(&old.text)),
+                RequirementText::of(&block.body),
+            );
             if let Some(other) = is.taken_from(&was, &said).filter(|_| !is_own) {
                 findings.push(Fault::DoubleId.of(&format!(
                     "{} says now what {} says: {}",
@@ -340,8 +422,10 @@ fn apply(
                 continue;
             }
             if !is.shares(&was) {
-                let message =
-                    format!("{} says something else now than before, in every sentence", shown(id, 'R'));
+                let message = format!(
+                    "{} says something else now than before, in every sentence",
+                    shown(id, 'R')
+                );
                 warnings.push(warning("spec_id_reused", message));
             }
             *old = written(id, &block, findings, warnings);
@@ -357,12 +441,18 @@ fn apply(
         if let Lead::Numbered(wanted) = block.lead
             && wanted != next
         {
-            let message = format!("{} is {} now: code gives the ids", shown(wanted, 'R'), shown(next, 'R'));
+            let message = format!(
+                "{} is {} now: code gives the ids",
+                shown(wanted, 'R'),
+                shown(next, 'R')
+            );
             warnings.push(warning("spec_id_assigned", message));
         }
         touched.named.insert(next);
         touched.changed.insert(next);
-        document.blocks.push(written(next, &block, findings, warnings));
+        document
+            .blocks
+            .push(written(next, &block, findings, warnings));
     }
     touched
 }
@@ -413,9 +503,12 @@ impl RequirementText {
         let own: BTreeSet<String> = was.parts().collect();
         // At least one of its earlier checks belongs to no other requirement.
         let keeps_checks = !self.checks.is_disjoint(&was.checks);
-        let others =
-            self.parts().filter(|part| !own.contains(part) && (!keeps_checks || part.starts_with("s ")));
-        others.filter_map(|part| said.get(&part)?.first().copied()).next()
+        let others = self
+            .parts()
+            .filter(|part| !own.contains(part) && (!keeps_checks || part.starts_with("s ")));
+        others
+            .filter_map(|part| said.get(&part)?.first().copied())
+            .next()
     }
 
     /// Whether anything of the earlier text remains: the statement, a check, or most of the words.
@@ -438,7 +531,9 @@ impl RequirementText {
 
 /// The lowercase words of a text, without punctuation and extra spaces.
 fn words(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
@@ -454,7 +549,11 @@ fn stray(body: &str, own: Option<u32>) -> impl Iterator<Item = &str> {
         let is_text = line.kind == LineKind::Text;
         let begins = is_text && !goes_on && list_item(line.text).is_none();
         goes_on = is_text;
-        let standing = if begins { Standing::Paragraph } else { Standing::Within };
+        let standing = if begins {
+            Standing::Paragraph
+        } else {
+            Standing::Within
+        };
         let lead = headed(line.text, 'R', standing).filter(|_| is_text)?;
         (Some(lead) != own.map(Lead::Numbered)).then_some(line.text)
     })
@@ -469,14 +568,18 @@ fn remove(
     let ids = document.ids();
     for id in removed {
         if touched.contains(id) {
-            findings.push(Fault::Contradiction.of(&format!("{} is removed and written", shown(*id, 'R'))));
+            findings.push(
+                Fault::Contradiction.of(&format!("{} is removed and written", shown(*id, 'R'))),
+            );
         } else if ids.contains(id) {
             document.retired.insert(*id);
         } else if !document.retired.contains(id) {
             findings.push(Fault::UnknownId.of(&format!("REMOVED: {}", shown(*id, 'R'))));
         }
     }
-    document.blocks.retain(|block| !removed.contains(&block.id) || touched.contains(&block.id));
+    document
+        .blocks
+        .retain(|block| !removed.contains(&block.id) || touched.contains(&block.id));
 }
 
 /// Reports two requirements with the same title: a model that renumbers would otherwise duplicate all of
@@ -508,14 +611,24 @@ fn written(
     findings.extend(stray(&block.body, Some(own)).map(|line| Fault::LineForm.of(line)));
     let (body, repeats) = without_repeats(&block.body);
     if repeats > 0 {
-        let message = format!("{}: {} of a check left out", shown(id, 'R'), counted(repeats, "repetition"));
+        let message = format!(
+            "{}: {} of a check left out",
+            shown(id, 'R'),
+            counted(repeats, "repetition")
+        );
         warnings.push(warning("spec_answer_trimmed", message));
     }
-    Block { id, title: block.title.clone(), text: whole(id, &block.title, &body) }
+    Block {
+        id,
+        title: block.title.clone(),
+        text: whole(id, &block.title, &body),
+    }
 }
 
 fn whole(id: u32, title: &str, body: &str) -> String {
-    format!("### {}: {title}\n\n{body}", shown(id, 'R')).trim_end().to_owned()
+    format!("### {}: {title}\n\n{body}", shown(id, 'R'))
+        .trim_end()
+        .to_owned()
 }
 
 /// Removes list entries that repeat an earlier one word for word, and counts them. An entry with
@@ -530,7 +643,8 @@ fn without_repeats(body: &str) -> (String, u64) {
             next.kind == LineKind::Fenced
                 || (next.kind == LineKind::Text && next.text.starts_with([' ', '\t']))
         });
-        let is_entry = line.kind == LineKind::Text && !line.text.starts_with([' ', '\t']) && !goes_on;
+        let is_entry =
+            line.kind == LineKind::Text && !line.text.starts_with([' ', '\t']) && !goes_on;
         if let Some(item) = list_item(line.text).filter(|_| is_entry)
             && !seen.insert(item)
         {
@@ -539,7 +653,11 @@ fn without_repeats(body: &str) -> (String, u64) {
             kept.push(*line);
         }
     }
-    if repeats == 0 { (body.to_owned(), 0) } else { (tidied(kept), repeats) }
+    if repeats == 0 {
+        (body.to_owned(), 0)
+    } else {
+        (tidied(kept), repeats)
+    }
 }
 
 /// Normalises a block for comparison: one list marker, one heading form, no extra white space.
@@ -586,33 +704,60 @@ enum RemovalEnd {
 }
 
 /// Words that begin a reason.
-const REASONS: [&str; 9] = ["because", "since", "as", "due", "for", "per", "which", "these", "they"];
+const REASONS: [&str; 9] = [
+    "because", "since", "as", "due", "for", "per", "which", "these", "they",
+];
 
 /// Parses a removal. Ids count while the line is a list of them; the rest is a reason.
 fn removal(line: &str) -> Option<Removal> {
-    let line = list_item(line).unwrap_or(line).trim_start_matches(['#', '*', ' ', '`']);
+    let line = list_item(line)
+        .unwrap_or(line)
+        .trim_start_matches(['#', '*', ' ', '`']);
     let rest = line
         .get(..8)
         .filter(|word| word.eq_ignore_ascii_case("removed:"))
         .and_then(|word| line.get(word.len()..))?;
-    let text = rest.trim_start_matches(['*', '`', ' ']).replace(is_hyphen, "-");
+    let text = rest
+        .trim_start_matches(['*', '`', ' '])
+        .replace(is_hyphen, "-");
     let (mut ids, mut rest) = (BTreeSet::new(), text.as_str());
     let mut is_parted = true;
-    while let Some((range, id)) = mentions(rest, 'R').next().filter(|(range, _)| range.start == 0) {
+    while let Some((range, id)) = mentions(rest, 'R')
+        .next()
+        .filter(|(range, _)| range.start == 0)
+    {
         ids.insert(id);
-        let behind = rest.get(range.end..).unwrap_or_default().trim_start_matches(['*', '`']);
+        let behind = rest
+            .get(range.end..)
+            .unwrap_or_default()
+            .trim_start_matches(['*', '`']);
         rest = behind.trim_start_matches([' ', '\t', ',', ';', '&', '+', '/', '*', '`']);
-        rest = rest.strip_prefix("and ").map_or(rest, |next| next.trim_start_matches([' ', '*', '`']));
-        is_parted = !rest.starts_with(char::is_alphanumeric) || behind.trim_start().starts_with([',', ';']);
+        rest = rest
+            .strip_prefix("and ")
+            .map_or(rest, |next| next.trim_start_matches([' ', '*', '`']));
+        is_parted =
+            !rest.starts_with(char::is_alphanumeric) || behind.trim_start().starts_with([',', ';']);
     }
     if ids.is_empty() {
         return None;
     }
-    let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    let word = rest
+        .split(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
     let is_clear = is_parted || ids.len() == 1 || REASONS.contains(&word.as_str());
     let mut reason = named(rest, 'R');
     reason.retain(|id| !ids.contains(id));
-    Some(Removal { ids, reason, end: if is_clear { RemovalEnd::Clear } else { RemovalEnd::Unclear } })
+    Some(Removal {
+        ids,
+        reason,
+        end: if is_clear {
+            RemovalEnd::Clear
+        } else {
+            RemovalEnd::Unclear
+        },
+    })
 }
 
 #[cfg(test)]

@@ -119,20 +119,30 @@ pub(crate) fn declines(paragraph: &str) -> bool {
 /// to apologise.
 pub(crate) fn refuses(text: &str) -> bool {
     let start = lowered(text);
-    DECLINES.iter().filter(|with| !with.starts_with("sorry")).any(|with| start.starts_with(with))
+    DECLINES
+        .iter()
+        .filter(|with| !with.starts_with("sorry"))
+        .any(|with| start.starts_with(with))
 }
 
 /// Whether a paragraph reports that its author wrote something: "I have created the requirements
 /// document".
 pub(crate) fn reports(paragraph: &str) -> bool {
     let start = lowered(paragraph);
-    let mut words =
-        start.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).peekable();
+    let mut words = start
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| !word.is_empty())
+        .peekable();
     if !matches!(words.next(), Some("i" | "i've" | "we" | "we've")) {
         return false;
     }
     while words
-        .next_if(|word| matches!(*word, "have" | "now" | "just" | "also" | "successfully" | "already"))
+        .next_if(|word| {
+            matches!(
+                *word,
+                "have" | "now" | "just" | "also" | "successfully" | "already"
+            )
+        })
         .is_some()
     {}
     words.next().is_some_and(|verb| REPORTED.contains(&verb)) && words.any(is_thing)
@@ -145,23 +155,39 @@ pub(crate) fn is_pleasantry(paragraph: &str) -> bool {
 }
 
 fn is_passive_report(start: &str) -> bool {
-    let done = ["has been ", "have been ", "is now ", "are now ", "was ", "were "];
+    let done = [
+        "has been ",
+        "have been ",
+        "is now ",
+        "are now ",
+        "was ",
+        "were ",
+    ];
     let reported = done.iter().any(|done| {
-        let verb = start.split_once(done).map(|(_, rest)| rest.trim_start_matches("successfully "));
+        let verb = start
+            .split_once(done)
+            .map(|(_, rest)| rest.trim_start_matches("successfully "));
         verb.is_some_and(|verb| REPORTED.iter().any(|word| verb.starts_with(word)))
     });
     reported && start.split(|c: char| !c.is_alphanumeric()).any(is_thing)
 }
 
 fn is_thing(word: &str) -> bool {
-    THINGS.contains(&word) || word.strip_suffix('s').is_some_and(|word| THINGS.contains(&word))
+    THINGS.contains(&word)
+        || word
+            .strip_suffix('s')
+            .is_some_and(|word| THINGS.contains(&word))
 }
 
 /// The beginning of a text in lowercase, with plain apostrophes and single spaces.
 fn lowered(text: &str) -> String {
     let text = text.trim_start().trim_start_matches(['#', '*', '>', ' ']);
     let end = text.floor_char_boundary(LOOKED_AT);
-    let text = text.get(..end).unwrap_or_default().replace('’', "'").to_lowercase();
+    let text = text
+        .get(..end)
+        .unwrap_or_default()
+        .replace('’', "'")
+        .to_lowercase();
     crucible_model::single_spaced(&text)
 }
 
@@ -172,13 +198,25 @@ mod tests {
     #[test]
     fn what_is_no_document_is_told_apart() {
         for (text, fault) in [
-            ("I have created the requirements document with five requirements.", Fault::Summary),
-            ("I’ve now written the design to `design.md`.", Fault::Summary),
+            (
+                "I have created the requirements document with five requirements.",
+                Fault::Summary,
+            ),
+            (
+                "I’ve now written the design to `design.md`.",
+                Fault::Summary,
+            ),
             ("I successfully updated the tasks.", Fault::Summary),
-            ("The requirements document has been successfully created in the folder.", Fault::Summary),
+            (
+                "The requirements document has been successfully created in the folder.",
+                Fault::Summary,
+            ),
             ("**I've drafted** the review.", Fault::Summary),
             ("I'm sorry, but I can't help with that.", Fault::Refusal),
-            ("As an AI language model, I cannot write this.", Fault::Refusal),
+            (
+                "As an AI language model, I cannot write this.",
+                Fault::Refusal,
+            ),
             ("Could you tell me which format is wanted?", Fault::Question),
             ("Please provide the idea.", Fault::Question),
             ("CSV or JSON?", Fault::Question),
@@ -206,7 +244,10 @@ mod tests {
     fn the_beginning_is_cut_between_characters() {
         assert_eq!(of_no_document(&"ä".repeat(4_000)), Fault::NoDocument);
         assert_eq!(
-            of_no_document(&format!("I have created {} the document", "漢".repeat(1_000))),
+            of_no_document(&format!(
+                "I have created {} the document",
+                "漢".repeat(1_000)
+            )),
             Fault::NoDocument
         );
     }

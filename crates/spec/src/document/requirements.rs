@@ -39,7 +39,11 @@ pub(crate) struct Block {
 #[must_use]
 pub fn requirement_ids(requirements: &Untrusted) -> Vec<RequirementId> {
     let document = Requirements::of_artifact(requirements.as_str());
-    document.blocks.iter().map(|block| RequirementId(block.id)).collect()
+    document
+        .blocks
+        .iter()
+        .map(|block| RequirementId(block.id))
+        .collect()
 }
 
 impl Requirements {
@@ -51,12 +55,18 @@ impl Requirements {
         if let Fences::Open(end) = scan(&text).1 {
             text = format!("{}\n{end}", text.trim_end_matches('\n'));
         }
-        let mut found = Self { head: String::new(), blocks: Vec::new(), retired: BTreeSet::new() };
+        let mut found = Self {
+            head: String::new(),
+            blocks: Vec::new(),
+            retired: BTreeSet::new(),
+        };
         let mut begun: Option<(u32, &str)> = None;
         let mut lines: Vec<&str> = Vec::new();
         for line in scan(&text).0 {
             if let Some(ids) = retired(&line) {
-                found.retired.extend(named(ids, 'R').into_iter().filter(|id| *id <= HIGHEST));
+                found
+                    .retired
+                    .extend(named(ids, 'R').into_iter().filter(|id| *id <= HIGHEST));
                 continue;
             }
             if let Some(next) = numbered(&line) {
@@ -98,19 +108,33 @@ impl Requirements {
             let piece = pieces.0.get(place).filter(|piece| piece.text() == text);
             piece.filter(|_| pieces.0.len() == before.blocks.len() + 1)
         };
-        let places: std::collections::BTreeMap<u32, usize> =
-            before.blocks.iter().zip(1..).map(|(block, place)| (block.id, place)).collect();
+        let places: std::collections::BTreeMap<u32, usize> = before
+            .blocks
+            .iter()
+            .zip(1..)
+            .map(|(block, place)| (block.id, place))
+            .collect();
         let mut parts = vec![(self.head.as_str(), Some(0), kept(0, &self.head))];
         parts.extend(self.blocks.iter().map(|block| {
             let from = places.get(&block.id).copied();
-            (block.text.as_str(), from, from.and_then(|place| kept(place, &block.text)))
+            (
+                block.text.as_str(),
+                from,
+                from.and_then(|place| kept(place, &block.text)),
+            )
         }));
-        let same_blocks =
-            self.blocks.iter().map(|block| block.id).eq(before.blocks.iter().map(|block| block.id));
+        let same_blocks = self
+            .blocks
+            .iter()
+            .map(|block| block.id)
+            .eq(before.blocks.iter().map(|block| block.id));
         // The line of removed ids keeps its position if nothing moves around it.
         let named = pieces.0.iter().any(|piece| piece.names_removed);
-        let lost =
-            pieces.0.iter().zip(&parts).any(|(piece, (.., kept))| piece.names_removed && kept.is_none());
+        let lost = pieces
+            .0
+            .iter()
+            .zip(&parts)
+            .any(|(piece, (.., kept))| piece.names_removed && kept.is_none());
         let in_place = named && same_blocks && !lost && self.retired == before.retired;
         let newline = match earlier.find('\n') {
             Some(at) if earlier.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
@@ -119,7 +143,10 @@ impl Requirements {
         let mut text = String::new();
         for (place, (wanted, from, kept)) in parts.iter().enumerate() {
             let next = parts.get(place + 1);
-            let bytes = kept.map_or_else(|| wanted.replace('\n', newline), |piece| piece.lines(in_place));
+            let bytes = kept.map_or_else(
+                || wanted.replace('\n', newline),
+                |piece| piece.lines(in_place),
+            );
             // The same text follows it, so the gap is kept as well.
             let is_followed = match next {
                 Some((_, next, _)) => from.map(|place| place + 1) == *next,
@@ -160,7 +187,12 @@ impl Requirements {
 
     /// The highest id that was ever assigned.
     pub(crate) fn highest(&self) -> u32 {
-        self.blocks.iter().map(|block| block.id).chain(self.retired.last().copied()).max().unwrap_or_default()
+        self.blocks
+            .iter()
+            .map(|block| block.id)
+            .chain(self.retired.last().copied())
+            .max()
+            .unwrap_or_default()
     }
 
     /// The ids for new requirements in order: above all assigned ones, including `given`, up to the
@@ -172,7 +204,11 @@ impl Requirements {
     fn take(&mut self, begun: Option<(u32, &str)>, lines: &[&str]) {
         let text = trimmed(lines).join("\n");
         match begun {
-            Some((id, title)) => self.blocks.push(Block { id, title: title.to_owned(), text }),
+            Some((id, title)) => self.blocks.push(Block {
+                id,
+                title: title.to_owned(),
+                text,
+            }),
             None => self.head = text,
         }
     }
@@ -180,15 +216,18 @@ impl Requirements {
     fn give_doubles_new_ids(&mut self) {
         // If the highest possible id is taken, unused lower ids serve as well.
         let given: BTreeSet<u32> = self.ids().union(&self.retired).copied().collect();
-        let mut free = self.fresh(0).chain((1..self.highest()).filter(|id| !given.contains(id)));
+        let mut free = self
+            .fresh(0)
+            .chain((1..self.highest()).filter(|id| !given.contains(id)));
         let mut seen = BTreeSet::new();
         for block in &mut self.blocks {
             if !seen.insert(block.id) {
                 let Some(next) = free.next() else { continue };
                 block.id = next;
                 let body = block.text.split_once('\n').map_or("", |(_, body)| body);
-                block.text =
-                    format!("### {}: {}\n{body}", shown(block.id, 'R'), block.title).trim_end().to_owned();
+                block.text = format!("### {}: {}\n{body}", shown(block.id, 'R'), block.title)
+                    .trim_end()
+                    .to_owned();
                 seen.insert(block.id);
             }
         }
@@ -226,15 +265,23 @@ impl<'a> Pieces<'a> {
 impl Piece<'_> {
     /// Its text as in a [`Block`].
     fn text(&self) -> String {
-        let lines = self.lines.iter().filter(|(_, names_removed)| !names_removed);
+        let lines = self
+            .lines
+            .iter()
+            .filter(|(_, names_removed)| !names_removed);
         let lines = lines.map(|(line, _)| line.trim_end_matches('\n'));
-        let lines: Vec<&str> = lines.map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        let lines: Vec<&str> = lines
+            .map(|line| line.strip_suffix('\r').unwrap_or(line))
+            .collect();
         trimmed(&lines).join("\n")
     }
 
     /// Its bytes, with or without the line of removed ids.
     fn lines(&self, with_removed: bool) -> String {
-        let lines = self.lines.iter().filter(|(_, names_removed)| with_removed || !names_removed);
+        let lines = self
+            .lines
+            .iter()
+            .filter(|(_, names_removed)| with_removed || !names_removed);
         lines.map(|(line, _)| *line).collect()
     }
 }
@@ -249,7 +296,9 @@ fn trimmed<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
 
 /// The id and the title of a heading that begins a requirement.
 fn numbered<'a>(line: &Line<'a>) -> Option<(u32, &'a str)> {
-    let LineKind::Heading { title, .. } = line.kind else { return None };
+    let LineKind::Heading { title, .. } = line.kind else {
+        return None;
+    };
     match leading(title, 'R') {
         Some((Lead::Numbered(id), title)) => Some((id, title)),
         _ => None,
@@ -258,7 +307,10 @@ fn numbered<'a>(line: &Line<'a>) -> Option<(u32, &'a str)> {
 
 /// The text after `Retired:` on a line outside of code blocks that names ids.
 pub(crate) fn retired<'a>(line: &Line<'a>) -> Option<&'a str> {
-    let ids = line.text.strip_prefix(RETIRED.trim_end()).filter(|_| line.kind == LineKind::Text)?;
+    let ids = line
+        .text
+        .strip_prefix(RETIRED.trim_end())
+        .filter(|_| line.kind == LineKind::Text)?;
     ids.trim_start().starts_with("R-").then_some(ids)
 }
 
@@ -274,8 +326,14 @@ mod tests {
         let read = Requirements::of_artifact(TEXT);
         assert_eq!(read.head, "# Requirements: Export\n\nIntro.");
         assert_eq!(read.ids(), BTreeSet::from([1, 4]));
-        assert_eq!(read.block(4).unwrap().text, "## R-4: B\ntext\n## Notes\nmine");
-        assert_eq!(read.block(1).unwrap().text, "### R-001: A\n\nText  \n\n\n- a\n\n```\n### R-009: no\n```");
+        assert_eq!(
+            read.block(4).unwrap().text,
+            "## R-4: B\ntext\n## Notes\nmine"
+        );
+        assert_eq!(
+            read.block(1).unwrap().text,
+            "### R-001: A\n\nText  \n\n\n- a\n\n```\n### R-009: no\n```"
+        );
         assert_eq!((read.highest(), read.retired.len()), (4, 2));
         assert_eq!(Requirements::of_artifact(&read.render()), read);
         assert_eq!(Requirements::of_artifact(&TEXT.replace('\n', "\r\n")), read);
@@ -288,11 +346,19 @@ mod tests {
         let bare = "### R-001: A\na\n### R-002: B\nb";
         let open = "# x\n\n### R-001: A\n````\nopen\n````";
         for text in [TEXT, windows.as_str(), ugly, bare, open] {
-            assert_eq!(Requirements::of_artifact(text).render_over(text), text, "{text:?}");
+            assert_eq!(
+                Requirements::of_artifact(text).render_over(text),
+                text,
+                "{text:?}"
+            );
         }
 
         let mut more = Requirements::of_artifact(&windows);
-        more.blocks.push(Block { id: 5, title: "C".to_owned(), text: "### R-005: C\n\nc".to_owned() });
+        more.blocks.push(Block {
+            id: 5,
+            title: "C".to_owned(),
+            text: "### R-005: C\n\nc".to_owned(),
+        });
         let (kept, _) = windows.split_once("Retired").unwrap();
         let wanted = format!("{kept}### R-005: C\r\n\r\nc\r\n\r\nRetired: R-002, R-003\r\n");
         assert_eq!(more.render_over(&windows), wanted);
@@ -308,16 +374,25 @@ mod tests {
         let mut fewer = Requirements::of_artifact(bare);
         fewer.blocks.remove(1);
         fewer.retired.insert(2);
-        assert_eq!(fewer.render_over(bare), "### R-001: A\na\n\nRetired: R-002\n");
+        assert_eq!(
+            fewer.render_over(bare),
+            "### R-001: A\na\n\nRetired: R-002\n"
+        );
         fewer = Requirements::of_artifact(bare);
         fewer.blocks.remove(0);
         fewer.retired.insert(1);
-        assert_eq!(fewer.render_over(bare), "### R-002: B\nb\n\nRetired: R-001\n");
+        assert_eq!(
+            fewer.render_over(bare),
+            "### R-002: B\nb\n\nRetired: R-001\n"
+        );
     }
 
     #[test]
     fn the_ids_of_a_document_are_told_in_order() {
-        let ids: Vec<_> = requirement_ids(&Untrusted::new(TEXT)).iter().map(ToString::to_string).collect();
+        let ids: Vec<_> = requirement_ids(&Untrusted::new(TEXT))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(ids, ["R-001", "R-004"]);
         assert_eq!(requirement_ids(&Untrusted::new("")), []);
     }
@@ -325,7 +400,10 @@ mod tests {
     #[test]
     fn a_code_block_without_its_end_gets_one() {
         let read = Requirements::of_artifact("# x\n\n### R-001: A\n````\nopen\n### R-002: no\n\n");
-        assert_eq!(read.render(), "# x\n\n### R-001: A\n````\nopen\n### R-002: no\n````\n");
+        assert_eq!(
+            read.render(),
+            "# x\n\n### R-001: A\n````\nopen\n### R-002: no\n````\n"
+        );
     }
 
     #[test]
@@ -333,21 +411,29 @@ mod tests {
         let read = Requirements::of_artifact(
             "# x\n### R-001: A\na\n### R-001: B\nb\n### R-002: C\n\nRetired: R-002, R-007\n",
         );
-        assert_eq!(read.blocks.iter().map(|b| b.id).collect::<Vec<_>>(), [1, 8, 2]);
+        assert_eq!(
+            read.blocks.iter().map(|b| b.id).collect::<Vec<_>>(),
+            [1, 8, 2]
+        );
         assert_eq!(read.blocks[1].text, "### R-008: B\nb");
         assert_eq!(read.retired, BTreeSet::from([7]));
     }
 
     #[test]
     fn an_id_beyond_all_of_ours_is_no_removed_one() {
-        let text = "# x\n### R-002: A\na\n\nRetired: R-007, R-1000000, R-4294967295, R-99999999999\n";
+        let text =
+            "# x\n### R-002: A\na\n\nRetired: R-007, R-1000000, R-4294967295, R-99999999999\n";
         let read = Requirements::of_artifact(text);
         assert_eq!((read.highest(), read.fresh(0).next()), (7, Some(8)));
         assert_eq!(read.render(), "# x\n\n### R-002: A\na\n\nRetired: R-007\n");
-        let full = "# x\n### R-001: A\na\n### R-1: B\nb\n### R-001: C\nc\n\nRetired: R-003, R-999999\n";
+        let full =
+            "# x\n### R-001: A\na\n### R-1: B\nb\n### R-001: C\nc\n\nRetired: R-003, R-999999\n";
         let read = Requirements::of_artifact(full);
         assert_eq!(read.fresh(0).next(), None);
-        assert_eq!(read.blocks.iter().map(|block| block.id).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(
+            read.blocks.iter().map(|block| block.id).collect::<Vec<_>>(),
+            [1, 2, 4]
+        );
         assert_eq!(Requirements::of_artifact(&read.render()), read);
     }
 }

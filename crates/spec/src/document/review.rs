@@ -46,10 +46,13 @@ pub(crate) enum Target {
 pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
     let text = review.as_str().replace("\r\n", "\n");
     let mut seen = BTreeSet::new();
-    let files = read_review(&text).remarks.into_iter().filter_map(|remark| match remark.target {
-        Target::File(path) => Some(path),
-        Target::Artifact(_) | Target::Unknown(_) => None,
-    });
+    let files = read_review(&text)
+        .remarks
+        .into_iter()
+        .filter_map(|remark| match remark.target {
+            Target::File(path) => Some(path),
+            Target::Artifact(_) | Target::Unknown(_) => None,
+        });
     files.filter(|path| seen.insert(path.clone())).collect()
 }
 
@@ -78,9 +81,17 @@ pub(crate) fn review(
 ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
     let mut warnings = draft.warnings;
     let read = read_review(&draft.body);
-    let mut findings: Vec<Finding> = read.malformed.iter().map(|line| Fault::LineForm.of(line)).collect();
+    let mut findings: Vec<Finding> = read
+        .malformed
+        .iter()
+        .map(|line| Fault::LineForm.of(line))
+        .collect();
     // Two findings on one line, or one in the title, would be counted as one or as none.
-    let doubled = read.remarks.iter().map(|remark| &remark.text).filter(|text| names_severity(text));
+    let doubled = read
+        .remarks
+        .iter()
+        .map(|remark| &remark.text)
+        .filter(|text| names_severity(text));
     let titled = draft.title.iter().filter(|title| tells_finding(title));
     findings.extend(doubled.chain(titled).map(|text| Fault::LineForm.of(text)));
     if read.remarks.is_empty() && read.says_none == 0 && findings.is_empty() {
@@ -97,22 +108,29 @@ pub(crate) fn review(
     if read.left_out > 0 {
         warnings.push(trimmed(read.left_out, "finding"));
     }
-    let mut text =
-        format!("# Review: {}\n\n## Findings\n\n", draft.title.as_deref().unwrap_or(fallback_title));
+    let mut text = format!(
+        "# Review: {}\n\n## Findings\n\n",
+        draft.title.as_deref().unwrap_or(fallback_title)
+    );
     let count = read.remarks.len();
     for (place, remark) in read.remarks.into_iter().enumerate() {
         let name = shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F');
         let (target, said) = match remark.target {
             Target::Artifact(name) => (name, remark.text),
-            Target::File(path) if shown_files.contains(path.as_str()) => (format!("`{path}`"), remark.text),
+            Target::File(path) if shown_files.contains(path.as_str()) => {
+                (format!("`{path}`"), remark.text)
+            }
             Target::File(path) => {
-                let message =
-                    format!("{name} is about {path}, which the model was not shown; no fixup works on it");
+                let message = format!(
+                    "{name} is about {path}, which the model was not shown; no fixup works on it"
+                );
                 warnings.push(warning("spec_file_not_shown", message));
                 (WHOLE.to_owned(), format!("({path}) {}", remark.text))
             }
             // A `justfile` does not look like a file, but is one if the model was shown it.
-            Target::Unknown(what) if is_shown(&what, shown_files) => (format!("`{what}`"), remark.text),
+            Target::Unknown(what) if is_shown(&what, shown_files) => {
+                (format!("`{what}`"), remark.text)
+            }
             Target::Unknown(what) => {
                 if !what.contains(char::is_whitespace) {
                     let message = format!(
@@ -123,7 +141,10 @@ pub(crate) fn review(
                 (WHOLE.to_owned(), format!("({what}) {}", remark.text))
             }
         };
-        text.push_str(&format!("- {name} [{}] {target}: {said}\n", remark.severity));
+        text.push_str(&format!(
+            "- {name} [{}] {target}: {said}\n",
+            remark.severity
+        ));
     }
     if count == 0 {
         text.push_str("- none\n");
@@ -168,7 +189,8 @@ pub(crate) fn read_review(body: &str) -> Review {
             review.hide(line.text);
         } else if let Some(last) = review.remarks.last_mut().filter(|_| indented) {
             last.text.push(' ');
-            last.text.push_str(&single_spaced(item.unwrap_or(line.text)));
+            last.text
+                .push_str(&single_spaced(item.unwrap_or(line.text)));
         } else if item.is_some() {
             review.hidden += u64::from(tells_finding(line.text));
             review.malformed.push(line.text.trim().to_owned());
@@ -194,25 +216,35 @@ fn remark(item: &str) -> Option<Remark> {
     let rest = leading(item, 'F').map_or(item, |(_, rest)| rest);
     let rest = rest.trim_start_matches(['*', ' ']).strip_prefix('[')?;
     let (severity, rest) = rest.split_once(']')?;
-    let severity = SEVERITIES.into_iter().find(|known| known.eq_ignore_ascii_case(severity.trim()))?;
+    let severity = SEVERITIES
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(severity.trim()))?;
     let rest = rest.trim_start_matches(['*', ' ', ':']);
-    let (target, text, quoting) = match rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
+    let (target, text, quoting) = match rest.strip_prefix('`').and_then(|rest| rest.split_once('`'))
+    {
         Some((target, text)) => (target, text.trim_start_matches(['*', ' ']), Quoting::Quoted),
         None => {
             let (target, text) = rest.split_once(": ").or_else(|| rest.split_once(' '))?;
             (target, text, Quoting::Bare)
         }
     };
-    let text = single_spaced(without_line_number(text).trim_start_matches([':', '-', '–', '—', ' ']));
+    let text =
+        single_spaced(without_line_number(text).trim_start_matches([':', '-', '–', '—', ' ']));
     if text.is_empty() {
         return None;
     }
-    Some(Remark { severity, target: target_of(target, quoting), text })
+    Some(Remark {
+        severity,
+        target: target_of(target, quoting),
+        text,
+    })
 }
 
 /// Removes `:12` of `:12: text` after a path.
 fn without_line_number(text: &str) -> &str {
-    let rest = text.strip_prefix(':').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let rest = text
+        .strip_prefix(':')
+        .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.filter(|rest| rest.starts_with(':')).unwrap_or(text)
 }
 
@@ -230,26 +262,34 @@ fn target_of(target: &str, quoting: Quoting) -> Target {
     if matches!(lower.as_str(), "idea" | WHOLE) || lower.parse::<PhaseId>().is_ok() {
         return Target::Artifact(lower);
     }
-    if let Some(phase) = PhaseId::ALL.into_iter().find(|phase| phase.artifact() == name) {
+    if let Some(phase) = PhaseId::ALL
+        .into_iter()
+        .find(|phase| phase.artifact() == name)
+    {
         return Target::Artifact(phase.as_str().to_owned());
     }
     if name == "idea.md" {
         return Target::Artifact("idea".to_owned());
     }
-    let id = ['R', 'T'].into_iter().find_map(|letter| match super::ids::mentions(target, letter).next() {
-        Some((range, number)) if range == (0..target.len()) => Some(shown(number, letter)),
-        _ => None,
+    let id = ['R', 'T'].into_iter().find_map(|letter| {
+        match super::ids::mentions(target, letter).next() {
+            Some((range, number)) if range == (0..target.len()) => Some(shown(number, letter)),
+            _ => None,
+        }
     });
     if let Some(id) = id {
         return Target::Artifact(id);
     }
     let path = match target.rsplit_once(':') {
-        Some((path, line)) if !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit() || c == b'-') => {
+        Some((path, line))
+            if !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit() || c == b'-') =>
+        {
             path
         }
         _ => target,
     };
-    let looks_like_a_file = path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
+    let looks_like_a_file =
+        path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
     // In the document a quoted target is a file, whatever its name looks like.
     let plain = quoting == Quoting::Quoted || (!path.contains(['`', ' ']) && looks_like_a_file);
     match path.parse::<RepoPath>() {
@@ -259,7 +299,10 @@ fn target_of(target: &str, quoting: Quoting) -> Target {
 }
 
 fn is_none(text: &str) -> bool {
-    let text = text.trim().trim_matches(['*', '.', '`', '_']).to_ascii_lowercase();
+    let text = text
+        .trim()
+        .trim_matches(['*', '.', '`', '_'])
+        .to_ascii_lowercase();
     matches!(text.as_str(), "none" | "no findings" | "none found")
 }
 
@@ -267,13 +310,23 @@ fn is_none(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn made(body: &str, files: &[&str]) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
-        let draft = Draft { title: Some("Export".to_owned()), body: body.to_owned(), warnings: Vec::new() };
+    fn made(
+        body: &str,
+        files: &[&str],
+    ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+        let draft = Draft {
+            title: Some("Export".to_owned()),
+            body: body.to_owned(),
+            warnings: Vec::new(),
+        };
         review(draft, "export", &files.iter().copied().collect())
     }
 
     fn targets(text: &str) -> Vec<String> {
-        review_targets(&Untrusted::new(text)).iter().map(ToString::to_string).collect()
+        review_targets(&Untrusted::new(text))
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -294,27 +347,48 @@ mod tests {
         );
         assert_eq!((count, warnings.len()), (6, 1));
         assert_eq!(targets(&text), ["src/a.rs", "src/b.rs"]);
-        assert_eq!(made(text.split_once("\n\n").unwrap().1, &["src/a.rs", "src/b.rs"]).unwrap().0, text);
+        assert_eq!(
+            made(
+                text.split_once("\n\n").unwrap().1,
+                &["src/a.rs", "src/b.rs"]
+            )
+            .unwrap()
+            .0,
+            text
+        );
     }
 
     #[test]
     fn a_name_that_was_shown_is_a_file_whatever_it_looks_like() {
-        let body =
-            "- F-1 [major] justfile: Wrong\n- F-2 [minor] `my file`: Odd\n- F-3 [minor] configure: Gone\n";
+        let body = "- F-1 [major] justfile: Wrong\n- F-2 [minor] `my file`: Odd\n- F-3 [minor] configure: Gone\n";
         let (text, _, warnings) = made(body, &["justfile", "my file"]).unwrap();
         assert_eq!(targets(&text), ["justfile", "my file"]);
-        assert!(text.contains("- F-003 [minor] spec: (configure) Gone\n"), "{text}");
+        assert!(
+            text.contains("- F-003 [minor] spec: (configure) Gone\n"),
+            "{text}"
+        );
         assert_eq!(
-            warnings.iter().map(|told| told.kind.as_str()).collect::<Vec<_>>(),
+            warnings
+                .iter()
+                .map(|told| told.kind.as_str())
+                .collect::<Vec<_>>(),
             ["spec_file_not_shown"]
         );
     }
 
     #[test]
     fn a_review_that_finds_nothing_has_no_targets() {
-        for none in ["- none", "- None.", "No findings.", "## Findings\n\n- **none**"] {
+        for none in [
+            "- none",
+            "- None.",
+            "No findings.",
+            "## Findings\n\n- **none**",
+        ] {
             let (text, count, _) = made(none, &[]).unwrap();
-            assert_eq!((text.as_str(), count), ("# Review: Export\n\n## Findings\n\n- none\n", 0));
+            assert_eq!(
+                (text.as_str(), count),
+                ("# Review: Export\n\n## Findings\n\n- none\n", 0)
+            );
             assert!(targets(&text).is_empty());
         }
     }
@@ -329,7 +403,10 @@ mod tests {
             ("- F-001 [major] design:", "spec-answer-line-form"),
             ("- looks good", "spec-answer-line-form"),
             ("- F-001 [major] design: TODO", "spec-answer-incomplete"),
-            ("- none\n- F-001 [major] design: x", "spec-answer-contradiction"),
+            (
+                "- none\n- F-001 [major] design: x",
+                "spec-answer-contradiction",
+            ),
         ] {
             let findings = made(body, &[]).unwrap_err();
             assert_eq!(findings[0].code.as_str(), code, "{body:?}");
@@ -350,25 +427,44 @@ mod tests {
             "  - F-001 [blocker] src/export.py: remote code execution",
             "  - [blocker] src/export.py: remote code execution",
         ] {
-            for (beside, contradicts) in
-                [("- none\n\n", true), ("- F-002 [minor] design: Thin\n", false), ("", false)]
-            {
-                let findings = made(&format!("## Findings\n\n{beside}{hidden}\n"), &[]).unwrap_err();
-                let codes: Vec<_> = findings.iter().map(|finding| finding.code.as_str()).collect();
+            for (beside, contradicts) in [
+                ("- none\n\n", true),
+                ("- F-002 [minor] design: Thin\n", false),
+                ("", false),
+            ] {
+                let findings =
+                    made(&format!("## Findings\n\n{beside}{hidden}\n"), &[]).unwrap_err();
+                let codes: Vec<_> = findings
+                    .iter()
+                    .map(|finding| finding.code.as_str())
+                    .collect();
                 assert_eq!(codes[0], "spec-answer-line-form", "{beside:?} {hidden:?}");
-                assert!(findings[0].subject.contains("src/export.py"), "{findings:?}");
-                assert_eq!(codes.contains(&"spec-answer-contradiction"), contradicts, "{hidden:?}");
+                assert!(
+                    findings[0].subject.contains("src/export.py"),
+                    "{findings:?}"
+                );
+                assert_eq!(
+                    codes.contains(&"spec-answer-contradiction"),
+                    contradicts,
+                    "{hidden:?}"
+                );
             }
         }
-        let two = "- F-001 [minor] design: Thin F-002 [blocker] src/export.py: remote code execution";
-        assert_eq!(made(two, &[]).unwrap_err()[0].code.as_str(), "spec-answer-line-form");
+        let two =
+            "- F-001 [minor] design: Thin F-002 [blocker] src/export.py: remote code execution";
+        assert_eq!(
+            made(two, &[]).unwrap_err()[0].code.as_str(),
+            "spec-answer-line-form"
+        );
         let titled = Draft {
             title: Some("F-001 [blocker] src/export.py".to_owned()),
             body: "- none".to_owned(),
             warnings: Vec::new(),
         };
         assert_eq!(
-            review(titled, "x", &BTreeSet::new()).unwrap_err()[0].code.as_str(),
+            review(titled, "x", &BTreeSet::new()).unwrap_err()[0]
+                .code
+                .as_str(),
             "spec-answer-line-form"
         );
     }
@@ -376,9 +472,15 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_in_words_that_fit() {
         let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "1 line outside of the findings left out");
+        assert_eq!(
+            warnings[0].message,
+            "1 line outside of the findings left out"
+        );
         let (_, _, warnings) = made("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
-        assert_eq!(warnings[0].message, "2 lines outside of the findings left out");
+        assert_eq!(
+            warnings[0].message,
+            "2 lines outside of the findings left out"
+        );
     }
 
     #[test]
@@ -399,11 +501,20 @@ mod tests {
             "T-2",
             "C:\\x.rs",
         ] {
-            assert!(targets(&format!("- F-001 [major] {target}: x\n")).is_empty(), "{target}");
-            assert!(targets(&format!("- F-001 [major] `{target}`: x\n")).is_empty(), "{target}");
+            assert!(
+                targets(&format!("- F-001 [major] {target}: x\n")).is_empty(),
+                "{target}"
+            );
+            assert!(
+                targets(&format!("- F-001 [major] `{target}`: x\n")).is_empty(),
+                "{target}"
+            );
         }
         assert!(targets("- F-001 [major] a b.rs: x\n- F-002 [major] no: x\n").is_empty());
-        assert_eq!(targets("```\n- F-001 [major] `src/a.rs`: x\n```\n"), [""; 0]);
+        assert_eq!(
+            targets("```\n- F-001 [major] `src/a.rs`: x\n```\n"),
+            [""; 0]
+        );
         let twice = "- F-001 [major] `b.rs`: x\r\n- F-002 [minor] `a.rs`: y\r\n- F-003 [minor] `b.rs`: z\r\n";
         assert_eq!(targets(twice), ["b.rs", "a.rs"]);
         assert_eq!(targets("- F-001 [major] Makefile: x"), ["Makefile"]);

@@ -32,8 +32,11 @@ pub(crate) fn headed(line: &str, letter: char, standing: Standing) -> Option<Lea
     let text = unmarked(&line);
     let (lead, title) = leading(text, letter)?;
     let before = text.len() - title.len();
-    let mark = text.get(..before).and_then(|head| head.trim_end().chars().next_back());
-    let is_set_apart = mark.is_some_and(|c| BEHIND.contains(&c)) || title.starts_with(['(', '[', '|', '/']);
+    let mark = text
+        .get(..before)
+        .and_then(|head| head.trim_end().chars().next_back());
+    let is_set_apart =
+        mark.is_some_and(|c| BEHIND.contains(&c)) || title.starts_with(['(', '[', '|', '/']);
     match lead {
         Lead::New if title.is_empty() => None,
         Lead::New => is_set_apart.then_some(lead),
@@ -48,7 +51,9 @@ pub(crate) fn tells_finding(line: &str) -> bool {
     mentions(line, 'F').next().is_some()
         || headed(line, 'F', Standing::Within).is_some()
         || names_severity(line)
-        || line.split(['|', '\t']).any(|cell| severity(cell.trim_matches(['*', '`', '_', ' '])))
+        || line
+            .split(['|', '\t'])
+            .any(|cell| severity(cell.trim_matches(['*', '`', '_', ' '])))
         || unmarked(line)
             .split_once([':', '–', '—', ']', ')', '*'])
             .is_some_and(|(word, _)| severity(word.trim_matches(['*', '`', '_', ' '])))
@@ -71,12 +76,16 @@ pub(crate) fn names_severity(text: &str) -> bool {
 
 /// Whether a line begins an entry of any kind.
 pub(crate) fn heads_any(line: &str) -> bool {
-    ['R', 'T', 'F'].into_iter().any(|letter| headed(line, letter, Standing::Within).is_some())
+    ['R', 'T', 'F']
+        .into_iter()
+        .any(|letter| headed(line, letter, Standing::Within).is_some())
         || names_severity(line)
 }
 
 fn severity(word: &str) -> bool {
-    SEVERITIES.iter().any(|known| known.eq_ignore_ascii_case(word.trim()))
+    SEVERITIES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(word.trim()))
 }
 
 /// The line without prefixes that may precede an id: markers of lists, tables, quotes and emphasis, a
@@ -86,10 +95,15 @@ fn unmarked(line: &str) -> &str {
     loop {
         let rest = text.trim_start_matches(|c: char| {
             c.is_whitespace()
-                || matches!(c, '>' | '|' | '#' | '_' | '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '\\' | '“')
+                || matches!(
+                    c,
+                    '>' | '|' | '#' | '_' | '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '\\' | '“'
+                )
         });
-        let rest =
-            ["x] ", "X] ", " ] ", "] "].into_iter().find_map(|mark| rest.strip_prefix(mark)).unwrap_or(rest);
+        let rest = ["x] ", "X] ", " ] ", "] "]
+            .into_iter()
+            .find_map(|mark| rest.strip_prefix(mark))
+            .unwrap_or(rest);
         let rest = list_item(rest).unwrap_or(rest);
         let tag = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
         let rest = tag.map_or(rest, |(_, rest)| rest);
@@ -135,7 +149,10 @@ mod tests {
             assert_eq!(headed(line, 'R', Standing::Within), None, "{line}");
         }
         assert!(headed("R-004 D holds.", 'R', Standing::Paragraph).is_some());
-        assert_eq!(headed("D holds with R-004.", 'R', Standing::Paragraph), None);
+        assert_eq!(
+            headed("D holds with R-004.", 'R', Standing::Paragraph),
+            None
+        );
     }
 
     #[test]
@@ -153,8 +170,12 @@ mod tests {
         ] {
             assert!(tells_finding(line), "{line}");
         }
-        for line in ["All is well.", "The major part is done", "Minor things were left alone", "no [link](x)"]
-        {
+        for line in [
+            "All is well.",
+            "The major part is done",
+            "Minor things were left alone",
+            "no [link](x)",
+        ] {
             assert!(!tells_finding(line), "{line}");
         }
         assert!(begins_finding("  - F-002 [blocker] x") && !begins_finding("  as in F-002"));

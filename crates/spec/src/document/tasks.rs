@@ -49,7 +49,11 @@ pub(crate) fn tasks(
     known: Option<&BTreeSet<u32>>,
 ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
     let mut warnings = draft.warnings;
-    let TaskList { mut tasks, left_out, stray } = read_tasks(&draft.body);
+    let TaskList {
+        mut tasks,
+        left_out,
+        stray,
+    } = read_tasks(&draft.body);
     let mut findings: Vec<Finding> = stray.iter().map(|line| Fault::LineForm.of(line)).collect();
     if tasks.is_empty() {
         findings.push(Fault::NoEntries.of("no task"));
@@ -67,28 +71,45 @@ pub(crate) fn tasks(
         }
         let name = shown(number(place), 'T');
         if task.serves.is_empty() {
-            findings.push(Fault::LineForm.of(&format!("{name} names no requirement: {}", task.text)));
+            findings
+                .push(Fault::LineForm.of(&format!("{name} names no requirement: {}", task.text)));
         }
         if is_filler(&task.text) {
             findings.push(Fault::Incomplete.of(&format!("{name} has no text")));
         }
-        let bad = task.files.iter().filter(|file| file.parse::<RepoPath>().is_err());
+        let bad = task
+            .files
+            .iter()
+            .filter(|file| file.parse::<RepoPath>().is_err());
         findings.extend(bad.map(|file| Fault::BadPath.of(file)));
     }
     if let Some(known) = known {
-        let served: BTreeSet<u32> = tasks.iter().flat_map(|task| task.serves.iter().copied()).collect();
+        let served: BTreeSet<u32> = tasks
+            .iter()
+            .flat_map(|task| task.serves.iter().copied())
+            .collect();
         findings.extend(unknown(&served, known));
-        findings.extend(known.difference(&served).map(|id| Fault::Unserved.of(&shown(*id, 'R'))));
+        findings.extend(
+            known
+                .difference(&served)
+                .map(|id| Fault::Unserved.of(&shown(*id, 'R'))),
+        );
     }
     if !findings.is_empty() {
         return Err(findings);
     }
-    let mut text = format!("# Tasks: {}\n\n", draft.title.as_deref().unwrap_or(fallback_title));
+    let mut text = format!(
+        "# Tasks: {}\n\n",
+        draft.title.as_deref().unwrap_or(fallback_title)
+    );
     let count = tasks.len();
     for (place, task) in tasks.iter_mut().enumerate() {
         let name = shown(number(place), 'T');
         let serves = listed(task.serves.iter().copied(), 'R');
-        text.push_str(&format!("- [ ] {name} ({serves}): {}\n", renumbered(&task.text, &numbers)));
+        text.push_str(&format!(
+            "- [ ] {name} ({serves}): {}\n",
+            renumbered(&task.text, &numbers)
+        ));
         if !task.files.is_empty() {
             text.push_str(&format!("  files: {}\n", task.files.join(", ")));
         }
@@ -115,14 +136,24 @@ pub(crate) fn read_tasks(body: &str) -> TaskList {
         }
         match (line.kind, tasks.last_mut()) {
             (LineKind::Blank | LineKind::Rule, _) => {}
-            (LineKind::Text, Some(task)) if indented || files(line.text).is_some() => task.take(line.text),
-            (LineKind::Text, _) if item.is_some() && !indented => tasks.push(task(item.unwrap_or_default())),
+            (LineKind::Text, Some(task)) if indented || files(line.text).is_some() => {
+                task.take(line.text)
+            }
+            (LineKind::Text, _) if item.is_some() && !indented => {
+                tasks.push(task(item.unwrap_or_default()))
+            }
             (LineKind::Fenced, Some(task)) => task.details.push(line.text.to_owned()),
-            (LineKind::Heading { title, .. }, _) if leading(title, 'T').is_some() => tasks.push(task(title)),
+            (LineKind::Heading { title, .. }, _) if leading(title, 'T').is_some() => {
+                tasks.push(task(title))
+            }
             _ => left_out += 1,
         }
     }
-    TaskList { tasks, left_out, stray }
+    TaskList {
+        tasks,
+        left_out,
+        stray,
+    }
 }
 
 impl Task {
@@ -133,8 +164,9 @@ impl Task {
                     .split(',')
                     .map(|name| name.trim().trim_matches('`'))
                     .filter(|name| !name.is_empty());
-                let names =
-                    names.filter(|name| !matches!(name.to_ascii_lowercase().as_str(), "none" | "n/a" | "-"));
+                let names = names.filter(|name| {
+                    !matches!(name.to_ascii_lowercase().as_str(), "none" | "n/a" | "-")
+                });
                 self.files.extend(names.map(str::to_owned));
             }
             None => self.details.push(line.trim().to_owned()),
@@ -158,18 +190,29 @@ fn task(item: &str) -> Task {
         Some(Lead::Numbered(id)) => Some(id),
         Some(Lead::New) | None => None,
     };
-    let grouped = rest.strip_prefix(['(', '[']).and_then(|rest| rest.split_once([')', ']']));
+    let grouped = rest
+        .strip_prefix(['(', '['])
+        .and_then(|rest| rest.split_once([')', ']']));
     let (serves, text) = match grouped.filter(|(group, _)| !named(group, 'R').is_empty()) {
         Some((group, text)) => (named(group, 'R'), text),
         None => (named(rest, 'R'), rest),
     };
     let text = single_spaced(text.trim_start_matches(['*', '`', ' ', ':', '-', '–', '—']));
-    Task { id, serves, text, files: Vec::new(), details: Vec::new() }
+    Task {
+        id,
+        serves,
+        text,
+        files: Vec::new(),
+        details: Vec::new(),
+    }
 }
 
 /// The text after `files:`.
 fn files(line: &str) -> Option<&str> {
-    let line = list_item(line).unwrap_or(line).trim().trim_start_matches('*');
+    let line = list_item(line)
+        .unwrap_or(line)
+        .trim()
+        .trim_start_matches('*');
     let (word, rest) = line.split_once(':')?;
     matches!(word.trim().to_ascii_lowercase().as_str(), "files" | "file")
         .then(|| rest.trim_start_matches('*'))
@@ -198,13 +241,28 @@ fn number(place: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn made(body: &str, known: &[u32]) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+    fn made(
+        body: &str,
+        known: &[u32],
+    ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
         let known = known.iter().copied().collect();
-        tasks(Draft { title: None, body: body.to_owned(), warnings: Vec::new() }, "export", Some(&known))
+        tasks(
+            Draft {
+                title: None,
+                body: body.to_owned(),
+                warnings: Vec::new(),
+            },
+            "export",
+            Some(&known),
+        )
     }
 
     fn codes(body: &str, known: &[u32]) -> Vec<String> {
-        made(body, known).unwrap_err().iter().map(|finding| finding.code.to_string()).collect()
+        made(body, known)
+            .unwrap_err()
+            .iter()
+            .map(|finding| finding.code.to_string())
+            .collect()
     }
 
     #[test]
@@ -232,7 +290,10 @@ mod tests {
     #[test]
     fn a_requirement_without_a_task_is_told_by_name() {
         let findings = made("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
-        let subjects: Vec<_> = findings.iter().map(|finding| finding.subject.as_str()).collect();
+        let subjects: Vec<_> = findings
+            .iter()
+            .map(|finding| finding.subject.as_str())
+            .collect();
         assert_eq!(subjects, ["R-002", "R-003"]);
     }
 
@@ -262,12 +323,22 @@ mod tests {
     #[test]
     fn what_is_wrong_with_tasks_is_told() {
         assert_eq!(codes("Nothing to do.", &[1]), ["spec-answer-no-entries"]);
-        assert_eq!(codes("- [ ] T-001 (R-1): a\n- [ ] T-1 (R-1): b", &[1]), ["spec-answer-double-id"]);
-        assert_eq!(codes("- [ ] T-001 (R-9): a", &[]), ["spec-answer-unknown-id"]);
+        assert_eq!(
+            codes("- [ ] T-001 (R-1): a\n- [ ] T-1 (R-1): b", &[1]),
+            ["spec-answer-double-id"]
+        );
+        assert_eq!(
+            codes("- [ ] T-001 (R-9): a", &[]),
+            ["spec-answer-unknown-id"]
+        );
         assert_eq!(codes("- [ ] T-001: a", &[]), ["spec-answer-line-form"]);
         for nothing in ["", " TODO", " .", " R-001", " I cannot help with that."] {
             let body = format!("- [ ] T-001 (R-1):{nothing}");
-            assert_eq!(codes(&body, &[1]), ["spec-answer-incomplete"], "{nothing:?}");
+            assert_eq!(
+                codes(&body, &[1]),
+                ["spec-answer-incomplete"],
+                "{nothing:?}"
+            );
         }
         assert_eq!(
             codes("- [ ] T-001 (R-1): a\n  files: ../x, /etc/passwd", &[1]),

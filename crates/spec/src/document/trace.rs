@@ -41,14 +41,21 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
         };
         let mut concerned: BTreeSet<u32> = named(target, 'R');
         concerned.extend(named(&remark.text, 'R'));
-        let through_tasks = [target, remark.text.as_str()].into_iter().flat_map(|text| mentions(text, 'T'));
+        let through_tasks = [target, remark.text.as_str()]
+            .into_iter()
+            .flat_map(|text| mentions(text, 'T'));
         concerned.extend(
-            through_tasks.filter_map(|(_, task)| by_task.get(&task)).flat_map(|serves| serves.iter()),
+            through_tasks
+                .filter_map(|(_, task)| by_task.get(&task))
+                .flat_map(|serves| serves.iter()),
         );
         concerned.extend(by_file.get(target).into_iter().flatten());
         concerned.retain(|id| ids.contains(id));
-        let name =
-            format!("{} [{}]", shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F'), remark.severity);
+        let name = format!(
+            "{} [{}]",
+            shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F'),
+            remark.severity
+        );
         if concerned.is_empty() {
             found.entry(None).or_default().push(name);
         } else {
@@ -57,15 +64,22 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
             }
         }
     }
-    let mut text = format!("{TRACE_HEADING}\n\n| requirement | tasks | findings |\n|---|---|---|\n");
+    let mut text =
+        format!("{TRACE_HEADING}\n\n| requirement | tasks | findings |\n|---|---|---|\n");
     for block in &requirements.blocks {
         let title = crucible_model::short_line(&block.title, LONGEST_TITLE).replace('|', "\\|");
         let id = RequirementId(block.id);
-        let (tasks, findings) = (cell(served.get(&block.id)), cell(found.get(&Some(block.id))));
+        let (tasks, findings) = (
+            cell(served.get(&block.id)),
+            cell(found.get(&Some(block.id))),
+        );
         text.push_str(&format!("| {id} {title} | {tasks} | {findings} |\n"));
     }
     if let Some(others) = found.get(&None) {
-        text.push_str(&format!("| (none in particular) | – | {} |\n", others.join(", ")));
+        text.push_str(&format!(
+            "| (none in particular) | – | {} |\n",
+            others.join(", ")
+        ));
     }
     text
 }
@@ -102,9 +116,9 @@ mod tests {
 
     #[test]
     fn a_row_for_each_requirement_tells_its_tasks_and_findings() {
-        let requirements = "# Requirements: x\n\n### R-001: A | b\n\n### R-002: B\n\n### R-004: C\n";
-        let tasks =
-            "# Tasks: x\n\n- [ ] T-001 (R-001, R-002): a\n  files: src/a.rs\n- [ ] T-002 (R-002): b\n";
+        let requirements =
+            "# Requirements: x\n\n### R-001: A | b\n\n### R-002: B\n\n### R-004: C\n";
+        let tasks = "# Tasks: x\n\n- [ ] T-001 (R-001, R-002): a\n  files: src/a.rs\n- [ ] T-002 (R-002): b\n";
         let review = "# Review: x\n\n## Findings\n\n- F-001 [major] `src/a.rs`: x\n- F-002 [minor] T-002: y\n\
                       - F-003 [minor] design: z\n- F-004 [blocker] R-004: no task, R-009 neither\n";
         let table = traceability(requirements, tasks, review);
@@ -120,9 +134,11 @@ mod tests {
 
     #[test]
     fn a_table_of_the_model_is_cut() {
-        let body =
-            "## Summary\n\nText\n\n## Traceability matrix\n\n| a |\n\n### more\nx\n## Open points\n\n- y";
-        assert_eq!(without_trace(body).unwrap(), "## Summary\n\nText\n\n## Open points\n\n- y");
+        let body = "## Summary\n\nText\n\n## Traceability matrix\n\n| a |\n\n### more\nx\n## Open points\n\n- y";
+        assert_eq!(
+            without_trace(body).unwrap(),
+            "## Summary\n\nText\n\n## Open points\n\n- y"
+        );
         assert_eq!(without_trace("## Summary\n\nText"), None);
     }
 }

@@ -16,12 +16,16 @@ use crucible_model::{Clock, Digest, ExitStatus};
 use super::failure::failure;
 use super::receipt::{Written, add_hooks, bounded, fixup_warning, receipt};
 use crate::error::SpecError;
-use crate::fixup::{AppliedFixup, FIXUP_DIFF, FixupChoice, PendingFixup, apply_fixup, pending_fixup};
+use crate::fixup::{
+    AppliedFixup, FIXUP_DIFF, FixupChoice, PendingFixup, apply_fixup, pending_fixup,
+};
 use crate::hook::HookConsequence;
 use crate::json_output::{Standing, applied_fixups, standing};
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
-use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId};
+use crate::receipt::{
+    FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId,
+};
 use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
 
@@ -58,19 +62,29 @@ pub fn waiting_fixup<'a>(
 ) -> Result<WaitingFixup<'a>, SpecError> {
     let store = lock.store();
     let state = store.state(Some(ledger))?;
-    let Some(known) = state.phase(PhaseId::Fixup) else { return Ok(WaitingFixup::Missing) };
+    let Some(known) = state.phase(PhaseId::Fixup) else {
+        return Ok(WaitingFixup::Missing);
+    };
     let stands = standing(&state, known);
     // A later failed run does not invalidate a proposal.
-    if !matches!(stands, Standing::Success | Standing::Failed | Standing::Changed) {
+    if !matches!(
+        stands,
+        Standing::Success | Standing::Failed | Standing::Changed
+    ) {
         return Ok(WaitingFixup::Missing);
     }
     let is_there = |files: &[TrackedRecord]| files.iter().all(|file| file.found == FileState::Same);
-    let proposed = known.last_success.as_ref().and_then(|success| success.phase(PhaseId::Fixup.as_str()));
+    let proposed = known
+        .last_success
+        .as_ref()
+        .and_then(|success| success.phase(PhaseId::Fixup.as_str()));
     let Some(proposed) = proposed.filter(|_| is_there(&known.inputs)) else {
         return Ok(WaitingFixup::Missing);
     };
     let pending = pending_fixup(&state, store)?;
-    let report = store.read(&artifact())?.filter(|_| is_there(&known.outputs));
+    let report = store
+        .read(&artifact())?
+        .filter(|_| is_there(&known.outputs));
     let (pending, report) = match (pending, report) {
         (Some(pending), Some(report)) => (pending, report),
         (None, Some(_)) if stands == Standing::Success => return Ok(WaitingFixup::Settled),
@@ -83,12 +97,28 @@ pub fn waiting_fixup<'a>(
         // result of this one.
         fixups: applied_fixups(&state).cloned(),
         // The project's files are different afterwards.
-        inputs: proposed.inputs.iter().filter(|input| is_artifact(&input.path)).cloned().collect(),
+        inputs: proposed
+            .inputs
+            .iter()
+            .filter(|input| is_artifact(&input.path))
+            .cloned()
+            .collect(),
         ..PhaseEntry::begun(PhaseId::Fixup, started)
     };
-    let patch = proposed.fixups.as_ref().and_then(|fixup| fixup.patch.clone());
+    let patch = proposed
+        .fixups
+        .as_ref()
+        .and_then(|fixup| fixup.patch.clone());
     let id = ReceiptId::new(PhaseId::Fixup, started, lock.next_sequence()?);
-    Ok(WaitingFixup::Ready(Box::new(FixupRun { lock, clock, id, pending, report, patch, entry })))
+    Ok(WaitingFixup::Ready(Box::new(FixupRun {
+        lock,
+        clock,
+        id,
+        pending,
+        report,
+        patch,
+        entry,
+    })))
 }
 
 impl FixupRun<'_> {
@@ -102,7 +132,11 @@ impl FixupRun<'_> {
     #[must_use]
     pub fn artifact(&self) -> FileRecord {
         let bytes = self.report.len() as u64;
-        FileRecord { path: artifact(), sha256: Digest::of(&self.report), bytes }
+        FileRecord {
+            path: artifact(),
+            sha256: Digest::of(&self.report),
+            bytes,
+        }
     }
 
     /// Records hooks that ran.
@@ -110,7 +144,11 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// The error of a failed hook that is set to `fail`.
-    pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
+    pub fn hooked(
+        &mut self,
+        hooks: Vec<HookReceipt>,
+        consequence: HookConsequence,
+    ) -> Result<(), SpecError> {
         add_hooks(&mut self.entry, hooks, consequence)
     }
 
@@ -119,9 +157,15 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// As [`apply_fixup`]; then no file is changed.
-    pub fn apply(&mut self, project: &SpecProject, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
+    pub fn apply(
+        &mut self,
+        project: &SpecProject,
+        choice: &FixupChoice,
+    ) -> Result<AppliedFixup, SpecError> {
         let applied = apply_fixup(project, self.lock, &self.pending, choice)?;
-        self.entry.warnings.extend(applied.verdict.findings().iter().map(fixup_warning));
+        self.entry
+            .warnings
+            .extend(applied.verdict.findings().iter().map(fixup_warning));
         self.entry.fixups = Some(FixupReceipt {
             stage: FixupStage::Applied,
             patch: self.patch.clone(),
@@ -137,10 +181,19 @@ impl FixupRun<'_> {
     /// As [`SpecLock::promote`].
     pub fn succeed(&self, ledger: &mut Ledger) -> Result<Promotion, SpecError> {
         let outputs = vec![
-            PhaseOutput { path: artifact(), bytes: self.report.clone() },
-            PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: self.pending.diff.clone() },
+            PhaseOutput {
+                path: artifact(),
+                bytes: self.report.clone(),
+            },
+            PhaseOutput {
+                path: FIXUP_DIFF.to_owned(),
+                bytes: self.pending.diff.clone(),
+            },
         ];
-        let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry.clone() };
+        let entry = PhaseEntry {
+            status: PhaseStatus::Success,
+            ..self.entry.clone()
+        };
         self.promote(entry, ExitStatus::Success, outputs, ledger)
     }
 
@@ -172,8 +225,17 @@ impl FixupRun<'_> {
         outputs: Vec<PhaseOutput>,
         ledger: &mut Ledger,
     ) -> Result<Promotion, SpecError> {
-        let written = Written { at: self.clock.now(), clock: self.clock.source() };
-        let told = receipt(self.lock.store().spec(), &self.id, bounded(entry, 0), exit, written);
+        let written = Written {
+            at: self.clock.now(),
+            clock: self.clock.source(),
+        };
+        let told = receipt(
+            self.lock.store().spec(),
+            &self.id,
+            bounded(entry, 0),
+            exit,
+            written,
+        );
         self.lock.promote(told, outputs, ledger)
     }
 }

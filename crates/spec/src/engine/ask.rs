@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use crucible_llm::{
-    AnswerFault, CallError, Finish, LlmError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient,
-    Origin, ReceiptWarning, SecretInRequest, SecretPlace,
+    AnswerFault, CallError, Finish, LlmError, LlmInvocation, LlmReceipt, LlmResult, Message,
+    ModelClient, Origin, ReceiptWarning, SecretInRequest, SecretPlace,
 };
 use crucible_model::{Code, Finding, RepoPath, Untrusted, Verdict, counted};
 use crucible_patch::Policy;
@@ -16,7 +16,9 @@ use super::receipt::{add_findings, fixup_warning, record};
 use super::run::PhaseRun;
 use crate::document::{Fault, Requirements, review_targets};
 use crate::error::SpecError;
-use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, place_fixup, propose_fixup};
+use crate::fixup::{
+    FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, place_fixup, propose_fixup,
+};
 use crate::json_output::{ANSWER_REUSED, LLM_REPLAYED};
 use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
 use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
@@ -59,7 +61,9 @@ impl PhaseRun<'_> {
         let mut refused: Option<(Untrusted, Verdict)> = None;
         let mut number = 1;
         loop {
-            let correction = refused.as_ref().map(|(answer, verdict)| CorrectionBrief { answer, verdict });
+            let correction = refused
+                .as_ref()
+                .map(|(answer, verdict)| CorrectionBrief { answer, verdict });
             let input = PhaseInput {
                 spec: &spec,
                 packet: &packet,
@@ -104,7 +108,10 @@ impl PhaseRun<'_> {
     ) -> Result<PhaseAnswer, SpecError> {
         let phase = self.order.phase;
         let left = deadline.saturating_duration_since(Instant::now());
-        let out_of_time = || SpecError::PhaseTimedOut { phase, seconds: self.order.phase_time.as_secs() };
+        let out_of_time = || SpecError::PhaseTimedOut {
+            phase,
+            seconds: self.order.phase_time.as_secs(),
+        };
         if left.is_zero() {
             return Err(out_of_time());
         }
@@ -124,17 +131,21 @@ impl PhaseRun<'_> {
         match outcome {
             Ok(result) => {
                 self.tell_origin(client.origin(), sent);
-                self.tally.answered(client.receipt(&result, &models, timeout), sent);
+                self.tally
+                    .answered(client.receipt(&result, &models, timeout), sent);
                 Ok(self.said(&result))
             }
             Err(CallError::Llm(error)) => {
                 let failed = LlmReceipt::of_failure(client.provider(), &asked, &error, timeout);
                 self.tally.failed(Some(failed), sent);
                 match error.answer_fault() {
-                    Some(fault) => {
-                        Ok(PhaseAnswer { answer: Untrusted::new(""), fault: Some(unreadable(fault)) })
-                    }
-                    None if matches!(error, LlmError::Timeout { .. }) && timeout < self.order.call_time => {
+                    Some(fault) => Ok(PhaseAnswer {
+                        answer: Untrusted::new(""),
+                        fault: Some(unreadable(fault)),
+                    }),
+                    None if matches!(error, LlmError::Timeout { .. })
+                        && timeout < self.order.call_time =>
+                    {
                         Err(out_of_time())
                     }
                     None => Err(CallError::Llm(error).into()),
@@ -150,20 +161,35 @@ impl PhaseRun<'_> {
     /// Warns once about answers that come from a recording or an earlier attempt.
     fn tell_origin(&mut self, origin: Origin, sent: u64) {
         let (kind, message) = match origin {
-            Origin::Recording => (LLM_REPLAYED, "answered from a recording; no model was called"),
-            Origin::Live | Origin::Unpaid if sent == 0 => {
-                (ANSWER_REUSED, "an answer that an earlier attempt received was reused")
-            }
+            Origin::Recording => (
+                LLM_REPLAYED,
+                "answered from a recording; no model was called",
+            ),
+            Origin::Live | Origin::Unpaid if sent == 0 => (
+                ANSWER_REUSED,
+                "an answer that an earlier attempt received was reused",
+            ),
             Origin::Live | Origin::Unpaid => return,
         };
-        if !self.entry.warnings.iter().any(|warning| warning.kind == kind) {
-            self.warn(ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() });
+        if !self
+            .entry
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == kind)
+        {
+            self.warn(ReceiptWarning {
+                kind: kind.to_owned(),
+                message: message.to_owned(),
+            });
         }
     }
 
     fn said(&mut self, result: &LlmResult) -> PhaseAnswer {
-        let redactions =
-            result.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64).unwrap_or_default();
+        let redactions = result
+            .extensions
+            .get(LlmResult::REDACTIONS)
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         if redactions > 0 {
             self.warn(ReceiptWarning {
                 kind: "answer_redacted".to_owned(),
@@ -184,7 +210,10 @@ impl PhaseRun<'_> {
             }
             Finish::Complete | Finish::Unknown => None,
         };
-        PhaseAnswer { answer: result.answer(), fault }
+        PhaseAnswer {
+            answer: result.answer(),
+            fault,
+        }
     }
 
     /// Parses an answer into outputs.
@@ -192,7 +221,10 @@ impl PhaseRun<'_> {
         if let Some(fault) = &said.fault {
             return Err(Refusal::Document(Verdict::new(vec![fault.clone()])));
         }
-        let document = self.definition.read(&said.answer, input).map_err(Refusal::Document)?;
+        let document = self
+            .definition
+            .read(&said.answer, input)
+            .map_err(Refusal::Document)?;
         self.take(document, input.packet)
     }
 
@@ -200,43 +232,72 @@ impl PhaseRun<'_> {
     fn without_model(&mut self, input: &PhaseInput<'_>) -> Result<(), SpecError> {
         let phase = self.order.phase;
         let Some(document) = self.definition.without_model(input) else {
-            return Err(SpecError::Answer { phase, verdict: Verdict::default() });
+            return Err(SpecError::Answer {
+                phase,
+                verdict: Verdict::default(),
+            });
         };
-        self.take(document, input.packet).map_err(|refusal| match refusal {
-            Refusal::Document(verdict) => SpecError::Answer { phase, verdict },
-            Refusal::Fixup(verdict) => SpecError::FixupRefused { verdict },
-        })
+        self.take(document, input.packet)
+            .map_err(|refusal| match refusal {
+                Refusal::Document(verdict) => SpecError::Answer { phase, verdict },
+                Refusal::Fixup(verdict) => SpecError::FixupRefused { verdict },
+            })
     }
 
     /// Turns the document into outputs.
     fn take(&mut self, document: PhaseDocument, packet: &Packet) -> Result<(), Refusal> {
-        let PhaseDocument { mut text, warnings, proposal } = document;
+        let PhaseDocument {
+            mut text,
+            warnings,
+            proposal,
+        } = document;
         let mut diff = None;
         if let Some(answer) = proposal {
             let files = shown_files(packet);
             let (format, choice) = (self.order.edit_format, &self.order.fixups);
-            let proposed = propose_fixup(&answer, format, &files, &choice.policy).map_err(Refusal::Fixup)?;
-            within_the_review(&proposed, packet, &choice.policy).map_err(Refusal::Fixup)?;
             let proposed =
-                place_fixup(self.lock.store().project(), proposed, &files, choice).map_err(Refusal::Fixup)?;
+                propose_fixup(&answer, format, &files, &choice.policy).map_err(Refusal::Fixup)?;
+            within_the_review(&proposed, packet, &choice.policy).map_err(Refusal::Fixup)?;
+            let proposed = place_fixup(self.lock.store().project(), proposed, &files, choice)
+                .map_err(Refusal::Fixup)?;
             text.push_str("\n## Changes\n\n");
-            text.push_str(&describe_fixup(&fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?));
-            self.entry.warnings.extend(proposed.verdict.findings().iter().map(fixup_warning));
+            text.push_str(&describe_fixup(
+                &fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?,
+            ));
+            self.entry
+                .warnings
+                .extend(proposed.verdict.findings().iter().map(fixup_warning));
             diff = Some((proposed.diff, proposed.files));
         }
         self.entry.warnings.extend(warnings);
         if self.order.phase == PhaseId::Requirements {
-            let highest = Requirements::of_artifact(&text).highest().max(self.highest_requirement);
+            let highest = Requirements::of_artifact(&text)
+                .highest()
+                .max(self.highest_requirement);
             self.entry.highest_requirement = Some(highest);
         }
         let path = format!("artifacts/{}", self.order.phase.artifact());
-        self.outputs = vec![PhaseOutput { path, bytes: text.into_bytes() }];
+        self.outputs = vec![PhaseOutput {
+            path,
+            bytes: text.into_bytes(),
+        }];
         if self.order.phase == PhaseId::Fixup {
-            let stage = if diff.is_some() { FixupStage::Pending } else { FixupStage::None };
+            let stage = if diff.is_some() {
+                FixupStage::Pending
+            } else {
+                FixupStage::None
+            };
             let (diff, files) = diff.unwrap_or_default();
             // An empty diff replaces one of an earlier run.
-            let output = PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: diff };
-            self.entry.fixups = Some(FixupReceipt { stage, patch: Some(record(&output)), files });
+            let output = PhaseOutput {
+                path: FIXUP_DIFF.to_owned(),
+                bytes: diff,
+            };
+            self.entry.fixups = Some(FixupReceipt {
+                stage,
+                patch: Some(record(&output)),
+                files,
+            });
             self.outputs.push(output);
         }
         Ok(())
@@ -254,24 +315,50 @@ fn placed(error: SpecError, messages: &[Message], packet: &Packet) -> SpecError 
         return error;
     };
     let number = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
-    let text = messages.get(*index).and_then(|message| message.content.as_str().lines().nth(number));
-    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return error };
+    let text = messages
+        .get(*index)
+        .and_then(|message| message.content.as_str().lines().nth(number));
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+        return error;
+    };
     let found = packet.entries.iter().find_map(|entry| {
-        let line = entry.content.as_str().lines().position(|line| line == text)?;
+        let line = entry
+            .content
+            .as_str()
+            .lines()
+            .position(|line| line == text)?;
         Some((entry.place(), line as u64 + 1))
     });
     match found {
-        Some((entry, line)) => SpecError::SecretInPacket { entry, rule: rule.clone(), line },
+        Some((entry, line)) => SpecError::SecretInPacket {
+            entry,
+            rule: rule.clone(),
+            line,
+        },
         None => error,
     }
 }
 
 /// Refuses files that neither a finding of the review nor the user names: the model sees more files than
 /// it may change.
-fn within_the_review(proposed: &ProposedFixup, packet: &Packet, policy: &Policy) -> Result<(), Verdict> {
-    let review = packet.entries.iter().find(|entry| entry.kind == EntryKind::Artifact(PhaseId::Review));
-    let targets = review.map(|review| review_targets(&review.content)).unwrap_or_default();
-    let may = |path: &str| targets.iter().chain(&policy.named).any(|named| named.as_str() == path);
+fn within_the_review(
+    proposed: &ProposedFixup,
+    packet: &Packet,
+    policy: &Policy,
+) -> Result<(), Verdict> {
+    let review = packet
+        .entries
+        .iter()
+        .find(|entry| entry.kind == EntryKind::Artifact(PhaseId::Review));
+    let targets = review
+        .map(|review| review_targets(&review.content))
+        .unwrap_or_default();
+    let may = |path: &str| {
+        targets
+            .iter()
+            .chain(&policy.named)
+            .any(|named| named.as_str() == path)
+    };
     let names: Vec<&str> = targets.iter().map(RepoPath::as_str).take(NAMED).collect();
     let refused = proposed.files.iter().filter(|file| !may(&file.path)).map(|file| {
         let hint = format!(
@@ -281,19 +368,31 @@ fn within_the_review(proposed: &ProposedFixup, packet: &Packet, policy: &Policy)
         Finding::error(Code::new("fixup-file-not-named"), &file.path, hint)
     });
     let refused: Vec<Finding> = refused.collect();
-    if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(Verdict::new(refused))
+    }
 }
 
 /// The project files that the model was shown, by path.
 fn shown_files(packet: &Packet) -> BTreeMap<RepoPath, Vec<u8>> {
-    let file =
-        |entry: &PacketEntry| Some((entry.name.parse().ok()?, entry.content.as_str().as_bytes().to_vec()));
+    let file = |entry: &PacketEntry| {
+        Some((
+            entry.name.parse().ok()?,
+            entry.content.as_str().as_bytes().to_vec(),
+        ))
+    };
     packet.files().filter_map(file).collect()
 }
 
 /// The fault of an answer that was cut off.
 fn cut_by(result: &LlmResult) -> Fault {
-    match result.extensions.get(LlmResult::FINISH_REASON).and_then(Value::as_str) {
+    match result
+        .extensions
+        .get(LlmResult::FINISH_REASON)
+        .and_then(Value::as_str)
+    {
         Some("content_filter" | "refusal") => Fault::Filtered,
         _ => Fault::CutOff,
     }
@@ -323,36 +422,60 @@ mod tests {
             content: Untrusted::new(text),
         };
         let entries = vec![
-            entry(EntryKind::Idea, "context/idea.md", "users can export\n\ntheir data\n"),
+            entry(
+                EntryKind::Idea,
+                "context/idea.md",
+                "users can export\n\ntheir data\n",
+            ),
             entry(EntryKind::Named, "src/keys.py", "one = 1\ntwo = 2\n"),
         ];
         let packet = build_packet(entries, PacketLimits::default()).unwrap();
-        let user =
-            packet.entries.iter().fold(PromptBuilder::new().ours("The material:\n"), |prompt, entry| {
-                prompt.untrusted(&entry.name, &entry.content)
-            });
+        let user = packet.entries.iter().fold(
+            PromptBuilder::new().ours("The material:\n"),
+            |prompt, entry| prompt.untrusted(&entry.name, &entry.content),
+        );
         let messages = vec![
             Message::system(PromptBuilder::new().ours("You write.").build()),
             Message::user(user.build()),
         ];
         let told = |line: u64, message: usize| {
             let place = SecretPlace::Message(message);
-            let error = CallError::Secret(SecretInRequest { rule: "made-up".to_owned(), place, line });
+            let error = CallError::Secret(SecretInRequest {
+                rule: "made-up".to_owned(),
+                place,
+                line,
+            });
             match placed(error.into(), &messages, &packet) {
                 SpecError::SecretInPacket { entry, rule, line } => Some((entry, rule, line)),
                 _ => None,
             }
         };
         let at = |text: &str| {
-            let found = messages[1].content.as_str().lines().position(|line| line == text).unwrap();
+            let found = messages[1]
+                .content
+                .as_str()
+                .lines()
+                .position(|line| line == text)
+                .unwrap();
             found as u64 + 1
         };
         let expected = |entry: &str, line| Some((entry.to_owned(), "made-up".to_owned(), line));
         assert_eq!(told(at("two = 2"), 1), expected("src/keys.py", 2));
         assert_eq!(told(at("their data"), 1), expected("context/idea.md", 3));
         // Our own words, an empty line and a line that does not exist belong to no entry.
-        for (line, message) in [(1, 0), (at("The material:"), 1), (at(""), 1), (9_999, 1), (0, 1), (1, 7)] {
-            assert_eq!(told(line, message), None, "line {line} of message {message}");
+        for (line, message) in [
+            (1, 0),
+            (at("The material:"), 1),
+            (at(""), 1),
+            (9_999, 1),
+            (0, 1),
+            (1, 7),
+        ] {
+            assert_eq!(
+                told(line, message),
+                None,
+                "line {line} of message {message}"
+            );
         }
     }
 }

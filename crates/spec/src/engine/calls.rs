@@ -42,7 +42,9 @@ pub(super) struct LeftCalls {
 pub(super) fn calls_under_way(lock: &SpecLock, id: &ReceiptId) -> Result<PathBuf, SpecError> {
     let name = format!("{id}.{}{ENDING}", random::token()?);
     let kept = lock.store().calls()?;
-    Ok(kept.unwrap_or_else(|| lock.store().dir().join("context")).join(name))
+    Ok(kept
+        .unwrap_or_else(|| lock.store().dir().join("context"))
+        .join(name))
 }
 
 /// Unused calls of earlier attempts of the phase. Calls used by the newest receipt are moved away first:
@@ -52,9 +54,13 @@ pub(super) fn left_calls(
     state: &SpecState,
     phase: PhaseId,
 ) -> Result<Vec<LeftCalls>, SpecError> {
-    let newest = state.phase(phase).and_then(|known| known.newest_real.as_ref());
+    let newest = state
+        .phase(phase)
+        .and_then(|known| known.newest_real.as_ref());
     let spent = newest.filter(|newest| newest.phase(phase.as_str()).is_some_and(has_spent));
-    let Some(kept) = lock.store().calls()? else { return Ok(Vec::new()) };
+    let Some(kept) = lock.store().calls()? else {
+        return Ok(Vec::new());
+    };
     let mut left = Vec::new();
     for (name, id) in names_in(&kept, |name| left_by(name, phase))? {
         let path = kept.join(name);
@@ -83,7 +89,10 @@ pub(super) fn put_away(lock: &SpecLock, from: &Path, id: &ReceiptId) -> Result<P
 
 /// The path for used calls of an attempt.
 fn place_of(lock: &SpecLock, id: &ReceiptId) -> PathBuf {
-    lock.store().dir().join("context").join(format!("{id}{ENDING}"))
+    lock.store()
+        .dir()
+        .join("context")
+        .join(format!("{id}{ENDING}"))
 }
 
 /// Whether a recording contains no call.
@@ -118,7 +127,12 @@ pub(super) fn take_over(
             }
             RecordedCalls::ByOthers => {}
             RecordedCalls::Unreadable => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned() + UNREADABLE;
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned()
+                    + UNREADABLE;
                 fs::rename(path, &path.with_file_name(&name))?;
                 unreadable.push(name);
             }
@@ -127,7 +141,9 @@ pub(super) fn take_over(
     if lines.len() > head.len() {
         fs::write_atomic(own, &lines)?;
     }
-    taken.into_iter().try_for_each(|path| fs::remove_file(path))?;
+    taken
+        .into_iter()
+        .try_for_each(|path| fs::remove_file(path))?;
     Ok(unreadable)
 }
 
@@ -142,7 +158,12 @@ enum RecordedCalls {
 }
 
 fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCalls {
-    bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    bytes.truncate(
+        bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1),
+    );
     if bytes.is_empty() {
         return RecordedCalls::Calls(Vec::new());
     }
@@ -158,7 +179,8 @@ fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCal
             }
         }
     };
-    let is_same = |other: &CassetteHeader| other.provider == header.provider && other.model == header.model;
+    let is_same =
+        |other: &CassetteHeader| other.provider == header.provider && other.model == header.model;
     if !is_same(&cassette.header) {
         return RecordedCalls::ByOthers;
     }
@@ -168,7 +190,11 @@ fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCal
         CallOutcome::Failed(_) => true,
     };
     RecordedCalls::Calls(
-        lines.zip(&cassette.calls).filter(|(_, call)| is_own(call)).map(|(line, _)| line.to_vec()).collect(),
+        lines
+            .zip(&cassette.calls)
+            .filter(|(_, call)| is_own(call))
+            .map(|(line, _)| line.to_vec())
+            .collect(),
     )
 }
 
@@ -177,7 +203,10 @@ pub(super) fn has_spent(entry: &PhaseEntry) -> bool {
     let ended = match entry.status {
         PhaseStatus::Success => true,
         PhaseStatus::DryRun => false,
-        PhaseStatus::Failed => entry.error.as_ref().is_some_and(|error| answers_are_spent(&error.class)),
+        PhaseStatus::Failed => entry
+            .error
+            .as_ref()
+            .is_some_and(|error| answers_are_spent(&error.class)),
     };
     // An attempt that a hook stopped before the first call has read no answer.
     ended && entry.llm.is_some()
@@ -191,7 +220,11 @@ pub(super) fn clear_drafts(lock: &SpecLock) -> Result<(), SpecError> {
     if drafts.is_empty() {
         return Ok(());
     }
-    lock.in_turn(|_| Ok(drafts.iter().try_for_each(|(name, _)| fs::remove_file(&context.join(name)))?))
+    lock.in_turn(|_| {
+        Ok(drafts
+            .iter()
+            .try_for_each(|(name, _)| fs::remove_file(&context.join(name)))?)
+    })
 }
 
 /// The suffix of a draft, after the id of its receipt.
@@ -199,14 +232,25 @@ pub(super) const DRAFT: &str = ".draft.md";
 
 /// The names in a directory that `meant` recognises, with its result, sorted. A link instead of the
 /// directory has none.
-fn names_in<T>(directory: &Path, meant: impl Fn(&str) -> Option<T>) -> Result<Vec<(String, T)>, SpecError> {
+fn names_in<T>(
+    directory: &Path,
+    meant: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<(String, T)>, SpecError> {
     if !directory.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
         return Ok(Vec::new());
     }
-    let fail = |source| SpecError::Fs(FsError::Io { action: "list", path: directory.to_owned(), source });
+    let fail = |source| {
+        SpecError::Fs(FsError::Io {
+            action: "list",
+            path: directory.to_owned(),
+            source,
+        })
+    };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
-        let Ok(name) = entry.map_err(fail)?.file_name().into_string() else { continue };
+        let Ok(name) = entry.map_err(fail)?.file_name().into_string() else {
+            continue;
+        };
         if let Some(meaning) = meant(&name) {
             names.push((name, meaning));
         }
@@ -226,12 +270,22 @@ fn left_by(name: &str, phase: PhaseId) -> Option<ReceiptId> {
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SpecError> {
     let fail = |error: FsError| SpecError::from(CallError::from(CassetteError::from(error)));
     match path.symlink_metadata() {
-        Ok(meta) if meta.is_file() => fs::read_regular_up_to(path, MAX_CASSETTE).map(Some).map_err(fail),
+        Ok(meta) if meta.is_file() => fs::read_regular_up_to(path, MAX_CASSETTE)
+            .map(Some)
+            .map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(_) => {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            Err(fail(FsError::Io { action: "read", path: path.to_owned(), source }))
+            Err(fail(FsError::Io {
+                action: "read",
+                path: path.to_owned(),
+                source,
+            }))
         }
-        Err(source) => Err(fail(FsError::Io { action: "look at", path: path.to_owned(), source })),
+        Err(source) => Err(fail(FsError::Io {
+            action: "look at",
+            path: path.to_owned(),
+            source,
+        })),
     }
 }

@@ -16,9 +16,8 @@ pub fn failure_class(error: &SpecError) -> &'static str {
     match error {
         SpecError::PacketOverLimit { .. } => "packet_over_limit",
         SpecError::SecretInPacket { .. } | SpecError::Call(CallError::Secret(_)) => "secret",
-        SpecError::Call(CallError::Llm(LlmError::Timeout { .. })) | SpecError::PhaseTimedOut { .. } => {
-            "timeout"
-        }
+        SpecError::Call(CallError::Llm(LlmError::Timeout { .. }))
+        | SpecError::PhaseTimedOut { .. } => "timeout",
         SpecError::Call(CallError::Llm(LlmError::BudgetExceeded { .. })) => "budget",
         SpecError::Call(CallError::Llm(
             LlmError::Transport(_)
@@ -26,9 +25,9 @@ pub fn failure_class(error: &SpecError) -> &'static str {
             | LlmError::ProviderQuota(_)
             | LlmError::ProviderOutage(_),
         )) => "provider",
-        SpecError::Call(CallError::Llm(LlmError::Misconfiguration(_) | LlmError::Unsupported(_))) => {
-            "configuration"
-        }
+        SpecError::Call(CallError::Llm(
+            LlmError::Misconfiguration(_) | LlmError::Unsupported(_),
+        )) => "configuration",
         SpecError::Call(CallError::Record(_)) | SpecError::Fs(_) => "disk",
         SpecError::Answer { .. } => "answer",
         SpecError::FixupRefused { .. } => "fixup_refused",
@@ -51,7 +50,10 @@ pub fn failure_class(error: &SpecError) -> &'static str {
 /// The failure for a receipt: one short line without secrets.
 pub(super) fn failure(class: &str, message: &str) -> PhaseFailure {
     let clean = Scanner::builtin().redact(message);
-    PhaseFailure { class: class.to_owned(), message: short_line(&single_spaced(&clean.text), MESSAGE) }
+    PhaseFailure {
+        class: class.to_owned(),
+        message: short_line(&single_spaced(&clean.text), MESSAGE),
+    }
 }
 
 /// Whether an attempt with this failure has used up its answers: the same answers would end it in the

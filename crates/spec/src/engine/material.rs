@@ -46,8 +46,13 @@ fn built(
     limits: PacketLimits,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> Result<Packet, SpecError> {
-    if let Some(idea) = idea.filter(|idea| phase.id() == PhaseId::Requirements && !idea.unread.is_empty()) {
-        let selection = Selection { unread: idea.unread.clone(), ..Selection::default() };
+    if let Some(idea) =
+        idea.filter(|idea| phase.id() == PhaseId::Requirements && !idea.unread.is_empty())
+    {
+        let selection = Selection {
+            unread: idea.unread.clone(),
+            ..Selection::default()
+        };
         return build_packet_with(Vec::new(), selection, limits);
     }
     let fixed = fixed_entries(store, phase.id(), idea.map(|idea| &idea.text))?;
@@ -58,9 +63,14 @@ fn built(
     let mut with_previous = fixed.clone();
     with_previous.push(previous);
     match gather_packet(with_previous, &selectors, limits) {
-        Err(SpecError::PacketOverLimit { manifest }) if phase.last_artifact() == LastArtifact::Shown => {
+        Err(SpecError::PacketOverLimit { manifest })
+            if phase.last_artifact() == LastArtifact::Shown =>
+        {
             let packet = gather_packet(fixed, &selectors, limits)?;
-            let why = format!("with it the packet has {} bytes and {} lines", manifest.bytes, manifest.lines);
+            let why = format!(
+                "with it the packet has {} bytes and {} lines",
+                manifest.bytes, manifest.lines
+            );
             warnings.push(unused(phase.id(), &why));
             Ok(packet)
         }
@@ -97,8 +107,14 @@ fn previous(
 }
 
 fn unused(phase: PhaseId, why: &str) -> ReceiptWarning {
-    let message = format!("artifacts/{} of the last run is not reused: {why}", phase.artifact());
-    ReceiptWarning { kind: "previous_unused".to_owned(), message }
+    let message = format!(
+        "artifacts/{} of the last run is not reused: {why}",
+        phase.artifact()
+    );
+    ReceiptWarning {
+        kind: "previous_unused".to_owned(),
+        message,
+    }
 }
 
 /// The required entries: the idea for the first phase, the artifacts for the others.
@@ -116,16 +132,27 @@ fn fixed_entries(
         if says_nothing(content.as_str()) {
             return Err(SpecError::EmptyIdea);
         }
-        entries.push(PacketEntry { kind: EntryKind::Idea, name: IDEA_ENTRY.to_owned(), content });
+        entries.push(PacketEntry {
+            kind: EntryKind::Idea,
+            name: IDEA_ENTRY.to_owned(),
+            content,
+        });
     }
     for before in made_from(phase) {
         let path = format!("artifacts/{}", before.artifact());
         let Some(content) = text(store, &path)? else {
             let why = format!("it is missing; recreate it with --phase {before}");
-            return Err(SpecError::Source { source_name: path, why });
+            return Err(SpecError::Source {
+                source_name: path,
+                why,
+            });
         };
         let (kind, name) = (EntryKind::Artifact(*before), before.as_str().to_owned());
-        entries.push(PacketEntry { kind, name, content });
+        entries.push(PacketEntry {
+            kind,
+            name,
+            content,
+        });
     }
     Ok(entries)
 }
@@ -140,14 +167,19 @@ fn selectors_of(
     warnings: &mut Vec<ReceiptWarning>,
 ) -> FileSelectors {
     let text = |phase| {
-        let entry = fixed.iter().find(|entry| entry.kind == EntryKind::Artifact(phase));
+        let entry = fixed
+            .iter()
+            .find(|entry| entry.kind == EntryKind::Artifact(phase));
         entry.map_or("", |entry| entry.content.as_str())
     };
     match phase {
         PhaseId::Requirements | PhaseId::Design | PhaseId::Tasks => given,
         PhaseId::Review => {
             let tasks = read_tasks(&text(PhaseId::Tasks).replace("\r\n", "\n")).tasks;
-            let named = tasks.into_iter().flat_map(|task| task.files).filter_map(|path| path.parse().ok());
+            let named = tasks
+                .into_iter()
+                .flat_map(|task| task.files)
+                .filter_map(|path| path.parse().ok());
             let (mut include, _) = there(&given, named);
             include.extend(given.include.iter().cloned());
             FileSelectors { include, ..given }
@@ -156,17 +188,29 @@ fn selectors_of(
             let named = review_targets(&Untrusted::new(text(PhaseId::Review)));
             let (include, gone) = there(&given, named);
             if !gone.is_empty() {
-                let message = format!("the review names files that do not exist: {}", gone.join(", "));
-                warnings.push(ReceiptWarning { kind: "review_target_missing".to_owned(), message });
+                let message = format!(
+                    "the review names files that do not exist: {}",
+                    gone.join(", ")
+                );
+                warnings.push(ReceiptWarning {
+                    kind: "review_target_missing".to_owned(),
+                    message,
+                });
             }
             FileSelectors { include, ..given }
         }
-        PhaseId::Final => FileSelectors { include: Vec::new(), ..given },
+        PhaseId::Final => FileSelectors {
+            include: Vec::new(),
+            ..given
+        },
     }
 }
 
 /// Splits these project files into existing and missing ones.
-fn there(given: &FileSelectors, paths: impl IntoIterator<Item = RepoPath>) -> (Vec<String>, Vec<String>) {
+fn there(
+    given: &FileSelectors,
+    paths: impl IntoIterator<Item = RepoPath>,
+) -> (Vec<String>, Vec<String>) {
     let is_there = |path: &RepoPath| given.root.join(path.as_str()).is_file();
     let (there, gone): (Vec<RepoPath>, Vec<RepoPath>) = paths.into_iter().partition(is_there);
     let names = |paths: Vec<RepoPath>| paths.into_iter().map(|path| path.to_string()).collect();
@@ -183,7 +227,10 @@ fn text(store: &SpecStore, path: &str) -> Result<Option<Untrusted>, SpecError> {
         Err(error) => {
             let at = error.utf8_error().valid_up_to() + 1;
             let why = format!("it is not UTF-8 (at byte {at}); convert it, or recreate it");
-            Err(SpecError::Source { source_name: path.to_owned(), why })
+            Err(SpecError::Source {
+                source_name: path.to_owned(),
+                why,
+            })
         }
     }
 }

@@ -14,13 +14,18 @@ use crate::state::SpecState;
 
 /// The definition of a phase.
 pub(super) fn definition(phase: PhaseId) -> Option<&'static dyn PhaseDefinition> {
-    phases().into_iter().find(|definition| definition.id() == phase)
+    phases()
+        .into_iter()
+        .find(|definition| definition.id() == phase)
 }
 
 /// The phases that may run now, in order.
 #[must_use]
 pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
-    PhaseId::ALL.into_iter().filter(|phase| obstacle(state, *phase).is_none()).collect()
+    PhaseId::ALL
+        .into_iter()
+        .filter(|phase| obstacle(state, *phase).is_none())
+        .collect()
 }
 
 /// The phases up to `through` that still have to run: the first one that is unfinished or stale, and all
@@ -28,7 +33,9 @@ pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
 #[must_use]
 pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
     let is_done = |phase: &PhaseId| {
-        state.phase(*phase).is_some_and(|known| standing(state, known) == Standing::Success)
+        state
+            .phase(*phase)
+            .is_some_and(|known| standing(state, known) == Standing::Success)
     };
     through.up_to().skip_while(is_done).collect()
 }
@@ -41,18 +48,27 @@ pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
 pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
     match obstacle(state, phase) {
         None => Ok(()),
-        Some(why) => {
-            Err(SpecError::Transition { spec: state.spec.clone(), phase, why, valid: valid_phases(state) })
-        }
+        Some(why) => Err(SpecError::Transition {
+            spec: state.spec.clone(),
+            phase,
+            why,
+            valid: valid_phases(state),
+        }),
     }
 }
 
 /// A warning about stale artifacts that a phase depends on.
 pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptWarning> {
     let stale = |before: &PhaseId| {
-        state.phase(*before).is_some_and(|known| standing(state, known) == Standing::Stale)
+        state
+            .phase(*before)
+            .is_some_and(|known| standing(state, known) == Standing::Stale)
     };
-    let names: Vec<&str> = ground(phase).into_iter().filter(stale).map(PhaseId::as_str).collect();
+    let names: Vec<&str> = ground(phase)
+        .into_iter()
+        .filter(stale)
+        .map(PhaseId::as_str)
+        .collect();
     (!names.is_empty()).then(|| ReceiptWarning {
         kind: "stale_input".to_owned(),
         message: format!(
@@ -64,7 +80,9 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
 
 /// The phases whose artifacts a phase reads.
 pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
-    definition(phase).map(PhaseDefinition::upstream).unwrap_or_default()
+    definition(phase)
+        .map(PhaseDefinition::upstream)
+        .unwrap_or_default()
 }
 
 /// The phases that must succeed first: the one before it, and those whose artifacts it reads.
@@ -80,7 +98,9 @@ fn ground(phase: PhaseId) -> Vec<PhaseId> {
 fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
     // The closest earlier phase is named first; an earlier one only if that one is fine.
     ground(phase).into_iter().rev().find_map(|before| {
-        let found = state.phase(before).map_or(Standing::NotRun, |known| standing(state, known));
+        let found = state
+            .phase(before)
+            .map_or(Standing::NotRun, |known| standing(state, known));
         match found {
             Standing::Success | Standing::Stale => None,
             Standing::NotRun => Some(format!("{before} has not run yet")),
@@ -100,7 +120,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::gate::sample::{artifact, done, done_up_to, dry_run, failure, noon, success, untouched};
+    use crate::gate::sample::{
+        artifact, done, done_up_to, dry_run, failure, noon, success, untouched,
+    };
     use crate::state::FileState;
 
     /// The state of a phase in a constructed spec.
@@ -128,9 +150,13 @@ mod tests {
                 Made::Dry => known.newest = Some(dry_run(phase, 1, noon())),
                 Made::Changed => {
                     let own = artifact(phase);
-                    known.outputs.iter_mut().filter(|file| file.record.path == own.path).for_each(|file| {
-                        file.found = FileState::Differs;
-                    });
+                    known
+                        .outputs
+                        .iter_mut()
+                        .filter(|file| file.record.path == own.path)
+                        .for_each(|file| {
+                            file.found = FileState::Differs;
+                        });
                 }
                 Made::Done | Made::Never => {}
             }
@@ -203,8 +229,9 @@ mod tests {
             "design cannot run now: requirements has only had a dry run; valid next phases: requirements"
         );
         assert!(
-            why([Changed, Done, Done, Never, Never, Never], PhaseId::Review)
-                .contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it")
+            why([Changed, Done, Done, Never, Never, Never], PhaseId::Review).contains(
+                "artifacts/00-requirements.md was changed or deleted since requirements wrote it"
+            )
         );
     }
 }

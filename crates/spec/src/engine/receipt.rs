@@ -39,7 +39,10 @@ pub(super) fn receipt(
     exit: ExitStatus,
     written: Written,
 ) -> SpecReceipt {
-    let entry = PhaseEntry { finished_at: Some(written.at), ..entry };
+    let entry = PhaseEntry {
+        finished_at: Some(written.at),
+        ..entry
+    };
     SpecReceipt {
         schema_version: RECEIPT_SCHEMA.to_owned(),
         receipt_id: id.as_str().to_owned(),
@@ -50,7 +53,9 @@ pub(super) fn receipt(
         dry_run: entry.status == PhaseStatus::DryRun,
         exit_code: Some(exit.code()),
         phases: vec![entry],
-        pipeline: Some(PipelineReceipt { execution_strategy: ExecutionStrategy::Controlled }),
+        pipeline: Some(PipelineReceipt {
+            execution_strategy: ExecutionStrategy::Controlled,
+        }),
         previous: None,
         last_real: None,
         last_success: None,
@@ -70,7 +75,10 @@ pub(super) fn record(output: &PhaseOutput) -> FileRecord {
 
 /// A warning of the patch gate.
 pub(super) fn fixup_warning(finding: &Finding) -> ReceiptWarning {
-    ReceiptWarning { kind: "fixup".to_owned(), message: short_line(&finding.to_string(), HINT) }
+    ReceiptWarning {
+        kind: "fixup".to_owned(),
+        message: short_line(&finding.to_string(), HINT),
+    }
 }
 
 /// Adds the findings about an answer, and counts in `untold` those that exceed the limit.
@@ -114,8 +122,9 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     if untold > 0
         && let Some(last) = entry.findings.last_mut()
     {
-        last.hint =
-            format!("{untold} more findings are not listed here; the refused answers are in context/.");
+        last.hint = format!(
+            "{untold} more findings are not listed here; the refused answers are in context/."
+        );
     }
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut told = Vec::new();
@@ -123,12 +132,18 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
         let count = kinds.entry(warning.kind.clone()).or_default();
         *count += 1;
         if *count <= MOST_WARNINGS {
-            told.push(ReceiptWarning { message: short_line(&warning.message, WARNING), ..warning });
+            told.push(ReceiptWarning {
+                message: short_line(&warning.message, WARNING),
+                ..warning
+            });
         }
     }
     let more = kinds.into_iter().filter_map(|(kind, count)| {
         let over = count.checked_sub(MOST_WARNINGS).filter(|over| *over > 0)?;
-        Some(ReceiptWarning { kind, message: format!("{over} more of these are not listed here") })
+        Some(ReceiptWarning {
+            kind,
+            message: format!("{over} more of these are not listed here"),
+        })
     });
     told.extend(more);
     entry.warnings = told;
@@ -154,15 +169,27 @@ mod tests {
     /// A call of a phase, as its client reports it.
     #[derive(Debug, Clone)]
     enum Call {
-        Answered { provider: String, model: String, tokens: Option<u32> },
+        Answered {
+            provider: String,
+            model: String,
+            tokens: Option<u32>,
+        },
         Failed(LlmError),
     }
 
     fn calls() -> impl Strategy<Value = Vec<Call>> {
-        let answered = (".{1,40}", ".{1,40}", any::<Option<u32>>())
-            .prop_map(|(provider, model, tokens)| Call::Answered { provider, model, tokens });
+        let answered =
+            (".{1,40}", ".{1,40}", any::<Option<u32>>()).prop_map(|(provider, model, tokens)| {
+                Call::Answered {
+                    provider,
+                    model,
+                    tokens,
+                }
+            });
         let failed = any::<String>().prop_map(|what| {
-            Call::Failed(LlmError::ProviderOutage(Fault::new("gateway", "m", what, "next")))
+            Call::Failed(LlmError::ProviderOutage(Fault::new(
+                "gateway", "m", what, "next",
+            )))
         });
         prop::collection::vec(prop_oneof![answered, failed], 0..5)
     }
@@ -172,7 +199,11 @@ mod tests {
         let allowed = Duration::from_secs(300);
         for call in calls {
             match call {
-                Call::Answered { provider, model, tokens } => {
+                Call::Answered {
+                    provider,
+                    model,
+                    tokens,
+                } => {
                     let result = LlmResult {
                         raw_response: String::new(),
                         provider: provider.clone(),
@@ -185,7 +216,10 @@ mod tests {
                     tally.answered(LlmReceipt::of_answer(&result, allowed, None), 1);
                 }
                 Call::Failed(error) => {
-                    tally.failed(Some(LlmReceipt::of_failure("gateway", "m", error, allowed)), 1);
+                    tally.failed(
+                        Some(LlmReceipt::of_failure("gateway", "m", error, allowed)),
+                        1,
+                    );
                 }
             }
         }
@@ -193,10 +227,18 @@ mod tests {
     }
 
     /// The receipt of an attempt with these calls, as written.
-    fn written(phase: PhaseId, status: PhaseStatus, exit: ExitStatus, tally: &Tally, said: &str) -> Value {
+    fn written(
+        phase: PhaseId,
+        status: PhaseStatus,
+        exit: ExitStatus,
+        tally: &Tally,
+        said: &str,
+    ) -> Value {
         let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let error = (status == PhaseStatus::Failed)
-            .then(|| PhaseFailure { class: "provider".to_owned(), message: said.to_owned() });
+        let error = (status == PhaseStatus::Failed).then(|| PhaseFailure {
+            class: "provider".to_owned(),
+            message: said.to_owned(),
+        });
         let made = PhaseEntry {
             status,
             llm: tally.receipt(),
@@ -206,7 +248,16 @@ mod tests {
         };
         let id = ReceiptId::new(phase, at, 1);
         let spec = "export-data".parse().unwrap();
-        let made = receipt(&spec, &id, made, exit, Written { at, clock: ClockSource::System });
+        let made = receipt(
+            &spec,
+            &id,
+            made,
+            exit,
+            Written {
+                at,
+                clock: ClockSource::System,
+            },
+        );
         serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap()
     }
 
@@ -274,31 +325,57 @@ mod tests {
     #[test]
     fn findings_are_short_and_few_and_say_so() {
         let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
-        let finding =
-            Finding::error(Code::new("spec-answer-empty"), "x".repeat(9_000), "y\u{1b}".repeat(9_000));
+        let finding = Finding::error(
+            Code::new("spec-answer-empty"),
+            "x".repeat(9_000),
+            "y\u{1b}".repeat(9_000),
+        );
         let mut untold = 0;
         for _ in 0..3 {
-            add_findings(&mut made, &mut untold, &Verdict::new(vec![finding.clone(); 30]));
+            add_findings(
+                &mut made,
+                &mut untold,
+                &Verdict::new(vec![finding.clone(); 30]),
+            );
         }
         let made = bounded(made, untold);
         assert_eq!(made.findings.len(), MOST_FINDINGS);
-        assert!(made.findings.iter().all(|finding| finding.subject.chars().count() <= SUBJECT));
-        assert!(made.findings[0].hint.chars().count() <= HINT && !made.findings[0].hint.contains('\u{1b}'));
-        assert!(made.findings[MOST_FINDINGS - 1].hint.starts_with("50 more findings"));
+        assert!(
+            made.findings
+                .iter()
+                .all(|finding| finding.subject.chars().count() <= SUBJECT)
+        );
+        assert!(
+            made.findings[0].hint.chars().count() <= HINT
+                && !made.findings[0].hint.contains('\u{1b}')
+        );
+        assert!(
+            made.findings[MOST_FINDINGS - 1]
+                .hint
+                .starts_with("50 more findings")
+        );
     }
 
     #[test]
     fn warnings_in_receipt_are_limited_and_counted() {
         let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
-        let warning =
-            |kind: &str, message: &str| ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() };
+        let warning = |kind: &str, message: &str| ReceiptWarning {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+        };
         made.warnings = vec![warning("file_passed_over", &"\u{1b}x".repeat(9_000)); 9_900];
-        made.warnings.push(warning("hook_failed", "the hook lint ended with exit code 1"));
+        made.warnings.push(warning(
+            "hook_failed",
+            "the hook lint ended with exit code 1",
+        ));
         let made = bounded(made, 0);
         assert!(to_canonical_json(&made).unwrap().len() < 100_000);
         assert_eq!(made.warnings.len(), 22);
         assert_eq!(made.warnings[20].kind, "hook_failed");
-        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not listed here"));
+        assert_eq!(
+            made.warnings[21],
+            warning("file_passed_over", "9880 more of these are not listed here")
+        );
         assert_eq!(bounded(made.clone(), 0).warnings[..20], made.warnings[..20]);
     }
 }

@@ -16,11 +16,14 @@ use std::time::Duration;
 
 use crucible_host::fs;
 use crucible_ledger::Ledger;
-use crucible_llm::{CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse};
+use crucible_llm::{
+    CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse,
+};
 use crucible_model::{Clock, Digest, EditFormat, ExitStatus};
 
 use super::calls::{
-    DRAFT, LeftCalls, calls_under_way, clear_drafts, has_spent, is_unused, left_calls, put_away, take_over,
+    DRAFT, LeftCalls, calls_under_way, clear_drafts, has_spent, is_unused, left_calls, put_away,
+    take_over,
 };
 use super::failure::failure;
 use super::material::packet;
@@ -123,22 +126,32 @@ impl<'a> PhaseRun<'a> {
         let Some(definition) = definition(order.phase) else {
             let why = "it has no definition".to_owned();
             let spec = lock.store().spec().clone();
-            return Err(SpecError::Transition { spec, phase: order.phase, why, valid: Vec::new() });
+            return Err(SpecError::Transition {
+                spec,
+                phase: order.phase,
+                why,
+                valid: Vec::new(),
+            });
         };
         let started = clock.now();
         let id = ReceiptId::new(order.phase, started, lock.next_sequence()?);
         let mut entry = PhaseEntry::begun(order.phase, started);
         entry.warnings.extend(order.warnings.iter().cloned());
         entry.warnings.extend(stale_ground(&state, order.phase));
-        let known = state.phase(order.phase).filter(|known| known.phase == PhaseId::Requirements);
+        let known = state
+            .phase(order.phase)
+            .filter(|known| known.phase == PhaseId::Requirements);
         let last = known.and_then(|known| known.last_success.as_ref());
         let last = last.and_then(|receipt| receipt.phase(order.phase.as_str()));
         let calls = calls_under_way(lock, &id)?;
         let left = left_calls(lock, &state, order.phase)?;
         // If a success mentions the application, that success stays the last one.
-        let is_failed =
-            state.phase(order.phase).is_some_and(|known| standing(&state, known) == Standing::Failed);
-        let applied = applied_fixups(&state).filter(|_| order.phase == PhaseId::Fixup && is_failed).cloned();
+        let is_failed = state
+            .phase(order.phase)
+            .is_some_and(|known| standing(&state, known) == Standing::Failed);
+        let applied = applied_fixups(&state)
+            .filter(|_| order.phase == PhaseId::Fixup && is_failed)
+            .cloned();
         Ok(Self {
             lock,
             clock,
@@ -146,7 +159,9 @@ impl<'a> PhaseRun<'a> {
             definition,
             id,
             packet: None,
-            highest_requirement: last.and_then(|entry| entry.highest_requirement).unwrap_or_default(),
+            highest_requirement: last
+                .and_then(|entry| entry.highest_requirement)
+                .unwrap_or_default(),
             has_written: last.is_some(),
             entry,
             tally: Tally::default(),
@@ -186,7 +201,8 @@ impl<'a> PhaseRun<'a> {
     ///
     /// Fails if the recording cannot be written. An unreadable one is renamed, with a warning.
     pub fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
-        let open = |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
+        let open =
+            |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
         let (writer, unreadable) = self.lock.in_turn(|_| {
             if let Some(directory) = self.calls.parent() {
                 fs::create_dir_all(directory)?;
@@ -210,7 +226,10 @@ impl<'a> PhaseRun<'a> {
     /// `shown` is notified as well.
     #[must_use]
     pub fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
-        Arc::new(Begun { count: Arc::clone(&self.begun), shown })
+        Arc::new(Begun {
+            count: Arc::clone(&self.begun),
+            shown,
+        })
     }
 
     /// Cleanup that failed after the receipt was written. The next command repeats it.
@@ -235,7 +254,11 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// The error of a failed hook that is set to `fail`.
-    pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
+    pub fn hooked(
+        &mut self,
+        hooks: Vec<HookReceipt>,
+        consequence: HookConsequence,
+    ) -> Result<(), SpecError> {
         add_hooks(&mut self.entry, hooks, consequence)
     }
 
@@ -251,7 +274,14 @@ impl<'a> PhaseRun<'a> {
         selectors: FileSelectors,
     ) -> Result<&PacketManifest, SpecError> {
         let (store, limits) = (self.lock.store(), self.order.limits);
-        let built = packet(store, self.definition, idea, selectors, limits, &mut self.entry.warnings);
+        let built = packet(
+            store,
+            self.definition,
+            idea,
+            selectors,
+            limits,
+            &mut self.entry.warnings,
+        );
         if let Ok(Packet { manifest, .. }) = &built {
             self.keep_manifest(manifest)?;
         }
@@ -260,22 +290,32 @@ impl<'a> PhaseRun<'a> {
         }
         let packet = built?;
         self.entry.inputs = packet.manifest.inputs();
-        let goes_on = packet.entries.iter().any(|entry| matches!(entry.kind, EntryKind::Previous(_)));
+        let goes_on = packet
+            .entries
+            .iter()
+            .any(|entry| matches!(entry.kind, EntryKind::Previous(_)));
         if self.has_written && !goes_on {
-            self.entry.warnings.push(begins_anew(self.highest_requirement));
+            self.entry
+                .warnings
+                .push(begins_anew(self.highest_requirement));
         }
         self.entry.warnings.extend(
-            packet.manifest.passed_over.iter().map(|file| ReceiptWarning {
-                kind: "file_passed_over".to_owned(),
-                message: file.to_string(),
-            }),
+            packet
+                .manifest
+                .passed_over
+                .iter()
+                .map(|file| ReceiptWarning {
+                    kind: "file_passed_over".to_owned(),
+                    message: file.to_string(),
+                }),
         );
         Ok(&self.packet.insert(packet).manifest)
     }
 
     fn keep_manifest(&mut self, manifest: &PacketManifest) -> Result<(), SpecError> {
         self.entry.packet = Some(manifest.receipt()?);
-        self.lock.write_context(&format!("{}.packet.json", self.id), &manifest.to_json()?)
+        self.lock
+            .write_context(&format!("{}.packet.json", self.id), &manifest.to_json()?)
     }
 
     /// Writes the artifact to be promoted as a draft for hooks, and returns its path in the spec's directory and its digest. The draft
@@ -290,7 +330,10 @@ impl<'a> PhaseRun<'a> {
         };
         let name = self.draft_name();
         self.lock.write_context(&name, &output.bytes)?;
-        Ok(Some(FileRecord { path: format!("context/{name}"), ..record(output) }))
+        Ok(Some(FileRecord {
+            path: format!("context/{name}"),
+            ..record(output)
+        }))
     }
 
     /// Ends with a success: the artifact and the receipt are promoted together.
@@ -300,7 +343,10 @@ impl<'a> PhaseRun<'a> {
     /// As [`SpecLock::promote`]. The attempt must then be ended by [`PhaseRun::fail`].
     pub fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
         self.keep_edited(ledger)?;
-        let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry() };
+        let entry = PhaseEntry {
+            status: PhaseStatus::Success,
+            ..self.entry()
+        };
         let promoted = self.promote(entry, ExitStatus::Success, self.outputs.clone(), ledger)?;
         self.put_calls();
         Ok(promoted)
@@ -312,13 +358,22 @@ impl<'a> PhaseRun<'a> {
         let store = self.lock.store();
         let state = store.state(Some(ledger))?;
         let known = state.phase(self.order.phase);
-        let newest = known.into_iter().flat_map(|known| [&known.newest_real, &known.last_success]).flatten();
+        let newest = known
+            .into_iter()
+            .flat_map(|known| [&known.newest_real, &known.last_success])
+            .flatten();
         let newest: Vec<SpecReceipt> = newest.cloned().collect();
         for new in &self.outputs {
             let path = new.path.as_str();
-            let is_file = store.dir().join(path).symlink_metadata().is_ok_and(|meta| meta.is_file());
+            let is_file = store
+                .dir()
+                .join(path)
+                .symlink_metadata()
+                .is_ok_and(|meta| meta.is_file());
             // A special file has no content to keep; the promotion reports the obstacle.
-            let Some(bytes) = (if is_file { store.read(path)? } else { None }) else { continue };
+            let Some(bytes) = (if is_file { store.read(path)? } else { None }) else {
+                continue;
+            };
             // All receipts are read only if the newest ones do not record it, which is rare.
             if bytes == new.bytes
                 || is_written(&newest, path, &bytes)
@@ -326,11 +381,17 @@ impl<'a> PhaseRun<'a> {
             {
                 continue;
             }
-            let name = format!("{}.edited-{}", self.id, path.trim_start_matches("artifacts/"));
+            let name = format!(
+                "{}.edited-{}",
+                self.id,
+                path.trim_start_matches("artifacts/")
+            );
             self.lock.write_context(&name, &bytes)?;
             self.entry.warnings.push(ReceiptWarning {
                 kind: "artifact_edited".to_owned(),
-                message: format!("{path} did not match any receipt; its content is kept in context/{name}"),
+                message: format!(
+                    "{path} did not match any receipt; its content is kept in context/{name}"
+                ),
             });
         }
         Ok(())
@@ -342,7 +403,10 @@ impl<'a> PhaseRun<'a> {
     ///
     /// As [`SpecLock::promote`].
     pub fn tried_dry(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
-        let entry = PhaseEntry { status: PhaseStatus::DryRun, ..self.entry() };
+        let entry = PhaseEntry {
+            status: PhaseStatus::DryRun,
+            ..self.entry()
+        };
         self.promote(entry, ExitStatus::Success, Vec::new(), ledger)
     }
 
@@ -366,9 +430,17 @@ impl<'a> PhaseRun<'a> {
         };
         // Proposed files are promoted only with a success; applied changes stay applied.
         let fixups = self.applied.clone();
-        let entry = PhaseEntry { status, error, fixups, ..self.entry() };
+        let entry = PhaseEntry {
+            status,
+            error,
+            fixups,
+            ..self.entry()
+        };
         // Answers from a recording cost nothing, and must not reappear as answers of a model.
-        let is_replayed = entry.warnings.iter().any(|warning| warning.kind == LLM_REPLAYED);
+        let is_replayed = entry
+            .warnings
+            .iter()
+            .any(|warning| warning.kind == LLM_REPLAYED);
         let is_spent = has_spent(&entry) || is_replayed;
         let promoted = self.promote(entry, exit, Vec::new(), ledger)?;
         if is_spent || is_unused(&self.calls) {
@@ -379,10 +451,22 @@ impl<'a> PhaseRun<'a> {
 
     fn entry(&self) -> PhaseEntry {
         // For an abandoned call only its attempts are known.
-        let under_way = self.begun.load(Ordering::SeqCst).saturating_sub(self.settled);
+        let under_way = self
+            .begun
+            .load(Ordering::SeqCst)
+            .saturating_sub(self.settled);
         let attempts = self.tally.attempts().saturating_add(under_way);
-        let mut entry = PhaseEntry { llm: self.tally.receipt(), attempts, ..self.entry.clone() };
-        entry.warnings.extend(entry.llm.as_ref().and_then(ReceiptWarning::exhausted_budget));
+        let mut entry = PhaseEntry {
+            llm: self.tally.receipt(),
+            attempts,
+            ..self.entry.clone()
+        };
+        entry.warnings.extend(
+            entry
+                .llm
+                .as_ref()
+                .and_then(ReceiptWarning::exhausted_budget),
+        );
         bounded(entry, self.untold)
     }
 
@@ -393,20 +477,31 @@ impl<'a> PhaseRun<'a> {
         outputs: Vec<PhaseOutput>,
         ledger: &mut Ledger,
     ) -> Result<SpecReceipt, SpecError> {
-        let written = Written { at: self.clock.now(), clock: self.clock.source() };
+        let written = Written {
+            at: self.clock.now(),
+            clock: self.clock.source(),
+        };
         let receipt = receipt(self.lock.store().spec(), &self.id, entry, exit, written);
         let promoted = self.lock.promote(receipt, outputs, ledger);
-        let draft = self.lock.store().dir().join("context").join(self.draft_name());
+        let draft = self
+            .lock
+            .store()
+            .dir()
+            .join("context")
+            .join(self.draft_name());
         let cleared = match draft.symlink_metadata() {
             Ok(_) => self.lock.in_turn(|_| Ok(fs::remove_file(&draft)?)),
             Err(_) => Ok(()),
         };
         let promoted = promoted?;
         if let Err(error) = cleared {
-            self.unfinished.push(format!("cannot delete a draft: {error}"));
+            self.unfinished
+                .push(format!("cannot delete a draft: {error}"));
         }
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
-            self.unfinished.push(format!("its files are promoted but not in place yet: {why}"));
+            self.unfinished.push(format!(
+                "its files are promoted but not in place yet: {why}"
+            ));
         }
         Ok(promoted.receipt)
     }
@@ -420,11 +515,14 @@ impl<'a> PhaseRun<'a> {
     fn put_calls(&mut self) {
         let put = match self.calls.symlink_metadata() {
             Err(_) => return,
-            Ok(_) if is_unused(&self.calls) => fs::remove_file(&self.calls).map_err(SpecError::from),
+            Ok(_) if is_unused(&self.calls) => {
+                fs::remove_file(&self.calls).map_err(SpecError::from)
+            }
             Ok(_) => put_away(self.lock, &self.calls, &self.id).map(|to| self.calls = to),
         };
         if let Err(error) = put {
-            self.unfinished.push(format!("cannot move or delete its recorded calls: {error}"));
+            self.unfinished
+                .push(format!("cannot move or delete its recorded calls: {error}"));
         }
     }
 }
@@ -432,7 +530,10 @@ impl<'a> PhaseRun<'a> {
 /// Whether a receipt records that a phase wrote exactly these bytes to this file.
 fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
     let digest = Digest::of(bytes);
-    let mut outputs = receipts.iter().flat_map(|receipt| &receipt.phases).flat_map(|entry| &entry.outputs);
+    let mut outputs = receipts
+        .iter()
+        .flat_map(|receipt| &receipt.phases)
+        .flat_map(|entry| &entry.outputs);
     outputs.any(|output| output.path == path && output.sha256 == digest)
 }
 
@@ -440,9 +541,15 @@ fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
 fn begins_anew(highest: u32) -> ReceiptWarning {
     let ids = match highest {
         0 => "its ids can be reused".to_owned(),
-        given => format!("new ids follow {}, the last one given", RequirementId(given)),
+        given => format!(
+            "new ids follow {}, the last one given",
+            RequirementId(given)
+        ),
     };
-    let gone = format!("artifacts/{} of the last run is missing", PhaseId::Requirements.artifact());
+    let gone = format!(
+        "artifacts/{} of the last run is missing",
+        PhaseId::Requirements.artifact()
+    );
     ReceiptWarning {
         kind: "previous_gone".to_owned(),
         message: format!("{gone}, so the requirements start over; {ids}"),

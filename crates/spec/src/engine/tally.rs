@@ -71,7 +71,9 @@ impl Tally {
         if self.answered.is_empty() {
             return None;
         }
-        self.answered.iter().try_fold(0, |sum: u64, call| Some(sum.saturating_add(of(call)?)))
+        self.answered
+            .iter()
+            .try_fold(0, |sum: u64, call| Some(sum.saturating_add(of(call)?)))
     }
 
     fn cost(&self) -> Option<Cost> {
@@ -83,7 +85,11 @@ impl Tally {
             Some(estimate) => (CostBasis::Estimated, estimate.price_date.clone()),
             None => (CostBasis::Reported, None),
         };
-        Some(Cost { micro_dollars, basis, price_date })
+        Some(Cost {
+            micro_dollars,
+            basis,
+            price_date,
+        })
     }
 }
 
@@ -92,7 +98,11 @@ mod tests {
     use super::*;
 
     fn call(tokens: Option<u64>, cost: Option<(u64, CostBasis)>) -> LlmReceipt {
-        let cost = cost.map(|(micro_dollars, basis)| Cost { micro_dollars, basis, price_date: None });
+        let cost = cost.map(|(micro_dollars, basis)| Cost {
+            micro_dollars,
+            basis,
+            price_date: None,
+        });
         LlmReceipt {
             provider: Some("gateway".to_owned()),
             tokens_input: tokens,
@@ -109,7 +119,10 @@ mod tests {
         tally.answered(call(Some(10), Some((5, CostBasis::Reported))), 2);
         tally.answered(call(Some(1), Some((2, CostBasis::Estimated))), 1);
         let summed = tally.receipt().unwrap();
-        assert_eq!((summed.tokens_input, summed.tokens_output, tally.attempts()), (Some(11), Some(11), 3));
+        assert_eq!(
+            (summed.tokens_input, summed.tokens_output, tally.attempts()),
+            (Some(11), Some(11), 3)
+        );
         let cost = summed.cost.unwrap();
         assert_eq!((cost.micro_dollars, cost.basis), (7, CostBasis::Estimated));
         tally.answered(call(None, None), 1);
@@ -121,10 +134,16 @@ mod tests {
     fn a_failure_after_an_answer_keeps_what_the_answer_took() {
         let mut tally = Tally::default();
         tally.answered(call(Some(10), None), 1);
-        let failed = LlmReceipt { error: Some("timeout".to_owned()), ..LlmReceipt::default() };
+        let failed = LlmReceipt {
+            error: Some("timeout".to_owned()),
+            ..LlmReceipt::default()
+        };
         tally.failed(Some(failed), 3);
         let summed = tally.receipt().unwrap();
-        assert_eq!((summed.error.as_deref(), summed.tokens_input), (Some("timeout"), Some(10)));
+        assert_eq!(
+            (summed.error.as_deref(), summed.tokens_input),
+            (Some("timeout"), Some(10))
+        );
         assert_eq!(tally.attempts(), 4);
         tally.failed(None, 0);
         assert_eq!(tally.receipt().unwrap().error.as_deref(), Some("timeout"));

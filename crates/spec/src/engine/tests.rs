@@ -1,7 +1,10 @@
 //! The files and warnings of attempts, with a real store and a real ledger; only the model's answer is
 //! injected.
 
-#![expect(clippy::disallowed_methods, reason = "tests lay out projects and look at what is left")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out projects and look at what is left"
+)]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -11,8 +14,8 @@ use std::time::Duration;
 use crucible_host::clock::SystemClock;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Attempt, CallOutcome, Capabilities, CassetteHeader, LlmReceipt, LlmResult, RecordedCall, RecordedRequest,
-    Recording, StructuredOutput,
+    Attempt, CallOutcome, Capabilities, CassetteHeader, LlmReceipt, LlmResult, RecordedCall,
+    RecordedRequest, Recording, StructuredOutput,
 };
 use crucible_model::{Digest, EditFormat, ExitStatus, Untrusted, to_canonical_json};
 
@@ -46,7 +49,11 @@ fn desk() -> Desk {
         .with_records(home.path().join("fixups"))
         .with_calls(home.path().join("calls"));
     let ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
-    Desk { home, store, ledger }
+    Desk {
+        home,
+        store,
+        ledger,
+    }
 }
 
 fn idea() -> Idea {
@@ -75,7 +82,10 @@ fn order(phase: PhaseId) -> PhaseOrder {
 }
 
 fn kinds(run: &PhaseRun<'_>) -> Vec<String> {
-    run.warnings().iter().map(|warning| warning.kind.clone()).collect()
+    run.warnings()
+        .iter()
+        .map(|warning| warning.kind.clone())
+        .collect()
 }
 
 impl Desk {
@@ -96,7 +106,9 @@ impl Desk {
         };
         let idea = (run.phase() == PhaseId::Requirements).then(idea);
         if let Some(idea) = &idea {
-            run.lock.write_context("idea.md", idea.text.as_str().as_bytes()).unwrap();
+            run.lock
+                .write_context("idea.md", idea.text.as_str().as_bytes())
+                .unwrap();
         }
         run.gather(idea.as_ref(), selectors).unwrap();
     }
@@ -107,7 +119,10 @@ impl Desk {
         let mut run = self.begin(&lock, phase);
         self.gather(&mut run);
         let path = format!("artifacts/{}", phase.artifact());
-        run.outputs = vec![PhaseOutput { path, bytes: text.as_bytes().to_vec() }];
+        run.outputs = vec![PhaseOutput {
+            path,
+            bytes: text.as_bytes().to_vec(),
+        }];
         run.succeed(&mut self.ledger).unwrap();
         kinds(&run)
     }
@@ -142,14 +157,20 @@ impl Desk {
 }
 
 fn header(provider: &str, model: &str) -> CassetteHeader {
-    let capabilities =
-        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::JsonMode };
+    let capabilities = Capabilities {
+        edit_format: EditFormat::WholeFile,
+        structured_output: StructuredOutput::JsonMode,
+    };
     CassetteHeader::new(provider, model, capabilities)
 }
 
 /// A request that no attempt made, and a recording in which this provider answers it.
 fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
-    let request = RecordedRequest { model: "m".to_owned(), messages: Vec::new(), metadata: BTreeMap::new() };
+    let request = RecordedRequest {
+        model: "m".to_owned(),
+        messages: Vec::new(),
+        metadata: BTreeMap::new(),
+    };
     let key = request.key().unwrap();
     let result = LlmResult {
         raw_response: "# Requirements: x\n".to_owned(),
@@ -169,15 +190,26 @@ fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
         outcome: CallOutcome::Answered(result),
         redactions: 0,
     };
-    let lines = [to_canonical_json(header).unwrap(), to_canonical_json(&call).unwrap()];
-    (key, lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect())
+    let lines = [
+        to_canonical_json(header).unwrap(),
+        to_canonical_json(&call).unwrap(),
+    ];
+    (
+        key,
+        lines
+            .iter()
+            .flat_map(|line| [&line[..], b"\n"].concat())
+            .collect(),
+    )
 }
 
 /// Whether an attempt with this provider reuses an answer that an earlier one left.
 fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Requirements);
-    let Recording::To(writer) = run.recording(asked).unwrap() else { panic!("not recorded") };
+    let Recording::To(writer) = run.recording(asked).unwrap() else {
+        panic!("not recorded")
+    };
     (writer.holds_answer(key), kinds(&run))
 }
 
@@ -189,7 +221,11 @@ fn answers_in_project_are_never_used() {
     let (key, bytes) = recorded(&asked, "gateway");
     let desk = desk();
     std::fs::create_dir_all(desk.path("context")).unwrap();
-    for name in ["requirements.calls.jsonl", LEFT, "requirements-20260131-120000-0001.calls.jsonl"] {
+    for name in [
+        "requirements.calls.jsonl",
+        LEFT,
+        "requirements-20260131-120000-0001.calls.jsonl",
+    ] {
         std::fs::write(desk.path("context").join(name), &bytes).unwrap();
     }
     assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()));
@@ -198,7 +234,8 @@ fn answers_in_project_are_never_used() {
     assert_eq!(takes(&desk, &asked, &key), (true, Vec::new()));
     // A spec of the same name in another project does not see it.
     let other = SpecProject::at(desk.home.path().join("data"));
-    let other = SpecStore::new(&other, desk.store.spec().clone()).with_calls(desk.home.path().join("calls"));
+    let other = SpecStore::new(&other, desk.store.spec().clone())
+        .with_calls(desk.home.path().join("calls"));
     assert_ne!(other.calls().unwrap(), desk.store.calls().unwrap());
 }
 
@@ -210,7 +247,11 @@ fn unused_answer_needs_same_provider() {
     std::fs::write(&left, &bytes).unwrap();
     for other in [header("anthropic", "m"), header("gateway", "m2")] {
         assert_eq!(takes(&desk, &other, &key), (false, Vec::new()));
-        assert_eq!(std::fs::read(&left).unwrap(), bytes, "it stays for whoever asks that one again");
+        assert_eq!(
+            std::fs::read(&left).unwrap(),
+            bytes,
+            "it stays for whoever asks that one again"
+        );
     }
     assert!(takes(&desk, &header("gateway", "m"), &key).0);
     // A line of another provider, under a false header or none.
@@ -218,8 +259,15 @@ fn unused_answer_needs_same_provider() {
         let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         let desk = self::desk();
-        std::fs::write(desk.calls().join(LEFT), if whole { &bytes[..] } else { &bytes[line..] }).unwrap();
-        assert_eq!(takes(&desk, &header("gateway", "m"), &key), (false, Vec::new()));
+        std::fs::write(
+            desk.calls().join(LEFT),
+            if whole { &bytes[..] } else { &bytes[line..] },
+        )
+        .unwrap();
+        assert_eq!(
+            takes(&desk, &header("gateway", "m"), &key),
+            (false, Vec::new())
+        );
     }
 }
 
@@ -236,8 +284,16 @@ fn unreadable_recording_is_renamed_with_warning() {
             true => symlink(elsewhere.path().join("calls"), &left).unwrap(),
             false => std::fs::write(&left, b"{\"no\":\"recording\"}\n").unwrap(),
         }
-        assert_eq!(takes(&desk, &asked, &key), (false, vec!["calls_unreadable".to_owned()]));
-        assert!(desk.calls().join(format!("{LEFT}.unreadable")).symlink_metadata().is_ok());
+        assert_eq!(
+            takes(&desk, &asked, &key),
+            (false, vec!["calls_unreadable".to_owned()])
+        );
+        assert!(
+            desk.calls()
+                .join(format!("{LEFT}.unreadable"))
+                .symlink_metadata()
+                .is_ok()
+        );
         assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()), "once");
     }
 }
@@ -252,15 +308,31 @@ fn failed_cleanup_is_reported_and_repeated() {
     run.recording(&asked).unwrap();
     let (_, bytes) = recorded(&asked, "gateway");
     std::fs::write(run.calls(), &bytes).unwrap();
-    run.entry.llm = Some(LlmReceipt { provider: Some("gateway".to_owned()), ..LlmReceipt::default() });
-    run.tally.answered(LlmReceipt { provider: Some("gateway".to_owned()), ..LlmReceipt::default() }, 1);
-    run.outputs =
-        vec![PhaseOutput { path: "artifacts/00-requirements.md".to_owned(), bytes: b"x\n".to_vec() }];
+    run.entry.llm = Some(LlmReceipt {
+        provider: Some("gateway".to_owned()),
+        ..LlmReceipt::default()
+    });
+    run.tally.answered(
+        LlmReceipt {
+            provider: Some("gateway".to_owned()),
+            ..LlmReceipt::default()
+        },
+        1,
+    );
+    run.outputs = vec![PhaseOutput {
+        path: "artifacts/00-requirements.md".to_owned(),
+        bytes: b"x\n".to_vec(),
+    }];
     let put = desk.path(&format!("context/{}.calls.jsonl", run.id()));
     std::fs::create_dir(&put).unwrap();
     run.succeed(&mut desk.ledger).unwrap();
-    let [told] = run.unfinished() else { panic!("{:?}", run.unfinished()) };
-    assert!(told.starts_with("cannot move or delete its recorded calls: "), "{told}");
+    let [told] = run.unfinished() else {
+        panic!("{:?}", run.unfinished())
+    };
+    assert!(
+        told.starts_with("cannot move or delete its recorded calls: "),
+        "{told}"
+    );
     drop(lock);
     std::fs::remove_dir(&put).unwrap();
     let lock = desk.lock();
@@ -282,9 +354,18 @@ fn unused_calls_are_kept_for_next_attempt() {
         if is_asked {
             std::fs::write(run.calls(), &bytes).unwrap();
         }
-        run.fail("interrupted", "x", ExitStatus::Interrupted, &mut desk.ledger).unwrap();
+        run.fail(
+            "interrupted",
+            "x",
+            ExitStatus::Interrupted,
+            &mut desk.ledger,
+        )
+        .unwrap();
         drop(lock);
-        assert_eq!(std::fs::read_dir(desk.calls()).unwrap().count(), usize::from(is_asked));
+        assert_eq!(
+            std::fs::read_dir(desk.calls()).unwrap().count(),
+            usize::from(is_asked)
+        );
     }
     assert!(takes(&desk, &asked, &key).0);
     assert_eq!(desk.kept("context", "calls"), [""; 0]);
@@ -297,8 +378,10 @@ fn missing_requirements_start_over_with_warning() {
     let mut run = desk.begin(&lock, PhaseId::Requirements);
     desk.gather(&mut run);
     run.entry.highest_requirement = Some(2);
-    run.outputs =
-        vec![PhaseOutput { path: "artifacts/00-requirements.md".to_owned(), bytes: b"x\n".to_vec() }];
+    run.outputs = vec![PhaseOutput {
+        path: "artifacts/00-requirements.md".to_owned(),
+        bytes: b"x\n".to_vec(),
+    }];
     run.succeed(&mut desk.ledger).unwrap();
     assert_eq!(kinds(&run), [""; 0]);
     drop(lock);
@@ -307,7 +390,11 @@ fn missing_requirements_start_over_with_warning() {
     let mut run = desk.begin(&lock, PhaseId::Requirements);
     desk.gather(&mut run);
     assert_eq!(kinds(&run), ["previous_gone"]);
-    assert!(run.warnings()[0].message.contains("follow R-002"), "{}", run.warnings()[0].message);
+    assert!(
+        run.warnings()[0].message.contains("follow R-002"),
+        "{}",
+        run.warnings()[0].message
+    );
 }
 
 #[test]
@@ -317,9 +404,15 @@ fn unusable_previous_document_is_reported() {
     assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
     std::fs::write(desk.path("artifacts/10-design.md"), b"\xff").unwrap();
     // Shown if possible, but no reason to stop.
-    assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
+    assert_eq!(
+        desk.run(PhaseId::Design, "# design\n"),
+        ["previous_unused", "artifact_edited"]
+    );
     std::fs::write(desk.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
-    assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
+    assert_eq!(
+        desk.run(PhaseId::Design, "# design\n"),
+        ["previous_unused", "artifact_edited"]
+    );
 }
 
 #[test]
@@ -330,7 +423,11 @@ fn stale_input_gives_warning() {
     let lock = desk.lock();
     let run = desk.begin(&lock, PhaseId::Tasks);
     assert_eq!(kinds(&run), ["stale_input"]);
-    assert!(run.warnings()[0].message.contains("design"), "{}", run.warnings()[0].message);
+    assert!(
+        run.warnings()[0].message.contains("design"),
+        "{}",
+        run.warnings()[0].message
+    );
 }
 
 #[test]
@@ -338,15 +435,17 @@ fn missing_reviewed_file_is_reported() {
     let mut desk = desk();
     std::fs::write(desk.store.project().root().join("src/there.rs"), "x\n").unwrap();
     desk.done(PhaseId::Tasks);
-    let review =
-        "# Review: x\n\n## Findings\n\n- F-001 [major] src/there.rs: a\n- F-002 [minor] src/gone.rs: b\n";
+    let review = "# Review: x\n\n## Findings\n\n- F-001 [major] src/there.rs: a\n- F-002 [minor] src/gone.rs: b\n";
     desk.run(PhaseId::Review, review);
     let lock = desk.lock();
     let mut run = desk.begin(&lock, PhaseId::Fixup);
     desk.gather(&mut run);
     assert_eq!(kinds(&run), ["review_target_missing"]);
     let told = &run.warnings()[0].message;
-    assert!(told.contains("src/gone.rs") && !told.contains("src/there.rs"), "{told}");
+    assert!(
+        told.contains("src/gone.rs") && !told.contains("src/there.rs"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -360,12 +459,18 @@ fn manual_edits_are_kept_before_promotion() {
             .iter()
             .map(|name| std::fs::read_to_string(desk.path("context").join(name)).unwrap())
             .collect();
-        assert!(count == 0 || texts.iter().any(|kept| kept == text), "{texts:?}");
+        assert!(
+            count == 0 || texts.iter().any(|kept| kept == text),
+            "{texts:?}"
+        );
     };
     // No receipt at all.
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "by hand\n").unwrap();
-    assert_eq!(desk.run(PhaseId::Requirements, "one\n"), ["artifact_edited"]);
+    assert_eq!(
+        desk.run(PhaseId::Requirements, "one\n"),
+        ["artifact_edited"]
+    );
     kept(&desk, 1, "by hand\n");
     // Content that the newest or an older receipt records is not a manual edit.
     assert_eq!(desk.run(PhaseId::Requirements, "two\n"), [""; 0]);
@@ -380,7 +485,10 @@ fn manual_edits_are_kept_before_promotion() {
     std::fs::write(&newest, text.replace("\"attempts\":0", "\"attempts\":7")).unwrap();
     std::fs::write(&file, "by hand again\n").unwrap();
     assert!(!desk.state().problems.is_empty());
-    assert_eq!(desk.run(PhaseId::Requirements, "five\n"), ["artifact_edited"]);
+    assert_eq!(
+        desk.run(PhaseId::Requirements, "five\n"),
+        ["artifact_edited"]
+    );
     kept(&desk, 2, "by hand again\n");
 }
 
@@ -393,37 +501,58 @@ fn failures_record_applied_fixup() {
         let lock = desk.lock();
         let mut run = desk.begin(&lock, PhaseId::Fixup);
         desk.gather(&mut run);
-        let output = PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: diff };
-        let files = vec![FixedFile { path: "src/a".to_owned(), before: None, after: None }];
+        let output = PhaseOutput {
+            path: FIXUP_DIFF.to_owned(),
+            bytes: diff,
+        };
+        let files = vec![FixedFile {
+            path: "src/a".to_owned(),
+            before: None,
+            after: None,
+        }];
         let patch = Some(receipt::record(&output));
-        let pending = FixupReceipt { stage: FixupStage::Pending, patch, files };
+        let pending = FixupReceipt {
+            stage: FixupStage::Pending,
+            patch,
+            files,
+        };
         run.entry.fixups = Some(pending.clone());
-        let report = PhaseOutput { path: "artifacts/40-fixup.md".to_owned(), bytes: b"x\n".to_vec() };
+        let report = PhaseOutput {
+            path: "artifacts/40-fixup.md".to_owned(),
+            bytes: b"x\n".to_vec(),
+        };
         run.outputs = vec![report, output];
         (run.succeed(&mut desk.ledger).unwrap(), pending)
     };
     assert_eq!(spec_status(&desk.state(), noon()).pending_fixups, 1);
     assert!(applied_fixups(&desk.state()).is_none());
-    let applied = FixupReceipt { stage: FixupStage::Applied, ..pending };
+    let applied = FixupReceipt {
+        stage: FixupStage::Applied,
+        ..pending
+    };
     for place in 0..3 {
         let lock = desk.lock();
         match place {
             // The application: the files are changed, and a later hook fails. Then again, and an earlier
             // hook fails.
             0 | 1 => {
-                let WaitingFixup::Ready(mut run) = waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap() else {
+                let WaitingFixup::Ready(mut run) =
+                    waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap()
+                else {
                     panic!("none waits");
                 };
                 if place == 0 {
                     run.entry.fixups = Some(applied.clone());
                 }
-                run.fail("hook", "x", ExitStatus::Refused, &mut desk.ledger).unwrap();
+                run.fail("hook", "x", ExitStatus::Refused, &mut desk.ledger)
+                    .unwrap();
             }
             // A model is asked for another one, and does not answer.
             _ => {
                 let mut run = desk.begin(&lock, PhaseId::Fixup);
                 desk.gather(&mut run);
-                run.fail("provider", "x", ExitStatus::Provider, &mut desk.ledger).unwrap();
+                run.fail("provider", "x", ExitStatus::Provider, &mut desk.ledger)
+                    .unwrap();
             }
         }
         drop(lock);
@@ -439,6 +568,17 @@ fn failures_record_applied_fixup() {
     }
     let known = desk.state();
     let known = known.phase(PhaseId::Fixup).unwrap();
-    assert_eq!(known.last_success.as_ref().unwrap().receipt_id, proposed.receipt_id);
-    assert!(known.newest_real.as_ref().unwrap().receipt_id.parse::<ReceiptId>().is_ok());
+    assert_eq!(
+        known.last_success.as_ref().unwrap().receipt_id,
+        proposed.receipt_id
+    );
+    assert!(
+        known
+            .newest_real
+            .as_ref()
+            .unwrap()
+            .receipt_id
+            .parse::<ReceiptId>()
+            .is_ok()
+    );
 }

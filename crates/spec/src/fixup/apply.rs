@@ -6,8 +6,8 @@ use crucible_host::fs::FsError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{Proposal, apply, judge, parse};
 use crucible_repo::{
-    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit,
-    RepoError, TreeEdit, TreeEditError, edit_tree, read_tree_file,
+    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile,
+    RecoveredEdit, RepoError, TreeEdit, TreeEditError, edit_tree, read_tree_file,
 };
 
 use super::places::judge_places;
@@ -46,7 +46,10 @@ fn apply_in_turn(
     still_held: &dyn Fn() -> Result<(), SpecError>,
 ) -> Result<AppliedFixup, SpecError> {
     let (policy, links) = (&choice.policy, choice.links);
-    let advice = Advice { spec: store.spec().as_str(), links };
+    let advice = Advice {
+        spec: store.spec().as_str(),
+        links,
+    };
     let record = FixupRecord::of(project, store, Some(&fixup.diff), &fixup.files)?;
     let left = record.recover(project).map_err(file_system)?;
     // Every file was changed, whatever happened to one since.
@@ -55,40 +58,68 @@ fn apply_in_turn(
     };
     if is_whole(&left) || is_whole(&choice.recovered) {
         // What this command recovered at its beginning has already been reported.
-        let told = recovered(&left).into_iter().chain(went_on(&choice.recovered));
-        return Ok(AppliedFixup { files: fixup.files.clone(), verdict: Verdict::new(told.collect()) });
+        let told = recovered(&left)
+            .into_iter()
+            .chain(went_on(&choice.recovered));
+        return Ok(AppliedFixup {
+            files: fixup.files.clone(),
+            verdict: Verdict::new(told.collect()),
+        });
     }
 
     let patch = parse(&fixup.diff).map_err(|error| refused(error.finding()))?;
     let mut present = Present::default();
     for path in patch.paths() {
         let limit = ByteLimit(MAX_EDITED_BYTES);
-        let file = read_tree_file(project.root(), path, links, limit).map_err(|error| advice.error(error))?;
+        let file = read_tree_file(project.root(), path, links, limit)
+            .map_err(|error| advice.error(error))?;
         if let Some(bytes) = file.bytes {
             present.files.insert(path.clone(), bytes);
         }
         present.places.insert(path.clone(), file.real);
     }
     let named: BTreeSet<&str> = fixup.files.iter().map(|file| file.path.as_str()).collect();
-    if present.places.keys().map(RepoPath::as_str).collect::<BTreeSet<_>>() != named {
+    if present
+        .places
+        .keys()
+        .map(RepoPath::as_str)
+        .collect::<BTreeSet<_>>()
+        != named
+    {
         let why = "its diff and its receipt name different files";
         return Err(advice.blocked(why));
     }
     let is_at = |wanted: fn(&FixedFile) -> Option<Digest>| {
-        fixup.files.iter().find(|file| present.digest(&file.path) != wanted(file))
+        fixup
+            .files
+            .iter()
+            .find(|file| present.digest(&file.path) != wanted(file))
     };
     if is_at(|file| file.after).is_none() {
         let verdict = Verdict::new(recovered(&left));
-        return Ok(AppliedFixup { files: fixup.files.clone(), verdict });
+        return Ok(AppliedFixup {
+            files: fixup.files.clone(),
+            verdict,
+        });
     }
     if let Some(file) = is_at(|file| file.before) {
-        let holds = |file: &&FixedFile| present.digest(&file.path) == file.after && file.before != file.after;
-        let held: Vec<&str> = fixup.files.iter().filter(holds).map(|file| file.path.as_str()).collect();
+        let holds = |file: &&FixedFile| {
+            present.digest(&file.path) == file.after && file.before != file.after
+        };
+        let held: Vec<&str> = fixup
+            .files
+            .iter()
+            .filter(holds)
+            .map(|file| file.path.as_str())
+            .collect();
         let held = match held.as_slice() {
             [] => String::new(),
             held => format!(", and the fixup is already applied to {}", held.join(", ")),
         };
-        return Err(advice.blocked(&format!("{} has changed since the fixup was made{held}", file.path)));
+        return Err(advice.blocked(&format!(
+            "{} has changed since the fixup was made{held}",
+            file.path
+        )));
     }
 
     let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)
@@ -97,7 +128,9 @@ fn apply_in_turn(
     if !verdict.passes() {
         return Err(SpecError::FixupRefused { verdict });
     }
-    recovered(&left).into_iter().for_each(|finding| verdict.push(finding));
+    recovered(&left)
+        .into_iter()
+        .for_each(|finding| verdict.push(finding));
     let is_another = |file: &&FixedFile| digest(&after, &file.path) != file.after;
     if let Some(file) = fixup.files.iter().find(is_another) {
         return Err(advice.blocked(&format!("{} would not match the receipt", file.path)));
@@ -114,16 +147,29 @@ fn apply_in_turn(
             new_file: NewFile::Plain,
         });
         if place != path {
-            let hint = format!("it is a link or is reached through one; the changed file is {place}");
-            verdict.push(Finding::warning(Code::new("fixup-link-followed"), path.as_str(), hint));
+            let hint =
+                format!("it is a link or is reached through one; the changed file is {place}");
+            verdict.push(Finding::warning(
+                Code::new("fixup-link-followed"),
+                path.as_str(),
+                hint,
+            ));
         }
     }
     still_held()?;
     let edited = record
-        .with(project, |journal| edit_tree(project.root(), &edits, journal))
+        .with(project, |journal| {
+            edit_tree(project.root(), &edits, journal)
+        })
         .map_err(|error| advice.error(error))?;
-    edited.iter().flat_map(notes).for_each(|finding| verdict.push(finding));
-    Ok(AppliedFixup { files: fixup.files.clone(), verdict })
+    edited
+        .iter()
+        .flat_map(notes)
+        .for_each(|finding| verdict.push(finding));
+    Ok(AppliedFixup {
+        files: fixup.files.clone(),
+        verdict,
+    })
 }
 
 /// The current files of the project.
@@ -163,13 +209,19 @@ struct Advice<'a> {
 
 impl Advice<'_> {
     fn blocked(&self, why: &str) -> SpecError {
-        let why = format!("{why}; run `crucible resume {} --phase fixup` for a new one", self.spec);
+        let why = format!(
+            "{why}; run `crucible resume {} --phase fixup` for a new one",
+            self.spec
+        );
         SpecError::FixupBlocked { why }
     }
 
     fn error(&self, error: TreeEditError) -> SpecError {
         match error {
-            TreeEditError::Blocked { path, why: EditObstacle::Link } if self.links == LinkPolicy::Refuse => {
+            TreeEditError::Blocked {
+                path,
+                why: EditObstacle::Link,
+            } if self.links == LinkPolicy::Refuse => {
                 let why = format!(
                     "{path}: {}; change that file by hand, or follow links inside the project with --allow-links",
                     EditObstacle::Link
@@ -187,9 +239,9 @@ impl Advice<'_> {
                 | EditObstacle::OtherMode
                 | EditObstacle::ReadOnly
                 | EditObstacle::OtherOwner
-                | EditObstacle::Twice => {
-                    SpecError::FixupBlocked { why: format!("{path}: {why}; change that file by hand") }
-                }
+                | EditObstacle::Twice => SpecError::FixupBlocked {
+                    why: format!("{path}: {why}; change that file by hand"),
+                },
             },
             other => file_system(other),
         }
@@ -200,18 +252,30 @@ impl Advice<'_> {
 pub(super) fn file_system(error: TreeEditError) -> SpecError {
     match error {
         TreeEditError::Repo(RepoError::Fs(error)) => SpecError::Fs(error),
-        TreeEditError::Repo(RepoError::Io { action, path, source }) => {
-            SpecError::Fs(FsError::Io { action, path, source })
-        }
+        TreeEditError::Repo(RepoError::Io {
+            action,
+            path,
+            source,
+        }) => SpecError::Fs(FsError::Io {
+            action,
+            path,
+            source,
+        }),
         error @ (TreeEditError::NotTakenBack { .. } | TreeEditError::Journal { .. }) => {
-            SpecError::FixupBrokenOff { why: error.to_string() }
+            SpecError::FixupBrokenOff {
+                why: error.to_string(),
+            }
         }
         error @ (TreeEditError::Blocked { .. } | TreeEditError::Repo(_)) => {
-            SpecError::FixupBlocked { why: error.to_string() }
+            SpecError::FixupBlocked {
+                why: error.to_string(),
+            }
         }
     }
 }
 
 fn refused(finding: Finding) -> SpecError {
-    SpecError::FixupRefused { verdict: Verdict::new(vec![finding]) }
+    SpecError::FixupRefused {
+        verdict: Verdict::new(vec![finding]),
+    }
 }

@@ -6,14 +6,22 @@ use crucible_patch::{AnswerBlock, EditKind, Proposal, answer_blocks};
 
 /// The finding about an answer with a block that became no edit, next to blocks that did. Blocks
 /// introduced as shell commands are ignored.
-pub(super) fn dropped_block(format: EditFormat, answer: &str, proposal: &Proposal) -> Option<Finding> {
+pub(super) fn dropped_block(
+    format: EditFormat,
+    answer: &str,
+    proposal: &Proposal,
+) -> Option<Finding> {
     if !matches!(format, EditFormat::WholeFile | EditFormat::Definitions) {
         return None;
     }
-    let Proposal::Edits(edits) = proposal else { return None };
+    let Proposal::Edits(edits) = proposal else {
+        return None;
+    };
     let is_taken = |block: &AnswerBlock<'_>| {
         edits.iter().any(|edit| match &edit.kind {
-            EditKind::WholeFile { content } | EditKind::Definitions { content } => *content == block.content,
+            EditKind::WholeFile { content } | EditKind::Definitions { content } => {
+                *content == block.content
+            }
             EditKind::Block { .. } | EditKind::Hunks { .. } | EditKind::Replace { .. } => false,
         })
     };
@@ -27,5 +35,9 @@ pub(super) fn dropped_block(format: EditFormat, answer: &str, proposal: &Proposa
          with a longer fence where it holds fences itself, and nothing else in code blocks",
         dropped.line
     );
-    Some(Finding::error(Code::new("fixup-block-unclear"), "the answer", hint))
+    Some(Finding::error(
+        Code::new("fixup-block-unclear"),
+        "the answer",
+        hint,
+    ))
 }

@@ -15,20 +15,38 @@ use crate::store::SpecStore;
 /// # Errors
 ///
 /// [`SpecError::FixupBlocked`] if the diff does not match its receipt.
-pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<PendingFixup>, SpecError> {
-    let Some(receipt) = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref()) else {
+pub fn pending_fixup(
+    state: &SpecState,
+    store: &SpecStore,
+) -> Result<Option<PendingFixup>, SpecError> {
+    let Some(receipt) = state
+        .phase(PhaseId::Fixup)
+        .and_then(|phase| phase.last_success.as_ref())
+    else {
         return Ok(None);
     };
-    let phase = receipt.phase(PhaseId::Fixup.as_str()).filter(|phase| phase.status == PhaseStatus::Success);
+    let phase = receipt
+        .phase(PhaseId::Fixup.as_str())
+        .filter(|phase| phase.status == PhaseStatus::Success);
     let fixup = phase.and_then(|phase| phase.fixups.as_ref());
-    let Some(fixup) = fixup.filter(|fixup| fixup.stage == FixupStage::Pending && !receipt.dry_run) else {
+    let Some(fixup) = fixup.filter(|fixup| fixup.stage == FixupStage::Pending && !receipt.dry_run)
+    else {
         return Ok(None);
     };
     let blocked = |what: &str| {
-        let again = format!("run `crucible resume {} --phase fixup` for a new one", state.spec);
-        SpecError::FixupBlocked { why: format!("{FIXUP_DIFF} {what}; {again}") }
+        let again = format!(
+            "run `crucible resume {} --phase fixup` for a new one",
+            state.spec
+        );
+        SpecError::FixupBlocked {
+            why: format!("{FIXUP_DIFF} {what}; {again}"),
+        }
     };
-    let Some(patch) = fixup.patch.as_ref().filter(|patch| patch.path == FIXUP_DIFF) else {
+    let Some(patch) = fixup
+        .patch
+        .as_ref()
+        .filter(|patch| patch.path == FIXUP_DIFF)
+    else {
         return Err(blocked("is not named by its receipt"));
     };
     let Some(diff) = store.read(FIXUP_DIFF)? else {
@@ -38,5 +56,9 @@ pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<Pend
         return Err(blocked("was changed after its receipt was written"));
     }
     let receipt_id = receipt.receipt_id.clone();
-    Ok(Some(PendingFixup { receipt_id, diff, files: fixup.files.clone() }))
+    Ok(Some(PendingFixup {
+        receipt_id,
+        diff,
+        files: fixup.files.clone(),
+    }))
 }

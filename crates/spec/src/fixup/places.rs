@@ -30,7 +30,9 @@ pub fn place_fixup(
     let mut places = BTreeMap::new();
     let mut refused = Vec::new();
     for file in &proposed.files {
-        let Ok(path) = file.path.parse::<RepoPath>() else { continue };
+        let Ok(path) = file.path.parse::<RepoPath>() else {
+            continue;
+        };
         match real_place(project, &path) {
             Ok(place) => {
                 places.insert(path, place);
@@ -55,8 +57,8 @@ pub fn place_fixup(
         .map(|(path, bytes)| (path.clone(), bytes.clone()))
         .collect();
     let proposal = crucible_patch::Proposal::Diff(proposed.diff.clone());
-    let after =
-        crucible_patch::apply(&proposal, &before).map_err(|error| Verdict::new(vec![error.finding()]))?;
+    let after = crucible_patch::apply(&proposal, &before)
+        .map_err(|error| Verdict::new(vec![error.finding()]))?;
     judge_places(&places, &before, &after, choice)?;
     for (path, place) in places.iter().filter(|(path, place)| path != place) {
         let how = match choice.links {
@@ -64,13 +66,20 @@ pub fn place_fixup(
             LinkPolicy::InsideProject => "",
         };
         let hint = format!("it is a link or lies behind one; what would change is {place}{how}");
-        proposed.verdict.push(Finding::warning(Code::new("fixup-behind-link"), path.as_str(), hint));
+        proposed.verdict.push(Finding::warning(
+            Code::new("fixup-behind-link"),
+            path.as_str(),
+            hint,
+        ));
     }
     Ok(proposed)
 }
 
 /// The real path of a project file, with links inside the project followed.
-pub(super) fn real_place(project: &SpecProject, path: &RepoPath) -> Result<RepoPath, TreeEditError> {
+pub(super) fn real_place(
+    project: &SpecProject,
+    path: &RepoPath,
+) -> Result<RepoPath, TreeEditError> {
     let limit = ByteLimit(MAX_EDITED_BYTES);
     read_tree_file(project.root(), path, LinkPolicy::InsideProject, limit).map(|file| file.real)
 }
@@ -83,17 +92,22 @@ pub(super) fn judge_places(
     after: &Files,
     choice: &FixupChoice,
 ) -> Result<(), Verdict> {
-    let mut refused: Vec<Finding> = guarded(places, &choice.guarded, &choice.policy.named).collect();
+    let mut refused: Vec<Finding> =
+        guarded(places, &choice.guarded, &choice.policy.named).collect();
     let mut led: BTreeMap<&RepoPath, &RepoPath> = BTreeMap::new();
     for (path, place) in places {
         if let Some(other) = led.insert(place, path) {
-            refused.push(unreachable(path, &format!("it is the same file as {other}")));
+            refused.push(unreachable(
+                path,
+                &format!("it is the same file as {other}"),
+            ));
         }
     }
     if refused.is_empty() && places.iter().any(|(path, place)| path != place) {
         let there = |files: &Files| -> Files {
-            let moved =
-                |(path, place): (&RepoPath, &RepoPath)| Some((place.clone(), files.get(path)?.clone()));
+            let moved = |(path, place): (&RepoPath, &RepoPath)| {
+                Some((place.clone(), files.get(path)?.clone()))
+            };
             places.iter().filter_map(moved).collect()
         };
         let (before, after) = (there(before), there(after));
@@ -103,16 +117,24 @@ pub(super) fn judge_places(
         let verdict = judge(&patch, &choice.policy, &before, &after);
         refused.extend(verdict.errors().map(|finding| with_path(finding, &led)));
     }
-    if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(Verdict::new(refused))
+    }
 }
 
 /// A finding about a location, with the path that leads there.
 fn with_path(finding: &Finding, led: &BTreeMap<&RepoPath, &RepoPath>) -> Finding {
     let mut finding = finding.clone();
-    let place = led.iter().find(|(place, path)| place.as_str() == finding.subject && place != path);
+    let place = led
+        .iter()
+        .find(|(place, path)| place.as_str() == finding.subject && place != path);
     if let Some((place, path)) = place {
-        finding.hint =
-            format!("{path} leads there through a link, so a change of it changes {place}: {}", finding.hint);
+        finding.hint = format!(
+            "{path} leads there through a link, so a change of it changes {place}: {}",
+            finding.hint
+        );
     }
     finding
 }

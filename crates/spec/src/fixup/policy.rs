@@ -42,7 +42,14 @@ impl FixupChoice {
 pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
     let named = named.into_iter().filter(|path| !is_own(path)).collect();
     let (unusual, source) = (Unusual::Never, PolicySource::Command);
-    Policy { max_files, max_added_lines, named, unusual, source, ..Policy::within(vec![PathPrefix::ALL]) }
+    Policy {
+        max_files,
+        max_added_lines,
+        named,
+        unusual,
+        source,
+        ..Policy::within(vec![PathPrefix::ALL])
+    }
 }
 
 /// Why naming this path would have no effect in the project at `root`; nothing if it names an existing or
@@ -56,12 +63,17 @@ pub fn not_nameable(root: &Path, path: &RepoPath) -> Option<String> {
     }
     let place = root.join(path);
     if place.is_dir() {
-        return Some(format!("{path} is a directory, and a path stands for one file; name each file"));
+        return Some(format!(
+            "{path} is a directory, and a path stands for one file; name each file"
+        ));
     }
     let text = path.as_str();
-    let is_choice = text.split_once('{').is_some_and(|(_, rest)| rest.contains(',') && rest.contains('}'));
+    let is_choice = text
+        .split_once('{')
+        .is_some_and(|(_, rest)| rest.contains(',') && rest.contains('}'));
     // A file may have such a name.
     let is_there = place.symlink_metadata().is_ok();
-    ((text.contains(['*', '?']) || is_choice) && !is_there)
-        .then(|| format!("{path} looks like a pattern, and a path is taken word for word; name each file"))
+    ((text.contains(['*', '?']) || is_choice) && !is_there).then(|| {
+        format!("{path} looks like a pattern, and a path is taken word for word; name each file")
+    })
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Digest, EditFormat, Finding, RepoPath, Untrusted, Verdict};
 use crucible_patch::{
-    Change, Policy, Proposal, RestoredDefinitions, apply, judge, make_diff, parse, read_answer, with_lost,
+    Change, Policy, Proposal, RestoredDefinitions, apply, judge, make_diff, parse, read_answer,
+    with_lost,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
@@ -36,8 +37,10 @@ pub fn propose_fixup(
     }
     let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
     // A small model omits unchanged definitions, and the gate would refuse the file for that.
-    let RestoredDefinitions { files: after, findings: kept } =
-        with_lost(&proposal, files, after, &policy.may_drop);
+    let RestoredDefinitions {
+        files: after,
+        findings: kept,
+    } = with_lost(&proposal, files, after, &policy.may_drop);
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched
         .iter()
@@ -49,8 +52,13 @@ pub fn propose_fixup(
     }
     let diff = make_diff(&before, &after).map_err(|error| refused(error.finding()))?;
     if diff.is_empty() {
-        let hint = "the answer leaves every file as it stands; change the lines that the review asks for";
-        return Err(refused(Finding::error(Code::new("fixup-unchanged"), "the answer", hint)));
+        let hint =
+            "the answer leaves every file as it stands; change the lines that the review asks for";
+        return Err(refused(Finding::error(
+            Code::new("fixup-unchanged"),
+            "the answer",
+            hint,
+        )));
     }
     let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
     let mut verdict = judge(&patch, policy, &before, &after);
@@ -59,10 +67,17 @@ pub fn propose_fixup(
     }
     verdict.merge(Verdict::new(kept));
     // Only the diff is stored, so it has to describe exactly this change.
-    let changed: Files = after.into_iter().filter(|(path, bytes)| before.get(path) != Some(bytes)).collect();
+    let changed: Files = after
+        .into_iter()
+        .filter(|(path, bytes)| before.get(path) != Some(bytes))
+        .collect();
     if apply(&Proposal::Diff(diff.clone()), &before).as_ref() != Ok(&changed) {
         let hint = "the change has no diff that says exactly the same; give the changed files in another way";
-        return Err(refused(Finding::error(Code::new("fixup-not-canonical"), "the answer", hint)));
+        return Err(refused(Finding::error(
+            Code::new("fixup-not-canonical"),
+            "the answer",
+            hint,
+        )));
     }
     let files = patch
         .files
@@ -73,7 +88,11 @@ pub fn propose_fixup(
             after: changed.get(&file.path).map(|bytes| Digest::of(bytes)),
         })
         .collect();
-    Ok(ProposedFixup { diff, files, verdict })
+    Ok(ProposedFixup {
+        diff,
+        files,
+        verdict,
+    })
 }
 
 /// The paths that are added, changed or removed. A diff from the model is judged in its original form
@@ -112,7 +131,11 @@ fn touched(
 
 /// The first file with more secrets, or more marks of redacted ones, than before. A recorded answer has a
 /// mark in place of each secret.
-fn with_new_secret<'a>(scanner: &Scanner, before: &Files, after: &'a Files) -> Option<&'a RepoPath> {
+fn with_new_secret<'a>(
+    scanner: &Scanner,
+    before: &Files,
+    after: &'a Files,
+) -> Option<&'a RepoPath> {
     let marks = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches(MARKER_BEGIN).count();
     after.iter().find_map(|(path, bytes)| {
         let old = before.get(path).map(Vec::as_slice).unwrap_or_default();
@@ -123,8 +146,7 @@ fn with_new_secret<'a>(scanner: &Scanner, before: &Files, after: &'a Files) -> O
 }
 
 fn secret(subject: &str) -> Finding {
-    let hint =
-        "what looks like a secret is written into no file; leave it out, or read it from the environment";
+    let hint = "what looks like a secret is written into no file; leave it out, or read it from the environment";
     Finding::error(Code::new("fixup-secret"), subject, hint)
 }
 

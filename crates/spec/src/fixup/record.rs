@@ -46,21 +46,34 @@ pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<Recovered
     let Some(path) = place(project, store)? else {
         return Ok(RecoveredEdit::nothing());
     };
-    if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    if path
+        .symlink_metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    {
         return Ok(RecoveredEdit::nothing());
     }
     let state = store.state(None)?;
-    let success = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref());
+    let success = state
+        .phase(PhaseId::Fixup)
+        .and_then(|phase| phase.last_success.as_ref());
     let fixup = success.and_then(|receipt| receipt.phase(PhaseId::Fixup.as_str())?.fixups.as_ref());
-    let known = fixup.and_then(|FixupReceipt { patch, files, .. }| Some((patch.as_ref()?.sha256, files)));
+    let known =
+        fixup.and_then(|FixupReceipt { patch, files, .. }| Some((patch.as_ref()?.sha256, files)));
     let (diff, files) = match known {
         Some((diff, files)) => (diff, files.as_slice()),
         // There is no journal of an empty diff.
         None => (Digest::of(b""), &[][..]),
     };
     // With the diff, deleted temporary files can be recreated.
-    let bytes = store.read(FIXUP_DIFF)?.filter(|bytes| Digest::of(bytes) == diff);
-    let record = FixupRecord { path, purpose: diff, diff: bytes.as_deref(), files };
+    let bytes = store
+        .read(FIXUP_DIFF)?
+        .filter(|bytes| Digest::of(bytes) == diff);
+    let record = FixupRecord {
+        path,
+        purpose: diff,
+        diff: bytes.as_deref(),
+        files,
+    };
     lock.in_turn(|_| record.recover(project).map_err(file_system))
 }
 
@@ -80,47 +93,83 @@ impl<'a> FixupRecord<'a> {
             fs::create_dir_all(directory)?;
         }
         let purpose = Digest::of(diff.unwrap_or_default());
-        Ok(Self { path, purpose, diff, files })
+        Ok(Self {
+            path,
+            purpose,
+            diff,
+            files,
+        })
     }
 
     /// Completes or rolls back the journal, if there is one.
     pub(super) fn recover(&self, project: &SpecProject) -> Result<RecoveredEdit, TreeEditError> {
         let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.remade(project, claim, old);
-        self.with(project, |journal| recover_tree_edit_remaking(project.root(), journal, &remade))
+        self.with(project, |journal| {
+            recover_tree_edit_remaking(project.root(), journal, &remade)
+        })
     }
 
     /// The new content of a file according to the diff.
-    fn remade(&self, project: &SpecProject, claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn remade(
+        &self,
+        project: &SpecProject,
+        claim: &ClaimedEdit,
+        old: Option<&[u8]>,
+    ) -> Option<Vec<u8>> {
         let file = self.files.iter().find(|file| is_of(project, file, claim))?;
         let path: RepoPath = file.path.parse().ok()?;
-        let before = old.map(|old| (path.clone(), old.to_vec())).into_iter().collect();
+        let before = old
+            .map(|old| (path.clone(), old.to_vec()))
+            .into_iter()
+            .collect();
         // The canonical diff has one part per file, each with this first line.
         let head = b"diff --git ";
         let diff = self.diff?;
-        let starts = diff.split_inclusive(|byte| *byte == b'\n').scan(0, |at, line| {
-            let start = *at;
-            *at += line.len();
-            Some((start, line.starts_with(head)))
-        });
-        let starts: Vec<usize> = starts.filter_map(|(start, is_head)| is_head.then_some(start)).collect();
+        let starts = diff
+            .split_inclusive(|byte| *byte == b'\n')
+            .scan(0, |at, line| {
+                let start = *at;
+                *at += line.len();
+                Some((start, line.starts_with(head)))
+            });
+        let starts: Vec<usize> = starts
+            .filter_map(|(start, is_head)| is_head.then_some(start))
+            .collect();
         let ends = starts.iter().skip(1).copied().chain([diff.len()]);
-        let mut parts = starts.iter().zip(ends).filter_map(|(start, end)| diff.get(*start..end));
+        let mut parts = starts
+            .iter()
+            .zip(ends)
+            .filter_map(|(start, end)| diff.get(*start..end));
         let is_its = |part: &&[u8]| {
-            crucible_patch::parse(part).is_ok_and(|patch| patch.files.iter().any(|file| file.path == path))
+            crucible_patch::parse(part)
+                .is_ok_and(|patch| patch.files.iter().any(|file| file.path == path))
         };
         let part = parts.find(is_its)?;
-        apply(&Proposal::Diff(part.to_vec()), &before).ok()?.remove(&path)
+        apply(&Proposal::Diff(part.to_vec()), &before)
+            .ok()?
+            .remove(&path)
     }
 
     /// Does something with the journal, which is trusted only where it agrees with the receipt.
-    pub(super) fn with<T>(&self, project: &SpecProject, work: impl FnOnce(&EditJournal<'_>) -> T) -> T {
+    pub(super) fn with<T>(
+        &self,
+        project: &SpecProject,
+        work: impl FnOnce(&EditJournal<'_>) -> T,
+    ) -> T {
         let agrees = |claim: &EditClaim| self.agrees(project, claim);
-        work(&EditJournal { path: &self.path, purpose: self.purpose, agrees: &agrees })
+        work(&EditJournal {
+            path: &self.path,
+            purpose: self.purpose,
+            agrees: &agrees,
+        })
     }
 
     fn agrees(&self, project: &SpecProject, claim: &EditClaim) -> bool {
         let is_its = |edit: &ClaimedEdit| self.files.iter().any(|file| is_of(project, file, edit));
-        claim.edits.iter().all(|edit| !is_own(&edit.path) && is_its(edit))
+        claim
+            .edits
+            .iter()
+            .all(|edit| !is_own(&edit.path) && is_its(edit))
     }
 }
 
@@ -128,7 +177,11 @@ impl<'a> FixupRecord<'a> {
 /// project.
 fn is_of(project: &SpecProject, file: &FixedFile, edit: &ClaimedEdit) -> bool {
     let leads_there = || {
-        let place = file.path.parse().ok().and_then(|path| real_place(project, &path).ok());
+        let place = file
+            .path
+            .parse()
+            .ok()
+            .and_then(|path| real_place(project, &path).ok());
         place.as_ref() == Some(&edit.path)
     };
     (file.before, file.after) == (edit.before, edit.after)
@@ -136,12 +189,17 @@ fn is_of(project: &SpecProject, file: &FixedFile, edit: &ClaimedEdit) -> bool {
 }
 
 /// The path of the journal: one file for each spec of each project. None without a configured directory.
-pub(super) fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<PathBuf>, SpecError> {
+pub(super) fn place(
+    project: &SpecProject,
+    store: &SpecStore,
+) -> Result<Option<PathBuf>, SpecError> {
     let Some(records) = store.records() else {
         return Ok(None);
     };
     let project = project.key()?;
-    Ok(Some(records.join(format!("{project}-{}.json", store.spec()))))
+    Ok(Some(
+        records.join(format!("{project}-{}.json", store.spec())),
+    ))
 }
 
 /// The findings about files that a killed process left partly changed.
@@ -155,15 +213,21 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
             "a process was killed while it applied the fixup; the partial application was rolled back first"
         }
     };
-    let finding = |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
+    let finding =
+        |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
     let is_so = |path: &&RepoPath| !recovered.went_on.contains(path);
-    recovered.files.iter().filter(is_so).map(finding).chain(went_on(recovered)).collect()
+    recovered
+        .files
+        .iter()
+        .filter(is_so)
+        .map(finding)
+        .chain(went_on(recovered))
+        .collect()
 }
 
 /// The findings about those files that were changed afterwards.
 pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
-    let hint =
-        "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
+    let hint = "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
     recovered
         .went_on
         .iter()

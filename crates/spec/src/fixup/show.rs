@@ -72,7 +72,9 @@ pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
 pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<String, RepoPath> {
     let led = |change: &FixupChange| {
         let path: RepoPath = change.path.parse().ok()?;
-        let place = real_place(project, &path).ok().filter(|place| *place != path)?;
+        let place = real_place(project, &path)
+            .ok()
+            .filter(|place| *place != path)?;
         Some((change.path.clone(), place))
     };
     changes.iter().filter_map(led).collect()
@@ -84,8 +86,14 @@ pub fn describe_fixup(changes: &[FixupChange]) -> String {
     let line = |change: &FixupChange| {
         // A path may contain a character that would end the quotation.
         let path = short_line(&change.path, LONGEST_PATH).replace('`', "\u{2019}");
-        let (added, removed) = (counted(change.added, "line"), counted(change.removed, "line"));
-        format!("- `{path}`: {}, {added} added, {removed} removed\n", change.kind.as_str())
+        let (added, removed) = (
+            counted(change.added, "line"),
+            counted(change.removed, "line"),
+        );
+        format!(
+            "- `{path}`: {}, {added} added, {removed} removed\n",
+            change.kind.as_str()
+        )
     };
     changes.iter().map(line).collect()
 }

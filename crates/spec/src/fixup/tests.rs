@@ -36,9 +36,14 @@ struct Desk {
 
 impl Desk {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
+        let desk = Self {
+            dir: tempfile::tempdir().unwrap(),
+            home: tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir_all(desk.root().join(".crucible/specs/x")).unwrap();
-        files.iter().for_each(|(path, content)| desk.put(path, content));
+        files
+            .iter()
+            .for_each(|(path, content)| desk.put(path, content));
         desk
     }
 
@@ -62,7 +67,10 @@ impl Desk {
     /// The journal of a fixup while it is applied.
     fn record(&self) -> PathBuf {
         let root = self.root().canonicalize().unwrap();
-        self.records().join(format!("{}-x.json", Digest::of(root.to_str().unwrap().as_bytes())))
+        self.records().join(format!(
+            "{}-x.json",
+            Digest::of(root.to_str().unwrap().as_bytes())
+        ))
     }
 
     fn put(&self, path: &str, content: &str) {
@@ -77,7 +85,12 @@ impl Desk {
 
     /// The existing files of these, with links followed.
     fn read(&self, paths: &[&str]) -> BTreeMap<RepoPath, Vec<u8>> {
-        let read = |path: &&str| Some((path.parse().unwrap(), std::fs::read(self.root().join(path)).ok()?));
+        let read = |path: &&str| {
+            Some((
+                path.parse().unwrap(),
+                std::fs::read(self.root().join(path)).ok()?,
+            ))
+        };
         paths.iter().filter_map(read).collect()
     }
 
@@ -85,7 +98,8 @@ impl Desk {
     fn pending(&self, changes: &[(&str, &str)], policy: &Policy) -> PendingFixup {
         let paths: Vec<&str> = changes.iter().map(|(path, _)| *path).collect();
         let files = self.read(&paths);
-        let proposed = propose_fixup(&whole(changes), EditFormat::WholeFile, &files, policy).unwrap();
+        let proposed =
+            propose_fixup(&whole(changes), EditFormat::WholeFile, &files, policy).unwrap();
         PendingFixup {
             receipt_id: "fixup-20241201-100000-0001".to_owned(),
             diff: proposed.diff,
@@ -99,10 +113,20 @@ impl Desk {
         policy: &Policy,
         links: LinkPolicy,
     ) -> Result<AppliedFixup, SpecError> {
-        self.apply_as(fixup, &FixupChoice { links, ..FixupChoice::unguarded(policy.clone()) })
+        self.apply_as(
+            fixup,
+            &FixupChoice {
+                links,
+                ..FixupChoice::unguarded(policy.clone())
+            },
+        )
     }
 
-    fn apply_as(&self, fixup: &PendingFixup, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
+    fn apply_as(
+        &self,
+        fixup: &PendingFixup,
+        choice: &FixupChoice,
+    ) -> Result<AppliedFixup, SpecError> {
         let lock = self.store().lock("test", LockClaim::IfFree)?;
         apply_fixup(&self.project(), &lock, fixup, choice)
     }
@@ -115,7 +139,12 @@ impl Desk {
             for entry in std::fs::read_dir(dir).unwrap() {
                 let path = entry.unwrap().path();
                 let meta = path.symlink_metadata().unwrap();
-                let name = path.strip_prefix(self.dir.path()).unwrap().to_str().unwrap().to_owned();
+                let name = path
+                    .strip_prefix(self.dir.path())
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 if name == "project/.crucible/specs" {
                     continue;
                 }
@@ -141,7 +170,10 @@ fn whole(changes: &[(&str, &str)]) -> Untrusted {
 }
 
 fn files(files: &[(&str, &str)]) -> BTreeMap<RepoPath, Vec<u8>> {
-    files.iter().map(|(path, content)| (path.parse().unwrap(), content.as_bytes().to_vec())).collect()
+    files
+        .iter()
+        .map(|(path, content)| (path.parse().unwrap(), content.as_bytes().to_vec()))
+        .collect()
 }
 
 fn policy() -> Policy {
@@ -149,11 +181,18 @@ fn policy() -> Policy {
 }
 
 fn naming(paths: &[&str]) -> Policy {
-    fixup_policy(5, 400, paths.iter().map(|path| path.parse().unwrap()).collect())
+    fixup_policy(
+        5,
+        400,
+        paths.iter().map(|path| path.parse().unwrap()).collect(),
+    )
 }
 
 fn codes(verdict: &Verdict) -> Vec<&str> {
-    verdict.errors().map(|finding| finding.code.as_str()).collect()
+    verdict
+        .errors()
+        .map(|finding| finding.code.as_str())
+        .collect()
 }
 
 #[test]
@@ -168,13 +207,22 @@ fn every_edit_format_gives_the_same_canonical_diff() {
         (EditFormat::UnifiedDiff, Untrusted::new(diff)),
     ] {
         let fixup = propose_fixup(&answer, format, &shown, &policy()).unwrap();
-        assert_eq!(String::from_utf8(fixup.diff.clone()).unwrap(), diff, "{format:?}");
-        let [file] = &fixup.files[..] else { panic!("{:?}", fixup.files) };
+        assert_eq!(
+            String::from_utf8(fixup.diff.clone()).unwrap(),
+            diff,
+            "{format:?}"
+        );
+        let [file] = &fixup.files[..] else {
+            panic!("{:?}", fixup.files)
+        };
         assert_eq!(file.path, "src/lib.rs");
         assert_eq!(file.before, Some(Digest::of(LIB.as_bytes())));
         assert_eq!(file.after, Some(Digest::of(FIXED.as_bytes())));
         let changes = fixup_changes(&fixup.diff).unwrap();
-        assert_eq!(describe_fixup(&changes), "- `src/lib.rs`: changed, 1 line added, 1 line removed\n");
+        assert_eq!(
+            describe_fixup(&changes),
+            "- `src/lib.rs`: changed, 1 line added, 1 line removed\n"
+        );
     }
 }
 
@@ -182,19 +230,41 @@ fn every_edit_format_gives_the_same_canonical_diff() {
 fn dropped_function_is_restored_with_warning() {
     let twice = "\npub fn twice(a: u32) -> u32 {\n    add(a, a)\n}\n";
     let shown = files(&[("src/lib.rs", &format!("{LIB}{twice}"))]);
-    let fixup =
-        propose_fixup(&whole(&[("src/lib.rs", FIXED)]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+    let fixup = propose_fixup(
+        &whole(&[("src/lib.rs", FIXED)]),
+        EditFormat::WholeFile,
+        &shown,
+        &policy(),
+    )
+    .unwrap();
     let patch = crucible_patch::parse(&fixup.diff).unwrap();
     let changed = &patch.files[0];
-    assert_eq!((patch.files.len(), changed.added(), changed.removed()), (1, 1, 1));
-    let [told] = fixup.verdict.findings() else { panic!("{:?}", fixup.verdict) };
-    assert_eq!((told.code.as_str(), told.hint.contains("twice")), ("answer-spliced", true), "{told}");
-    assert_eq!(fixup.files[0].after, Some(Digest::of(format!("{FIXED}{twice}").as_bytes())));
+    assert_eq!(
+        (patch.files.len(), changed.added(), changed.removed()),
+        (1, 1, 1)
+    );
+    let [told] = fixup.verdict.findings() else {
+        panic!("{:?}", fixup.verdict)
+    };
+    assert_eq!(
+        (told.code.as_str(), told.hint.contains("twice")),
+        ("answer-spliced", true),
+        "{told}"
+    );
+    assert_eq!(
+        fixup.files[0].after,
+        Some(Digest::of(format!("{FIXED}{twice}").as_bytes()))
+    );
     // In a file that cannot be parsed into definitions nothing is restored; the diff shows what is
     // missing.
     let shown = files(&[("a.txt", "one\ntwo\n")]);
-    let fixup =
-        propose_fixup(&whole(&[("a.txt", "one\n")]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+    let fixup = propose_fixup(
+        &whole(&[("a.txt", "one\n")]),
+        EditFormat::WholeFile,
+        &shown,
+        &policy(),
+    )
+    .unwrap();
     assert_eq!(fixup.verdict.findings(), []);
 }
 
@@ -240,7 +310,12 @@ fn fixup_outside_policy_is_refused() {
         (".CRUCIBLE/config.toml", false),
         ("sub/.crucible/config.toml", false),
     ] {
-        let result = propose_fixup(&whole(&[(path, "b\n")]), EditFormat::WholeFile, &all, &naming(&[path]));
+        let result = propose_fixup(
+            &whole(&[(path, "b\n")]),
+            EditFormat::WholeFile,
+            &all,
+            &naming(&[path]),
+        );
         assert_eq!(result.is_ok(), lifted, "{path}: {result:?}");
     }
 }
@@ -285,11 +360,27 @@ fn allowed_renames_become_plain_file_changes() {
     let named = naming(&["src/a.rs", "src/c.rs", "src/d.rs", "src/b.rs"]);
     let diff = "diff --git a/src/a.rs b/src/c.rs\nsimilarity index 100%\nrename from src/a.rs\nrename to src/c.rs\n\
                 diff --git a/src/b.rs b/src/d.rs\nsimilarity index 100%\ncopy from src/b.rs\ncopy to src/d.rs\n";
-    let fixup = propose_fixup(&Untrusted::new(diff), EditFormat::UnifiedDiff, &shown, &named).unwrap();
-    let files: Vec<(&str, Option<Digest>, Option<Digest>)> =
-        fixup.files.iter().map(|file| (file.path.as_str(), file.before, file.after)).collect();
+    let fixup = propose_fixup(
+        &Untrusted::new(diff),
+        EditFormat::UnifiedDiff,
+        &shown,
+        &named,
+    )
+    .unwrap();
+    let files: Vec<(&str, Option<Digest>, Option<Digest>)> = fixup
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.before, file.after))
+        .collect();
     let (a, b) = (Some(Digest::of(b"a\n")), Some(Digest::of(b"b\n")));
-    assert_eq!(files, [("src/a.rs", a, None), ("src/c.rs", None, a), ("src/d.rs", None, b)]);
+    assert_eq!(
+        files,
+        [
+            ("src/a.rs", a, None),
+            ("src/c.rs", None, a),
+            ("src/d.rs", None, b)
+        ]
+    );
 }
 
 #[test]
@@ -297,18 +388,30 @@ fn secrets_and_empty_changes_are_refused() {
     let token = made_up_token();
     let with_token = format!("let key = \"{token}\";\n");
     let marked = "let key = \"[secret:github-token]\";\n";
-    for (content, code) in
-        [(with_token.as_str(), "fixup-secret"), (marked, "fixup-secret"), ("a\n", "fixup-unchanged")]
-    {
+    for (content, code) in [
+        (with_token.as_str(), "fixup-secret"),
+        (marked, "fixup-secret"),
+        ("a\n", "fixup-unchanged"),
+    ] {
         let shown = files(&[("src/a.rs", "a\n")]);
-        let result =
-            propose_fixup(&whole(&[("src/a.rs", content)]), EditFormat::WholeFile, &shown, &policy());
+        let result = propose_fixup(
+            &whole(&[("src/a.rs", content)]),
+            EditFormat::WholeFile,
+            &shown,
+            &policy(),
+        );
         assert_eq!(codes(&result.unwrap_err()), [code], "{content}");
     }
     // A mark that the file already had is ordinary text.
     let shown = files(&[("src/a.rs", marked)]);
     let kept = format!("{marked}// kept\n");
-    propose_fixup(&whole(&[("src/a.rs", &kept)]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+    propose_fixup(
+        &whole(&[("src/a.rs", &kept)]),
+        EditFormat::WholeFile,
+        &shown,
+        &policy(),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -328,13 +431,22 @@ fn pending_fixup_is_of_newest_real_success() {
         sha256: Digest::of(&fixup.diff),
         bytes: fixup.diff.len() as u64,
     };
-    let told = |stage, patch| Some(FixupReceipt { stage, patch, files: fixup.files.clone() });
+    let told = |stage, patch| {
+        Some(FixupReceipt {
+            stage,
+            patch,
+            files: fixup.files.clone(),
+        })
+    };
     let set = |state: &mut SpecState, told: Option<FixupReceipt>| {
         state.phases[4].last_success.as_mut().unwrap().phases[0].fixups = told;
     };
     set(&mut state, told(FixupStage::Pending, Some(record.clone())));
     let found = waits(&state).unwrap().unwrap();
-    assert_eq!((found.diff, found.files), (fixup.diff.clone(), fixup.files.clone()));
+    assert_eq!(
+        (found.diff, found.files),
+        (fixup.diff.clone(), fixup.files.clone())
+    );
     for stage in [FixupStage::Applied, FixupStage::None] {
         let mut other = state.clone();
         set(&mut other, told(stage, Some(record.clone())));
@@ -351,7 +463,10 @@ fn pending_fixup_is_of_newest_real_success() {
     }
     let blocked = |state: &SpecState, why: &str| {
         let error = waits(state).unwrap_err().to_string();
-        assert!(error.contains(why) && error.contains("crucible resume x --phase fixup"), "{error}");
+        assert!(
+            error.contains(why) && error.contains("crucible resume x --phase fixup"),
+            "{error}"
+        );
     };
     let mut unnamed = state.clone();
     set(&mut unnamed, told(FixupStage::Pending, None));
@@ -371,7 +486,8 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
         .map(|(path, before, after)| serde_json::json!({"path": path, "before": digest(before), "after": digest(after)}))
         .collect();
     for (index, (path, _, after)) in edits.iter().enumerate() {
-        let beside = PathBuf::from(path).with_file_name(format!(".crucible-edit-{token}-{index}.new"));
+        let beside =
+            PathBuf::from(path).with_file_name(format!(".crucible-edit-{token}-{index}.new"));
         desk.put(beside.to_str().unwrap(), after.unwrap_or_default());
     }
     serde_json::json!({
@@ -385,7 +501,10 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
 fn interrupted_application_is_recovered_first() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
-    let edits = [("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n"))];
+    let edits = [
+        ("a.rs", Some("a\n"), Some("x\n")),
+        ("b.rs", Some("b\n"), Some("y\n")),
+    ];
     let record = killed(&desk, Digest::of(&fixup.diff), &edits);
     std::fs::create_dir_all(desk.records()).unwrap();
     std::fs::write(desk.record(), record).unwrap();
@@ -393,12 +512,30 @@ fn interrupted_application_is_recovered_first() {
     desk.put(&format!(".crucible-edit-{}-0.new", "0".repeat(32)), "a\n");
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
     assert_eq!(applied.files, fixup.files);
-    let told: Vec<_> =
-        applied.verdict.findings().iter().map(|told| (told.code.as_str(), told.subject.as_str())).collect();
-    assert_eq!(told, [("fixup-recovered", "a.rs"), ("fixup-recovered", "b.rs")]);
+    let told: Vec<_> = applied
+        .verdict
+        .findings()
+        .iter()
+        .map(|told| (told.code.as_str(), told.subject.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [("fixup-recovered", "a.rs"), ("fixup-recovered", "b.rs")]
+    );
     let names: Vec<String> = desk.tree().into_keys().collect();
-    assert_eq!(names, ["project", "project/.crucible", "project/a.rs", "project/b.rs"]);
-    assert_eq!((desk.get("a.rs").as_str(), desk.get("b.rs").as_str()), ("x\n", "y\n"));
+    assert_eq!(
+        names,
+        [
+            "project",
+            "project/.crucible",
+            "project/a.rs",
+            "project/b.rs"
+        ]
+    );
+    assert_eq!(
+        (desk.get("a.rs").as_str(), desk.get("b.rs").as_str()),
+        ("x\n", "y\n")
+    );
     assert!(!desk.record().exists());
 }
 
@@ -406,7 +543,10 @@ fn interrupted_application_is_recovered_first() {
 fn journal_in_project_is_ignored() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
-    let evil = [(".github/workflows/evil.yml", None, Some("on: push\n")), ("tests/it.rs", Some("t\n"), None)];
+    let evil = [
+        (".github/workflows/evil.yml", None, Some("on: push\n")),
+        ("tests/it.rs", Some("t\n"), None),
+    ];
     let record = killed(&desk, Digest::of(&fixup.diff), &evil);
     let lock = |desk: &Desk| desk.store().lock("test", LockClaim::IfFree).unwrap();
     for place in ["context/fixup-journal.json", "fixup-journal.json"] {
@@ -415,13 +555,19 @@ fn journal_in_project_is_ignored() {
     let recovered = recover_fixup(&desk.project(), &lock(&desk)).unwrap();
     assert_eq!(recovered, crucible_repo::RecoveredEdit::nothing());
     desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
-    assert_eq!((desk.get("a.rs").as_str(), desk.get("tests/it.rs").as_str()), ("x\n", "t\n"));
+    assert_eq!(
+        (desk.get("a.rs").as_str(), desk.get("tests/it.rs").as_str()),
+        ("x\n", "t\n")
+    );
     assert!(!desk.root().join(".github/workflows/evil.yml").exists());
 }
 
 #[test]
 fn journal_of_other_fixup_is_refused() {
-    let (own, other) = (("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n")));
+    let (own, other) = (
+        ("a.rs", Some("a\n"), Some("x\n")),
+        ("b.rs", Some("b\n"), Some("y\n")),
+    );
     for (is_of_the_diff, edits) in [
         (true, vec![own, other]),
         (true, vec![("b.rs", Some("a\n"), Some("x\n"))]),
@@ -431,7 +577,11 @@ fn journal_of_other_fixup_is_refused() {
     ] {
         let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
         let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
-        let purpose = if is_of_the_diff { Digest::of(&fixup.diff) } else { Digest::of(b"another") };
+        let purpose = if is_of_the_diff {
+            Digest::of(&fixup.diff)
+        } else {
+            Digest::of(b"another")
+        };
         let record = killed(&desk, purpose, &edits);
         std::fs::create_dir_all(desk.records()).unwrap();
         std::fs::write(desk.record(), record).unwrap();
@@ -439,14 +589,22 @@ fn journal_of_other_fixup_is_refused() {
         let lock = desk.store().lock("test", LockClaim::IfFree).unwrap();
         for error in [
             recover_fixup(&desk.project(), &lock).map(drop).unwrap_err(),
-            apply_fixup(&desk.project(), &lock, &fixup, &FixupChoice::unguarded(policy()))
-                .map(drop)
-                .unwrap_err(),
+            apply_fixup(
+                &desk.project(),
+                &lock,
+                &fixup,
+                &FixupChoice::unguarded(policy()),
+            )
+            .map(drop)
+            .unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");
             assert!(!said.contains("no file was changed"), "{said}");
-            assert!(said.contains(edits[0].0) && said.contains("remove it"), "{said}");
+            assert!(
+                said.contains(edits[0].0) && said.contains("remove it"),
+                "{said}"
+            );
         }
         drop(lock);
         assert_eq!(desk.tree(), before, "{edits:?}");
@@ -459,27 +617,53 @@ fn lost_lock_changes_no_file() {
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
     let new = desk.store().lock("new", LockClaim::Force).unwrap();
-    let apply = |lock| apply_fixup(&desk.project(), lock, &fixup, &FixupChoice::unguarded(policy()));
+    let apply = |lock| {
+        apply_fixup(
+            &desk.project(),
+            lock,
+            &fixup,
+            &FixupChoice::unguarded(policy()),
+        )
+    };
     assert!(matches!(apply(&old), Err(SpecError::LockLost)));
-    assert_eq!((desk.get("a.rs").as_str(), desk.record().exists()), ("a\n", false));
+    assert_eq!(
+        (desk.get("a.rs").as_str(), desk.record().exists()),
+        ("a\n", false)
+    );
     apply(&new).unwrap();
     assert_eq!(desk.get("a.rs"), "b\n");
 }
 
 #[test]
 fn applied_fixup_keeps_line_endings_and_modes() {
-    let desk = Desk::new(&[("src/a.rs", "a\r\nb\r\n"), ("run.sh", "echo\nexit 1"), ("other.txt", "o")]);
+    let desk = Desk::new(&[
+        ("src/a.rs", "a\r\nb\r\n"),
+        ("run.sh", "echo\nexit 1"),
+        ("other.txt", "o"),
+    ]);
     std::fs::set_permissions(desk.root().join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
-    let fixup = desk.pending(&[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")], &policy());
+    let fixup = desk.pending(
+        &[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")],
+        &policy(),
+    );
     let before = desk.tree();
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
     assert_eq!(applied.files, fixup.files);
     assert_eq!(desk.get("src/a.rs"), "a\r\nc\r\n");
     assert_eq!(desk.get("run.sh"), "echo\nexit 0");
-    let mode = desk.root().join("run.sh").metadata().unwrap().permissions().mode();
+    let mode = desk
+        .root()
+        .join("run.sh")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o7777, 0o755);
     for file in &applied.files {
-        assert_eq!(file.after, Some(Digest::of(desk.get(&file.path).as_bytes())));
+        assert_eq!(
+            file.after,
+            Some(Digest::of(desk.get(&file.path).as_bytes()))
+        );
     }
     let mut expected = before;
     expected.insert("project/src/a.rs".to_owned(), "a\r\nc\r\n".to_owned());
@@ -497,7 +681,10 @@ fn changed_file_blocks_whole_fixup() {
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     desk.put("b.rs", "mine\n");
     let before = desk.tree();
-    let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
+    let error = desk
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         error,
         "the fixup cannot be applied: b.rs has changed since the fixup was made; run `crucible resume x --phase \
@@ -505,7 +692,10 @@ fn changed_file_blocks_whole_fixup() {
     );
     assert_eq!(desk.tree(), before);
     std::fs::remove_file(desk.root().join("b.rs")).unwrap();
-    assert!(matches!(desk.apply(&fixup, &policy(), LinkPolicy::Refuse), Err(SpecError::FixupBlocked { .. })));
+    assert!(matches!(
+        desk.apply(&fixup, &policy(), LinkPolicy::Refuse),
+        Err(SpecError::FixupBlocked { .. })
+    ));
     assert_eq!(desk.get("a.rs"), "a\n");
 }
 
@@ -520,53 +710,109 @@ fn mismatched_diff_is_not_applied() {
     let mut false_digest = fixup.clone();
     false_digest.files[0].after = Some(Digest::of(b"z\n"));
     for forged in [
-        PendingFixup { diff: other.diff.clone(), ..fixup.clone() },
-        PendingFixup { diff: longer.diff.clone(), ..fixup.clone() },
-        PendingFixup { files: longer.files.clone(), ..fixup.clone() },
+        PendingFixup {
+            diff: other.diff.clone(),
+            ..fixup.clone()
+        },
+        PendingFixup {
+            diff: longer.diff.clone(),
+            ..fixup.clone()
+        },
+        PendingFixup {
+            files: longer.files.clone(),
+            ..fixup.clone()
+        },
         false_digest,
     ] {
         let result = desk.apply(&forged, &policy(), LinkPolicy::Refuse);
-        assert!(matches!(result, Err(SpecError::FixupBlocked { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(SpecError::FixupBlocked { .. })),
+            "{result:?}"
+        );
     }
-    for refused in [PendingFixup { diff: b"no diff".to_vec(), ..fixup.clone() }, test.clone()] {
+    for refused in [
+        PendingFixup {
+            diff: b"no diff".to_vec(),
+            ..fixup.clone()
+        },
+        test.clone(),
+    ] {
         let result = desk.apply(&refused, &policy(), LinkPolicy::Refuse);
-        assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(SpecError::FixupRefused { .. })),
+            "{result:?}"
+        );
     }
     let narrow = fixup_policy(1, 400, Vec::new());
     let result = desk.apply(&longer, &narrow, LinkPolicy::Refuse);
-    assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(SpecError::FixupRefused { .. })),
+        "{result:?}"
+    );
     assert_eq!(desk.tree(), before);
-    desk.apply(&test, &naming(&["tests/it.rs"]), LinkPolicy::Refuse).unwrap();
+    desk.apply(&test, &naming(&["tests/it.rs"]), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(desk.get("tests/it.rs"), "u\n");
 }
 
 #[test]
 fn links_follow_the_link_policy() {
-    let desk = Desk::new(&[("src/real.rs", "a\n"), ("tests/it.rs", "a\n"), ("plain.rs", "p\n")]);
+    let desk = Desk::new(&[
+        ("src/real.rs", "a\n"),
+        ("tests/it.rs", "a\n"),
+        ("plain.rs", "p\n"),
+    ]);
     symlink("src/real.rs", desk.root().join("link.rs")).unwrap();
     symlink("tests/it.rs", desk.root().join("innocent.rs")).unwrap();
     symlink("tests", desk.root().join("lib")).unwrap();
     let fixup = desk.pending(&[("link.rs", "b\n"), ("plain.rs", "q\n")], &policy());
     let before = desk.tree();
-    let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
-    assert!(error.contains("link.rs: it is a symbolic link") && error.contains("--allow-links"), "{error}");
+    let error = desk
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("link.rs: it is a symbolic link") && error.contains("--allow-links"),
+        "{error}"
+    );
     assert_eq!(desk.tree(), before);
 
     for changes in [[("innocent.rs", "b\n")], [("lib/it.rs", "b\n")]] {
         let test = desk.pending(&changes, &policy());
         let result = desk.apply(&test, &policy(), LinkPolicy::InsideProject);
-        let Err(SpecError::FixupRefused { verdict }) = result else { panic!("{result:?}") };
-        assert!(codes(&verdict).contains(&"patch-test-edited"), "{verdict:?}");
+        let Err(SpecError::FixupRefused { verdict }) = result else {
+            panic!("{result:?}")
+        };
+        assert!(
+            codes(&verdict).contains(&"patch-test-edited"),
+            "{verdict:?}"
+        );
         assert_eq!(desk.tree(), before);
     }
     let new = desk.pending(&[("lib/new.rs", "b\n")], &naming(&["lib/new.rs"]));
     let result = desk.apply(&new, &naming(&["lib/new.rs"]), LinkPolicy::InsideProject);
-    assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(SpecError::FixupRefused { .. })),
+        "{result:?}"
+    );
 
-    let applied = desk.apply(&fixup, &policy(), LinkPolicy::InsideProject).unwrap();
-    assert_eq!((desk.get("src/real.rs").as_str(), desk.get("plain.rs").as_str()), ("b\n", "q\n"));
+    let applied = desk
+        .apply(&fixup, &policy(), LinkPolicy::InsideProject)
+        .unwrap();
+    assert_eq!(
+        (
+            desk.get("src/real.rs").as_str(),
+            desk.get("plain.rs").as_str()
+        ),
+        ("b\n", "q\n")
+    );
     assert!(desk.root().join("link.rs").is_symlink());
-    let notes: Vec<&str> = applied.verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
+    let notes: Vec<&str> = applied
+        .verdict
+        .findings()
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect();
     assert_eq!(notes, ["fixup-link-followed"]);
 }
 
@@ -592,7 +838,10 @@ fn a_description_stays_a_list_whatever_a_path_holds() {
         removed: 0,
     };
     let text = describe_fixup(&[change]);
-    assert_eq!(text, "- `a\u{2019}b\\u{a}- **x**\\u{202e}`: new, 2 lines added, 0 lines removed\n");
+    assert_eq!(
+        text,
+        "- `a\u{2019}b\\u{a}- **x**\\u{202e}`: new, 2 lines added, 0 lines removed\n"
+    );
 }
 
 /// Answers of every kind: noise, and edits of existing, missing and outside files.
@@ -608,8 +857,12 @@ fn answers() -> impl Strategy<Value = (EditFormat, String)> {
     ];
     let content = "([a-c+ -]{0,4}\r?\n){0,4}";
     let whole = prop::collection::vec((path.clone(), content), 0..3).prop_map(|files| {
-        let file = |(path, content): &(&str, String)| format!("FILE: {path}\n````\n{content}````\n");
-        (EditFormat::WholeFile, files.iter().map(file).collect::<String>())
+        let file =
+            |(path, content): &(&str, String)| format!("FILE: {path}\n````\n{content}````\n");
+        (
+            EditFormat::WholeFile,
+            files.iter().map(file).collect::<String>(),
+        )
     });
     let replace = (path.clone(), "[a-c]\n", "[a-c]\n").prop_map(|(path, search, replace)| {
         let text = format!("{path}\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
@@ -624,7 +877,11 @@ fn answers() -> impl Strategy<Value = (EditFormat, String)> {
     let noise = (
         "\\PC{0,80}",
         prop::sample::select(
-            &[EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff][..],
+            &[
+                EditFormat::WholeFile,
+                EditFormat::SearchReplace,
+                EditFormat::UnifiedDiff,
+            ][..],
         ),
     )
         .prop_map(|(text, format)| (format, text));

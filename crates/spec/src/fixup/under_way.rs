@@ -34,14 +34,20 @@ pub struct FixupUnderWay {
 ///
 /// File system errors. An invalid journal counts as an unfinished application.
 pub fn fixup_under_way(store: &SpecStore) -> Result<Option<FixupUnderWay>, SpecError> {
-    let Some(record) = place(store.project(), store)? else { return Ok(None) };
+    let Some(record) = place(store.project(), store)? else {
+        return Ok(None);
+    };
     let files = match tree_edit_under_way(&record) {
         Ok(None) => return Ok(None),
         Ok(Some(claim)) => claim.edits.into_iter().map(|edit| edit.path).collect(),
         Err(TreeEditError::Journal { .. }) => Vec::new(),
         Err(error) => return Err(file_system(error)),
     };
-    Ok(Some(FixupUnderWay { spec: store.spec().clone(), record, files }))
+    Ok(Some(FixupUnderWay {
+        spec: store.spec().clone(),
+        record,
+        files,
+    }))
 }
 
 impl FixupUnderWay {
@@ -56,7 +62,10 @@ impl FixupUnderWay {
             self.spec
         );
         let finding = Finding::error(Code::new("fixup-under-way"), FIXUP_DIFF, hint);
-        GateFinding { finding, file: FIXUP_DIFF.to_owned() }
+        GateFinding {
+            finding,
+            file: FIXUP_DIFF.to_owned(),
+        }
     }
 
     /// The first few files, or the path of the journal.
@@ -72,7 +81,10 @@ impl FixupUnderWay {
             more => told.push(format!("and {} more", counted(more as u64, "file"))),
         }
         if self.files.is_empty() {
-            told.push(format!("listed in {}, which cannot be read", self.record.display()));
+            told.push(format!(
+                "listed in {}, which cannot be read",
+                self.record.display()
+            ));
         }
         told
     }

@@ -3,7 +3,13 @@
 use std::time::Duration;
 
 /// The units with their seconds, the largest first.
-const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+const UNITS: [(char, u64); 5] = [
+    ('w', 604_800),
+    ('d', 86_400),
+    ('h', 3_600),
+    ('m', 60),
+    ('s', 1),
+];
 
 /// An invalid age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +29,9 @@ pub enum AgeError {
     #[error("the age is too large; use one such as 90s, 30m, 12h, 7d or 2w")]
     TooLong,
     /// It is not a number with a unit.
-    #[error("not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w")]
+    #[error(
+        "not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w"
+    )]
     Malformed {
         /// The text, shortened.
         text: String,
@@ -50,7 +58,9 @@ pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
         return Err(AgeError::Malformed { text: short() });
     };
     let count: u64 = digits.parse().map_err(|_| AgeError::TooLong)?;
-    let total = count.checked_mul(*seconds).filter(|total| total.checked_mul(1_000).is_some());
+    let total = count
+        .checked_mul(*seconds)
+        .filter(|total| total.checked_mul(1_000).is_some());
     match total.ok_or(AgeError::TooLong)? {
         0 => Err(AgeError::Zero),
         total => Ok(Duration::from_secs(total)),
@@ -105,16 +115,31 @@ mod tests {
         ] {
             assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        assert_eq!(parse_age("7"), Err(AgeError::NoUnit { number: "7".to_owned() }));
-        assert!(parse_age("7").unwrap_err().to_string().contains("7d"), "the hint shows how");
-        assert_eq!((parse_age("0d"), parse_age("000w")), (Err(AgeError::Zero), Err(AgeError::Zero)));
+        assert_eq!(
+            parse_age("7"),
+            Err(AgeError::NoUnit {
+                number: "7".to_owned()
+            })
+        );
+        assert!(
+            parse_age("7").unwrap_err().to_string().contains("7d"),
+            "the hint shows how"
+        );
+        assert_eq!(
+            (parse_age("0d"), parse_age("000w")),
+            (Err(AgeError::Zero), Err(AgeError::Zero))
+        );
         assert_eq!(parse_age("0s"), Err(AgeError::Zero));
-        for long in ["18446744073709551615w", "99999999999999999999999d", "18446744073709551615m"] {
+        for long in [
+            "18446744073709551615w",
+            "99999999999999999999999d",
+            "18446744073709551615m",
+        ] {
             assert_eq!(parse_age(long), Err(AgeError::TooLong), "{long}");
         }
         for bad in [
-            "", "d", "-7d", "+7d", "7 d", " 7d", "7d ", "7dd", "1h30m", "1.5h", "7D", "٧d", "7y", "7days",
-            "0x7d", "5seconds", "5S", "1.5s",
+            "", "d", "-7d", "+7d", "7 d", " 7d", "7d ", "7dd", "1h30m", "1.5h", "7D", "٧d", "7y",
+            "7days", "0x7d", "5seconds", "5S", "1.5s",
         ] {
             assert!(
                 matches!(parse_age(bad), Err(AgeError::Malformed { .. })),

@@ -27,11 +27,21 @@ pub fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
                 Some(Finding::error(TIMED_OUT, name, hint))
             }
             HookEnd::Failed | HookEnd::NotStarted => {
-                let hint = format!("The {} hook {}", hook.moment.as_str(), what_happened(hook, 0));
+                let hint = format!(
+                    "The {} hook {}",
+                    hook.moment.as_str(),
+                    what_happened(hook, 0)
+                );
                 Some(Finding::error(Code::new("gate-hook-failed"), name, hint))
             }
         }
     };
     // It is about no file of the spec.
-    decisive.filter_map(finding).map(|finding| GateFinding { finding, file: String::new() }).collect()
+    decisive
+        .filter_map(finding)
+        .map(|finding| GateFinding {
+            finding,
+            file: String::new(),
+        })
+        .collect()
 }

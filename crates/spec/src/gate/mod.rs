@@ -53,7 +53,11 @@ pub enum OnPendingFixups {
 impl Default for GatePolicy {
     /// The default of every gate, in this one place: `tasks`, no age, pending fixups allowed.
     fn default() -> Self {
-        Self { min_phase: PhaseId::Tasks, pending_fixups: OnPendingFixups::Allow, max_phase_age: None }
+        Self {
+            min_phase: PhaseId::Tasks,
+            pending_fixups: OnPendingFixups::Allow,
+            max_phase_age: None,
+        }
     }
 }
 
@@ -70,7 +74,12 @@ pub struct GateFinding {
 
 /// Judges a spec at this time, which comes from a clock of this kind.
 #[must_use]
-pub fn judge_gate(state: &SpecState, policy: &GatePolicy, now: Timestamp, clock: ClockSource) -> Verdict {
+pub fn judge_gate(
+    state: &SpecState,
+    policy: &GatePolicy,
+    now: Timestamp,
+    clock: ClockSource,
+) -> Verdict {
     let findings = gate_findings(state, policy, now, clock);
     Verdict::new(findings.into_iter().map(|found| found.finding).collect())
 }

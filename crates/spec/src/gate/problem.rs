@@ -31,7 +31,9 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
                 "It is not a receipt ({why}). Restore it from version control, or run its phase again."
             );
         }
-        ReceiptProblemKind::ForeignName => "Only receipts belong in this directory; move it elsewhere.",
+        ReceiptProblemKind::ForeignName => {
+            "Only receipts belong in this directory; move it elsewhere."
+        }
         ReceiptProblemKind::NameDisagrees => {
             "Its spec, phase or sequence number does not match its name. Restore the right one from version control."
         }
@@ -43,9 +45,9 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
             phase again."
         }
         ReceiptProblemKind::PlaceTaken { other } => {
-            let phase = problem
-                .phase
-                .map_or_else(String::new, |phase| format!(": `crucible resume {spec} --phase {phase}`"));
+            let phase = problem.phase.map_or_else(String::new, |phase| {
+                format!(": `crucible resume {spec} --phase {phase}`")
+            });
             return format!(
                 "It has the same sequence number as {}, which happens when two branches that each ran a phase \
                 are merged. Run its phase again{phase}.",
@@ -67,8 +69,12 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
             );
         }
         ReceiptProblemKind::PromotionForeign { replaces } => {
-            let named =
-                replaces.iter().take(3).map(|path| short_line(path, 60)).collect::<Vec<_>>().join(", ");
+            let named = replaces
+                .iter()
+                .take(3)
+                .map(|path| short_line(path, 60))
+                .collect::<Vec<_>>()
+                .join(", ");
             let replaces = match replaces.len() {
                 0 => "no document".to_owned(),
                 1..=3 => named,

@@ -119,7 +119,9 @@ impl GateReport {
                 status: standing(state, known),
                 receipt_id: success.map(|receipt| short_line(&receipt.receipt_id, NAME)),
                 succeeded_at,
-                age_seconds: succeeded_at.and_then(|at| age(at, now)).map(|age| age.as_secs()),
+                age_seconds: succeeded_at
+                    .and_then(|at| age(at, now))
+                    .map(|age| age.as_secs()),
             }
         });
         let mut report = Self {
@@ -147,7 +149,8 @@ impl GateReport {
         // Leaves room for the two counts.
         let room = MAX_BYTES.saturating_sub(printed(&report) + 100);
         let findings = verdict.findings().iter().map(short_finding).collect();
-        (report.findings, report.findings_left_out) = fitting(findings, room, |found| Reverse(found.level));
+        (report.findings, report.findings_left_out) =
+            fitting(findings, room, |found| Reverse(found.level));
         report
     }
 
@@ -162,14 +165,20 @@ impl GateReport {
 fn exit_status(verdict: &Verdict) -> ExitStatus {
     match verdict.outcome() {
         Outcome::Pass => ExitStatus::Success,
-        Outcome::Fail if verdict.errors().any(|found| found.code == TIMED_OUT) => ExitStatus::TimedOut,
+        Outcome::Fail if verdict.errors().any(|found| found.code == TIMED_OUT) => {
+            ExitStatus::TimedOut
+        }
         Outcome::Fail => ExitStatus::Refused,
     }
 }
 
 /// The items that fit into this many bytes, in their order, and the number of the others. Items with the
 /// lowest rank take precedence.
-fn fitting<T: Serialize, R: Ord>(items: Vec<T>, room: usize, rank: impl Fn(&T) -> R) -> (Vec<T>, u64) {
+fn fitting<T: Serialize, R: Ord>(
+    items: Vec<T>,
+    room: usize,
+    rank: impl Fn(&T) -> R,
+) -> (Vec<T>, u64) {
     let mut left = room;
     let mut places: Vec<usize> = (0..items.len()).collect();
     places.sort_by_key(|place| rank(&items[*place]));
@@ -188,7 +197,11 @@ fn fitting<T: Serialize, R: Ord>(items: Vec<T>, room: usize, rank: impl Fn(&T) -
     let mut kept: Vec<bool> = vec![false; items.len()];
     places[..fit].iter().for_each(|place| kept[*place] = true);
     let out = items.len() - fit;
-    let fitting = items.into_iter().zip(kept).filter_map(|(item, kept)| kept.then_some(item)).collect();
+    let fitting = items
+        .into_iter()
+        .zip(kept)
+        .filter_map(|(item, kept)| kept.then_some(item))
+        .collect();
     (fitting, u64::try_from(out).unwrap_or(u64::MAX))
 }
 
@@ -199,13 +212,22 @@ fn printed(value: &impl Serialize) -> usize {
 }
 
 fn short_finding(found: &Finding) -> Finding {
-    let (subject, hint) = (short_line(&found.subject, SUBJECT), short_line(&found.hint, HINT));
-    Finding { subject, hint, ..found.clone() }
+    let (subject, hint) = (
+        short_line(&found.subject, SUBJECT),
+        short_line(&found.hint, HINT),
+    );
+    Finding {
+        subject,
+        hint,
+        ..found.clone()
+    }
 }
 
 fn short_hook(hook: &HookReceipt) -> HookReceipt {
     // The end of the output says most.
-    let last = &hook.said[hook.said.ceil_char_boundary(hook.said.len().saturating_sub(SAID))..];
+    let last = &hook.said[hook
+        .said
+        .ceil_char_boundary(hook.said.len().saturating_sub(SAID))..];
     let mut short = HookReceipt {
         name: short_line(&hook.name, NAME),
         said: short_line(last.trim(), SAID),
@@ -218,7 +240,10 @@ fn short_hook(hook: &HookReceipt) -> HookReceipt {
     short
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out a reference"
+)]
 fn none(number: &u64) -> bool {
     *number == 0
 }
@@ -253,7 +278,14 @@ mod tests {
     fn report(findings: &[GateFinding], hooks: &[HookReceipt]) -> GateReport {
         let state = sample::done_up_to(Some(PhaseId::Final), sample::noon());
         let now = sample::noon();
-        GateReport::new(&state, &GatePolicy::default(), now, ClockSource::System, findings, hooks)
+        GateReport::new(
+            &state,
+            &GatePolicy::default(),
+            now,
+            ClockSource::System,
+            findings,
+            hooks,
+        )
     }
 
     #[test]

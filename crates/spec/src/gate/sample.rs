@@ -20,7 +20,11 @@ pub(crate) fn later(at: Timestamp, millis: i64) -> Timestamp {
 
 /// A record of this file.
 pub(crate) fn record(path: &str) -> FileRecord {
-    FileRecord { path: path.to_owned(), sha256: Digest::of(path.as_bytes()), bytes: 5 }
+    FileRecord {
+        path: path.to_owned(),
+        sha256: Digest::of(path.as_bytes()),
+        bytes: 5,
+    }
 }
 
 /// The record of a phase's artifact.
@@ -31,7 +35,12 @@ pub(crate) fn artifact(phase: PhaseId) -> FileRecord {
 /// The inputs of a phase: every artifact before it, or the idea.
 pub(crate) fn inputs(phase: PhaseId) -> Vec<FileRecord> {
     let mut inputs = vec![record("context/idea.md")];
-    inputs.extend(phase.up_to().filter(|before| *before != phase).map(artifact));
+    inputs.extend(
+        phase
+            .up_to()
+            .filter(|before| *before != phase)
+            .map(artifact),
+    );
     inputs
 }
 
@@ -105,7 +114,10 @@ pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
     let tracked = |records: &[FileRecord]| -> Vec<TrackedRecord> {
         records
             .iter()
-            .map(|record| TrackedRecord { record: record.clone(), found: FileState::Same })
+            .map(|record| TrackedRecord {
+                record: record.clone(),
+                found: FileState::Same,
+            })
             .collect()
     };
     let entry = &receipt.phases[0];
@@ -122,10 +134,16 @@ pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
 
 /// A spec whose phases up to this one are done, a minute apart, the last at `at`.
 pub(crate) fn done_up_to(last: Option<PhaseId>, at: Timestamp) -> SpecState {
-    let count = PhaseId::ALL.iter().filter(|phase| Some(**phase) <= last).count() as i64;
+    let count = PhaseId::ALL
+        .iter()
+        .filter(|phase| Some(**phase) <= last)
+        .count() as i64;
     let phases = PhaseId::ALL.into_iter().zip(1..).map(|(phase, place)| {
         if Some(phase) <= last {
-            done(phase, success(phase, place as u64, later(at, (place - count) * 60_000)))
+            done(
+                phase,
+                success(phase, place as u64, later(at, (place - count) * 60_000)),
+            )
         } else {
             untouched(phase)
         }

@@ -15,7 +15,10 @@ use crate::state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind};
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn policy(min_phase: PhaseId) -> GatePolicy {
-    GatePolicy { min_phase, ..GatePolicy::default() }
+    GatePolicy {
+        min_phase,
+        ..GatePolicy::default()
+    }
 }
 
 fn judged(state: &SpecState, policy: &GatePolicy) -> Verdict {
@@ -33,24 +36,49 @@ fn codes(verdict: &Verdict) -> Vec<String> {
     codes
 }
 
-fn changed(mut state: SpecState, phase: PhaseId, change: impl FnOnce(&mut PhaseState)) -> SpecState {
-    change(state.phases.iter_mut().find(|known| known.phase == phase).unwrap());
+fn changed(
+    mut state: SpecState,
+    phase: PhaseId,
+    change: impl FnOnce(&mut PhaseState),
+) -> SpecState {
+    change(
+        state
+            .phases
+            .iter_mut()
+            .find(|known| known.phase == phase)
+            .unwrap(),
+    );
     state
 }
 
 /// Changes the receipt that counts, wherever it is.
 fn receipt_changed(known: &mut PhaseState, change: impl Fn(&mut SpecReceipt)) {
-    for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten()
+    for receipt in [
+        &mut known.newest,
+        &mut known.newest_real,
+        &mut known.last_success,
+    ]
+    .into_iter()
+    .flatten()
     {
         change(receipt);
     }
 }
 
 fn pending(known: &mut PhaseState, files: usize) {
-    let fixed = |place| FixedFile { path: format!("src/{place}.rs"), before: None, after: None };
-    let fixup =
-        FixupReceipt { stage: FixupStage::Pending, patch: None, files: (0..files).map(fixed).collect() };
-    receipt_changed(known, |receipt| receipt.phases[0].fixups = Some(fixup.clone()));
+    let fixed = |place| FixedFile {
+        path: format!("src/{place}.rs"),
+        before: None,
+        after: None,
+    };
+    let fixup = FixupReceipt {
+        stage: FixupStage::Pending,
+        patch: None,
+        files: (0..files).map(fixed).collect(),
+    };
+    receipt_changed(known, |receipt| {
+        receipt.phases[0].fixups = Some(fixup.clone())
+    });
 }
 
 #[test]
@@ -62,9 +90,16 @@ fn phases_are_ordered_by_their_place_and_not_by_their_names() {
         let state = done_up_to(reached, noon());
         for asked in PhaseId::ALL {
             let verdict = judged(&state, &policy(asked));
-            assert_eq!(verdict.passes(), reached >= Some(asked), "{reached:?} for {asked}");
+            assert_eq!(
+                verdict.passes(),
+                reached >= Some(asked),
+                "{reached:?} for {asked}"
+            );
             let missing = verdict.errors().map(|finding| finding.subject.as_str());
-            let expected = asked.up_to().filter(|phase| Some(*phase) > reached).map(PhaseId::as_str);
+            let expected = asked
+                .up_to()
+                .filter(|phase| Some(*phase) > reached)
+                .map(PhaseId::as_str);
             assert!(missing.eq(expected), "{reached:?} for {asked}: {verdict:?}");
         }
     }
@@ -83,13 +118,25 @@ fn nothing_dry_runs_and_failures_do_not_pass() {
         state.phases.iter_mut().for_each(change);
         judged(&state, &GatePolicy::default())
     };
-    assert_eq!(codes(&judged(&empty, &GatePolicy::default())), ["gate-phase-missing"; 3]);
+    assert_eq!(
+        codes(&judged(&empty, &GatePolicy::default())),
+        ["gate-phase-missing"; 3]
+    );
     assert_eq!(codes(&every(dry)), ["gate-phase-missing"; 3]);
-    assert!(every(dry).findings()[0].hint.contains("dry"), "the reason is told");
+    assert!(
+        every(dry).findings()[0].hint.contains("dry"),
+        "the reason is told"
+    );
     assert_eq!(codes(&every(failed)), ["gate-phase-failed"; 3]);
     // A state without any phase does not pass either.
-    let nothing = SpecState { phases: Vec::new(), ..empty };
-    assert_eq!(codes(&judged(&nothing, &GatePolicy::default())), ["gate-phase-missing"; 3]);
+    let nothing = SpecState {
+        phases: Vec::new(),
+        ..empty
+    };
+    assert_eq!(
+        codes(&judged(&nothing, &GatePolicy::default())),
+        ["gate-phase-missing"; 3]
+    );
 }
 
 #[test]
@@ -99,7 +146,10 @@ fn later_failure_refuses_later_dry_run_passes() {
         known.newest = Some(failure(PhaseId::Design, 9, noon()));
         known.newest_real = known.newest.clone();
     });
-    assert_eq!(codes(&judged(&failed, &GatePolicy::default())), ["gate-phase-failed"]);
+    assert_eq!(
+        codes(&judged(&failed, &GatePolicy::default())),
+        ["gate-phase-failed"]
+    );
     let dry = changed(fine.clone(), PhaseId::Design, |known| {
         known.newest = Some(dry_run(PhaseId::Design, 9, noon()));
     });
@@ -108,27 +158,42 @@ fn later_failure_refuses_later_dry_run_passes() {
         known.newest = Some(failure(PhaseId::Review, 9, noon()));
         known.newest_real = known.newest.clone();
     });
-    assert!(judged(&later, &GatePolicy::default()).passes(), "nobody asked for the review");
+    assert!(
+        judged(&later, &GatePolicy::default()).passes(),
+        "nobody asked for the review"
+    );
     assert!(!judged(&later, &policy(PhaseId::Review)).passes());
 }
 
 #[test]
 fn age_counts_from_last_success() {
-    let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
+    let limit = GatePolicy {
+        max_phase_age: Some(DAY),
+        ..GatePolicy::default()
+    };
     let day = i64::try_from(DAY.as_millis()).unwrap();
     let at = |millis: i64| done_up_to(Some(PhaseId::Tasks), later(noon(), millis));
     assert!(judged(&at(-day), &limit).passes(), "exactly at the limit");
-    assert_eq!(codes(&judged(&at(-day - 1), &limit)), ["gate-phase-too-old"]);
+    assert_eq!(
+        codes(&judged(&at(-day - 1), &limit)),
+        ["gate-phase-too-old"]
+    );
     assert!(judged(&at(0), &limit).passes(), "this very instant");
     assert_eq!(codes(&judged(&at(1), &limit)), ["gate-receipt-from-future"]);
-    assert!(!judged(&at(1), &GatePolicy::default()).passes(), "whether an age is asked for or not");
+    assert!(
+        !judged(&at(1), &GatePolicy::default()).passes(),
+        "whether an age is asked for or not"
+    );
     // Neither a newer failure nor a newer dry run makes it younger.
     let mut old = at(-day - 1);
     old = changed(old, PhaseId::Tasks, |known| {
         known.newest = Some(failure(PhaseId::Tasks, 9, noon()));
         known.newest_real = known.newest.clone();
     });
-    assert_eq!(codes(&judged(&old, &limit)), ["gate-phase-failed", "gate-phase-too-old"]);
+    assert_eq!(
+        codes(&judged(&old, &limit)),
+        ["gate-phase-failed", "gate-phase-too-old"]
+    );
     // Only the required phase has an age limit: those before it may be older.
     let earlier = changed(at(0), PhaseId::Requirements, |known| {
         let old = success(PhaseId::Requirements, 1, later(noon(), -30 * day));
@@ -138,43 +203,81 @@ fn age_counts_from_last_success() {
     let unknown = changed(at(0), PhaseId::Tasks, |known| {
         receipt_changed(known, |receipt| receipt.emitted_at = None);
     });
-    assert_eq!(codes(&judged(&unknown, &limit)), ["gate-evidence-missing", "gate-phase-age-unknown"]);
-    assert_eq!(codes(&judged(&unknown, &GatePolicy::default())), ["gate-evidence-missing"]);
+    assert_eq!(
+        codes(&judged(&unknown, &limit)),
+        ["gate-evidence-missing", "gate-phase-age-unknown"]
+    );
+    assert_eq!(
+        codes(&judged(&unknown, &GatePolicy::default())),
+        ["gate-evidence-missing"]
+    );
     let pinned = judge_gate(&at(0), &limit, noon(), ClockSource::Pinned);
-    assert_eq!(codes(&pinned), ["gate-clock-pinned"], "a pinned clock tells no age");
+    assert_eq!(
+        codes(&pinned),
+        ["gate-clock-pinned"],
+        "a pinned clock tells no age"
+    );
     // Without an age limit it still cannot detect receipts from the future, and says so.
-    let ahead = judge_gate(&at(day), &GatePolicy::default(), noon(), ClockSource::Pinned);
+    let ahead = judge_gate(
+        &at(day),
+        &GatePolicy::default(),
+        noon(),
+        ClockSource::Pinned,
+    );
     assert_eq!(codes(&ahead), ["(gate-clock-pinned)"], "a warning");
     assert!(ahead.passes() && !pinned.passes());
 }
 
 #[test]
 fn damaged_receipt_of_any_phase_refuses() {
-    let state = changed(done_up_to(Some(PhaseId::Final), noon()), PhaseId::Design, |known| {
-        known.outputs[0].found = FileState::Differs;
-    });
+    let state = changed(
+        done_up_to(Some(PhaseId::Final), noon()),
+        PhaseId::Design,
+        |known| {
+            known.outputs[0].found = FileState::Differs;
+        },
+    );
     let file = "final-20260131-120000-0006.json";
-    let problem = |kind| ReceiptProblem { file: file.to_owned(), phase: Some(PhaseId::Final), kind };
+    let problem = |kind| ReceiptProblem {
+        file: file.to_owned(),
+        phase: Some(PhaseId::Final),
+        kind,
+    };
     let kinds = [
         ReceiptProblemKind::Unreadable("no JSON".to_owned()),
         ReceiptProblemKind::ForeignName,
         ReceiptProblemKind::NameDisagrees,
         ReceiptProblemKind::DigestDiffers,
         ReceiptProblemKind::ChainBroken,
-        ReceiptProblemKind::PlaceTaken { other: "final-20260131-130000-0006.json".to_owned() },
-        ReceiptProblemKind::Gap { older: vec![PhaseId::Design, PhaseId::Tasks] },
+        ReceiptProblemKind::PlaceTaken {
+            other: "final-20260131-130000-0006.json".to_owned(),
+        },
+        ReceiptProblemKind::Gap {
+            older: vec![PhaseId::Design, PhaseId::Tasks],
+        },
         ReceiptProblemKind::PromotionUnfinished,
-        ReceiptProblemKind::PromotionForeign { replaces: vec!["artifacts/50-final.md".to_owned()] },
+        ReceiptProblemKind::PromotionForeign {
+            replaces: vec!["artifacts/50-final.md".to_owned()],
+        },
         ReceiptProblemKind::LedgerDiffers,
         ReceiptProblemKind::LedgerKnowsNewer,
     ];
     let mut seen = std::collections::BTreeSet::new();
     for kind in kinds {
         let code = problem_code(&kind).to_string();
-        let state = SpecState { problems: vec![problem(kind)], ..state.clone() };
+        let state = SpecState {
+            problems: vec![problem(kind)],
+            ..state.clone()
+        };
         let verdict = judged(&state, &policy(PhaseId::Design));
-        assert_eq!(codes(&verdict), ["gate-artifact-differs".to_owned(), code.clone()]);
-        let named = verdict.errors().find(|finding| finding.code.as_str() == code).unwrap();
+        assert_eq!(
+            codes(&verdict),
+            ["gate-artifact-differs".to_owned(), code.clone()]
+        );
+        let named = verdict
+            .errors()
+            .find(|finding| finding.code.as_str() == code)
+            .unwrap();
         assert_eq!(named.subject, format!("receipts/{file}"));
         seen.insert(code);
     }
@@ -183,9 +286,19 @@ fn damaged_receipt_of_any_phase_refuses() {
 
 #[test]
 fn pending_fixups_refuse_only_if_required() {
-    let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 3));
-    assert_eq!(codes(&judged(&state, &GatePolicy::default())), ["(gate-fixups-pending)"]);
-    let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
+    let state = changed(
+        done_up_to(Some(PhaseId::Fixup), noon()),
+        PhaseId::Fixup,
+        |known| pending(known, 3),
+    );
+    assert_eq!(
+        codes(&judged(&state, &GatePolicy::default())),
+        ["(gate-fixups-pending)"]
+    );
+    let strict = GatePolicy {
+        pending_fixups: OnPendingFixups::Refuse,
+        ..GatePolicy::default()
+    };
     let verdict = judged(&state, &strict);
     assert_eq!(
         (codes(&verdict), &*verdict.findings()[0].subject),
@@ -197,7 +310,11 @@ fn pending_fixups_refuse_only_if_required() {
         known.newest_real = known.newest.clone();
     });
     assert!(!judged(&failed, &strict).passes());
-    let none = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 0));
+    let none = changed(
+        done_up_to(Some(PhaseId::Fixup), noon()),
+        PhaseId::Fixup,
+        |known| pending(known, 0),
+    );
     assert!(!judged(&none, &strict).passes());
 }
 
@@ -212,7 +329,10 @@ fn a_success_that_tells_of_a_failure_is_none() {
         });
         codes(&judged(&state, &GatePolicy::default()))
     };
-    let failure = PhaseFailure { class: "answer".to_owned(), message: "No.".to_owned() };
+    let failure = PhaseFailure {
+        class: "answer".to_owned(),
+        message: "No.".to_owned(),
+    };
     let changes: [&dyn Fn(&mut PhaseEntry); 6] = [
         &|entry| entry.error = Some(failure.clone()),
         &|entry| entry.hooks = vec![serde_json::from_value(hook("failed")).unwrap()],
@@ -224,12 +344,22 @@ fn a_success_that_tells_of_a_failure_is_none() {
     for change in changes {
         assert_eq!(entry(change), ["gate-evidence-contradictory"]);
     }
-    let warned = |kind: &str| ReceiptWarning { kind: kind.to_owned(), message: String::new() };
-    assert_eq!(entry(&|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()]), [""; 0]);
-    let reused =
-        |entry: &mut PhaseEntry| (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")]);
+    let warned = |kind: &str| ReceiptWarning {
+        kind: kind.to_owned(),
+        message: String::new(),
+    };
+    assert_eq!(
+        entry(&|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()]),
+        [""; 0]
+    );
+    let reused = |entry: &mut PhaseEntry| {
+        (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")])
+    };
     assert_eq!(entry(&reused), ["(gate-answers-reused)"]);
-    assert_eq!(entry(&|entry| entry.warnings = vec![warned("llm_replayed")]), ["(gate-answers-recorded)"]);
+    assert_eq!(
+        entry(&|entry| entry.warnings = vec![warned("llm_replayed")]),
+        ["(gate-answers-recorded)"]
+    );
 }
 
 #[test]
@@ -241,12 +371,17 @@ fn success_without_call_is_refused_except_fixups() {
         codes(&judged(&state, &policy(PhaseId::Final)))
     };
     let stage = |entry: &mut PhaseEntry, stage| {
-        entry.fixups = Some(FixupReceipt { stage, patch: None, files: Vec::new() });
+        entry.fixups = Some(FixupReceipt {
+            stage,
+            patch: None,
+            files: Vec::new(),
+        });
     };
-    let changes: [&dyn Fn(&mut PhaseEntry); 3] =
-        [&|entry| (entry.attempts, entry.llm) = (0, None), &|entry| entry.packet = None, &|entry| {
-            entry.llm.as_mut().unwrap().provider = None
-        }];
+    let changes: [&dyn Fn(&mut PhaseEntry); 3] = [
+        &|entry| (entry.attempts, entry.llm) = (0, None),
+        &|entry| entry.packet = None,
+        &|entry| entry.llm.as_mut().unwrap().provider = None,
+    ];
     for phase in PhaseId::ALL {
         for change in changes {
             assert_eq!(judge(phase, change), ["gate-evidence-missing"], "{phase}");
@@ -255,7 +390,11 @@ fn success_without_call_is_refused_except_fixups() {
                     change(entry);
                     stage(entry, of_nobody);
                 });
-                assert_eq!(codes.is_empty(), phase == PhaseId::Fixup, "{phase} {of_nobody:?}: {codes:?}");
+                assert_eq!(
+                    codes.is_empty(),
+                    phase == PhaseId::Fixup,
+                    "{phase} {of_nobody:?}: {codes:?}"
+                );
             }
         }
     }
@@ -271,10 +410,19 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
     let day = i64::try_from(DAY.as_millis()).unwrap();
     let minute = 60_000;
     let judge = |change: &dyn Fn(&mut SpecReceipt)| {
-        let state = changed(done_up_to(Some(PhaseId::Tasks), noon()), PhaseId::Tasks, |known| {
-            receipt_changed(known, change);
-        });
-        codes(&judge_gate(&state, &GatePolicy::default(), later(noon(), 2 * day), ClockSource::System))
+        let state = changed(
+            done_up_to(Some(PhaseId::Tasks), noon()),
+            PhaseId::Tasks,
+            |known| {
+                receipt_changed(known, change);
+            },
+        );
+        codes(&judge_gate(
+            &state,
+            &GatePolicy::default(),
+            later(noon(), 2 * day),
+            ClockSource::System,
+        ))
     };
     let named = |receipt: &mut SpecReceipt, stamp: &str| {
         receipt.receipt_id = format!("tasks-{stamp}-0003");
@@ -291,10 +439,11 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
     for (place, change) in contradictory.into_iter().enumerate() {
         assert_eq!(judge(change), ["gate-evidence-contradictory"], "{place}");
     }
-    let missing: [&dyn Fn(&mut SpecReceipt); 3] =
-        [&|receipt| receipt.emitted_at = None, &|receipt| receipt.phases[0].started_at = None, &|receipt| {
-            receipt.phases[0].finished_at = None
-        }];
+    let missing: [&dyn Fn(&mut SpecReceipt); 3] = [
+        &|receipt| receipt.emitted_at = None,
+        &|receipt| receipt.phases[0].started_at = None,
+        &|receipt| receipt.phases[0].finished_at = None,
+    ];
     for change in missing {
         assert_eq!(judge(change), ["gate-evidence-missing"]);
     }
@@ -313,10 +462,19 @@ fn instants_of_a_receipt_that_cannot_be_together_refuse() {
         assert_eq!(judge(change), [""; 0]);
     }
     // The age is counted from the oldest time: a receipt that was written late makes no success younger.
-    let state = changed(done_up_to(Some(PhaseId::Tasks), noon()), PhaseId::Tasks, |known| {
-        receipt_changed(known, |receipt| receipt.emitted_at = Some(later(noon(), 2 * day)));
-    });
-    let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
+    let state = changed(
+        done_up_to(Some(PhaseId::Tasks), noon()),
+        PhaseId::Tasks,
+        |known| {
+            receipt_changed(known, |receipt| {
+                receipt.emitted_at = Some(later(noon(), 2 * day))
+            });
+        },
+    );
+    let limit = GatePolicy {
+        max_phase_age: Some(DAY),
+        ..GatePolicy::default()
+    };
     let verdict = judge_gate(&state, &limit, later(noon(), 2 * day), ClockSource::System);
     assert_eq!(codes(&verdict), ["gate-phase-too-old"]);
 }
@@ -330,7 +488,10 @@ fn undone_fixup_counts_as_pending() {
     let verdict = judged(&state, &GatePolicy::default());
     assert_eq!(codes(&verdict), ["(gate-fixup-not-in-tree)"]);
     assert_eq!(verdict.findings()[0].subject, "src/a.rs and 1 more");
-    let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
+    let strict = GatePolicy {
+        pending_fixups: OnPendingFixups::Refuse,
+        ..GatePolicy::default()
+    };
     assert_eq!(codes(&judged(&state, &strict)), ["gate-fixup-not-in-tree"]);
 }
 
@@ -347,36 +508,62 @@ fn a_receipt_from_elsewhere_is_a_warning() {
 
 #[test]
 fn only_fixups_that_can_be_applied_are_said_to_be() {
-    let hint = |state: &SpecState| judged(state, &policy(PhaseId::Requirements)).findings()[0].hint.clone();
-    let ready = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 1));
+    let hint = |state: &SpecState| {
+        judged(state, &policy(PhaseId::Requirements)).findings()[0]
+            .hint
+            .clone()
+    };
+    let ready = changed(
+        done_up_to(Some(PhaseId::Fixup), noon()),
+        PhaseId::Fixup,
+        |known| pending(known, 1),
+    );
     assert!(hint(&ready).contains("--apply-fixups"));
-    let stale = changed(ready.clone(), PhaseId::Fixup, |known| known.inputs[1].found = FileState::Differs);
+    let stale = changed(ready.clone(), PhaseId::Fixup, |known| {
+        known.inputs[1].found = FileState::Differs
+    });
     let failed = changed(ready, PhaseId::Fixup, |known| {
         known.newest = Some(failure(PhaseId::Fixup, 9, noon()));
         known.newest_real = known.newest.clone();
     });
     for state in [stale, failed] {
         let hint = hint(&state);
-        assert!(hint.contains("--phase fixup`") && !hint.contains("--apply-fixups"), "{hint}");
+        assert!(
+            hint.contains("--phase fixup`") && !hint.contains("--apply-fixups"),
+            "{hint}"
+        );
     }
 }
 
 #[test]
 fn fixups_applied_by_failure_are_not_pending() {
-    let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| {
-        pending(known, 1);
-        let mut failed = failure(PhaseId::Fixup, 9, noon());
-        let mut fixups = known.last_success.as_ref().unwrap().phases[0].fixups.clone().unwrap();
-        fixups.stage = FixupStage::Applied;
-        failed.phases[0].fixups = Some(fixups);
-        known.newest = Some(failed);
-        known.newest_real = known.newest.clone();
-    });
-    let policy = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..policy(PhaseId::Fixup) };
+    let state = changed(
+        done_up_to(Some(PhaseId::Fixup), noon()),
+        PhaseId::Fixup,
+        |known| {
+            pending(known, 1);
+            let mut failed = failure(PhaseId::Fixup, 9, noon());
+            let mut fixups = known.last_success.as_ref().unwrap().phases[0]
+                .fixups
+                .clone()
+                .unwrap();
+            fixups.stage = FixupStage::Applied;
+            failed.phases[0].fixups = Some(fixups);
+            known.newest = Some(failed);
+            known.newest_real = known.newest.clone();
+        },
+    );
+    let policy = GatePolicy {
+        pending_fixups: OnPendingFixups::Refuse,
+        ..policy(PhaseId::Fixup)
+    };
     let verdict = judged(&state, &policy);
     assert_eq!(codes(&verdict), ["gate-phase-failed"]);
     let hint = &verdict.findings()[0].hint;
-    assert!(hint.contains("crucible resume export-data --phase fixup --apply-fixups"), "{hint}");
+    assert!(
+        hint.contains("crucible resume export-data --phase fixup --apply-fixups"),
+        "{hint}"
+    );
 }
 
 /// A modification of a phase.
@@ -456,8 +643,9 @@ impl Fate {
             Self::NoDigest => receipt.digest = None,
             Self::Pinned => receipt.clock = Some(ClockSource::Pinned),
             Self::Uncontrolled => {
-                receipt.pipeline =
-                    Some(PipelineReceipt { execution_strategy: ExecutionStrategy::ExternalTool });
+                receipt.pipeline = Some(PipelineReceipt {
+                    execution_strategy: ExecutionStrategy::ExternalTool,
+                });
             }
             Self::NoPipeline => receipt.pipeline = None,
             Self::FromFuture => receipt.emitted_at = Some(later(noon(), 1)),
@@ -470,13 +658,24 @@ impl Fate {
         match self {
             Self::NeverRan => known = untouched(phase),
             Self::OnlyDry => {
-                known = PhaseState { newest: Some(dry_run(phase, place, at)), ..untouched(phase) }
+                known = PhaseState {
+                    newest: Some(dry_run(phase, place, at)),
+                    ..untouched(phase)
+                }
             }
             Self::DryRunAfter => known.newest = Some(dry_run(phase, place + 50, at)),
             Self::OnlyFailed | Self::FailedAfter => {
                 let newest = Some(failure(phase, place + 50, at));
-                let before = if self == Self::OnlyFailed { untouched(phase) } else { known };
-                known = PhaseState { newest: newest.clone(), newest_real: newest, ..before };
+                let before = if self == Self::OnlyFailed {
+                    untouched(phase)
+                } else {
+                    known
+                };
+                known = PhaseState {
+                    newest: newest.clone(),
+                    newest_real: newest,
+                    ..before
+                };
             }
             Self::ArtifactGone => known.outputs[0].found = FileState::Missing,
             Self::ArtifactEdited => known.outputs[0].found = FileState::Differs,
@@ -493,9 +692,10 @@ impl Fate {
             Self::Fine | Self::DryRunAfter => None,
             Self::NeverRan | Self::OnlyDry => Some("gate-phase-missing"),
             Self::OnlyFailed | Self::FailedAfter => Some("gate-phase-failed"),
-            Self::ExitDisagrees | Self::SaysDryAndDone | Self::NoEntry | Self::SecondEntryFailed => {
-                Some("gate-evidence-contradictory")
-            }
+            Self::ExitDisagrees
+            | Self::SaysDryAndDone
+            | Self::NoEntry
+            | Self::SecondEntryFailed => Some("gate-evidence-contradictory"),
             Self::NoOutputs
             | Self::OtherOutput
             | Self::NoInputs

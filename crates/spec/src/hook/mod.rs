@@ -63,7 +63,12 @@ impl Hook {
 
 impl HookMoment {
     /// Every moment.
-    pub const ALL: [Self; 4] = [Self::PrePhase, Self::PostPhase, Self::PreGate, Self::PostGate];
+    pub const ALL: [Self; 4] = [
+        Self::PrePhase,
+        Self::PostPhase,
+        Self::PreGate,
+        Self::PostGate,
+    ];
 
     /// The name, as in settings and hook input.
     #[must_use]

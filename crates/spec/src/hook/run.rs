@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
-    Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength,
+    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network,
+    Profile, Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength,
 };
 use crucible_secrets::Scanner;
 
@@ -66,12 +66,18 @@ pub async fn run_hooks(
     subject: &HookSubject,
     place: &HookPlace<'_>,
 ) -> Vec<HookReceipt> {
-    let mut due: Vec<&Hook> = hooks.iter().filter(|hook| hook.runs_at(moment, subject.phase)).collect();
+    let mut due: Vec<&Hook> = hooks
+        .iter()
+        .filter(|hook| hook.runs_at(moment, subject.phase))
+        .collect();
     due.sort_by(|one, other| one.name.cmp(&other.name));
     let mut receipts = Vec::with_capacity(due.len());
     // Checked once for all of them: a sandboxed hook cannot change these files, and other hooks are not
     // protected from.
-    let believed = due.iter().any(|hook| hook.walls == HookWalls::Standing).then(|| believed(place));
+    let believed = due
+        .iter()
+        .any(|hook| hook.walls == HookWalls::Standing)
+        .then(|| believed(place));
     let believed = believed.unwrap_or(Ok(()));
     for hook in due {
         let receipt = run_hook(hook, subject, place, &believed).await;
@@ -101,13 +107,19 @@ async fn run_hook(
         said: String::new(),
     };
     let Some((program, args)) = hook.command.split_first() else {
-        return HookReceipt { said: "it has no command".to_owned(), ..base };
+        return HookReceipt {
+            said: "it has no command".to_owned(),
+            ..base
+        };
     };
     let profile = match profile(hook, place, believed) {
         Ok(profile) => profile,
         Err(why) => {
             let why = Scanner::builtin().redact(&why).text.into_owned();
-            return HookReceipt { said: tail(&why).to_owned(), ..base };
+            return HookReceipt {
+                said: tail(&why).to_owned(),
+                ..base
+            };
         }
     };
     let spawn = Spawn {
@@ -127,8 +139,15 @@ async fn run_hook(
                 SandboxError::Survivors { .. } => HookEnd::Failed,
                 _ => HookEnd::NotStarted,
             };
-            let why = Scanner::builtin().redact(&explain(program, &error)).text.into_owned();
-            HookReceipt { end, said: tail(&why).to_owned(), ..base }
+            let why = Scanner::builtin()
+                .redact(&explain(program, &error))
+                .text
+                .into_owned();
+            HookReceipt {
+                end,
+                said: tail(&why).to_owned(),
+                ..base
+            }
         }
     }
 }
@@ -137,9 +156,13 @@ async fn run_hook(
 fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => {
-            format!("program {program:?} was not found; install it, or name a file of the project with a `/`")
+            format!(
+                "program {program:?} was not found; install it, or name a file of the project with a `/`"
+            )
         }
-        SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
+        SandboxError::NotExecutable { problem, .. } => {
+            format!("{program:?} cannot be run: {problem}")
+        }
         SandboxError::Exec { source, .. } => {
             format!(
                 "{program:?} could not be started: {source}; check that the sandbox hides neither it nor its \
@@ -150,15 +173,26 @@ fn explain(program: &str, error: &SandboxError) -> String {
     }
 }
 
-fn environment(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> Vec<(OsString, OsString)> {
+fn environment(
+    hook: &Hook,
+    subject: &HookSubject,
+    place: &HookPlace<'_>,
+) -> Vec<(OsString, OsString)> {
     let mut env = place.env.clone();
     let home = match hook.walls {
         HookWalls::Standing => Some(OsString::from(CONFINED_HOME)),
-        HookWalls::Off => place.home.as_ref().map(|home| home.clone().into_os_string()),
+        HookWalls::Off => place
+            .home
+            .as_ref()
+            .map(|home| home.clone().into_os_string()),
     };
     env.extend(home.map(|home| (OsString::from("HOME"), home)));
     let variables = subject.variables(&hook.name, hook.moment);
-    env.extend(variables.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    env.extend(
+        variables
+            .into_iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value))),
+    );
     env.push(("CRUCIBLE_PROJECT".into(), place.project.into()));
     env
 }
@@ -183,7 +217,11 @@ fn believed(place: &HookPlace<'_>) -> Result<(), String> {
 }
 
 /// The sandbox profile of a hook, or why there is none.
-fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) -> Result<Profile, String> {
+fn profile(
+    hook: &Hook,
+    place: &HookPlace<'_>,
+    believed: &Result<(), String>,
+) -> Result<Profile, String> {
     let strength = match hook.walls {
         HookWalls::Standing => place.strength,
         HookWalls::Off => Strength::Off,
@@ -195,7 +233,9 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
             read_only(place.project, others)
         }
         (Strength::Required | Strength::BestEffort, Err(why)) => {
-            return Err(format!("cannot determine what it must not change in this repository: {why}"));
+            return Err(format!(
+                "cannot determine what it must not change in this repository: {why}"
+            ));
         }
     };
     Ok(Profile {
@@ -222,7 +262,12 @@ impl Search {
         let entries = match directory.read_dir() {
             Ok(entries) => entries,
             // If it is not a directory, or is a link itself, mounting it reports that.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -263,26 +308,55 @@ fn read_only(project: &Path, others: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn limits(wall: Duration) -> Limits {
-    Limits { stdout: KEPT, stderr: KEPT, runaway: RUNAWAY, grace: GRACE, ..Limits::new(wall) }
+    Limits {
+        stdout: KEPT,
+        stderr: KEPT,
+        runaway: RUNAWAY,
+        grace: GRACE,
+        ..Limits::new(wall)
+    }
 }
 
 fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
     let (end, exit_code, remark) = match completed.end {
         End::Exited(0) => (HookEnd::Passed, Some(0), None),
         End::Exited(code) => (HookEnd::Failed, Some(code), None),
-        End::Signalled(signal) => (HookEnd::Failed, None, Some(format!("ended by signal {signal}"))),
-        End::Forbidden => (HookEnd::Failed, None, Some(format!("ended by signal {FORBIDDEN_SIGNAL}"))),
+        End::Signalled(signal) => (
+            HookEnd::Failed,
+            None,
+            Some(format!("ended by signal {signal}")),
+        ),
+        End::Forbidden => (
+            HookEnd::Failed,
+            None,
+            Some(format!("ended by signal {FORBIDDEN_SIGNAL}")),
+        ),
         End::TimedOut => (HookEnd::TimedOut, None, None),
-        End::OutputLimit => (HookEnd::Failed, None, Some("killed because it printed too much".to_owned())),
-        End::DiskLimit => {
-            (HookEnd::Failed, None, Some("killed because it wrote too much to the disk".to_owned()))
-        }
+        End::OutputLimit => (
+            HookEnd::Failed,
+            None,
+            Some("killed because it printed too much".to_owned()),
+        ),
+        End::DiskLimit => (
+            HookEnd::Failed,
+            None,
+            Some("killed because it wrote too much to the disk".to_owned()),
+        ),
     };
-    let printed = [&completed.stdout, &completed.stderr].map(|stream| stream.text().trim().to_owned());
-    let printed = printed.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    let printed =
+        [&completed.stdout, &completed.stderr].map(|stream| stream.text().trim().to_owned());
+    let printed = printed
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
     let mut said = tail(&printed).to_owned();
     if let Some(remark) = remark {
-        said = if said.is_empty() { remark } else { format!("{said}\n{remark}") };
+        said = if said.is_empty() {
+            remark
+        } else {
+            format!("{said}\n{remark}")
+        };
     }
     HookReceipt {
         end,
@@ -300,7 +374,10 @@ fn tail(text: &str) -> &str {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out files by hand and read PATH to find a shell")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out files by hand and read PATH to find a shell"
+)]
 mod tests {
     use std::time::Instant;
 
@@ -327,8 +404,16 @@ mod tests {
         fn new() -> Self {
             let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
             let sandbox = Sandbox::new(None, &env);
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            Self { project: tempfile::tempdir().unwrap(), env, sandbox, runtime }
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            Self {
+                project: tempfile::tempdir().unwrap(),
+                env,
+                sandbox,
+                runtime,
+            }
         }
 
         fn run(&self, hooks: &[Hook]) -> Vec<HookReceipt> {
@@ -346,7 +431,8 @@ mod tests {
                 verdict: Some(Outcome::Pass),
                 ..HookSubject::before("export-data".parse().unwrap(), PhaseId::Design)
             };
-            self.runtime.block_on(run_hooks(hooks, HookMoment::PostPhase, &subject, &place))
+            self.runtime
+                .block_on(run_hooks(hooks, HookMoment::PostPhase, &subject, &place))
         }
 
         fn one(&self, script: &str) -> HookReceipt {
@@ -373,7 +459,12 @@ mod tests {
             "cat > told; echo \"$CRUCIBLE_SPEC_ID $CRUCIBLE_PHASE $CRUCIBLE_HOOK $CRUCIBLE_HOOK_NAME $HOME\"; \
              test \"$CRUCIBLE_PROJECT\" -ef . && env | cut -d= -f1 | sort | tr '\\n' ' '",
         );
-        assert_eq!((done.end, done.exit_code), (HookEnd::Passed, Some(0)), "{}", done.said);
+        assert_eq!(
+            (done.end, done.exit_code),
+            (HookEnd::Passed, Some(0)),
+            "{}",
+            done.said
+        );
         let (first, names) = done.said.split_once('\n').unwrap();
         assert_eq!(first, "export-data design post_phase one /tmp/home");
         assert_eq!(
@@ -411,12 +502,21 @@ mod tests {
             other_moment,
         ];
         let receipts = bench.run(&hooks);
-        let names: Vec<_> = receipts.iter().map(|receipt| receipt.name.as_str()).collect();
+        let names: Vec<_> = receipts
+            .iter()
+            .map(|receipt| receipt.name.as_str())
+            .collect();
         assert_eq!(names, ["a", "b", "c"]);
-        assert_eq!(std::fs::read_to_string(bench.project.path().join("order")).unwrap(), "a\nb\nc\n");
+        assert_eq!(
+            std::fs::read_to_string(bench.project.path().join("order")).unwrap(),
+            "a\nb\nc\n"
+        );
         match weigh_hooks(&hooks, &receipts) {
             HookConsequence::Fail(SpecError::Hook { name, why }) => {
-                assert_eq!((name.as_str(), why.as_str()), ("c", "ended with exit code 3"));
+                assert_eq!(
+                    (name.as_str(), why.as_str()),
+                    ("c", "ended with exit code 3")
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -445,8 +545,16 @@ mod tests {
             let mut hook = hook("one", "");
             hook.command = command.iter().map(|&word| word.to_owned()).collect();
             let done = bench.run(&[hook]).remove(0);
-            assert_eq!((done.end, done.exit_code), (HookEnd::NotStarted, None), "{command:?}");
-            assert!(done.said.contains(word) && done.said.len() <= SAID, "{command:?}: {}", done.said);
+            assert_eq!(
+                (done.end, done.exit_code),
+                (HookEnd::NotStarted, None),
+                "{command:?}"
+            );
+            assert!(
+                done.said.contains(word) && done.said.len() <= SAID,
+                "{command:?}: {}",
+                done.said
+            );
             assert_eq!(done.isolation, None);
         }
     }
@@ -465,11 +573,22 @@ mod tests {
     fn what_a_hook_prints_is_cut_and_free_of_secrets() {
         let bench = Bench::new();
         let secret = crucible_testkit::made_up_token();
-        let loud = bench.one("head -c 3000000 /dev/zero | tr '\\0' 'ä'; echo the end; echo aside >&2");
+        let loud =
+            bench.one("head -c 3000000 /dev/zero | tr '\\0' 'ä'; echo the end; echo aside >&2");
         assert_eq!(loud.end, HookEnd::Passed);
-        assert!(loud.said.ends_with("the end\naside") && loud.said.len() <= SAID, "{}", loud.said);
-        let leak = bench.one(&format!("echo first; echo {secret}; echo {secret} >&2; exit 1"));
-        assert!(!leak.said.contains(&secret) && leak.said.contains("[secret:"), "{}", leak.said);
+        assert!(
+            loud.said.ends_with("the end\naside") && loud.said.len() <= SAID,
+            "{}",
+            loud.said
+        );
+        let leak = bench.one(&format!(
+            "echo first; echo {secret}; echo {secret} >&2; exit 1"
+        ));
+        assert!(
+            !leak.said.contains(&secret) && leak.said.contains("[secret:"),
+            "{}",
+            leak.said
+        );
         let mut absent = hook("one", "");
         absent.command = vec![format!("./{secret}")];
         let absent = bench.run(&[absent]).remove(0);
@@ -488,7 +607,10 @@ mod tests {
         assert_eq!(tail(&text(SAID + 1)), "b".repeat(SAID));
         // Two bytes each: cut at a character boundary.
         assert_eq!(tail(&"ä".repeat(SAID / 2 + 1)), "ä".repeat(SAID / 2));
-        assert_eq!(tail(&format!("{}z", "ä".repeat(SAID / 2))), format!("{}z", "ä".repeat(SAID / 2 - 1)));
+        assert_eq!(
+            tail(&format!("{}z", "ä".repeat(SAID / 2))),
+            format!("{}z", "ä".repeat(SAID / 2 - 1))
+        );
     }
 
     #[test]
@@ -504,15 +626,26 @@ mod tests {
     #[test]
     fn timed_out_hook_gets_grace_period() {
         let bench = Bench::new();
-        let mut polite = hook("polite", "trap 'echo saved; exit 0' TERM; echo ready; sleep 300 & wait");
+        let mut polite = hook(
+            "polite",
+            "trap 'echo saved; exit 0' TERM; echo ready; sleep 300 & wait",
+        );
         polite.timeout = Duration::from_secs(1);
         let polite = bench.run(&[polite]).remove(0);
-        assert_eq!((polite.end, polite.said.as_str()), (HookEnd::TimedOut, "ready\nsaved"));
-        let mut stubborn =
-            hook("stubborn", "trap '' TERM; echo ready; while :; do sleep 1; done; echo never");
+        assert_eq!(
+            (polite.end, polite.said.as_str()),
+            (HookEnd::TimedOut, "ready\nsaved")
+        );
+        let mut stubborn = hook(
+            "stubborn",
+            "trap '' TERM; echo ready; while :; do sleep 1; done; echo never",
+        );
         stubborn.timeout = Duration::from_secs(1);
         let stubborn = bench.run(&[stubborn]).remove(0);
-        assert_eq!((stubborn.end, stubborn.said.as_str()), (HookEnd::TimedOut, "ready"));
+        assert_eq!(
+            (stubborn.end, stubborn.said.as_str()),
+            (HookEnd::TimedOut, "ready")
+        );
     }
 
     #[test]
@@ -529,12 +662,22 @@ mod tests {
             std::fs::remove_file(&link).unwrap();
             found.map(|found| found == link)
         };
-        for believed in ["config.toml", "specs", "specs/a", "specs/a/receipts", "specs/a/receipts/1.json"] {
+        for believed in [
+            "config.toml",
+            "specs",
+            "specs/a",
+            "specs/a/receipts",
+            "specs/a/receipts/1.json",
+        ] {
             let parent = own.join(believed);
             let _not_there_yet = std::fs::remove_dir_all(&parent);
             assert_eq!(link(believed), Some(true), "{believed}");
         }
-        for other in ["specs/a/receipts/old/1.json", "worktrees/a", "worktrees/a/receipts/1.json"] {
+        for other in [
+            "specs/a/receipts/old/1.json",
+            "worktrees/a",
+            "worktrees/a/receipts/1.json",
+        ] {
             assert_eq!(link(other), None, "{other}");
         }
     }
@@ -548,7 +691,10 @@ mod tests {
         // `specs`, `a` and its files.
         assert_eq!(Search { left: 9 }.link_in(&own, 0).unwrap(), None);
         let why = Search { left: 8 }.link_in(&own, 0).unwrap_err().to_string();
-        assert!(why.contains("more than 300000 entries") && why.contains("move finished specs"), "{why}");
+        assert!(
+            why.contains("more than 300000 entries") && why.contains("move finished specs"),
+            "{why}"
+        );
     }
 
     #[test]
@@ -557,8 +703,10 @@ mod tests {
         let mark = format!("87{:07}", std::process::id());
         let done = bench.one(&format!("setsid sleep {mark} & sleep {mark} & exit 0"));
         assert_eq!(done.end, HookEnd::Passed);
-        let mut slow =
-            hook("slow", &format!("trap '' TERM; setsid sleep {mark} & sleep {mark}; sleep {mark}"));
+        let mut slow = hook(
+            "slow",
+            &format!("trap '' TERM; setsid sleep {mark} & sleep {mark}; sleep {mark}"),
+        );
         slow.timeout = Duration::from_millis(100);
         assert_eq!(bench.run(&[slow])[0].end, HookEnd::TimedOut);
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {

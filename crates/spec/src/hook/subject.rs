@@ -33,7 +33,14 @@ impl HookSubject {
     /// Creates the subject of a phase or gate that has not run yet.
     #[must_use]
     pub fn before(spec: SpecId, phase: PhaseId) -> Self {
-        Self { spec, phase, status: None, artifact: None, receipt_id: None, verdict: None }
+        Self {
+            spec,
+            phase,
+            status: None,
+            artifact: None,
+            receipt_id: None,
+            verdict: None,
+        }
     }
 
     /// The object on the standard input of this hook, as one line.
@@ -110,10 +117,16 @@ mod tests {
             serde_json::from_slice(&subject.document("lint", HookMoment::PostPhase)).unwrap();
         assert_eq!(after["status"], "success");
         assert_eq!(after["artifact"]["bytes"], 9);
-        assert_eq!(after["artifact"]["path"], ".crucible/specs/export-data/context/draft.md");
+        assert_eq!(
+            after["artifact"]["path"],
+            ".crucible/specs/export-data/context/draft.md"
+        );
         subject.verdict = Some(Outcome::Fail);
         let gate: serde_json::Value =
             serde_json::from_slice(&subject.document("lint", HookMoment::PostGate)).unwrap();
-        assert_eq!((&gate["verdict"], &gate["hook"]), (&"fail".into(), &"post_gate".into()));
+        assert_eq!(
+            (&gate["verdict"], &gate["hook"]),
+            (&"fail".into(), &"post_gate".into())
+        );
     }
 }

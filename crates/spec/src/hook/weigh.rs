@@ -31,8 +31,15 @@ pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence 
         match (receipt.end, receipt.on_fail) {
             (HookEnd::Passed, OnFail::Warn | OnFail::Fail) => {}
             (HookEnd::Failed | HookEnd::NotStarted | HookEnd::TimedOut, OnFail::Warn) => {
-                let message = format!("the hook {} {}", receipt.name, what_happened(receipt, seconds));
-                warnings.push(ReceiptWarning { kind: WARNING.to_owned(), message });
+                let message = format!(
+                    "the hook {} {}",
+                    receipt.name,
+                    what_happened(receipt, seconds)
+                );
+                warnings.push(ReceiptWarning {
+                    kind: WARNING.to_owned(),
+                    message,
+                });
             }
             (HookEnd::TimedOut, OnFail::Fail) => {
                 return HookConsequence::Fail(SpecError::HookTimedOut {
@@ -42,7 +49,10 @@ pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence 
             }
             (HookEnd::Failed | HookEnd::NotStarted, OnFail::Fail) => {
                 let why = what_happened(receipt, seconds);
-                return HookConsequence::Fail(SpecError::Hook { name: receipt.name.clone(), why });
+                return HookConsequence::Fail(SpecError::Hook {
+                    name: receipt.name.clone(),
+                    why,
+                });
             }
         }
     }
@@ -58,8 +68,16 @@ pub(crate) fn what_happened(receipt: &HookReceipt, seconds: u64) -> String {
         (HookEnd::Failed, Some(code)) => format!("ended with exit code {code}"),
         (HookEnd::Failed, None) => "was ended".to_owned(),
     };
-    match receipt.said.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("{end}: {}", last.trim().chars().take(300).collect::<String>()),
+    match receipt
+        .said
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+    {
+        Some(last) => format!(
+            "{end}: {}",
+            last.trim().chars().take(300).collect::<String>()
+        ),
         None => end,
     }
 }
@@ -108,9 +126,18 @@ mod tests {
                 HookConsequence::GoOn(warnings) => panic!("{warnings:?}"),
             }
         };
-        assert_eq!(message(HookEnd::Failed, Some(3)), "the hook lint failed: ended with exit code 3: last");
-        assert_eq!(message(HookEnd::NotStarted, None), "the hook lint failed: could not be started: last");
-        assert_eq!(message(HookEnd::TimedOut, None), "the hook lint took longer than 60 s");
+        assert_eq!(
+            message(HookEnd::Failed, Some(3)),
+            "the hook lint failed: ended with exit code 3: last"
+        );
+        assert_eq!(
+            message(HookEnd::NotStarted, None),
+            "the hook lint failed: could not be started: last"
+        );
+        assert_eq!(
+            message(HookEnd::TimedOut, None),
+            "the hook lint took longer than 60 s"
+        );
     }
 
     mod properties {

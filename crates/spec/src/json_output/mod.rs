@@ -7,9 +7,10 @@ mod status;
 pub use resume::{RESUME_SCHEMA, ResumeOverview};
 pub use spec::{ConfigSummary, PhaseOverview, SPEC_SCHEMA, SpecOverview};
 pub(crate) use status::{
-    ANSWER_REUSED, LLM_REPLAYED, age, applied_fixups, contradicts, rerun, standing, tells_of_success,
+    ANSWER_REUSED, LLM_REPLAYED, age, applied_fixups, contradicts, rerun, standing,
+    tells_of_success,
 };
 pub use status::{
-    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
-    spec_status,
+    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
+    pending_fixups, spec_status,
 };

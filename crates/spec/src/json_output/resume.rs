@@ -62,12 +62,23 @@ pub struct ResumeOverview {
 impl ResumeOverview {
     /// Creates the document for a phase of a spec with this status, after these phases ran.
     #[must_use]
-    pub fn new(status: SpecStatus, phase: PhaseId, config_summary: ConfigSummary, ran: Vec<PhaseId>) -> Self {
-        let next_steps = status.next.as_ref().map_or_else(|| DONE.to_owned(), in_words);
+    pub fn new(
+        status: SpecStatus,
+        phase: PhaseId,
+        config_summary: ConfigSummary,
+        ran: Vec<PhaseId>,
+    ) -> Self {
+        let next_steps = status
+            .next
+            .as_ref()
+            .map_or_else(|| DONE.to_owned(), in_words);
         let current_inputs = current_inputs(&status, phase);
         let overview = SpecOverview::new(status, config_summary, ran);
-        let last_run =
-            overview.phases.iter().find(|known| known.phase_id == phase).and_then(|known| known.last_run);
+        let last_run = overview
+            .phases
+            .iter()
+            .find(|known| known.phase_id == phase)
+            .and_then(|known| known.last_run);
         Self {
             schema_version: RESUME_SCHEMA.to_owned(),
             spec_id: overview.spec_id,
@@ -89,7 +100,8 @@ impl ResumeOverview {
     #[must_use]
     pub fn with_idea(mut self) -> Self {
         if self.phase == PhaseId::Requirements {
-            self.current_inputs.insert("idea".to_owned(), IDEA.to_owned());
+            self.current_inputs
+                .insert("idea".to_owned(), IDEA.to_owned());
         }
         self
     }
@@ -99,7 +111,12 @@ impl ResumeOverview {
     pub fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
         let phase = self.phase;
         let next_steps = format!("Run the {phase} phase {}", purpose(phase));
-        Self { dry_run: true, packet, next_steps, ..self }
+        Self {
+            dry_run: true,
+            packet,
+            next_steps,
+            ..self
+        }
     }
 }
 
@@ -109,11 +126,16 @@ const DONE: &str = "All phases are done; run a gate";
 /// The existing inputs of a phase.
 fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
     let is_there = |wanted: PhaseId| {
-        let standing = status.phase_statuses.iter().find(|known| known.phase_id == wanted);
+        let standing = status
+            .phase_statuses
+            .iter()
+            .find(|known| known.phase_id == wanted);
         standing.is_some_and(|known| matches!(known.status, Standing::Success | Standing::Stale))
     };
     let artifacts = made_from(phase).iter().filter(|before| is_there(**before));
-    artifacts.map(|before| (format!("{before}_artifact"), before.artifact().to_owned())).collect()
+    artifacts
+        .map(|before| (format!("{before}_artifact"), before.artifact().to_owned()))
+        .collect()
 }
 
 /// The next step, in one sentence.
@@ -179,18 +201,42 @@ mod tests {
             ConfigSummary::of("gateway"),
             vec![PhaseId::Requirements],
         );
-        assert_eq!(told.next_steps, "Run the design phase to generate the architecture");
+        assert_eq!(
+            told.next_steps,
+            "Run the design phase to generate the architecture"
+        );
         assert_eq!(told.current_inputs, BTreeMap::new(), "no idea is kept");
         let told = told.with_idea();
-        assert_eq!(told.current_inputs, BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())]));
+        assert_eq!(
+            told.current_inputs,
+            BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())])
+        );
         let status = spec_status(&done_up_to(Some(PhaseId::Design), noon()), noon());
-        let told =
-            ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new()).of_a_dry_run(None);
-        assert_eq!(told.next_steps, "Run the tasks phase to list the steps to take");
-        let inputs: Vec<_> = told.current_inputs.iter().map(|(key, name)| format!("{key}={name}")).collect();
-        assert_eq!(inputs, ["design_artifact=10-design.md", "requirements_artifact=00-requirements.md"]);
+        let told = ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new())
+            .of_a_dry_run(None);
+        assert_eq!(
+            told.next_steps,
+            "Run the tasks phase to list the steps to take"
+        );
+        let inputs: Vec<_> = told
+            .current_inputs
+            .iter()
+            .map(|(key, name)| format!("{key}={name}"))
+            .collect();
+        assert_eq!(
+            inputs,
+            [
+                "design_artifact=10-design.md",
+                "requirements_artifact=00-requirements.md"
+            ]
+        );
         let status = spec_status(&done_up_to(Some(PhaseId::Final), noon()), noon());
-        let told = ResumeOverview::new(status, PhaseId::Final, ConfigSummary::of("gateway"), Vec::new());
+        let told = ResumeOverview::new(
+            status,
+            PhaseId::Final,
+            ConfigSummary::of("gateway"),
+            Vec::new(),
+        );
         assert_eq!(told.next_steps, DONE);
         let mut state = done_up_to(Some(PhaseId::Final), noon());
         state.problems.push(ReceiptProblem {
@@ -204,7 +250,12 @@ mod tests {
             ConfigSummary::of("gateway"),
             Vec::new(),
         );
-        assert!(told.next_steps.starts_with("Run `crucible gate export-data`"), "{}", told.next_steps);
+        assert!(
+            told.next_steps
+                .starts_with("Run `crucible gate export-data`"),
+            "{}",
+            told.next_steps
+        );
     }
 
     mod properties {

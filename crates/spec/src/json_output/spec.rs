@@ -89,7 +89,10 @@ impl ConfigSummary {
     /// Creates a summary for this provider, with the one supported strategy.
     #[must_use]
     pub fn of(provider: &str) -> Self {
-        Self { execution_strategy: ExecutionStrategy::Controlled, provider: brief(provider, NAME) }
+        Self {
+            execution_strategy: ExecutionStrategy::Controlled,
+            provider: brief(provider, NAME),
+        }
     }
 }
 
@@ -100,7 +103,11 @@ impl SpecOverview {
         Self {
             schema_version: SPEC_SCHEMA.to_owned(),
             spec_id: status.spec_id,
-            phases: status.phase_statuses.into_iter().map(PhaseOverview::from).collect(),
+            phases: status
+                .phase_statuses
+                .into_iter()
+                .map(PhaseOverview::from)
+                .collect(),
             config_summary,
             ran,
             dry_run: false,
@@ -112,7 +119,10 @@ impl SpecOverview {
     /// Marks a dry run.
     #[must_use]
     pub fn of_a_dry_run(self) -> Self {
-        Self { dry_run: true, ..self }
+        Self {
+            dry_run: true,
+            ..self
+        }
     }
 }
 

@@ -207,25 +207,39 @@ pub enum StepReason {
 /// The status of a spec at this time.
 #[must_use]
 pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
-    let phase_statuses: Vec<PhaseStanding> =
-        state.phases.iter().map(|phase| phase_standing(phase, standing(state, phase), now)).collect();
+    let phase_statuses: Vec<PhaseStanding> = state
+        .phases
+        .iter()
+        .map(|phase| phase_standing(phase, standing(state, phase), now))
+        .collect();
     let sum = |of: fn(&PhaseStanding) -> Option<u64>| {
-        phase_statuses.iter().filter_map(of).reduce(u64::saturating_add)
+        phase_statuses
+            .iter()
+            .filter_map(of)
+            .reduce(u64::saturating_add)
     };
     let problems: Vec<StatusProblem> = state
         .problems
         .iter()
         .take(MOST_PROBLEMS)
-        .map(|problem| StatusProblem { code: problem_code(&problem.kind), file: brief(&problem.file, 100) })
+        .map(|problem| StatusProblem {
+            code: problem_code(&problem.kind),
+            file: brief(&problem.file, 100),
+        })
         .collect();
-    let newest = state.phases.iter().filter_map(|phase| phase.newest.as_ref()?.emitted_at).max();
+    let newest = state
+        .phases
+        .iter()
+        .filter_map(|phase| phase.newest.as_ref()?.emitted_at)
+        .max();
     let pending_fixups = pending_fixups(state);
     SpecStatus {
         schema_version: STATUS_SCHEMA.to_owned(),
         spec_id: state.spec.clone(),
         pending_fixups,
         fixup_under_way: Vec::new(),
-        has_errors: !state.problems.is_empty() || phase_statuses.iter().any(|phase| phase.status.is_error()),
+        has_errors: !state.problems.is_empty()
+            || phase_statuses.iter().any(|phase| phase.status.is_error()),
         problems_left_out: (state.problems.len() - problems.len()) as u64,
         problems,
         receipts: state.receipts,
@@ -245,8 +259,12 @@ pub fn pending_fixups(state: &SpecState) -> u64 {
     if applied_fixups(state).is_some() {
         return 0;
     }
-    let success = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref());
-    let entries = success.map(|receipt| receipt.phases.as_slice()).unwrap_or_default();
+    let success = state
+        .phase(PhaseId::Fixup)
+        .and_then(|phase| phase.last_success.as_ref());
+    let entries = success
+        .map(|receipt| receipt.phases.as_slice())
+        .unwrap_or_default();
     entries
         .iter()
         .filter_map(|entry| entry.fixups.as_ref())
@@ -279,7 +297,10 @@ pub(crate) fn rerun(state: &SpecState, phase: PhaseId) -> String {
 /// Whether only a failed receipt records the applied fixups. Then `--apply-fixups` continues, because a
 /// model would be asked about files that are already changed.
 fn is_applied_without_success(state: &SpecState) -> bool {
-    let Some(known) = state.phase(PhaseId::Fixup).filter(|_| applied_fixups(state).is_some()) else {
+    let Some(known) = state
+        .phase(PhaseId::Fixup)
+        .filter(|_| applied_fixups(state).is_some())
+    else {
         return false;
     };
     let mut files = known.inputs.iter().chain(&known.outputs);
@@ -291,7 +312,11 @@ fn is_applied_without_success(state: &SpecState) -> bool {
 /// Whether this receipt records a real success of the phase: in every entry of the phase and in the exit
 /// code.
 pub(crate) fn tells_of_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
-    let mut entries = receipt.phases.iter().filter(|entry| entry.phase_id == phase.as_str()).peekable();
+    let mut entries = receipt
+        .phases
+        .iter()
+        .filter(|entry| entry.phase_id == phase.as_str())
+        .peekable();
     let some = entries.peek().is_some();
     let exit_agrees = receipt.exit_code.is_none_or(|code| code == 0);
     let is_success =
@@ -338,40 +363,72 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
                 | ReceiptProblemKind::LedgerKnowsNewer
         )
     };
-    if state.problems.iter().any(|problem| problem.phase == Some(phase.phase) && damaged(&problem.kind)) {
+    if state
+        .problems
+        .iter()
+        .any(|problem| problem.phase == Some(phase.phase) && damaged(&problem.kind))
+    {
         return Standing::Damaged;
     }
     match (&phase.newest_real, &phase.newest) {
         (None, None) => Standing::NotRun,
         (None, Some(_)) => Standing::DryRun,
         (Some(real), _) if !tells_of_success(real, phase.phase) => Standing::Failed,
-        (Some(_), _) if phase.outputs.iter().any(|file| file.found != FileState::Same) => Standing::Changed,
-        (Some(_), _) if phase.inputs.iter().any(|file| file.found != FileState::Same) => Standing::Stale,
+        (Some(_), _)
+            if phase
+                .outputs
+                .iter()
+                .any(|file| file.found != FileState::Same) =>
+        {
+            Standing::Changed
+        }
+        (Some(_), _)
+            if phase
+                .inputs
+                .iter()
+                .any(|file| file.found != FileState::Same) =>
+        {
+            Standing::Stale
+        }
         (Some(_), _) => Standing::Success,
     }
 }
 
 fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseStanding {
     let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
-    let entry: Option<&PhaseEntry> = receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
-    let asked = phase.asked.as_ref().and_then(|receipt| receipt.phase(phase.phase.as_str()));
-    let llm = entry.and_then(|entry| entry.llm.as_ref()).or(asked.and_then(|asked| asked.llm.as_ref()));
+    let entry: Option<&PhaseEntry> =
+        receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
+    let asked = phase
+        .asked
+        .as_ref()
+        .and_then(|receipt| receipt.phase(phase.phase.as_str()));
+    let llm = entry
+        .and_then(|entry| entry.llm.as_ref())
+        .or(asked.and_then(|asked| asked.llm.as_ref()));
     let cost = llm.and_then(|llm| llm.cost.as_ref());
     let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
     // A success that every gate refuses must look different from others.
-    let is_pinned = phase
-        .newest_real
-        .as_ref()
-        .is_some_and(|real| real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase));
+    let is_pinned = phase.newest_real.as_ref().is_some_and(|real| {
+        real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase)
+    });
     PhaseStanding {
         phase_id: phase.phase,
         status,
         receipt_id: receipt.map(|receipt| brief(&receipt.receipt_id, 64)),
         emitted_at,
-        age_seconds: emitted_at.and_then(|at| age(at, now)).map(|age| age.as_secs()),
-        last_success_at: phase.last_success.as_ref().and_then(|receipt| receipt.emitted_at),
-        provider: llm.and_then(|llm| llm.provider.as_deref()).map(|text| brief(text, 32)),
-        model_used: llm.and_then(|llm| llm.model_used.as_deref()).map(|text| brief(text, 48)),
+        age_seconds: emitted_at
+            .and_then(|at| age(at, now))
+            .map(|age| age.as_secs()),
+        last_success_at: phase
+            .last_success
+            .as_ref()
+            .and_then(|receipt| receipt.emitted_at),
+        provider: llm
+            .and_then(|llm| llm.provider.as_deref())
+            .map(|text| brief(text, 32)),
+        model_used: llm
+            .and_then(|llm| llm.model_used.as_deref())
+            .map(|text| brief(text, 48)),
         tokens_input: llm.and_then(|llm| llm.tokens_input),
         tokens_output: llm.and_then(|llm| llm.tokens_output),
         cost_micro_dollars: cost.map(|cost| cost.micro_dollars),
@@ -379,7 +436,9 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
         warnings: entry.map_or(0, |entry| entry.warnings.len() as u64) + u64::from(is_pinned),
         first_warning: match is_pinned {
             true => Some(PINNED.to_owned()),
-            false => entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100)),
+            false => entry
+                .and_then(|entry| entry.warnings.first())
+                .map(|first| brief(&first.message, 100)),
         },
         error: entry
             .and_then(|entry| entry.error.as_ref())
@@ -390,7 +449,9 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
 /// The age of this time; none if it is in the future.
 pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> {
     let millis = now.unix_millis().checked_sub(at.unix_millis())?;
-    u64::try_from(millis).ok().map(std::time::Duration::from_millis)
+    u64::try_from(millis)
+        .ok()
+        .map(std::time::Duration::from_millis)
 }
 
 fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
@@ -398,7 +459,9 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
     let reason = |phase: &PhaseStanding| match phase.status {
         Standing::Success if is_doubtful(state, phase.phase_id) => Some(StepReason::Problem),
         Standing::Success => None,
-        Standing::Failed if phase.phase_id == PhaseId::Fixup && is_applied_without_success(state) => {
+        Standing::Failed
+            if phase.phase_id == PhaseId::Fixup && is_applied_without_success(state) =>
+        {
             Some(StepReason::FixupsApplied)
         }
         Standing::Failed => Some(StepReason::Failed),
@@ -407,13 +470,17 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
         Standing::Damaged => Some(StepReason::Damaged),
         Standing::DryRun | Standing::NotRun => Some(StepReason::NotRun),
     };
-    let run = phases.iter().find_map(|phase| Some((phase.phase_id, reason(phase)?)));
+    let run = phases
+        .iter()
+        .find_map(|phase| Some((phase.phase_id, reason(phase)?)));
     match run {
         // Phases before the fixup must be done before it is applied; the fixup comes before the phases
         // after it.
-        Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => {
-            Some(NextStep { phase_id: phase, reason, command: rerun(state, phase) })
-        }
+        Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => Some(NextStep {
+            phase_id: phase,
+            reason,
+            command: rerun(state, phase),
+        }),
         _ if pending > 0 => Some(NextStep {
             phase_id: PhaseId::Fixup,
             reason: StepReason::FixupsPending,
@@ -428,7 +495,11 @@ fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Optio
                 true => format!("crucible spec {spec}"),
                 false => format!("crucible gate {spec}"),
             };
-            Some(NextStep { phase_id: PhaseId::Final, reason: StepReason::Problem, command })
+            Some(NextStep {
+                phase_id: PhaseId::Final,
+                reason: StepReason::Problem,
+                command,
+            })
         }
         _ => None,
     }
@@ -446,7 +517,13 @@ fn is_doubtful(state: &SpecState, phase: PhaseId) -> bool {
 /// A text of a receipt on one line, in at most `longest` bytes of JSON; a cut text ends in `…`.
 pub(crate) fn brief(text: &str, longest: usize) -> String {
     let line = short_line(&single_spaced(text), longest);
-    let cost = |c: char| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
+    let cost = |c: char| {
+        if matches!(c, '"' | '\\') {
+            2
+        } else {
+            c.len_utf8()
+        }
+    };
     if line.chars().map(cost).sum::<usize>() <= longest {
         return line;
     }
@@ -456,7 +533,11 @@ pub(crate) fn brief(text: &str, longest: usize) -> String {
         room = left.unwrap_or(0);
         left.is_some()
     };
-    let mut cut: String = line.trim_end_matches('…').chars().take_while(fits).collect();
+    let mut cut: String = line
+        .trim_end_matches('…')
+        .chars()
+        .take_while(fits)
+        .collect();
     cut.push('…');
     cut
 }
@@ -474,11 +555,18 @@ mod tests {
     use crate::receipt::{FixedFile, PhaseFailure};
 
     fn words(status: &SpecStatus) -> Vec<&'static str> {
-        status.phase_statuses.iter().map(|phase| phase.status.as_str()).collect()
+        status
+            .phase_statuses
+            .iter()
+            .map(|phase| phase.status.as_str())
+            .collect()
     }
 
     fn next(status: &SpecStatus) -> &str {
-        status.next.as_ref().map_or("nothing", |next| next.command.as_str())
+        status
+            .next
+            .as_ref()
+            .map_or("nothing", |next| next.command.as_str())
     }
 
     static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
@@ -490,7 +578,10 @@ mod tests {
     fn an_untouched_spec_begins_with_its_first_phase() {
         let status = spec_status(&done_up_to(None, noon()), noon());
         assert_eq!(words(&status), ["not_run"; 6]);
-        assert_eq!(next(&status), "crucible resume export-data --phase requirements");
+        assert_eq!(
+            next(&status),
+            "crucible resume export-data --phase requirements"
+        );
         assert!(!status.has_errors && status.newest.is_none() && status.tokens_input.is_none());
     }
 
@@ -500,21 +591,42 @@ mod tests {
         state.phases[1].inputs[1].found = FileState::Differs;
         state.phases[2].outputs[0].found = FileState::Missing;
         state.phases[3].newest_real = Some(failure(PhaseId::Review, 9, noon()));
-        state.phases[4] =
-            PhaseState { newest: Some(dry_run(PhaseId::Fixup, 8, noon())), ..untouched(PhaseId::Fixup) };
+        state.phases[4] = PhaseState {
+            newest: Some(dry_run(PhaseId::Fixup, 8, noon())),
+            ..untouched(PhaseId::Fixup)
+        };
         let status = spec_status(&state, later(noon(), 90_000));
-        assert_eq!(words(&status), ["success", "stale", "changed", "failed", "dry_run", "not_run"]);
+        assert_eq!(
+            words(&status),
+            [
+                "success", "stale", "changed", "failed", "dry_run", "not_run"
+            ]
+        );
         assert!(status.has_errors);
         assert_eq!(next(&status), "crucible resume export-data --phase design");
-        let ages: Vec<_> = status.phase_statuses.iter().map(|phase| phase.age_seconds).collect();
-        assert_eq!(ages, [Some(330), Some(270), Some(210), Some(90), Some(90), None]);
-        assert_eq!(status.phase_statuses[3].last_success_at, Some(later(noon(), -60_000)));
+        let ages: Vec<_> = status
+            .phase_statuses
+            .iter()
+            .map(|phase| phase.age_seconds)
+            .collect();
+        assert_eq!(
+            ages,
+            [Some(330), Some(270), Some(210), Some(90), Some(90), None]
+        );
+        assert_eq!(
+            status.phase_statuses[3].last_success_at,
+            Some(later(noon(), -60_000))
+        );
         assert_eq!(
             (status.tokens_input, status.cost_micro_dollars),
             (Some(500), Some(35)),
             "of five receipts"
         );
-        assert_eq!(spec_status(&state, later(noon(), -1)).phase_statuses[3].age_seconds, None, "not yet");
+        assert_eq!(
+            spec_status(&state, later(noon(), -1)).phase_statuses[3].age_seconds,
+            None,
+            "not yet"
+        );
     }
 
     #[test]
@@ -529,18 +641,34 @@ mod tests {
     #[test]
     fn next_step_orders_pending_fixups() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
-        let file = |path: &str| FixedFile { path: path.to_owned(), before: None, after: None };
-        let fixup =
-            FixupReceipt { stage: FixupStage::Pending, patch: None, files: vec![file("a"), file("b")] };
+        let file = |path: &str| FixedFile {
+            path: path.to_owned(),
+            before: None,
+            after: None,
+        };
+        let fixup = FixupReceipt {
+            stage: FixupStage::Pending,
+            patch: None,
+            files: vec![file("a"), file("b")],
+        };
         let phase = &mut state.phases[4];
-        for receipt in [&mut phase.newest_real, &mut phase.last_success].into_iter().flatten() {
+        for receipt in [&mut phase.newest_real, &mut phase.last_success]
+            .into_iter()
+            .flatten()
+        {
             receipt.phases[0].fixups = Some(fixup.clone());
         }
         let status = spec_status(&state, noon());
         assert_eq!(status.pending_fixups, 2);
-        assert_eq!(next(&status), "crucible resume export-data --phase fixup --apply-fixups");
+        assert_eq!(
+            next(&status),
+            "crucible resume export-data --phase fixup --apply-fixups"
+        );
         state.phases[0].outputs[0].found = FileState::Differs;
-        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase requirements");
+        assert_eq!(
+            next(&spec_status(&state, noon())),
+            "crucible resume export-data --phase requirements"
+        );
         let all = done_up_to(Some(PhaseId::Final), noon());
         assert_eq!(next(&spec_status(&all, noon())), "nothing");
     }
@@ -548,13 +676,28 @@ mod tests {
     #[test]
     fn phase_with_untrusted_receipt_is_never_done() {
         let mut state = done_up_to(Some(PhaseId::Final), noon());
-        let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
-        state.problems.push(problem(ReceiptProblemKind::DigestDiffers, Some(PhaseId::Tasks)));
+        let problem = |kind, phase| ReceiptProblem {
+            file: "x.json".to_owned(),
+            phase,
+            kind,
+        };
+        state.problems.push(problem(
+            ReceiptProblemKind::DigestDiffers,
+            Some(PhaseId::Tasks),
+        ));
         let status = spec_status(&state, noon());
         assert_eq!(words(&status)[2], "damaged");
-        assert_eq!((status.has_errors, next(&status)), (true, "crucible resume export-data --phase tasks"));
+        assert_eq!(
+            (status.has_errors, next(&status)),
+            (true, "crucible resume export-data --phase tasks")
+        );
         // An invalid order alone says nothing about a phase, but is still an error.
-        state.problems = vec![problem(ReceiptProblemKind::Gap { older: vec![PhaseId::Design] }, None)];
+        state.problems = vec![problem(
+            ReceiptProblemKind::Gap {
+                older: vec![PhaseId::Design],
+            },
+            None,
+        )];
         let status = spec_status(&state, noon());
         assert_eq!((words(&status)[2], status.has_errors), ("success", true));
         assert_eq!(status.problems[0].code.as_str(), "gate-receipt-gone");
@@ -562,10 +705,16 @@ mod tests {
 
     #[test]
     fn refusing_problem_leaves_a_next_step() {
-        let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
+        let problem = |kind, phase| ReceiptProblem {
+            file: "x.json".to_owned(),
+            phase,
+            kind,
+        };
         for (kind, phase, command) in [
             (
-                ReceiptProblemKind::Gap { older: vec![PhaseId::Design, PhaseId::Tasks] },
+                ReceiptProblemKind::Gap {
+                    older: vec![PhaseId::Design, PhaseId::Tasks],
+                },
                 None,
                 "crucible resume export-data --phase design",
             ),
@@ -574,32 +723,68 @@ mod tests {
                 Some(PhaseId::Review),
                 "crucible resume export-data --phase review",
             ),
-            (ReceiptProblemKind::ForeignName, None, "crucible gate export-data"),
-            (ReceiptProblemKind::PromotionUnfinished, None, "crucible spec export-data"),
+            (
+                ReceiptProblemKind::ForeignName,
+                None,
+                "crucible gate export-data",
+            ),
+            (
+                ReceiptProblemKind::PromotionUnfinished,
+                None,
+                "crucible spec export-data",
+            ),
         ] {
             let mut state = done_up_to(Some(PhaseId::Final), noon());
             state.problems.push(problem(kind.clone(), phase));
             let status = spec_status(&state, noon());
             assert_eq!(next(&status), command, "{kind:?}");
-            assert_eq!(status.next.map(|next| next.reason), Some(StepReason::Problem), "{kind:?}");
+            assert_eq!(
+                status.next.map(|next| next.reason),
+                Some(StepReason::Problem),
+                "{kind:?}"
+            );
         }
         // An earlier phase that has not run comes first.
         let mut state = done_up_to(Some(PhaseId::Tasks), noon());
-        state.problems.push(problem(ReceiptProblemKind::ForeignName, None));
-        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase review");
-        state.problems.push(problem(ReceiptProblemKind::Gap { older: vec![PhaseId::Design] }, None));
-        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase design");
+        state
+            .problems
+            .push(problem(ReceiptProblemKind::ForeignName, None));
+        assert_eq!(
+            next(&spec_status(&state, noon())),
+            "crucible resume export-data --phase review"
+        );
+        state.problems.push(problem(
+            ReceiptProblemKind::Gap {
+                older: vec![PhaseId::Design],
+            },
+            None,
+        ));
+        assert_eq!(
+            next(&spec_status(&state, noon())),
+            "crucible resume export-data --phase design"
+        );
     }
 
     #[test]
     fn fixups_applied_by_failure_finish_without_model() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         let fixup = |stage| {
-            let file = FixedFile { path: "a".to_owned(), before: None, after: None };
-            Some(FixupReceipt { stage, patch: None, files: vec![file] })
+            let file = FixedFile {
+                path: "a".to_owned(),
+                before: None,
+                after: None,
+            };
+            Some(FixupReceipt {
+                stage,
+                patch: None,
+                files: vec![file],
+            })
         };
         let phase = &mut state.phases[4];
-        for receipt in [&mut phase.newest_real, &mut phase.last_success].into_iter().flatten() {
+        for receipt in [&mut phase.newest_real, &mut phase.last_success]
+            .into_iter()
+            .flatten()
+        {
             receipt.phases[0].fixups = fixup(FixupStage::Pending);
         }
         let mut failed = failure(PhaseId::Fixup, 9, noon());
@@ -607,19 +792,28 @@ mod tests {
         phase.newest_real = Some(failed);
         let status = spec_status(&state, noon());
         assert_eq!((status.pending_fixups, words(&status)[4]), (0, "failed"));
-        assert_eq!(next(&status), "crucible resume export-data --phase fixup --apply-fixups");
+        assert_eq!(
+            next(&status),
+            "crucible resume export-data --phase fixup --apply-fixups"
+        );
         assert_eq!(status.next.unwrap().reason, StepReason::FixupsApplied);
         // With another diff it is impossible to continue.
         state.phases[4].outputs[0].found = FileState::Differs;
         let status = spec_status(&state, noon());
-        assert_eq!((status.pending_fixups, next(&status)), (0, "crucible resume export-data --phase fixup"));
+        assert_eq!(
+            (status.pending_fixups, next(&status)),
+            (0, "crucible resume export-data --phase fixup")
+        );
     }
 
     #[test]
     fn a_text_is_cut_by_what_json_makes_of_it() {
-        for (text, longest) in
-            [("\"".repeat(99), 20), ("ä".repeat(99), 21), ("\u{1f6d1}".repeat(99), 22), ("a\\".repeat(99), 9)]
-        {
+        for (text, longest) in [
+            ("\"".repeat(99), 20),
+            ("ä".repeat(99), 21),
+            ("\u{1f6d1}".repeat(99), 22),
+            ("a\\".repeat(99), 9),
+        ] {
             let cut = brief(&text, longest);
             let json = serde_json::to_string(&cut).unwrap();
             assert!(json.len() <= longest + 2 && cut.ends_with('…'), "{json}");

@@ -9,8 +9,8 @@ use crucible_model::short_line;
 use crucible_secrets::{Scanner, is_secret_file};
 
 use super::{
-    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOverReason,
-    Selection,
+    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow,
+    PassedOverReason, Selection,
 };
 use crate::error::SpecError;
 
@@ -28,7 +28,10 @@ pub(crate) const SECRET_FILE: &str = "secret-file";
 ///
 /// [`SpecError::PacketOverLimit`] with the manifest, [`SpecError::SecretInPacket`] with rule and place; [`SpecError::Source`] for a
 /// text with a NUL byte, and for one name with two texts. All before anything is sent.
-pub fn build_packet(candidates: Vec<PacketEntry>, limits: PacketLimits) -> Result<Packet, SpecError> {
+pub fn build_packet(
+    candidates: Vec<PacketEntry>,
+    limits: PacketLimits,
+) -> Result<Packet, SpecError> {
     build_packet_with(candidates, Selection::default(), limits)
 }
 
@@ -43,17 +46,29 @@ pub fn build_packet_with(
     selection: Selection,
     limits: PacketLimits,
 ) -> Result<Packet, SpecError> {
-    let Selection { entries, unread, mut left_out, mut passed_over } = selection;
+    let Selection {
+        entries,
+        unread,
+        mut left_out,
+        mut passed_over,
+    } = selection;
     let candidates = in_order(fixed, entries)?;
-    candidates.iter().try_for_each(|entry| check_name(entry.kind, &entry.name))?;
-    unread.iter().try_for_each(|row| check_name(row.kind, &row.name))?;
+    candidates
+        .iter()
+        .try_for_each(|entry| check_name(entry.kind, &entry.name))?;
+    unread
+        .iter()
+        .try_for_each(|row| check_name(row.kind, &row.name))?;
     let split = candidates.partition_point(|entry| entry.kind != EntryKind::Selected);
     let mut rows: Vec<PacketRow> = candidates.iter().map(PacketRow::of).collect();
     let optional = rows.split_off(split);
     rows.extend(unread);
     rows.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     let (mut bytes, mut lines) = rows.iter().fold((0_u64, 0_u64), |(bytes, lines), row| {
-        (bytes.saturating_add(row.bytes), lines.saturating_add(row.lines))
+        (
+            bytes.saturating_add(row.bytes),
+            lines.saturating_add(row.lines),
+        )
     });
     let fits = |bytes: u64, lines: u64| bytes <= limits.max_bytes && lines <= limits.max_lines;
     let is_whole = fits(bytes, lines) && rows.iter().all(|row| row.sha256.is_some());
@@ -64,7 +79,10 @@ pub fn build_packet_with(
         if entry.kind != EntryKind::Selected {
             taken.push(entry);
         } else if let Some(row) = optional.next() {
-            let with = (bytes.saturating_add(row.bytes), lines.saturating_add(row.lines));
+            let with = (
+                bytes.saturating_add(row.bytes),
+                lines.saturating_add(row.lines),
+            );
             if is_whole && fits(with.0, with.1) {
                 (bytes, lines) = with;
                 rows.push(row);
@@ -92,21 +110,37 @@ pub fn build_packet_with(
     passed_over.dedup();
 
     let schema_version = SCHEMA.to_owned();
-    let manifest =
-        PacketManifest { schema_version, limits, bytes, lines, entries: rows, left_out, passed_over };
+    let manifest = PacketManifest {
+        schema_version,
+        limits,
+        bytes,
+        lines,
+        entries: rows,
+        left_out,
+        passed_over,
+    };
     if !is_whole {
-        return Err(SpecError::PacketOverLimit { manifest: Box::new(manifest) });
+        return Err(SpecError::PacketOverLimit {
+            manifest: Box::new(manifest),
+        });
     }
     taken.iter().try_for_each(check_text)?;
-    Ok(Packet { entries: taken, manifest })
+    Ok(Packet {
+        entries: taken,
+        manifest,
+    })
 }
 
 /// The candidates in packet order, without duplicates.
-fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<PacketEntry>, SpecError> {
+fn in_order(
+    fixed: Vec<PacketEntry>,
+    selected: Vec<PacketEntry>,
+) -> Result<Vec<PacketEntry>, SpecError> {
     let mut candidates = fixed;
     candidates.extend(selected);
-    candidates
-        .sort_by(|a, b| (a.kind, &a.name, a.content.as_str()).cmp(&(b.kind, &b.name, b.content.as_str())));
+    candidates.sort_by(|a, b| {
+        (a.kind, &a.name, a.content.as_str()).cmp(&(b.kind, &b.name, b.content.as_str()))
+    });
     candidates.dedup();
     for pair in candidates.windows(2) {
         if let [a, b] = pair
@@ -131,8 +165,11 @@ fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<P
 /// Checks a name, which the model also sees; the name of a file that was not read is shown to readers of
 /// the manifest.
 fn check_name(kind: EntryKind, name: &str) -> Result<(), SpecError> {
-    let secret =
-        |rule: &str| SpecError::SecretInPacket { entry: shown(name), rule: rule.to_owned(), line: 0 };
+    let secret = |rule: &str| SpecError::SecretInPacket {
+        entry: shown(name),
+        rule: rule.to_owned(),
+        line: 0,
+    };
     if is_file(kind) && is_secret_file(name) {
         return Err(secret(SECRET_FILE));
     }

@@ -36,7 +36,10 @@ pub struct PacketLimits {
 
 impl Default for PacketLimits {
     fn default() -> Self {
-        Self { max_bytes: 65_536, max_lines: 1_200 }
+        Self {
+            max_bytes: 65_536,
+            max_lines: 1_200,
+        }
     }
 }
 
@@ -160,12 +163,14 @@ impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not shown: ", short_line(&self.name, LONGEST_NAME))?;
         match &self.why {
-            PassedOverReason::SecretName => f.write_str("its name suggests that it contains secrets"),
+            PassedOverReason::SecretName => {
+                f.write_str("its name suggests that it contains secrets")
+            }
             PassedOverReason::NotText => f.write_str("it is not UTF-8 text"),
             PassedOverReason::Empty => f.write_str("it is empty"),
-            PassedOverReason::OutsideProject => {
-                f.write_str("it leads out of the project, or to files that are never shown to a model")
-            }
+            PassedOverReason::OutsideProject => f.write_str(
+                "it leads out of the project, or to files that are never shown to a model",
+            ),
             PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
             PassedOverReason::Unreadable(said) => {
                 write!(f, "it cannot be read ({})", short_line(said, LONGEST_NAME))
@@ -219,10 +224,13 @@ impl PacketLimits {
     /// The room that is left besides these entries; zero if they exceed it.
     #[must_use]
     pub fn beside(self, entries: &[PacketEntry]) -> Self {
-        entries.iter().map(|entry| entry.content.as_str()).fold(self, |room, text| Self {
-            max_bytes: room.max_bytes.saturating_sub(text.len() as u64),
-            max_lines: room.max_lines.saturating_sub(lines_of(text)),
-        })
+        entries
+            .iter()
+            .map(|entry| entry.content.as_str())
+            .fold(self, |room, text| Self {
+                max_bytes: room.max_bytes.saturating_sub(text.len() as u64),
+                max_lines: room.max_lines.saturating_sub(lines_of(text)),
+            })
     }
 }
 
@@ -230,11 +238,16 @@ impl Packet {
     /// The text of the entry of this kind, if there is one.
     #[must_use]
     pub fn text_of(&self, kind: EntryKind) -> Option<&Untrusted> {
-        self.entries.iter().find(|entry| entry.kind == kind).map(|entry| &entry.content)
+        self.entries
+            .iter()
+            .find(|entry| entry.kind == kind)
+            .map(|entry| &entry.content)
     }
 
     /// All project files in the packet, named or selected.
     pub fn files(&self) -> impl Iterator<Item = &PacketEntry> {
-        self.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Named | EntryKind::Selected))
+        self.entries
+            .iter()
+            .filter(|entry| matches!(entry.kind, EntryKind::Named | EntryKind::Selected))
     }
 }

@@ -50,5 +50,9 @@ fn input(row: &PacketRow) -> Option<FileRecord> {
         EntryKind::Previous(phase) => format!("previous/{}", phase.artifact()),
         EntryKind::Named | EntryKind::Selected => format!("project/{}", row.name),
     };
-    row.sha256.map(|sha256| FileRecord { path, sha256, bytes: row.bytes })
+    row.sha256.map(|sha256| FileRecord {
+        path,
+        sha256,
+        bytes: row.bytes,
+    })
 }

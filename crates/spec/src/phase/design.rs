@@ -6,7 +6,9 @@ use crucible_model::{PromptBuilder, Untrusted, Verdict};
 use super::prompt::{
     DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
 };
-use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
+use super::{
+    LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of,
+};
 use crate::document::{Form, design, open};
 use crate::phase_id::PhaseId;
 
@@ -58,7 +60,8 @@ impl PhaseDefinition for DesignPhase {
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {
         let draft = open(answer, &FORM)?;
         let known = requirements_of(input);
-        let (text, warnings) = design(draft, input.spec.as_str(), known.as_ref()).map_err(Verdict::new)?;
+        let (text, warnings) =
+            design(draft, input.spec.as_str(), known.as_ref()).map_err(Verdict::new)?;
         of_text(text, 0, &FORM, warnings)
     }
 }

@@ -6,16 +6,21 @@ use crucible_model::{PromptBuilder, Untrusted, Verdict};
 use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
 use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact, never, requirements_of};
 use crate::document::{
-    Fault, Form, TRACE_HEADING, measured, named, open, read_review, sections, traceability, unknown, warning,
-    without_trace,
+    Fault, Form, TRACE_HEADING, measured, named, open, read_review, sections, traceability,
+    unknown, warning, without_trace,
 };
 use crate::phase_id::PhaseId;
 
 /// The phase `final`.
 pub(super) struct FinalPhase;
 
-const FORM: Form =
-    Form { phase: PhaseId::Final, max_lines: 60, max_bytes: 8 << 10, max_entries: usize::MAX, begins: never };
+const FORM: Form = Form {
+    phase: PhaseId::Final,
+    max_lines: 60,
+    max_bytes: 8 << 10,
+    max_entries: usize::MAX,
+    begins: never,
+};
 
 /// The sections of a final document, apart from the one that code writes.
 const FINAL_SECTIONS: [&str; 2] = ["Summary", "Open points"];
@@ -26,7 +31,13 @@ impl PhaseDefinition for FinalPhase {
     }
 
     fn upstream(&self) -> &'static [PhaseId] {
-        &[PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks, PhaseId::Review, PhaseId::Fixup]
+        &[
+            PhaseId::Requirements,
+            PhaseId::Design,
+            PhaseId::Tasks,
+            PhaseId::Review,
+            PhaseId::Fixup,
+        ]
     }
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
@@ -54,12 +65,15 @@ impl PhaseDefinition for FinalPhase {
         let mut warnings = draft.warnings;
         let cut = without_trace(&draft.body);
         if cut.is_some() {
-            let message = format!("the answer's own section {TRACE_HEADING:?} was left out: code writes it");
+            let message =
+                format!("the answer's own section {TRACE_HEADING:?} was left out: code writes it");
             warnings.push(warning("spec_answer_trimmed", message));
         }
         let body = cut.unwrap_or(draft.body);
         let mut verdict = Verdict::new(sections(&body, &FINAL_SECTIONS));
-        if let Some(finding) = requirements_of(input).and_then(|known| unknown(&named(&body, 'R'), &known)) {
+        if let Some(finding) =
+            requirements_of(input).and_then(|known| unknown(&named(&body, 'R'), &known))
+        {
             verdict.push(finding);
         }
         let of = |phase| artifact(input, phase).map_or("", Untrusted::as_str);
@@ -84,6 +98,10 @@ impl PhaseDefinition for FinalPhase {
             return Err(verdict);
         }
         let table = traceability(of(PhaseId::Requirements), tasks, review);
-        Ok(PhaseDocument { text: format!("{text}\n{table}"), warnings, proposal: None })
+        Ok(PhaseDocument {
+            text: format!("{text}\n{table}"),
+            warnings,
+            proposal: None,
+        })
     }
 }

@@ -4,7 +4,9 @@
 //! this one. The document is our own report of the proposal.
 
 use crucible_llm::{Message, ReceiptWarning};
-use crucible_model::{CodeFence, EditFormat, PromptBuilder, PromptText, Untrusted, Verdict, says_nothing};
+use crucible_model::{
+    CodeFence, EditFormat, PromptBuilder, PromptText, Untrusted, Verdict, says_nothing,
+};
 use crucible_patch::MAX_ANSWER_BYTES;
 
 use super::prompt::{conversation, correction, entries};
@@ -41,12 +43,23 @@ impl PhaseDefinition for FixupPhase {
         // The files to change come directly before the request: small models copy what they read last.
         let prompt = correction(prompt, input).ours("\nThe files to change, as they are now:\n");
         let prompt = entries(prompt, work.files.iter().copied());
-        let findings: Vec<_> = work.shown.iter().map(|(name, remark)| finding_line(*name, remark)).collect();
-        let names: Vec<_> = work.files.iter().map(|file| format!("FILE: {}", file.name)).collect();
+        let findings: Vec<_> = work
+            .shown
+            .iter()
+            .map(|(name, remark)| finding_line(*name, remark))
+            .collect();
+        let names: Vec<_> = work
+            .files
+            .iter()
+            .map(|file| format!("FILE: {}", file.name))
+            .collect();
         let prompt = prompt
             .ours("\nThe findings of the review about these files:\n")
             .untrusted("findings", &Untrusted::new(findings.join("\n")))
-            .untrusted("the files that you may change", &Untrusted::new(names.join("\n")));
+            .untrusted(
+                "the files that you may change",
+                &Untrusted::new(names.join("\n")),
+            );
         conversation(system(input.edit_format), prompt.ours(match input.edit_format {
             EditFormat::WholeFile => "\nCorrect what the block \"findings\" says. Give each file that you change whole, nothing left out.\n",
             EditFormat::SearchReplace => "\nCorrect what the block \"findings\" says, with blocks that search and replace.\n",
@@ -60,21 +73,29 @@ impl PhaseDefinition for FixupPhase {
         if !work.files.is_empty() {
             return None;
         }
-        Some(work.document(input, "The review names no file of the project to change.\n", None))
+        Some(work.document(
+            input,
+            "The review names no file of the project to change.\n",
+            None,
+        ))
     }
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {
         let text = answer.as_str();
         let work = Work::of(input);
         if text.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(Fault::TooLong.alone(&format!("{} bytes, at most {MAX_ANSWER_BYTES}", text.len())));
+            return Err(
+                Fault::TooLong.alone(&format!("{} bytes, at most {MAX_ANSWER_BYTES}", text.len()))
+            );
         }
         if says_nothing(text) {
             return Err(Fault::Empty.alone("the answer"));
         }
         // A parser of edits would take the only code block of a design for the only file to change.
         if begins_as(text).is_some_and(|phase| phase != PhaseId::Fixup) {
-            return Err(Fault::WrongPhase.alone(text.trim_start().lines().next().unwrap_or_default()));
+            return Err(
+                Fault::WrongPhase.alone(text.trim_start().lines().next().unwrap_or_default())
+            );
         }
         if text.lines().any(begins_edit) {
             let mut document = work.document(input, "The model proposes changes for them.\n", None);
@@ -82,9 +103,14 @@ impl PhaseDefinition for FixupPhase {
             return Ok(document);
         }
         if text.lines().any(is_no_changes) {
-            let message = "the model proposes no change for the findings about files of the project";
+            let message =
+                "the model proposes no change for the findings about files of the project";
             let warning = warning("spec_fixup_declined", message);
-            return Ok(work.document(input, "The model proposes no change for them.\n", Some(warning)));
+            return Ok(work.document(
+                input,
+                "The model proposes no change for them.\n",
+                Some(warning),
+            ));
         }
         Err(of_no_document(text).alone(text.trim_start().lines().next().unwrap_or_default()))
     }
@@ -102,9 +128,14 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn of(input: &PhaseInput<'a>) -> Self {
-        let review = artifact(input, PhaseId::Review).map_or("", Untrusted::as_str).replace("\r\n", "\n");
-        let remarks =
-            read_review(&review).remarks.into_iter().zip(1..).map(|(remark, number)| (number, remark));
+        let review = artifact(input, PhaseId::Review)
+            .map_or("", Untrusted::as_str)
+            .replace("\r\n", "\n");
+        let remarks = read_review(&review)
+            .remarks
+            .into_iter()
+            .zip(1..)
+            .map(|(remark, number)| (number, remark));
         let about = |remark: &Remark, entry: &PacketEntry| match &remark.target {
             Target::File(path) => path.as_str() == entry.name,
             Target::Artifact(_) | Target::Unknown(_) => false,
@@ -117,10 +148,19 @@ impl<'a> Work<'a> {
             .files()
             .filter(|entry| shown.iter().any(|(_, remark)| about(remark, entry)))
             .collect();
-        Self { shown, unseen, files }
+        Self {
+            shown,
+            unseen,
+            files,
+        }
     }
 
-    fn document(&self, input: &PhaseInput<'_>, result: &str, more: Option<ReceiptWarning>) -> PhaseDocument {
+    fn document(
+        &self,
+        input: &PhaseInput<'_>,
+        result: &str,
+        more: Option<ReceiptWarning>,
+    ) -> PhaseDocument {
         let mut text = format!("# Fixup: {}\n", input.spec);
         if !self.shown.is_empty() {
             text.push_str("\n## Findings about files of the project\n\n");
@@ -142,7 +182,11 @@ impl<'a> Work<'a> {
         }
         text.push('\n');
         text.push_str(result);
-        PhaseDocument { text, warnings, proposal: None }
+        PhaseDocument {
+            text,
+            warnings,
+            proposal: None,
+        }
     }
 }
 
@@ -152,7 +196,10 @@ fn finding_line(number: u32, remark: &Remark) -> String {
         Target::File(path) => path.as_str(),
         Target::Artifact(name) | Target::Unknown(name) => name,
     };
-    format!("F-{number:03} [{}] `{target}`: {}", remark.severity, remark.text)
+    format!(
+        "F-{number:03} [{}] `{target}`: {}",
+        remark.severity, remark.text
+    )
 }
 
 /// Whether a line can be part of a change to files.

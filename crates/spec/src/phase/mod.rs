@@ -82,7 +82,11 @@ impl<'a> PhaseInput<'a> {
     /// The last document of the phase, if the phase continues from it.
     #[must_use]
     pub fn previous(&self) -> Option<&'a Untrusted> {
-        let entry = self.packet.entries.iter().find(|entry| matches!(entry.kind, EntryKind::Previous(_)));
+        let entry = self
+            .packet
+            .entries
+            .iter()
+            .find(|entry| matches!(entry.kind, EntryKind::Previous(_)));
         entry.map(|entry| &entry.content)
     }
 }
@@ -141,7 +145,11 @@ fn of_text(
 ) -> Result<PhaseDocument, Verdict> {
     match measured(&text, entries, form) {
         Some(finding) => Err(Verdict::new(vec![finding])),
-        None => Ok(PhaseDocument { text, warnings, proposal: None }),
+        None => Ok(PhaseDocument {
+            text,
+            warnings,
+            proposal: None,
+        }),
     }
 }
 

@@ -46,12 +46,21 @@ pub(super) fn conversation(system: PromptText, user: PromptBuilder) -> Option<Ve
 /// The rule about the length of the answer.
 pub(super) fn limits(prompt: PromptBuilder, form: &Form) -> PromptBuilder {
     let (lines, kib) = (form.max_lines as u64, (form.max_bytes >> 10) as u64);
-    prompt.ours("- At most ").number(lines).ours(" lines and ").number(kib).ours(" KiB. Short is better.\n")
+    prompt
+        .ours("- At most ")
+        .number(lines)
+        .ours(" lines and ")
+        .number(kib)
+        .ours(" KiB. Short is better.\n")
 }
 
 /// The beginning of a user message: all entries of the packet in order, except the phase's last document.
 pub(super) fn material(input: &PhaseInput<'_>) -> PromptBuilder {
-    let material = input.packet.entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Previous(_)));
+    let material = input
+        .packet
+        .entries
+        .iter()
+        .filter(|entry| !matches!(entry.kind, EntryKind::Previous(_)));
     entries(PromptBuilder::new().ours("The material:\n"), material)
 }
 
@@ -60,7 +69,9 @@ pub(super) fn entries<'a>(
     prompt: PromptBuilder,
     entries: impl IntoIterator<Item = &'a PacketEntry>,
 ) -> PromptBuilder {
-    entries.into_iter().fold(prompt, |prompt, entry| prompt.untrusted(&entry.name, &entry.content))
+    entries.into_iter().fold(prompt, |prompt, entry| {
+        prompt.untrusted(&entry.name, &entry.content)
+    })
 }
 
 /// Shows the phase's last document.
@@ -76,14 +87,22 @@ pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Prompt
 /// Shows a refused answer and the reasons. Hints of our own findings are instructions; their subjects,
 /// and the findings of others, are material.
 pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
-    let Some(CorrectionBrief { answer, verdict }) = input.correction else { return prompt };
+    let Some(CorrectionBrief { answer, verdict }) = input.correction else {
+        return prompt;
+    };
     let text = answer.as_str();
-    let too_long = |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
+    let too_long =
+        |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
     // Small models copy what they see: from an answer that was too long they would copy the length.
-    let shown = if verdict.findings().iter().any(|finding| too_long(&finding.code)) {
+    let shown = if verdict
+        .findings()
+        .iter()
+        .any(|finding| too_long(&finding.code))
+    {
         ""
     } else {
-        text.get(..text.floor_char_boundary(SHOWN_ANSWER)).unwrap_or_default()
+        text.get(..text.floor_char_boundary(SHOWN_ANSWER))
+            .unwrap_or_default()
     };
     let mut prompt = prompt.ours("\nA first answer was refused.\n");
     if !crucible_model::says_nothing(shown) {
@@ -110,7 +129,10 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
     if all.len() > SHOWN_FINDINGS {
         places.push_str(&format!("and {} more\n", all.len() - SHOWN_FINDINGS));
     }
-    prompt = prompt.untrusted("what was found in the refused answer", &Untrusted::new(places));
+    prompt = prompt.untrusted(
+        "what was found in the refused answer",
+        &Untrusted::new(places),
+    );
     prompt = prompt.ours("\nThis time:\n");
     for fault in told {
         prompt = prompt.ours("- ").ours(fault.hint()).ours("\n");
@@ -120,7 +142,15 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
 
 /// Lists the requirement ids one by one: small models otherwise take ids from the example.
 pub(super) fn known_ids(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
-    let Some(ids) = super::requirements_of(input) else { return prompt };
-    let ids: Vec<_> = ids.into_iter().map(|id| RequirementId(id).to_string()).collect();
-    prompt.ours("The only requirements are ").operator(&ids.join(", ")).ours(".\n")
+    let Some(ids) = super::requirements_of(input) else {
+        return prompt;
+    };
+    let ids: Vec<_> = ids
+        .into_iter()
+        .map(|id| RequirementId(id).to_string())
+        .collect();
+    prompt
+        .ours("The only requirements are ")
+        .operator(&ids.join(", "))
+        .ours(".\n")
 }

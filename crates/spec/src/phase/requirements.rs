@@ -3,7 +3,9 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, PromptText, Untrusted, Verdict};
 
-use super::prompt::{CHANGES_ALONE, DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
+use super::prompt::{
+    CHANGES_ALONE, DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material,
+};
 use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never};
 use crate::document::{Form, Requirements, begins_changes, is_no_changes, measured, merge, open};
 use crate::phase_id::PhaseId;
@@ -42,8 +44,9 @@ impl PhaseDefinition for RequirementsPhase {
         let prompt = material(input);
         match (input.previous(), earlier(input)) {
             (Some(text), Some(_)) => {
-                let prompt =
-                    prompt.ours("\nThe requirements as they are now:\n").untrusted("requirements", text);
+                let prompt = prompt
+                    .ours("\nThe requirements as they are now:\n")
+                    .untrusted("requirements", text);
                 let prompt = correction(prompt, input).ours(
                     "\nThe block \"idea\" says what is wanted now. Compare it with these requirements and write only what changes: blocks `### R-NEW: title` for new \
                      requirements, whole blocks under their own id for changed ones, lines `REMOVED: R-002` for those that the idea no longer \
@@ -64,22 +67,36 @@ impl PhaseDefinition for RequirementsPhase {
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {
         let earlier = earlier(input);
-        let begins = if earlier.is_some() { begins_changes } else { FORM.begins };
+        let begins = if earlier.is_some() {
+            begins_changes
+        } else {
+            FORM.begins
+        };
         let draft = open(answer, &Form { begins, ..FORM })?;
-        let (document, warnings) =
-            merge(earlier.as_ref(), draft, input.spec.as_str(), input.highest_requirement)
-                .map_err(Verdict::new)?;
+        let (document, warnings) = merge(
+            earlier.as_ref(),
+            draft,
+            input.spec.as_str(),
+            input.highest_requirement,
+        )
+        .map_err(Verdict::new)?;
         let text = match input.previous().filter(|_| earlier.is_some()) {
             Some(previous) => document.render_over(previous.as_str()),
             None => document.render(),
         };
         match measured(&text, document.blocks.len(), &FORM) {
             // An answer without changes did not make the document too long.
-            Some(_) if answer.as_str().lines().any(is_no_changes) && earlier.as_ref() == Some(&document) => {}
+            Some(_)
+                if answer.as_str().lines().any(is_no_changes)
+                    && earlier.as_ref() == Some(&document) => {}
             Some(finding) => return Err(Verdict::new(vec![finding])),
             None => {}
         }
-        Ok(PhaseDocument { text, warnings, proposal: None })
+        Ok(PhaseDocument {
+            text,
+            warnings,
+            proposal: None,
+        })
     }
 }
 
@@ -118,14 +135,19 @@ fn system_of_changes() -> PromptText {
              - Never give an id to another requirement. New requirements have the id R-NEW; a program numbers them.\n\
              - There may be at most ",
         );
-    limits(prompt.number(FORM.max_entries as u64).ours(" requirements in all.\n"), &FORM)
-        .ours("The form of a new requirement, filled in for another project:\n\n### R-NEW")
-        .ours(ONE)
-        .ours("\nThe form of a changed requirement, here R-003, written out whole:\n\n### R-003")
-        .ours(OTHER)
-        .ours(
-            "\nThe form of a removed requirement:\n\nREMOVED: R-002\n\n\
+    limits(
+        prompt
+            .number(FORM.max_entries as u64)
+            .ours(" requirements in all.\n"),
+        &FORM,
+    )
+    .ours("The form of a new requirement, filled in for another project:\n\n### R-NEW")
+    .ours(ONE)
+    .ours("\nThe form of a changed requirement, here R-003, written out whole:\n\n### R-003")
+    .ours(OTHER)
+    .ours(
+        "\nThe form of a removed requirement:\n\nREMOVED: R-002\n\n\
              The whole answer when nothing changes:\n\nNO CHANGES\n",
-        )
-        .build()
+    )
+    .build()
 }

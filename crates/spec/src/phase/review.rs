@@ -11,8 +11,13 @@ use crate::phase_id::PhaseId;
 /// The phase `review`.
 pub(super) struct ReviewPhase;
 
-const FORM: Form =
-    Form { phase: PhaseId::Review, max_lines: 80, max_bytes: 12 << 10, max_entries: 20, begins: never };
+const FORM: Form = Form {
+    phase: PhaseId::Review,
+    max_lines: 80,
+    max_bytes: 12 << 10,
+    max_entries: 20,
+    begins: never,
+};
 
 impl PhaseDefinition for ReviewPhase {
     fn id(&self) -> PhaseId {
@@ -49,8 +54,13 @@ impl PhaseDefinition for ReviewPhase {
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {
         let draft = open(answer, &FORM)?;
-        let files = input.packet.files().map(|entry| entry.name.as_str()).collect();
-        let (text, count, warnings) = review(draft, input.spec.as_str(), &files).map_err(Verdict::new)?;
+        let files = input
+            .packet
+            .files()
+            .map(|entry| entry.name.as_str())
+            .collect();
+        let (text, count, warnings) =
+            review(draft, input.spec.as_str(), &files).map_err(Verdict::new)?;
         of_text(text, count, &FORM, warnings)
     }
 }

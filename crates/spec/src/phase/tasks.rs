@@ -6,15 +6,22 @@ use crucible_model::{PromptBuilder, Untrusted, Verdict};
 use super::prompt::{
     DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
 };
-use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
+use super::{
+    LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of,
+};
 use crate::document::{Form, open, tasks};
 use crate::phase_id::PhaseId;
 
 /// The phase `tasks`.
 pub(super) struct TasksPhase;
 
-const FORM: Form =
-    Form { phase: PhaseId::Tasks, max_lines: 160, max_bytes: 16 << 10, max_entries: 30, begins: never };
+const FORM: Form = Form {
+    phase: PhaseId::Tasks,
+    max_lines: 160,
+    max_bytes: 16 << 10,
+    max_entries: 30,
+    begins: never,
+};
 
 impl PhaseDefinition for TasksPhase {
     fn id(&self) -> PhaseId {

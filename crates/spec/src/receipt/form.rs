@@ -76,7 +76,8 @@ impl ReadReceipt {
         if is_free_of_secrets(&bytes) {
             return bytes;
         }
-        to_canonical_json(&self.receipt).unwrap_or_else(|_| Scanner::builtin().redact_bytes(&bytes).0)
+        to_canonical_json(&self.receipt)
+            .unwrap_or_else(|_| Scanner::builtin().redact_bytes(&bytes).0)
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, ReceiptFault> {
@@ -89,7 +90,8 @@ impl ReadReceipt {
         if !is_exact(&value) {
             return Err(unreadable("a whole number in it is too large".to_owned()));
         }
-        let receipt = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
+        let receipt =
+            SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
         let named = receipt.schema_version == RECEIPT_SCHEMA;
         if !named && !receipt.schema_version.is_empty() {
             let why = format!(
@@ -98,7 +100,11 @@ impl ReadReceipt {
             );
             return Err(unreadable(why));
         }
-        let mut phases: Vec<&str> = receipt.phases.iter().map(|phase| phase.phase_id.as_str()).collect();
+        let mut phases: Vec<&str> = receipt
+            .phases
+            .iter()
+            .map(|phase| phase.phase_id.as_str())
+            .collect();
         phases.sort_unstable();
         if phases.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(unreadable("it contains a phase twice".to_owned()));
@@ -116,8 +122,12 @@ impl ReadReceipt {
             return Ok(Self { receipt, digest });
         }
         redact(&mut value);
-        let redacted = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
-        let receipt = SpecReceipt { digest: receipt.digest, ..redacted };
+        let redacted =
+            SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
+        let receipt = SpecReceipt {
+            digest: receipt.digest,
+            ..redacted
+        };
         Ok(Self { receipt, digest })
     }
 }
@@ -164,7 +174,9 @@ impl SpecReceipt {
 }
 
 /// Parses findings of a newer Crucible: unknown fields are ignored.
-pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
+pub(super) fn loose_findings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Finding>, D::Error> {
     #[derive(Deserialize)]
     struct Loose {
         code: crucible_model::Code,
@@ -173,7 +185,17 @@ pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
         hint: String,
     }
     let loose = Vec::<Loose>::deserialize(deserializer)?;
-    let strict = |Loose { code, level, subject, hint }| Finding { code, level, subject, hint };
+    let strict = |Loose {
+                      code,
+                      level,
+                      subject,
+                      hint,
+                  }| Finding {
+        code,
+        level,
+        subject,
+        hint,
+    };
     Ok(loose.into_iter().map(strict).collect())
 }
 
@@ -201,7 +223,9 @@ fn redact(value: &mut Value) {
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
-            let whole = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            let whole = number
+                .as_u64()
+                .or_else(|| number.as_i64().map(i64::unsigned_abs));
             whole.is_none_or(|whole| whole <= EXACT)
         }
         Value::Array(items) => items.iter().all(is_exact),
@@ -224,14 +248,19 @@ mod tests {
     const LATER: &str = include_str!("../../tests/fixtures/receipts/of-a-later-version.json");
 
     fn read(text: &str, id: &str) -> Result<ReadReceipt, ReceiptFault> {
-        ReadReceipt::of(text.as_bytes(), &"export-data".parse().unwrap(), &id.parse().unwrap())
+        ReadReceipt::of(
+            text.as_bytes(),
+            &"export-data".parse().unwrap(),
+            &id.parse().unwrap(),
+        )
     }
 
     fn schema() -> &'static jsonschema::Validator {
-        static SCHEMA: std::sync::LazyLock<jsonschema::Validator> = std::sync::LazyLock::new(|| {
-            let schema = include_str!("../../../../docs/schemas/receipt.v1.schema.json");
-            jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
-        });
+        static SCHEMA: std::sync::LazyLock<jsonschema::Validator> =
+            std::sync::LazyLock::new(|| {
+                let schema = include_str!("../../../../docs/schemas/receipt.v1.schema.json");
+                jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+            });
         &SCHEMA
     }
 
@@ -242,7 +271,14 @@ mod tests {
         let phase = read.receipt.phase("requirements").unwrap();
         assert_eq!(phase.llm.as_ref().unwrap().tokens_input, Some(1024));
         assert_eq!(phase.warnings[0].kind, "llm_fallback");
-        assert_eq!((read.receipt.sequence, read.receipt.emitted_at, read.receipt.digest), (0, None, None));
+        assert_eq!(
+            (
+                read.receipt.sequence,
+                read.receipt.emitted_at,
+                read.receipt.digest
+            ),
+            (0, None, None)
+        );
         assert!(read.receipt.is_real_success(&id.parse().unwrap()));
         assert!(schema().is_valid(&serde_json::from_str(OLD).unwrap()));
         let least = format!(
@@ -262,11 +298,19 @@ mod tests {
             let read = read(&value.to_string(), id);
             assert!(read.is_ok(), "{what}: {:?}", read.err());
         };
-        let fields: Vec<String> = old["phases"][0]["llm"].as_object().unwrap().keys().cloned().collect();
+        let fields: Vec<String> = old["phases"][0]["llm"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         assert!(fields.len() >= 3, "{fields:?}");
         for field in &fields {
             let mut less = old.clone();
-            less["phases"][0]["llm"].as_object_mut().unwrap().remove(field);
+            less["phases"][0]["llm"]
+                .as_object_mut()
+                .unwrap()
+                .remove(field);
             fits(&less, field);
         }
         let mut empty = old.clone();
@@ -280,10 +324,19 @@ mod tests {
         let mut less = old.clone();
         less.as_object_mut().unwrap().remove("pipeline");
         fits(&less, "pipeline");
-        for place in ["", "/phases/0", "/phases/0/llm", "/phases/0/warnings/0", "/pipeline"] {
+        for place in [
+            "",
+            "/phases/0",
+            "/phases/0/llm",
+            "/phases/0/warnings/0",
+            "/pipeline",
+        ] {
             let mut more = old.clone();
             if let Some(object) = more.pointer_mut(place).and_then(Value::as_object_mut) {
-                object.insert("of_a_later_version".to_owned(), serde_json::json!({ "x": [1] }));
+                object.insert(
+                    "of_a_later_version".to_owned(),
+                    serde_json::json!({ "x": [1] }),
+                );
                 fits(&more, place);
             }
         }
@@ -325,8 +378,16 @@ mod tests {
             assert!(!old.receipt_id.is_empty() && old.pipeline.execution_strategy == "controlled");
             let phase = &old.phases[0];
             assert!(!phase.phase_id.is_empty() && phase.status == "success");
-            assert!(phase.warnings.iter().all(|warning| !warning.kind.is_empty()));
-            let told = phase.llm.as_ref().map(|llm| (llm.provider.is_some(), llm.budget_exhausted));
+            assert!(
+                phase
+                    .warnings
+                    .iter()
+                    .all(|warning| !warning.kind.is_empty())
+            );
+            let told = phase
+                .llm
+                .as_ref()
+                .map(|llm| (llm.provider.is_some(), llm.budget_exhausted));
             assert!(told.is_none_or(|(named, exhausted)| named && exhausted != Some(true)));
         }
     }
@@ -335,28 +396,45 @@ mod tests {
     fn newer_receipt_digest_covers_unknown_fields() {
         let id = "design-20280101-120000-0007";
         let later = read(LATER, id).unwrap();
-        assert_eq!(later.receipt.phase("design").unwrap().findings[0].code.as_str(), "spec-new");
+        assert_eq!(
+            later.receipt.phase("design").unwrap().findings[0]
+                .code
+                .as_str(),
+            "spec-new"
+        );
         assert_eq!(later.receipt.digest, Some(later.digest));
         assert!(schema().is_valid(&serde_json::from_str(LATER).unwrap()));
-        for (from, to) in
-            [("\"grams\": 12", "\"grams\": 13"), ("calm", "angry"), ("\"line\": 7", "\"line\": 8")]
-        {
+        for (from, to) in [
+            ("\"grams\": 12", "\"grams\": 13"),
+            ("calm", "angry"),
+            ("\"line\": 7", "\"line\": 8"),
+        ] {
             let edited = LATER.replace(from, to);
             assert_ne!(edited, LATER);
-            assert_eq!(read(&edited, id).unwrap_err(), ReceiptFault::DigestDiffers, "{to}");
+            assert_eq!(
+                read(&edited, id).unwrap_err(),
+                ReceiptFault::DigestDiffers,
+                "{to}"
+            );
         }
         // Only a receipt from before the schema may lack its sequence number.
         let mut nowhere: Value = serde_json::from_str(LATER).unwrap();
         nowhere["sequence"] = 0.into();
         nowhere.as_object_mut().unwrap().remove("digest");
         nowhere["digest"] = Digest::of_canonical(&nowhere).unwrap().to_string().into();
-        assert_eq!(read(&nowhere.to_string(), id).unwrap_err(), ReceiptFault::NameDisagrees);
+        assert_eq!(
+            read(&nowhere.to_string(), id).unwrap_err(),
+            ReceiptFault::NameDisagrees
+        );
         let without: Value = {
             let mut value: Value = serde_json::from_str(LATER).unwrap();
             value.as_object_mut().unwrap().remove("digest");
             value
         };
-        assert_eq!(read(&without.to_string(), id).unwrap_err(), ReceiptFault::DigestDiffers);
+        assert_eq!(
+            read(&without.to_string(), id).unwrap_err(),
+            ReceiptFault::DigestDiffers
+        );
     }
 
     #[test]
@@ -381,7 +459,10 @@ mod tests {
             let shown = format!("{:?}", read.receipt);
             assert!(!shown.contains(&secret[4..]), "{shown}");
             let phase = read.receipt.phase("design").unwrap();
-            assert_eq!(phase.error.as_ref().unwrap().class, "[secret:github-personal-token]");
+            assert_eq!(
+                phase.error.as_ref().unwrap().class,
+                "[secret:github-personal-token]"
+            );
         }
     }
 
@@ -394,9 +475,15 @@ mod tests {
             ("[]".to_owned(), "not a JSON object"),
             ("{}".to_owned(), "receipt_id"),
             (deep, "recursion limit"),
-            (OLD.replacen('{', "{\"spec_id\":\"x\",", 1), "a key stands twice in an object"),
+            (
+                OLD.replacen('{', "{\"spec_id\":\"x\",", 1),
+                "a key stands twice in an object",
+            ),
             (OLD.replace("1024", "9007199254740993"), "too large"),
-            (OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1), "this version reads receipt.v1"),
+            (
+                OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1),
+                "this version reads receipt.v1",
+            ),
             (OLD.replace("\"success\"", "\"splendid\""), "splendid"),
             (
                 OLD.replace(
@@ -410,18 +497,28 @@ mod tests {
         ] {
             match read(&text, id) {
                 Err(ReceiptFault::Unreadable(said)) => {
-                    assert!(said.contains(why) && said.chars().count() <= 200, "{why}: {said}");
+                    assert!(
+                        said.contains(why) && said.chars().count() <= 200,
+                        "{why}: {said}"
+                    );
                 }
                 other => panic!("{why}: {other:?}"),
             }
         }
         for (text, id) in [
             (OLD.replace("export-data", "other"), id),
-            (OLD.replace("\"phase_id\": \"requirements\"", "\"phase_id\": \"design\""), id),
+            (
+                OLD.replace("\"phase_id\": \"requirements\"", "\"phase_id\": \"design\""),
+                id,
+            ),
             (OLD.replacen('{', "{\"sequence\":2,", 1), id),
             (OLD.to_owned(), "requirements-20241201-100000-0002"),
         ] {
-            assert_eq!(read(&text, id).unwrap_err(), ReceiptFault::NameDisagrees, "{text}");
+            assert_eq!(
+                read(&text, id).unwrap_err(),
+                ReceiptFault::NameDisagrees,
+                "{text}"
+            );
         }
     }
 
@@ -440,41 +537,66 @@ mod tests {
             sha256: Digest::of(name.as_bytes()),
             bytes: u64::from(bytes),
         });
-        let status =
-            prop_oneof![Just(PhaseStatus::Success), Just(PhaseStatus::Failed), Just(PhaseStatus::DryRun)];
+        let status = prop_oneof![
+            Just(PhaseStatus::Success),
+            Just(PhaseStatus::Failed),
+            Just(PhaseStatus::DryRun)
+        ];
         let phase = 0..PhaseId::ALL.len();
-        let rest = (1u64..100_000, 0i64..4_000_000_000, any::<bool>(), any::<u8>(), ".{0,20}");
-        (phase, status, prop::option::of(llm), prop::collection::vec(file, 0..4), rest).prop_map(
-            |(phase, status, llm, files, (sequence, seconds, pinned, exit, message))| {
-                let phase = PhaseId::ALL[phase];
-                let at = Timestamp::from_unix(std::time::Duration::from_secs(seconds.unsigned_abs()));
-                SpecReceipt {
-                    schema_version: RECEIPT_SCHEMA.to_owned(),
-                    receipt_id: ReceiptId::new(phase, at, sequence).to_string(),
-                    spec_id: "export-data".to_owned(),
-                    sequence,
-                    emitted_at: Some(at),
-                    clock: Some(if pinned { ClockSource::Pinned } else { ClockSource::System }),
-                    dry_run: status == PhaseStatus::DryRun,
-                    exit_code: Some(exit),
-                    phases: vec![PhaseEntry {
-                        status,
-                        llm,
-                        attempts: sequence,
-                        warnings: vec![ReceiptWarning { kind: "x".to_owned(), message }],
-                        inputs: files.clone(),
-                        outputs: files,
-                        ..PhaseEntry::begun(phase, at)
-                    }],
-                    pipeline: Some(PipelineReceipt::default()),
-                    previous: None,
-                    last_real: None,
-                    last_success: None,
-                    crucible_version: None,
-                    digest: None,
-                }
-            },
+        let rest = (
+            1u64..100_000,
+            0i64..4_000_000_000,
+            any::<bool>(),
+            any::<u8>(),
+            ".{0,20}",
+        );
+        (
+            phase,
+            status,
+            prop::option::of(llm),
+            prop::collection::vec(file, 0..4),
+            rest,
         )
+            .prop_map(
+                |(phase, status, llm, files, (sequence, seconds, pinned, exit, message))| {
+                    let phase = PhaseId::ALL[phase];
+                    let at = Timestamp::from_unix(std::time::Duration::from_secs(
+                        seconds.unsigned_abs(),
+                    ));
+                    SpecReceipt {
+                        schema_version: RECEIPT_SCHEMA.to_owned(),
+                        receipt_id: ReceiptId::new(phase, at, sequence).to_string(),
+                        spec_id: "export-data".to_owned(),
+                        sequence,
+                        emitted_at: Some(at),
+                        clock: Some(if pinned {
+                            ClockSource::Pinned
+                        } else {
+                            ClockSource::System
+                        }),
+                        dry_run: status == PhaseStatus::DryRun,
+                        exit_code: Some(exit),
+                        phases: vec![PhaseEntry {
+                            status,
+                            llm,
+                            attempts: sequence,
+                            warnings: vec![ReceiptWarning {
+                                kind: "x".to_owned(),
+                                message,
+                            }],
+                            inputs: files.clone(),
+                            outputs: files,
+                            ..PhaseEntry::begun(phase, at)
+                        }],
+                        pipeline: Some(PipelineReceipt::default()),
+                        previous: None,
+                        last_real: None,
+                        last_success: None,
+                        crucible_version: None,
+                        digest: None,
+                    }
+                },
+            )
     }
 
     /// Changes the leaf with this index, counted over all of them.

@@ -21,7 +21,11 @@ impl ReceiptId {
     pub fn new(phase: PhaseId, at: Timestamp, sequence: u64) -> Self {
         let digits: String = at.compact().chars().filter(char::is_ascii_digit).collect();
         let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
-        Self { text: format!("{phase}-{day}-{time}-{sequence:04}"), phase, sequence }
+        Self {
+            text: format!("{phase}-{day}-{time}-{sequence:04}"),
+            phase,
+            sequence,
+        }
     }
 
     /// The id as text.
@@ -50,7 +54,9 @@ impl ReceiptId {
         let part = |text: &'_ str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
         let (year, month, date) = (part(day, 0, 4)?, part(day, 4, 6)?, part(day, 6, 8)?);
         let (hour, minute, second) = (part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?);
-        format!("{year}-{month}-{date}T{hour}:{minute}:{second}Z").parse().ok()
+        format!("{year}-{month}-{date}T{hour}:{minute}:{second}Z")
+            .parse()
+            .ok()
     }
 
     /// The name of its file.
@@ -76,14 +82,21 @@ impl FromStr for ReceiptId {
                 most.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
             };
             let (day, time, place) = (parts.next()?, parts.next()?, parts.next()?);
-            let whole =
-                digits(day, 8..=8) && digits(time, 6..=6) && digits(place, 4..=18) && parts.next().is_none();
+            let whole = digits(day, 8..=8)
+                && digits(time, 6..=6)
+                && digits(place, 4..=18)
+                && parts.next().is_none();
             let sequence: u64 = place.parse().ok()?;
             // Each number has exactly one spelling.
-            (whole && sequence > 0 && format!("{sequence:04}") == place).then_some((phase, sequence))
+            (whole && sequence > 0 && format!("{sequence:04}") == place)
+                .then_some((phase, sequence))
         })();
         let (phase, sequence) = parsed.ok_or(ReceiptIdError)?;
-        Ok(Self { text: text.to_owned(), phase, sequence })
+        Ok(Self {
+            text: text.to_owned(),
+            phase,
+            sequence,
+        })
     }
 }
 
@@ -102,8 +115,15 @@ mod tests {
         let id = ReceiptId::new(PhaseId::Design, "2024-12-01T10:00:00Z".parse().unwrap(), 2);
         assert_eq!(id.as_str(), "design-20241201-100000-0002");
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
-        assert_eq!((id.phase(), id.sequence(), id.file_name()), (PhaseId::Design, 2, format!("{id}.json")));
-        let large = ReceiptId::new(PhaseId::Final, "2024-12-01T10:00:00Z".parse().unwrap(), 123_456);
+        assert_eq!(
+            (id.phase(), id.sequence(), id.file_name()),
+            (PhaseId::Design, 2, format!("{id}.json"))
+        );
+        let large = ReceiptId::new(
+            PhaseId::Final,
+            "2024-12-01T10:00:00Z".parse().unwrap(),
+            123_456,
+        );
         assert_eq!(large.as_str().parse(), Ok(large));
         assert_eq!(id.began(), "2024-12-01T10:00:00Z".parse().ok());
         let never: ReceiptId = "design-20241301-100000-0002".parse().unwrap();

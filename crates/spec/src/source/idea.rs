@@ -19,8 +19,8 @@ use crucible_secrets::{Scanner, is_secret_file};
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
 use crate::packet::{
-    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of,
-    lines_of_bytes,
+    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE,
+    lines_of, lines_of_bytes,
 };
 use crate::project::CRUCIBLE;
 
@@ -92,7 +92,14 @@ impl IdeaBuilder {
     #[must_use]
     pub fn new(limit: ByteLimit) -> Self {
         let (parts, unread, passed_over, notes) = Default::default();
-        Self { limit, bytes: 0, parts, unread, passed_over, notes }
+        Self {
+            limit,
+            bytes: 0,
+            parts,
+            unread,
+            passed_over,
+            notes,
+        }
     }
 
     /// How many bytes of a text are worth reading: more than the limit, so that the size of a larger text
@@ -119,7 +126,11 @@ impl IdeaBuilder {
             self.leave_unread(name, size, lines_of_bytes(&bytes));
             return Ok(());
         }
-        self.add(Heading::AmongOthers, name, text_of(bytes).ok_or_else(no_text)?);
+        self.add(
+            Heading::AmongOthers,
+            name,
+            text_of(bytes).ok_or_else(no_text)?,
+        );
         Ok(())
     }
 
@@ -131,8 +142,12 @@ impl IdeaBuilder {
     /// [`SpecError::Source`] if it does not exist, is not a regular file or not text, or is a directory without a text;
     /// [`SpecError::SecretInPacket`] for a file whose given or real name suggests secrets.
     pub fn path(&mut self, name: &str, path: &Path) -> Result<(), SpecError> {
-        let there =
-            |error: std::io::Error| refused(name, &format!("{error}; name an existing file or directory"));
+        let there = |error: std::io::Error| {
+            refused(
+                name,
+                &format!("{error}; name an existing file or directory"),
+            )
+        };
         let place = path.canonicalize().map_err(there)?;
         if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
             let why = format!(
@@ -146,7 +161,11 @@ impl IdeaBuilder {
         }
         if is_secret_place(path) || is_secret_place(&place) {
             let entry = redacted(&short_line(name, LONGEST_NAME));
-            return Err(SpecError::SecretInPacket { entry, rule: SECRET_FILE.to_owned(), line: 0 });
+            return Err(SpecError::SecretInPacket {
+                entry,
+                rule: SECRET_FILE.to_owned(),
+                line: 0,
+            });
         }
         match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => self.text(name, bytes),
@@ -180,47 +199,92 @@ impl IdeaBuilder {
     ///
     /// [`SpecError::EmptyIdea`] if no source has any content.
     pub fn finish(self) -> Result<Idea, SpecError> {
-        let Self { limit, parts, unread, passed_over, notes, .. } = self;
+        let Self {
+            limit,
+            parts,
+            unread,
+            passed_over,
+            notes,
+            ..
+        } = self;
         let (joined, places) = match parts.as_slice() {
             [] if unread.is_empty() => return Err(SpecError::EmptyIdea),
-            [Part { heading: Heading::AmongOthers, text, name }] => (text.clone(), vec![(1, name.clone())]),
+            [
+                Part {
+                    heading: Heading::AmongOthers,
+                    text,
+                    name,
+                },
+            ] => (text.clone(), vec![(1, name.clone())]),
             several => join(several),
         };
         // The headings count, too.
         if unread.is_empty() && joined.len() as u64 <= limit.0 {
-            return Ok(Idea { text: Untrusted::new(joined), unread, passed_over, notes, places });
+            return Ok(Idea {
+                text: Untrusted::new(joined),
+                unread,
+                passed_over,
+                notes,
+                places,
+            });
         }
         let row = |name: &str, text: &str| {
             let (kind, name, content) = (EntryKind::Idea, name.to_owned(), Untrusted::new(text));
-            PacketRow::of(&PacketEntry { kind, name, content })
+            PacketRow::of(&PacketEntry {
+                kind,
+                name,
+                content,
+            })
         };
         let rows = if unread.is_empty() {
-            vec![PacketRow { sha256: None, ..row("idea", &joined) }]
+            vec![PacketRow {
+                sha256: None,
+                ..row("idea", &joined)
+            }]
         } else {
-            parts.iter().map(|part| row(&part.name, &part.text)).chain(unread).collect()
+            parts
+                .iter()
+                .map(|part| row(&part.name, &part.text))
+                .chain(unread)
+                .collect()
         };
-        Ok(Idea { text: Untrusted::new(""), unread: rows, passed_over, notes, places: Vec::new() })
+        Ok(Idea {
+            text: Untrusted::new(""),
+            unread: rows,
+            passed_over,
+            notes,
+            places: Vec::new(),
+        })
     }
 
     fn directory(&mut self, name: &str, directory: &Path) -> Result<(), SpecError> {
         let before = self.parts.len() + self.unread.len();
         let own = directory.join(CRUCIBLE);
         if own.symlink_metadata().is_ok() {
-            let shown =
-                redacted(&short_line(&format!("{}/{CRUCIBLE}", name.trim_end_matches('/')), LONGEST_NAME));
-            self.notes.push(format!("{shown} is left out: Crucible keeps its own files there"));
+            let shown = redacted(&short_line(
+                &format!("{}/{CRUCIBLE}", name.trim_end_matches('/')),
+                LONGEST_NAME,
+            ));
+            self.notes.push(format!(
+                "{shown} is left out: Crucible keeps its own files there"
+            ));
         }
         let is_own = |entry: &Result<WalkedEntry, String>| match entry {
-            Ok(WalkedEntry::File(path) | WalkedEntry::Other(path)) => {
-                path.strip_prefix(directory).is_ok_and(|below| whose_own(below).is_some())
-            }
+            Ok(WalkedEntry::File(path) | WalkedEntry::Other(path)) => path
+                .strip_prefix(directory)
+                .is_ok_and(|below| whose_own(below).is_some()),
             Err(_) => false,
         };
-        for (count, entry) in walk::entries(directory).filter(|entry| !is_own(entry)).enumerate() {
+        for (count, entry) in walk::entries(directory)
+            .filter(|entry| !is_own(entry))
+            .enumerate()
+        {
             if count >= MOST_FILES {
                 return Err(refused(
                     name,
-                    &format!("it holds more than {MOST_FILES} files; name the ones that describe the idea"),
+                    &format!(
+                        "it holds more than {MOST_FILES} files; name the ones that describe the idea"
+                    ),
                 ));
             }
             let said = |said: String| said.replace(&directory.display().to_string(), name);
@@ -228,7 +292,11 @@ impl IdeaBuilder {
                 WalkedEntry::File(path) => (path.clone(), Some(path)),
                 WalkedEntry::Other(path) => (path, None),
             };
-            let below = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
+            let below = path
+                .strip_prefix(directory)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
             let shown = format!("{}/{below}", name.trim_end_matches('/'));
             let taken = match file {
                 Some(file) => self.file(file)?,
@@ -238,11 +306,17 @@ impl IdeaBuilder {
                 Taken::Text(text) => self.add(Heading::Always, &shown, text),
                 Taken::Unread(bytes, lines) => self.leave_unread(&shown, bytes, lines),
                 // The name reaches a receipt, and nothing else redacts it before.
-                Taken::PassedOver(why) => self.passed_over.push(PassedOver { name: redacted(&shown), why }),
+                Taken::PassedOver(why) => self.passed_over.push(PassedOver {
+                    name: redacted(&shown),
+                    why,
+                }),
             }
         }
         if self.parts.len() + self.unread.len() == before {
-            return Err(refused(name, "it contains no text; name a directory that does"));
+            return Err(refused(
+                name,
+                "it contains no text; name a directory that does",
+            ));
         }
         Ok(())
     }
@@ -251,7 +325,8 @@ impl IdeaBuilder {
     /// moment.
     fn file(&self, file: PathBuf) -> Result<Taken, SpecError> {
         let passed_over = |why| Ok(Taken::PassedOver(why));
-        let unreadable = |source: std::io::Error| PassedOverReason::Unreadable(redacted(&source.to_string()));
+        let unreadable =
+            |source: std::io::Error| PassedOverReason::Unreadable(redacted(&source.to_string()));
         let place = match file.canonicalize() {
             Ok(place) => place,
             Err(source) => return passed_over(unreadable(source)),
@@ -288,14 +363,24 @@ impl IdeaBuilder {
             self.leave_unread(name, text.len() as u64, lines_of(&text));
         } else if !says_nothing(&text) {
             self.bytes = self.bytes.saturating_add(text.len() as u64);
-            self.parts.push(Part { heading, name: short_line(name, LONGEST_NAME), text });
+            self.parts.push(Part {
+                heading,
+                name: short_line(name, LONGEST_NAME),
+                text,
+            });
         }
     }
 
     /// Records a source that does not fit.
     fn leave_unread(&mut self, name: &str, bytes: u64, lines: u64) {
         let name = short_line(name, LONGEST_NAME);
-        self.unread.push(PacketRow { kind: EntryKind::Idea, name, bytes, lines, sha256: None });
+        self.unread.push(PacketRow {
+            kind: EntryKind::Idea,
+            name,
+            bytes,
+            lines,
+            sha256: None,
+        });
     }
 
     fn room(&self) -> u64 {
@@ -312,7 +397,11 @@ impl Idea {
         if let Some((_, name)) = self.places.iter().find(|(begins, _)| *begins == line + 2) {
             return Some((redacted(name), 0));
         }
-        let (begins, name) = self.places.iter().rev().find(|(begins, _)| *begins <= line)?;
+        let (begins, name) = self
+            .places
+            .iter()
+            .rev()
+            .find(|(begins, _)| *begins <= line)?;
         Some((redacted(name), line - begins + 1))
     }
 }
@@ -337,7 +426,9 @@ fn join(parts: &[Part]) -> (String, Vec<(u64, String)>) {
 
 /// The bytes as text, if they are text.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
 }
 
 /// Whether the beginning of a file could be text; the last character may be cut.
@@ -354,8 +445,11 @@ fn is_secret_place(path: &Path) -> bool {
 /// The tool that owns a directory on the path, ignoring case.
 fn whose_own(path: &Path) -> Option<&'static str> {
     let named = |own: &str| {
-        path.components()
-            .any(|part| part.as_os_str().to_str().is_some_and(|part| part.eq_ignore_ascii_case(own)))
+        path.components().any(|part| {
+            part.as_os_str()
+                .to_str()
+                .is_some_and(|part| part.eq_ignore_ascii_case(own))
+        })
     };
     match (named(".git"), named(CRUCIBLE)) {
         (true, _) => Some("git"),
@@ -369,5 +463,8 @@ fn redacted(text: &str) -> String {
 }
 
 fn refused(name: &str, why: &str) -> SpecError {
-    SpecError::Source { source_name: redacted(&short_line(name, LONGEST_NAME)), why: redacted(why) }
+    SpecError::Source {
+        source_name: redacted(&short_line(name, LONGEST_NAME)),
+        why: redacted(why),
+    }
 }

@@ -54,20 +54,35 @@ struct Answer {
 
 /// Fetches an issue.
 pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, SpecError> {
-    let refuse = |why: String| SpecError::Source { source_name: issue.to_string(), why };
+    let refuse = |why: String| SpecError::Source {
+        source_name: issue.to_string(),
+        why,
+    };
     if let Some(host) = issue.host.as_deref().filter(|host| *host != gh.host()) {
-        return Err(refuse(format!("it is on {host}, but `gh` uses {}; set GH_HOST to {host}", gh.host())));
+        return Err(refuse(format!(
+            "it is on {host}, but `gh` uses {}; set GH_HOST to {host}",
+            gh.host()
+        )));
     }
-    let fail = |error: GhError| SpecError::GitHub { issue: issue.to_string(), error: redacted(error) };
+    let fail = |error: GhError| SpecError::GitHub {
+        issue: issue.to_string(),
+        error: redacted(error),
+    };
     let request = GhRequest::at("repos")
         .part(&issue.owner)
         .and_then(|request| request.part(&issue.repo))
         .and_then(|request| request.part("issues"))
         .and_then(|request| request.part(&issue.number.to_string()))
         .map_err(fail)?;
-    let answer: Answer = gh.get(&request).await.and_then(|response| response.json()).map_err(fail)?;
+    let answer: Answer = gh
+        .get(&request)
+        .await
+        .and_then(|response| response.json())
+        .map_err(fail)?;
     if answer.pull_request.is_some() {
-        return Err(refuse("it is a pull request; name an issue, or give the text with --source".to_owned()));
+        return Err(refuse(
+            "it is a pull request; name an issue, or give the text with --source".to_owned(),
+        ));
     }
     let title = single_spaced(&answer.title);
     // GitHub's own forms send CRLF, and mixed line endings are never intended.
@@ -83,7 +98,9 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     if answer.state == "closed" {
         notes.push(format!("{issue} is closed"));
     }
-    let at = |number: u64| format!("/{}/{}/issues/{number}", issue.owner, issue.repo).to_ascii_lowercase();
+    let at = |number: u64| {
+        format!("/{}/{}/issues/{number}", issue.owner, issue.repo).to_ascii_lowercase()
+    };
     let address = answer.html_url.to_ascii_lowercase();
     let number = answer.number.unwrap_or(issue.number);
     // Another number means that the issue was moved, or a wrong answer.
@@ -99,7 +116,9 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
     }
     if !address.is_empty() && !address.ends_with(&at(issue.number)) {
         let place = clean(&answer.html_url);
-        notes.push(format!("{issue} was moved; GitHub answers with {place}, which is used"));
+        notes.push(format!(
+            "{issue} was moved; GitHub answers with {place}, which is used"
+        ));
     }
     let says = |text: &str| !says_nothing(text);
     let text = match (says(&title), says(&body)) {
@@ -112,7 +131,11 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
 }
 
 fn comments(number: u64) -> String {
-    format!("{} {}", counted(number, "comment"), if number == 1 { "is" } else { "are" })
+    format!(
+        "{} {}",
+        counted(number, "comment"),
+        if number == 1 { "is" } else { "are" }
+    )
 }
 
 /// GitHub's message, redacted and short. It is redacted first, because half a secret would not be
@@ -120,15 +143,28 @@ fn comments(number: u64) -> String {
 fn redacted(error: GhError) -> GhError {
     match error {
         GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: clean(&said) },
-        GhError::Forbidden { what, said } => GhError::Forbidden { what, said: clean(&said) },
-        GhError::Invalid { what, status, said } => GhError::Invalid { what, status, said: clean(&said) },
-        GhError::Server { status, said } => GhError::Server { status, said: clean(&said) },
+        GhError::Forbidden { what, said } => GhError::Forbidden {
+            what,
+            said: clean(&said),
+        },
+        GhError::Invalid { what, status, said } => GhError::Invalid {
+            what,
+            status,
+            said: clean(&said),
+        },
+        GhError::Server { status, said } => GhError::Server {
+            status,
+            said: clean(&said),
+        },
         other => other,
     }
 }
 
 fn clean(said: &str) -> String {
-    let seen: String = single_spaced(said).chars().filter(|c| !is_hidden(*c)).collect();
+    let seen: String = single_spaced(said)
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .collect();
     short_line(&Scanner::builtin().redact(&seen).text, SAID)
 }
 
@@ -136,8 +172,10 @@ impl FromStr for IssueRef {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse =
-            || SpecError::Source { source_name: short_line(text, 100), why: fault(text.trim()).to_owned() };
+        let refuse = || SpecError::Source {
+            source_name: short_line(text, 100),
+            why: fault(text.trim()).to_owned(),
+        };
         parse(text.trim()).ok_or_else(refuse)
     }
 }
@@ -162,7 +200,9 @@ fn fault(text: &str) -> &'static str {
 }
 
 fn parse(text: &str) -> Option<IssueRef> {
-    let scheme = text.get(..8).filter(|start| start.eq_ignore_ascii_case("https://"));
+    let scheme = text
+        .get(..8)
+        .filter(|start| start.eq_ignore_ascii_case("https://"));
     let (host, owner, repo, number) = if scheme.is_some() {
         let address = text.get(8..)?;
         // The rest names a comment or a view of the same issue.
@@ -180,9 +220,16 @@ fn parse(text: &str) -> Option<IssueRef> {
         (None, owner, repo, number)
     };
     // `www.` leads to the same page.
-    let host = host.map(|host| host.strip_prefix("www.").map_or_else(|| host.clone(), str::to_owned));
-    let is_number = (1..=18).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
-    let number = number.parse().ok().filter(|number| is_number && *number > 0)?;
+    let host = host.map(|host| {
+        host.strip_prefix("www.")
+            .map_or_else(|| host.clone(), str::to_owned)
+    });
+    let is_number =
+        (1..=18).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number
+        .parse()
+        .ok()
+        .filter(|number| is_number && *number > 0)?;
     (is_owner(owner) && is_repo(repo)).then(|| IssueRef {
         host,
         owner: owner.to_owned(),
@@ -194,19 +241,25 @@ fn parse(text: &str) -> Option<IssueRef> {
 fn is_host(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 255
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte))
 }
 
 /// Letters, digits and inner dashes, as on GitHub; managed company accounts also have an underscore.
 fn is_owner(text: &str) -> bool {
     (1..=39).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
 
 fn is_repo(text: &str) -> bool {
     (1..=100).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !matches!(text, "." | "..")
 }

@@ -36,20 +36,28 @@ impl Listing {
         if !is_directory(&receipts)? {
             return Ok(Self::default());
         }
-        let fail = |source: io::Error| FsError::Io { action: "list", path: receipts.clone(), source };
+        let fail = |source: io::Error| FsError::Io {
+            action: "list",
+            path: receipts.clone(),
+            source,
+        };
         let mut found = Self::default();
         for entry in std::fs::read_dir(&receipts).map_err(fail)? {
             let name = entry.map_err(fail)?.file_name();
             if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
                 continue;
             }
-            let id = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
+            let id = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".json")?.parse().ok());
             match id {
                 Some(id) => found.ids.push(id),
                 None => found.foreign.push(name.to_string_lossy().into_owned()),
             }
         }
-        found.ids.sort_unstable_by(|a, b| (a.sequence(), a.as_str()).cmp(&(b.sequence(), b.as_str())));
+        found
+            .ids
+            .sort_unstable_by(|a, b| (a.sequence(), a.as_str()).cmp(&(b.sequence(), b.as_str())));
         for (place, id) in found.ids.iter().enumerate() {
             found.by_phase.entry(id.phase()).or_default().push(place);
         }
@@ -102,19 +110,26 @@ impl Listing {
 
     /// The next receipt after this sequence number.
     pub(super) fn after(&self, place: u64) -> Option<&ReceiptId> {
-        self.ids.get(self.ids.partition_point(|id| id.sequence() <= place))
+        self.ids
+            .get(self.ids.partition_point(|id| id.sequence() <= place))
     }
 
     /// The receipts with this sequence number.
     pub(super) fn at(&self, place: u64) -> impl Iterator<Item = &ReceiptId> {
         let from = self.ids.partition_point(|id| id.sequence() < place);
-        self.ids[from..].iter().take_while(move |id| id.sequence() == place)
+        self.ids[from..]
+            .iter()
+            .take_while(move |id| id.sequence() == place)
     }
 
     /// Names that are not receipt names.
     pub(super) fn foreign(&self) -> impl Iterator<Item = ReceiptProblem> {
         let more = (self.foreign_untold > 0).then(|| format!("{} more", self.foreign_untold));
-        let problem = |file| ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::ForeignName };
+        let problem = |file| ReceiptProblem {
+            file,
+            phase: None,
+            kind: ReceiptProblemKind::ForeignName,
+        };
         self.foreign.iter().cloned().chain(more).map(problem)
     }
 
@@ -123,15 +138,26 @@ impl Listing {
     pub(super) fn doubled(&self) -> impl Iterator<Item = (&ReceiptId, &ReceiptId)> {
         self.ids.iter().enumerate().rev().filter_map(|(place, id)| {
             let neighbours = [place.checked_sub(1), place.checked_add(1)];
-            let mut neighbours = neighbours.into_iter().flatten().filter_map(|place| self.ids.get(place));
-            neighbours.find(|other| other.sequence() == id.sequence()).map(|other| (id, other))
+            let mut neighbours = neighbours
+                .into_iter()
+                .flatten()
+                .filter_map(|place| self.ids.get(place));
+            neighbours
+                .find(|other| other.sequence() == id.sequence())
+                .map(|other| (id, other))
         })
     }
 
     /// The first and last numbers of gaps in the sequence; the newest first. Receipts missing at the
     /// beginning were pruned.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
-        let pairs = self.ids.windows(2).rev().map(|pair| (pair[0].sequence(), pair[1].sequence()));
-        pairs.filter(|(before, after)| after - before > 1).map(|(before, after)| (before + 1, after - 1))
+        let pairs = self
+            .ids
+            .windows(2)
+            .rev()
+            .map(|pair| (pair[0].sequence(), pair[1].sequence()));
+        pairs
+            .filter(|(before, after)| after - before > 1)
+            .map(|(before, after)| (before + 1, after - 1))
     }
 }

@@ -28,7 +28,8 @@ use crucible_ledger::Ledger;
 
 use self::listing::Listing;
 use self::place::{
-    CONTEXT, MAX_FILE, Standing, ensure_directory, is_plain_name, locate, read_file, refused, standing,
+    CONTEXT, MAX_FILE, Standing, ensure_directory, is_plain_name, locate, read_file, refused,
+    standing,
 };
 pub(crate) use self::recorded_receipts::RecordedReceipts;
 use crate::error::{SpecAbsence, SpecError};
@@ -113,7 +114,14 @@ impl SpecStore {
     #[must_use]
     pub fn new(project: &SpecProject, spec: SpecId) -> Self {
         let dir = project.spec(&spec);
-        Self { spec, dir, project: project.clone(), records: None, calls: None, looked_at: DEPTH }
+        Self {
+            spec,
+            dir,
+            project: project.clone(),
+            records: None,
+            calls: None,
+            looked_at: DEPTH,
+        }
     }
 
     /// Opens many specs of a project for reading. Each one checks only its own directory, if no link
@@ -121,8 +129,15 @@ impl SpecStore {
     pub(crate) fn of_survey(project: &SpecProject) -> impl Fn(SpecId) -> Self {
         let specs = project.specs();
         let is_plain = |place: &Path| matches!(standing(place), Ok(Standing::Directory));
-        let looked_at = if specs.ancestors().take(DEPTH - 1).all(is_plain) { 1 } else { DEPTH };
-        move |spec| Self { looked_at, ..Self::new(project, spec) }
+        let looked_at = if specs.ancestors().take(DEPTH - 1).all(is_plain) {
+            1
+        } else {
+            DEPTH
+        };
+        move |spec| Self {
+            looked_at,
+            ..Self::new(project, spec)
+        }
     }
 
     /// Sets the directory for journals of unfinished changes to the project and to the spec. It belongs
@@ -131,7 +146,10 @@ impl SpecStore {
     /// machine's.
     #[must_use]
     pub fn with_records(self, records: impl Into<PathBuf>) -> Self {
-        Self { records: Some(records.into()), ..self }
+        Self {
+            records: Some(records.into()),
+            ..self
+        }
     }
 
     /// Sets the directory for answers that were paid for but not used. It belongs to Crucible for the
@@ -139,20 +157,35 @@ impl SpecStore {
     /// is kept for a later attempt.
     #[must_use]
     pub fn with_calls(self, calls: impl Into<PathBuf>) -> Self {
-        Self { calls: Some(calls.into()), ..self }
+        Self {
+            calls: Some(calls.into()),
+            ..self
+        }
     }
 
     /// The directory for unused answers of this spec, if configured.
     pub(crate) fn calls(&self) -> Result<Option<PathBuf>, SpecError> {
-        let Some(calls) = &self.calls else { return Ok(None) };
-        Ok(Some(calls.join(format!("{}-{}", self.project.key()?, self.spec))))
+        let Some(calls) = &self.calls else {
+            return Ok(None);
+        };
+        Ok(Some(calls.join(format!(
+            "{}-{}",
+            self.project.key()?,
+            self.spec
+        ))))
     }
 
     /// The file that marks the receipt which this machine is about to promote, if a directory for
     /// journals is configured.
     fn mark(&self) -> Result<Option<PathBuf>, SpecError> {
-        let Some(records) = &self.records else { return Ok(None) };
-        Ok(Some(records.join(format!("{}-{}.staged", self.project.key()?, self.spec))))
+        let Some(records) = &self.records else {
+            return Ok(None);
+        };
+        Ok(Some(records.join(format!(
+            "{}-{}.staged",
+            self.project.key()?,
+            self.spec
+        ))))
     }
 
     /// The directory for journals, if configured.
@@ -245,7 +278,11 @@ impl SpecStore {
         match locate(&self.dir, path) {
             Some(place) if self.exists()? => read_file(&place, MAX_FILE),
             Some(_) => Ok(None),
-            None => Err(refused("read", &self.dir.join(path), "it is not a file in artifacts/ or context/")),
+            None => Err(refused(
+                "read",
+                &self.dir.join(path),
+                "it is not a file in artifacts/ or context/",
+            )),
         }
     }
 
@@ -271,7 +308,10 @@ impl SpecStore {
             Err(LockError::Held { owner, .. }) => return Err(SpecError::Locked { owner }),
             Err(LockError::Fs(error)) => return Err(error.into()),
         };
-        let held = SpecLock { store: self.clone(), lock };
+        let held = SpecLock {
+            store: self.clone(),
+            lock,
+        };
         let turn = held.turn()?;
         promotion::recover(&held.store)?;
         drop(turn);
@@ -284,7 +324,11 @@ impl SpecStore {
             return Err(self.unknown());
         }
         // A file system without locks, or a process that never finishes: then read without a turn.
-        Ok(DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_PATIENCE).ok().flatten())
+        Ok(
+            DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_PATIENCE)
+                .ok()
+                .flatten(),
+        )
     }
 }
 
@@ -321,7 +365,11 @@ impl SpecLock {
     }
 
     /// Writes a file that is never read again; it has a plain name but no size limit.
-    pub(crate) fn write_context_of_any_size(&self, name: &str, bytes: &[u8]) -> Result<(), SpecError> {
+    pub(crate) fn write_context_of_any_size(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), SpecError> {
         let folder = self.store.dir().join(CONTEXT);
         let _turn = self.turn()?;
         ensure_directory(&folder)?;
@@ -345,7 +393,9 @@ impl SpecLock {
         ledger: &mut Ledger,
     ) -> Result<Promotion, SpecError> {
         let _turn = self.turn()?;
-        promotion::promote(&self.store, receipt, &outputs, ledger, &|| self.still_held())
+        promotion::promote(&self.store, receipt, &outputs, ledger, &|| {
+            self.still_held()
+        })
     }
 
     /// Completes a promotion of this process that left files for later ([`PromotionEnd::CleanUpPending`]); does nothing otherwise.
@@ -379,6 +429,10 @@ impl SpecLock {
     }
 
     fn still_held(&self) -> Result<(), SpecError> {
-        if self.lock.is_still_held() { Ok(()) } else { Err(SpecError::LockLost) }
+        if self.lock.is_still_held() {
+            Ok(())
+        } else {
+            Err(SpecError::LockLost)
+        }
     }
 }

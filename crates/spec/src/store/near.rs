@@ -29,15 +29,25 @@ impl SpecStore {
         };
         if why != SpecAbsence::Nothing {
             // No other name helps, and specs behind a link do not belong to this project.
-            return SpecError::Unknown { spec: self.spec.clone(), why, near: Vec::new(), workspace: None };
+            return SpecError::Unknown {
+                spec: self.spec.clone(),
+                why,
+                near: Vec::new(),
+                workspace: None,
+            };
         }
-        let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
+        let names = self
+            .dir
+            .parent()
+            .and_then(|specs| std::fs::read_dir(specs).ok());
         let mut there: Vec<SpecId> = names
             .into_iter()
             .flatten()
             .take(MOST_NAMES)
             .filter_map(|entry| {
-                let entry = entry.ok().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))?;
+                let entry = entry
+                    .ok()
+                    .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))?;
                 entry.file_name().to_str()?.parse().ok()
             })
             .filter(|id| *id != self.spec)
@@ -45,13 +55,22 @@ impl SpecStore {
         there.sort_unstable();
         let all: Vec<&str> = there.iter().map(SpecId::as_str).collect();
         let near = nearest(self.spec.as_str(), &all);
-        let mut specs: Vec<SpecId> = there.iter().filter(|id| near.contains(&id.as_str())).cloned().collect();
+        let mut specs: Vec<SpecId> = there
+            .iter()
+            .filter(|id| near.contains(&id.as_str()))
+            .cloned()
+            .collect();
         if specs.is_empty() {
             specs = there;
         }
         specs.truncate(TOLD);
         let workspace = workspace.map(|file| file.path().to_owned());
-        SpecError::Unknown { spec: self.spec.clone(), why, near: specs, workspace }
+        SpecError::Unknown {
+            spec: self.spec.clone(),
+            why,
+            near: specs,
+            workspace,
+        }
     }
 }
 
@@ -70,7 +89,10 @@ impl SpecStore {
                 .and_then(|list| list.spelled_otherwise(&self.spec).cloned()),
         };
         match taken {
-            Some(other) => Err(SpecError::SpelledOtherwise { spec: self.spec.clone(), other }),
+            Some(other) => Err(SpecError::SpelledOtherwise {
+                spec: self.spec.clone(),
+                other,
+            }),
             None => Ok(()),
         }
     }
@@ -84,11 +106,16 @@ impl SpecStore {
     }
 
     fn alike_on_disk(&self) -> Alike {
-        let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
+        let names = self
+            .dir
+            .parent()
+            .and_then(|specs| std::fs::read_dir(specs).ok());
         let mut alike = Alike::None;
         for entry in names.into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let Some(name) = name.to_str().filter(|name| name.eq_ignore_ascii_case(self.spec.as_str()))
+            let Some(name) = name
+                .to_str()
+                .filter(|name| name.eq_ignore_ascii_case(self.spec.as_str()))
             else {
                 continue;
             };
@@ -118,9 +145,12 @@ mod tests {
 
     fn near(root: &std::path::Path, wanted: &str) -> (Vec<String>, bool) {
         match SpecStore::new(&SpecProject::at(root), wanted.parse().unwrap()).unknown() {
-            SpecError::Unknown { near, workspace, .. } => {
-                (near.iter().map(ToString::to_string).collect(), workspace.is_some())
-            }
+            SpecError::Unknown {
+                near, workspace, ..
+            } => (
+                near.iter().map(ToString::to_string).collect(),
+                workspace.is_some(),
+            ),
             other => panic!("{other}"),
         }
     }
@@ -130,7 +160,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let project = SpecProject::at(dir.path());
         let lock = |id: &str| {
-            SpecStore::new(&project, id.parse().unwrap()).lock("a test", super::super::LockClaim::IfFree)
+            SpecStore::new(&project, id.parse().unwrap())
+                .lock("a test", super::super::LockClaim::IfFree)
         };
         lock("s1").unwrap();
         let said = lock("S1").unwrap_err();
@@ -145,8 +176,11 @@ mod tests {
         std::fs::create_dir(project.specs().join("S10")).unwrap();
         lock("s10").unwrap();
         lock("S10").unwrap();
-        std::fs::write(dir.path().join("workspace.yaml"), "version: \"1\"\nname: x\nspecs: [{id: Later}]\n")
-            .unwrap();
+        std::fs::write(
+            dir.path().join("workspace.yaml"),
+            "version: \"1\"\nname: x\nspecs: [{id: Later}]\n",
+        )
+        .unwrap();
         let said = lock("later").unwrap_err().to_string();
         assert!(said.contains("later differs from Later"), "{said}");
         lock("Later").unwrap();
@@ -161,10 +195,21 @@ mod tests {
             std::fs::create_dir_all(specs.join(name)).unwrap();
         }
         std::fs::write(specs.join("exportdata"), "a file is no spec").unwrap();
-        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(near(dir.path(), "exprot-data").0, named(&["Export-Date", "export-data"]));
+        let named = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            near(dir.path(), "exprot-data").0,
+            named(&["Export-Date", "export-data"])
+        );
         assert_eq!(near(dir.path(), "ZEBRAS").0, named(&["zebra"]));
-        assert_eq!(near(dir.path(), "q").0, named(&["Export-Date", "export-data", "zebra"]));
+        assert_eq!(
+            near(dir.path(), "q").0,
+            named(&["Export-Date", "export-data", "zebra"])
+        );
         std::fs::write(dir.path().join("workspace.yaml"), "").unwrap();
         assert!(near(dir.path(), "q").1);
         for number in 0..30 {

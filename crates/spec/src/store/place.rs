@@ -23,7 +23,9 @@ pub(super) const RECEIPTS: &str = "receipts";
 /// letter or a digit.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 128 && name.chars().all(allowed)
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= 128
+        && name.chars().all(allowed)
 }
 
 /// The name of an artifact, from its path in the spec's directory.
@@ -32,18 +34,27 @@ pub(super) fn artifact_name(path: &str) -> Option<&str> {
 }
 
 fn named_in<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
-    path.strip_prefix(folder)?.strip_prefix('/').filter(|name| is_plain_name(name))
+    path.strip_prefix(folder)?
+        .strip_prefix('/')
+        .filter(|name| is_plain_name(name))
 }
 
 /// The path of an artifact or a file of the context; none for any other path.
 pub(super) fn locate(dir: &Path, path: &str) -> Option<PathBuf> {
-    named_in(path, ARTIFACTS).or_else(|| named_in(path, CONTEXT)).map(|_| dir.join(path))
+    named_in(path, ARTIFACTS)
+        .or_else(|| named_in(path, CONTEXT))
+        .map(|_| dir.join(path))
 }
 
 /// An error of ours in the form of a file system error.
 pub(super) fn refused(action: &'static str, path: &Path, why: &str) -> SpecError {
     let source = io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
-    FsError::Io { action, path: path.to_owned(), source }.into()
+    FsError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
+    .into()
 }
 
 /// What exists at a path, without following a link.
@@ -61,7 +72,11 @@ pub(super) fn standing(path: &Path) -> Result<Standing, FsError> {
         Ok(meta) if meta.is_file() => Ok(Standing::File(meta.len())),
         Ok(_) => Ok(Standing::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Standing::Nothing),
-        Err(source) => Err(FsError::Io { action: "look at", path: path.to_owned(), source }),
+        Err(source) => Err(FsError::Io {
+            action: "look at",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -71,9 +86,11 @@ pub(super) fn ensure_directory(path: &Path) -> Result<(), SpecError> {
     match standing(path)? {
         Standing::Directory => Ok(()),
         Standing::Nothing => Ok(fs::create_dir_all(path)?),
-        Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it must be a directory, not a link; move it away"))
-        }
+        Standing::File(_) | Standing::Other => Err(refused(
+            "use",
+            path,
+            "it must be a directory, not a link; move it away",
+        )),
     }
 }
 
@@ -82,9 +99,11 @@ pub(super) fn is_directory(path: &Path) -> Result<bool, SpecError> {
     match standing(path)? {
         Standing::Directory => Ok(true),
         Standing::Nothing => Ok(false),
-        Standing::File(_) | Standing::Other => {
-            Err(refused("use", path, "it must be a directory, not a link; move it away"))
-        }
+        Standing::File(_) | Standing::Other => Err(refused(
+            "use",
+            path,
+            "it must be a directory, not a link; move it away",
+        )),
     }
 }
 
@@ -103,7 +122,9 @@ pub(super) fn read_file_there(path: &Path, limit: ByteLimit) -> Result<Option<Ve
     match standing(path)? {
         Standing::Nothing => Ok(None),
         Standing::File(_) => Ok(Some(fs::read_regular_up_to(path, limit)?)),
-        Standing::Directory | Standing::Other => Err(refused("read", path, "it is not a regular file")),
+        Standing::Directory | Standing::Other => {
+            Err(refused("read", path, "it is not a regular file"))
+        }
     }
 }
 
@@ -125,12 +146,18 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(dir: &'a Path) -> Self {
-        Self { dir, standings: BTreeMap::new(), digests: BTreeMap::new() }
+        Self {
+            dir,
+            standings: BTreeMap::new(),
+            digests: BTreeMap::new(),
+        }
     }
 
     /// The state of a recorded file. A file that cannot be read, or that no receipt may name, differs.
     pub(super) fn state(&mut self, record: &FileRecord) -> FileState {
-        let Some(path) = locate(self.dir, &record.path) else { return FileState::Differs };
+        let Some(path) = locate(self.dir, &record.path) else {
+            return FileState::Differs;
+        };
         match path.parent().and_then(|folder| self.standing(folder)) {
             Some(Standing::Directory) => {}
             Some(Standing::Nothing) => return FileState::Missing,
@@ -141,8 +168,13 @@ impl<'a> Comparison<'a> {
             Some(Standing::File(length)) if length == record.bytes => {
                 let read = |path: &PathBuf| fs::read_regular_up_to(path, MAX_FILE).ok();
                 let digest = self.digests.entry(path);
-                let digest = digest.or_insert_with_key(|path| read(path).map(|bytes| Digest::of(&bytes)));
-                if *digest == Some(record.sha256) { FileState::Same } else { FileState::Differs }
+                let digest =
+                    digest.or_insert_with_key(|path| read(path).map(|bytes| Digest::of(&bytes)));
+                if *digest == Some(record.sha256) {
+                    FileState::Same
+                } else {
+                    FileState::Differs
+                }
             }
             _ => FileState::Differs,
         }
@@ -172,7 +204,11 @@ mod tests {
     #[test]
     fn only_plain_names_below_artifacts_and_context_are_places() {
         let dir = Path::new("/spec");
-        for good in ["artifacts/10-design.md", "context/idea.md", "artifacts/a..b"] {
+        for good in [
+            "artifacts/10-design.md",
+            "context/idea.md",
+            "artifacts/a..b",
+        ] {
             assert_eq!(locate(dir, good), Some(dir.join(good)));
         }
         for bad in [

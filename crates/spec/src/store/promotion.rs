@@ -21,8 +21,8 @@ use crucible_model::{ByteLimit, Digest};
 
 use super::listing::Listing;
 use super::place::{
-    ARTIFACTS, CONTEXT, MAX_FILE, RECEIPTS, Standing, artifact_name, clear, ensure_directory, is_directory,
-    read_file, refused, standing,
+    ARTIFACTS, CONTEXT, MAX_FILE, RECEIPTS, Standing, artifact_name, clear, ensure_directory,
+    is_directory, read_file, refused, standing,
 };
 use super::reading::ReceiptCache;
 use super::recorded_receipts;
@@ -62,11 +62,16 @@ pub(super) fn promote(
     let previous = before.and_then(|before| cache.receipt(&before));
     let counting = cache.counting(id.phase());
     // Every receipt that counts, so that the ledger records it.
-    PhaseId::ALL.into_iter().filter(|phase| *phase != id.phase()).for_each(|phase| {
-        cache.counting(phase);
-    });
-    let link =
-        |read: &ReadReceipt| ReceiptLink { receipt_id: read.receipt.receipt_id.clone(), digest: read.digest };
+    PhaseId::ALL
+        .into_iter()
+        .filter(|phase| *phase != id.phase())
+        .for_each(|phase| {
+            cache.counting(phase);
+        });
+    let link = |read: &ReadReceipt| ReceiptLink {
+        receipt_id: read.receipt.receipt_id.clone(),
+        digest: read.digest,
+    };
     let mut receipt = SpecReceipt {
         schema_version: RECEIPT_SCHEMA.to_owned(),
         spec_id: store.spec().as_str().to_owned(),
@@ -76,7 +81,11 @@ pub(super) fn promote(
         last_success: counting.last_success.as_ref().map(link),
         ..receipt
     };
-    for phase in receipt.phases.iter_mut().filter(|phase| phase.phase_id == id.phase().as_str()) {
+    for phase in receipt
+        .phases
+        .iter_mut()
+        .filter(|phase| phase.phase_id == id.phase().as_str())
+    {
         phase.outputs.clone_from(&records);
     }
     let (receipt, digest, bytes) = receipt.sealed()?;
@@ -91,9 +100,18 @@ pub(super) fn promote(
     let new = ReadReceipt { receipt, digest };
     complete_ledger(store, ledger, project, &cache)?;
     mark(store, digest)?;
-    let told = stage(dir, outputs, &bytes).and_then(|()| still_held()).and_then(|()| {
-        recorded_receipts::record(ledger, project, &id, &new, bytes, ReceiptWriter::ThisMachine)
-    });
+    let told = stage(dir, outputs, &bytes)
+        .and_then(|()| still_held())
+        .and_then(|()| {
+            recorded_receipts::record(
+                ledger,
+                project,
+                &id,
+                &new,
+                bytes,
+                ReceiptWriter::ThisMachine,
+            )
+        });
     if let Err(error) = told {
         take_back(dir);
         if standing(&dir.join(STAGING)).is_ok_and(|stands| stands == Standing::Nothing) {
@@ -107,9 +125,14 @@ pub(super) fn promote(
             unmark(store);
             PromotionEnd::Whole
         }
-        Err(error) => PromotionEnd::CleanUpPending { why: error.to_string() },
+        Err(error) => PromotionEnd::CleanUpPending {
+            why: error.to_string(),
+        },
     };
-    Ok(Promotion { receipt: new.receipt, end })
+    Ok(Promotion {
+        receipt: new.receipt,
+        end,
+    })
 }
 
 /// Completes a staging that a killed process left, and deletes an incomplete one. The caller holds the
@@ -165,7 +188,9 @@ fn place_of(store: &SpecStore, receipt: &SpecReceipt) -> Result<ReceiptId, SpecE
 fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>, SpecError> {
     let mut records: Vec<FileRecord> = Vec::with_capacity(outputs.len());
     for PhaseOutput { path, bytes } in outputs {
-        let place = dir.join(ARTIFACTS).join(path.rsplit('/').next().unwrap_or_default());
+        let place = dir
+            .join(ARTIFACTS)
+            .join(path.rsplit('/').next().unwrap_or_default());
         if artifact_name(path).is_none() || records.iter().any(|record| record.path == *path) {
             return Err(refused(
                 "write",
@@ -174,12 +199,24 @@ fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>,
             ));
         }
         if bytes.len() as u64 > MAX_FILE.0 {
-            return Err(fs::FsError::TooLarge { path: place, limit: MAX_FILE.0 }.into());
+            return Err(fs::FsError::TooLarge {
+                path: place,
+                limit: MAX_FILE.0,
+            }
+            .into());
         }
         if standing(&place)? == Standing::Directory {
-            return Err(refused("write", &place, "a directory has its name; move it away"));
+            return Err(refused(
+                "write",
+                &place,
+                "a directory has its name; move it away",
+            ));
         }
-        records.push(FileRecord { path: path.clone(), sha256: Digest::of(bytes), bytes: bytes.len() as u64 });
+        records.push(FileRecord {
+            path: path.clone(),
+            sha256: Digest::of(bytes),
+            bytes: bytes.len() as u64,
+        });
     }
     ensure_directory(&dir.join(ARTIFACTS))?;
     ensure_directory(&dir.join(RECEIPTS))?;
@@ -212,7 +249,9 @@ fn take_back(dir: &Path) {
 
 /// Marks the receipt with this digest as about to be promoted here.
 fn mark(store: &SpecStore, digest: Digest) -> Result<(), SpecError> {
-    let Some(mark) = store.mark()? else { return Ok(()) };
+    let Some(mark) = store.mark()? else {
+        return Ok(());
+    };
     if let Some(records) = mark.parent() {
         fs::create_dir_all(records)?;
     }
@@ -234,8 +273,17 @@ fn unmark(store: &SpecStore) {
 
 /// The error for a `staging/` without a mark of this machine.
 fn not_ours(staging: &Path, staged: &Staged) -> SpecError {
-    let documents: Vec<&str> = staged.records.iter().take(3).map(|record| record.path.as_str()).collect();
-    let replaces = if documents.is_empty() { "no document".to_owned() } else { documents.join(", ") };
+    let documents: Vec<&str> = staged
+        .records
+        .iter()
+        .take(3)
+        .map(|record| record.path.as_str())
+        .collect();
+    let replaces = if documents.is_empty() {
+        "no document".to_owned()
+    } else {
+        documents.join(", ")
+    };
     let why = format!(
         "this machine did not write its content: the receipt {}, which would replace {replaces}. It came with \
         the project or is forged. Inspect it, then delete the directory; it is ignored",
@@ -257,7 +305,10 @@ fn complete_ledger(
     let newest = ledger.newest_spec_receipts(&project, spec)?;
     let mut unknown = Vec::new();
     for (id, read) in cache.trusted() {
-        if ledger.spec_receipts_of_id(&project, spec, id.as_str())?.is_empty() {
+        if ledger
+            .spec_receipts_of_id(&project, spec, id.as_str())?
+            .is_empty()
+        {
             unknown.push((id, read));
         }
     }
@@ -296,17 +347,29 @@ pub(super) fn staged(store: &SpecStore) -> Result<Option<Staged>, SpecError> {
     let Ok(Some(bytes)) = read_file(&staging.join(RECEIPT), ByteLimit(MAX_RECEIPT_BYTES)) else {
         return Ok(None);
     };
-    let Some((id, read)) = ReadReceipt::staged(&bytes, store.spec()) else { return Ok(None) };
+    let Some((id, read)) = ReadReceipt::staged(&bytes, store.spec()) else {
+        return Ok(None);
+    };
     if id.sequence() != Listing::read(dir)?.next_sequence() {
         return Ok(None);
     }
-    let records = read.receipt.phase(id.phase().as_str()).map(|phase| phase.outputs.clone());
-    let Some(records) = records else { return Ok(None) };
+    let records = read
+        .receipt
+        .phase(id.phase().as_str())
+        .map(|phase| phase.outputs.clone());
+    let Some(records) = records else {
+        return Ok(None);
+    };
     let whole = records.iter().all(|record| {
         artifact_name(&record.path).is_some()
-            && (holds(&staging.join(&record.path), record) || holds(&dir.join(&record.path), record))
+            && (holds(&staging.join(&record.path), record)
+                || holds(&dir.join(&record.path), record))
     });
-    Ok(whole.then_some(Staged { id, digest: read.digest, records }))
+    Ok(whole.then_some(Staged {
+        id,
+        digest: read.digest,
+        records,
+    }))
 }
 
 fn holds(path: &Path, record: &FileRecord) -> bool {
@@ -318,8 +381,13 @@ fn move_into_place(dir: &Path, id: &ReceiptId, records: &[FileRecord]) -> Result
     let staging = dir.join(STAGING);
     ensure_directory(&dir.join(ARTIFACTS))?;
     ensure_directory(&dir.join(RECEIPTS))?;
-    let outputs = records.iter().map(|record| (staging.join(&record.path), dir.join(&record.path)));
-    let receipt = (staging.join(RECEIPT), dir.join(RECEIPTS).join(id.file_name()));
+    let outputs = records
+        .iter()
+        .map(|record| (staging.join(&record.path), dir.join(&record.path)));
+    let receipt = (
+        staging.join(RECEIPT),
+        dir.join(RECEIPTS).join(id.file_name()),
+    );
     let moves: Vec<(PathBuf, PathBuf)> = outputs.chain([receipt]).collect();
     for (from, to) in moves {
         if standing(&from)? != Standing::Nothing {
@@ -330,7 +398,10 @@ fn move_into_place(dir: &Path, id: &ReceiptId, records: &[FileRecord]) -> Result
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test puts something in the way")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test puts something in the way"
+)]
 mod tests {
     use super::*;
     use crate::project::SpecProject;
@@ -349,13 +420,21 @@ mod tests {
     }
 
     fn document(text: &str) -> Vec<PhaseOutput> {
-        vec![PhaseOutput { path: "artifacts/10-design.md".to_owned(), bytes: text.as_bytes().to_vec() }]
+        vec![PhaseOutput {
+            path: "artifacts/10-design.md".to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        }]
     }
 
     /// Runs `between` after the staging and before the ledger, at the last check of the lock.
     fn promoted_while(
         happens: &dyn Fn(&Path) -> Result<(), SpecError>,
-    ) -> (tempfile::TempDir, SpecStore, Ledger, Result<Promotion, SpecError>) {
+    ) -> (
+        tempfile::TempDir,
+        SpecStore,
+        Ledger,
+        Result<Promotion, SpecError>,
+    ) {
         let home = tempfile::tempdir().unwrap();
         let project = SpecProject::at(home.path().join("project"));
         let store = SpecStore::new(&project, "export-data".parse().unwrap())
@@ -363,9 +442,18 @@ mod tests {
         fs::create_dir_all(store.dir()).unwrap();
         fs::create_dir_all(&home.path().join("data")).unwrap();
         let mut ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
-        promote(&store, draft(1), &document("first"), &mut ledger, &|| Ok(())).unwrap();
+        promote(
+            &store,
+            draft(1),
+            &document("first"),
+            &mut ledger,
+            &|| Ok(()),
+        )
+        .unwrap();
         let dir = store.dir().to_owned();
-        let promoted = promote(&store, draft(2), &document("second"), &mut ledger, &|| happens(&dir));
+        let promoted = promote(&store, draft(2), &document("second"), &mut ledger, &|| {
+            happens(&dir)
+        });
         (home, store, ledger, promoted)
     }
 
@@ -378,7 +466,9 @@ mod tests {
             Ok(())
         });
         let promoted = promoted.unwrap();
-        let PromotionEnd::CleanUpPending { why } = &promoted.end else { panic!("{promoted:?}") };
+        let PromotionEnd::CleanUpPending { why } = &promoted.end else {
+            panic!("{promoted:?}")
+        };
         assert!(why.contains("10-design.md"), "{why}");
         let kinds = || -> Vec<_> {
             let problems = store.state(Some(&ledger)).unwrap().problems;
@@ -389,9 +479,14 @@ mod tests {
         recover(&store).unwrap();
         assert_eq!(kinds(), []);
         let state = store.state(Some(&ledger)).unwrap();
-        let newest = state.phase(PhaseId::Design).and_then(|phase| phase.newest_real.clone());
+        let newest = state
+            .phase(PhaseId::Design)
+            .and_then(|phase| phase.newest_real.clone());
         assert_eq!(newest, Some(promoted.receipt));
-        assert_eq!(std::fs::read_to_string(artifact(store.dir())).unwrap(), "second");
+        assert_eq!(
+            std::fs::read_to_string(artifact(store.dir())).unwrap(),
+            "second"
+        );
         assert!(!store.dir().join(STAGING).exists());
     }
 

@@ -17,15 +17,17 @@ use std::path::PathBuf;
 use crucible_model::{ByteLimit, Digest, RepoPath};
 
 use super::listing::{Listing, MAX_TOLD};
-use super::place::{ARTIFACTS, CONTEXT, Comparison, MAX_FILE, RECEIPTS, read_file, read_file_there};
+use super::place::{
+    ARTIFACTS, CONTEXT, Comparison, MAX_FILE, RECEIPTS, read_file, read_file_there,
+};
 use super::recorded_receipts::RecordedReceipts;
 use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
 use crate::receipt::{
-    FileRecord, FixedFile, FixupStage, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptFault,
-    ReceiptId, ReceiptLink, SpecReceipt,
+    FileRecord, FixedFile, FixupStage, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt,
+    ReceiptFault, ReceiptId, ReceiptLink, SpecReceipt,
 };
 use crate::state::{PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
 
@@ -66,7 +68,16 @@ impl<'a> ReceiptCache<'a> {
         let (read, newest_real) = (BTreeMap::new(), BTreeMap::new());
         let (problems, not_from_here) = (Vec::new(), Vec::new());
         let (counts, unnamed_up_to) = (BTreeSet::new(), Cell::new(0));
-        Ok(Self { store, listing, read, newest_real, problems, not_from_here, counts, unnamed_up_to })
+        Ok(Self {
+            store,
+            listing,
+            read,
+            newest_real,
+            problems,
+            not_from_here,
+            counts,
+            unnamed_up_to,
+        })
     }
 
     /// The receipt with this id, if it exists and can be trusted.
@@ -81,7 +92,11 @@ impl<'a> ReceiptCache<'a> {
                 None
             }
         };
-        self.read.entry(id.as_str().to_owned()).or_insert(read).as_ref().map(|(_, read)| read.clone())
+        self.read
+            .entry(id.as_str().to_owned())
+            .or_insert(read)
+            .as_ref()
+            .map(|(_, read)| read.clone())
     }
 
     /// Reads a receipt without reporting its problems. A receipt that does not name its schema predates
@@ -89,8 +104,13 @@ impl<'a> ReceiptCache<'a> {
     /// digest were removed.
     pub(super) fn load(&self, id: &ReceiptId) -> Result<ReadReceipt, ReceiptProblemKind> {
         let read = self.load_alone(id)?;
-        let is_stripped = !is_named(&read) && (read.receipt.previous.is_some() || self.follows_a_named(id));
-        if is_stripped { Err(ReceiptProblemKind::DigestDiffers) } else { Ok(read) }
+        let is_stripped =
+            !is_named(&read) && (read.receipt.previous.is_some() || self.follows_a_named(id));
+        if is_stripped {
+            Err(ReceiptProblemKind::DigestDiffers)
+        } else {
+            Ok(read)
+        }
     }
 
     /// Whether an earlier receipt names its schema. Each of a series of receipts that do not is read
@@ -105,7 +125,10 @@ impl<'a> ReceiptCache<'a> {
             }
             place = before;
         }
-        let known = self.unnamed_up_to.get().max(older(id.sequence()).unwrap_or(0));
+        let known = self
+            .unnamed_up_to
+            .get()
+            .max(older(id.sequence()).unwrap_or(0));
         self.unnamed_up_to.set(known);
         false
     }
@@ -127,19 +150,32 @@ impl<'a> ReceiptCache<'a> {
 
     /// The receipts that count for a phase.
     pub(super) fn counting(&mut self, phase: PhaseId) -> Counting {
-        let Some(id) = self.listing.of_phase(phase).next().cloned() else { return Counting::default() };
-        let Some(newest) = self.receipt(&id) else { return Counting::default() };
+        let Some(id) = self.listing.of_phase(phase).next().cloned() else {
+            return Counting::default();
+        };
+        let Some(newest) = self.receipt(&id) else {
+            return Counting::default();
+        };
         self.counts.insert(id.as_str().to_owned());
-        let real = self.walk(id, newest.clone(), SpecReceipt::is_real, |receipt| receipt.last_real.as_ref());
+        let real = self.walk(id, newest.clone(), SpecReceipt::is_real, |receipt| {
+            receipt.last_real.as_ref()
+        });
         let Some((real_id, newest_real)) = real else {
-            return Counting { newest: Some(newest), ..Counting::default() };
+            return Counting {
+                newest: Some(newest),
+                ..Counting::default()
+            };
         };
         self.newest_real.insert(phase, real_id.sequence());
         self.counts.insert(real_id.as_str().to_owned());
-        let success = self.walk(real_id, newest_real.clone(), SpecReceipt::is_real_success, |receipt| {
-            receipt.last_success.as_ref()
-        });
-        self.counts.extend(success.iter().map(|(id, _)| id.as_str().to_owned()));
+        let success = self.walk(
+            real_id,
+            newest_real.clone(),
+            SpecReceipt::is_real_success,
+            |receipt| receipt.last_success.as_ref(),
+        );
+        self.counts
+            .extend(success.iter().map(|(id, _)| id.as_str().to_owned()));
         Counting {
             newest: Some(newest),
             newest_real: Some(newest_real),
@@ -217,8 +253,13 @@ impl<'a> ReceiptCache<'a> {
         let counting = self.trusted().filter(|(id, _)| self.counts(id));
         let disowned = counting.filter(|(id, read)| {
             // After a gap, which is reported, nothing names the predecessor.
-            let next = self.listing.after(id.sequence()).filter(|next| next.sequence() == id.sequence() + 1);
-            let before = next.and_then(|next| self.load(next).ok()).and_then(|next| next.receipt.previous);
+            let next = self
+                .listing
+                .after(id.sequence())
+                .filter(|next| next.sequence() == id.sequence() + 1);
+            let before = next
+                .and_then(|next| self.load(next).ok())
+                .and_then(|next| next.receipt.previous);
             before.is_some_and(|link| link.receipt_id != id.as_str() || link.digest != read.digest)
         });
         let disowned: Vec<ReceiptId> = disowned.map(|(id, _)| id.clone()).collect();
@@ -231,7 +272,9 @@ impl<'a> ReceiptCache<'a> {
         // A promotion names the previous receipt, unless that cannot be trusted or was pruned.
         let unlinked = self.trusted().filter(|(id, read)| {
             let receipt = &read.receipt;
-            id.sequence() > 1 && receipt.previous.is_none() && receipt.schema_version == RECEIPT_SCHEMA
+            id.sequence() > 1
+                && receipt.previous.is_none()
+                && receipt.schema_version == RECEIPT_SCHEMA
         });
         let unlinked: Vec<ReceiptId> = unlinked.map(|(id, _)| id.clone()).collect();
         for id in unlinked {
@@ -262,45 +305,83 @@ impl<'a> ReceiptCache<'a> {
 
     /// Whether a newer real receipt of its phase makes this one irrelevant.
     fn is_superseded(&self, id: &ReceiptId) -> bool {
-        self.newest_real.get(&id.phase()).is_some_and(|newest| *newest > id.sequence())
+        self.newest_real
+            .get(&id.phase())
+            .is_some_and(|newest| *newest > id.sequence())
     }
 
     /// Whether a missing receipt may have counted, or one that counts has its sequence number.
     fn may_have_counted(&self, id: &ReceiptId) -> bool {
-        !self.is_superseded(id) || self.listing.at(id.sequence()).any(|other| !self.is_superseded(other))
+        !self.is_superseded(id)
+            || self
+                .listing
+                .at(id.sequence())
+                .any(|other| !self.is_superseded(other))
     }
 
     /// Reports problems of the names that can hide or duplicate a receipt which could still count; after
     /// the phases have run again they no longer matter. All phases must have been requested before.
     fn check_names(&mut self) {
         let mut found = Vec::new();
-        let doubled = self.listing.doubled().filter(|(id, _)| !self.is_superseded(id));
+        let doubled = self
+            .listing
+            .doubled()
+            .filter(|(id, _)| !self.is_superseded(id));
         for (looked_at, (id, other)) in doubled.enumerate() {
             // Beyond this number, the rest is reported as one.
             let is_last = looked_at == MAX_TOLD;
             let counts = is_last || !matches!(self.load(id), Ok(read) if !read.receipt.is_real(id));
             if counts {
-                let kind = ReceiptProblemKind::PlaceTaken { other: other.file_name() };
-                let file = if is_last { "and more".to_owned() } else { id.file_name() };
-                found.push(ReceiptProblem { file, phase: Some(id.phase()), kind });
+                let kind = ReceiptProblemKind::PlaceTaken {
+                    other: other.file_name(),
+                };
+                let file = if is_last {
+                    "and more".to_owned()
+                } else {
+                    id.file_name()
+                };
+                found.push(ReceiptProblem {
+                    file,
+                    phase: Some(id.phase()),
+                    kind,
+                });
             }
             if is_last {
                 break;
             }
         }
         let gaps = self.listing.gaps().map(|(first, last)| {
-            let older = self.newest_real.iter().filter(|(_, newest)| **newest < last);
-            (first, last, older.map(|(phase, _)| *phase).collect::<Vec<_>>())
+            let older = self
+                .newest_real
+                .iter()
+                .filter(|(_, newest)| **newest < last);
+            (
+                first,
+                last,
+                older.map(|(phase, _)| *phase).collect::<Vec<_>>(),
+            )
         });
         // The newest come first: nothing before a gap that hides nothing can hide anything.
         let mut gaps = gaps.take_while(|(.., older)| !older.is_empty());
         for (first, last, older) in gaps.by_ref().take(MAX_TOLD) {
-            let file = if first == last { format!("{first:04}") } else { format!("{first:04}–{last:04}") };
-            found.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::Gap { older } });
+            let file = if first == last {
+                format!("{first:04}")
+            } else {
+                format!("{first:04}–{last:04}")
+            };
+            found.push(ReceiptProblem {
+                file,
+                phase: None,
+                kind: ReceiptProblemKind::Gap { older },
+            });
         }
         if let Some((.., older)) = gaps.next() {
             let file = format!("{} more", gaps.count() + 1);
-            found.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::Gap { older } });
+            found.push(ReceiptProblem {
+                file,
+                phase: None,
+                kind: ReceiptProblemKind::Gap { older },
+            });
         }
         self.problems.append(&mut found);
         self.problems.extend(self.listing.foreign());
@@ -309,15 +390,21 @@ impl<'a> ReceiptCache<'a> {
     /// The last earlier success with a model call, if this fixup receipt has none. It is only
     /// informative, so its problems are not reported.
     fn asked_before(&self, phase: PhaseId, receipt: &SpecReceipt) -> Option<SpecReceipt> {
-        let asks =
-            |receipt: &SpecReceipt| receipt.phase(phase.as_str()).is_some_and(|entry| entry.llm.is_some());
+        let asks = |receipt: &SpecReceipt| {
+            receipt
+                .phase(phase.as_str())
+                .is_some_and(|entry| entry.llm.is_some())
+        };
         if phase != PhaseId::Fixup || asks(receipt) {
             return None;
         }
         let mut link = receipt.last_success.clone();
         for _ in 0..FARTHEST_ASKED {
             let ReceiptLink { receipt_id, digest } = link?;
-            let read = self.load(&receipt_id.parse().ok()?).ok().filter(|read| read.digest == digest)?;
+            let read = self
+                .load(&receipt_id.parse().ok()?)
+                .ok()
+                .filter(|read| read.digest == digest)?;
             if asks(&read.receipt) {
                 return Some(read.receipt);
             }
@@ -332,7 +419,11 @@ impl<'a> ReceiptCache<'a> {
     }
 
     pub(super) fn problem(&mut self, id: &ReceiptId, kind: ReceiptProblemKind) {
-        let problem = ReceiptProblem { file: id.file_name(), phase: Some(id.phase()), kind };
+        let problem = ReceiptProblem {
+            file: id.file_name(),
+            phase: Some(id.phase()),
+            kind,
+        };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -348,14 +439,23 @@ pub(super) fn state(
     let mut files = Comparison::new(store.dir());
     let mut phases = Vec::with_capacity(PhaseId::ALL.len());
     for phase in PhaseId::ALL {
-        let Counting { newest, newest_real, last_success } = cache.counting(phase);
+        let Counting {
+            newest,
+            newest_real,
+            last_success,
+        } = cache.counting(phase);
         let receipt = |read: Option<ReadReceipt>| read.map(|read| read.receipt);
         let last_success = receipt(last_success);
-        let told = last_success.as_ref().and_then(|success| success.phase(phase.as_str()));
+        let told = last_success
+            .as_ref()
+            .and_then(|success| success.phase(phase.as_str()));
         let mut track = |records: &[FileRecord], wanted: fn(&FileRecord) -> bool| {
             let wanted = records.iter().filter(|record| wanted(record));
             wanted
-                .map(|record| TrackedRecord { record: record.clone(), found: files.state(record) })
+                .map(|record| TrackedRecord {
+                    record: record.clone(),
+                    found: files.state(record),
+                })
                 .collect()
         };
         phases.push(PhaseState {
@@ -363,7 +463,9 @@ pub(super) fn state(
             outputs: told.map_or_else(Vec::new, |told| track(&told.outputs, |_| true)),
             inputs: told.map_or_else(Vec::new, |told| track(&told.inputs, is_of_the_spec)),
             newest: receipt(newest),
-            asked: newest_real.as_ref().and_then(|read| cache.asked_before(phase, &read.receipt)),
+            asked: newest_real
+                .as_ref()
+                .and_then(|read| cache.asked_before(phase, &read.receipt)),
             newest_real: receipt(newest_real),
             last_success,
         });
@@ -391,19 +493,30 @@ pub(super) fn history(
         cache.counting(phase);
     }
     let ids: Vec<ReceiptId> = cache.listing.all().cloned().collect();
-    let read: Vec<(ReceiptId, ReadReceipt)> =
-        ids.into_iter().filter_map(|id| cache.receipt(&id).map(|read| (id, read))).collect();
+    let read: Vec<(ReceiptId, ReadReceipt)> = ids
+        .into_iter()
+        .filter_map(|id| cache.receipt(&id).map(|read| (id, read)))
+        .collect();
     check(&mut cache, store, recorded)?;
     let problems = cache.problems;
     // A receipt's own problems matter as much as those that other receipts reveal.
     let is_believed = |id: &ReceiptId| {
         let file = id.file_name();
         let disowned = |kind: &ReceiptProblemKind| {
-            matches!(kind, ReceiptProblemKind::LedgerDiffers | ReceiptProblemKind::ChainBroken)
+            matches!(
+                kind,
+                ReceiptProblemKind::LedgerDiffers | ReceiptProblemKind::ChainBroken
+            )
         };
-        !problems.iter().any(|problem| problem.file == file && disowned(&problem.kind))
+        !problems
+            .iter()
+            .any(|problem| problem.file == file && disowned(&problem.kind))
     };
-    let receipts = read.into_iter().filter(|(id, _)| is_believed(id)).map(|(_, read)| read.receipt).collect();
+    let receipts = read
+        .into_iter()
+        .filter(|(id, _)| is_believed(id))
+        .map(|(_, read)| read.receipt)
+        .collect();
     Ok((receipts, problems))
 }
 
@@ -426,10 +539,18 @@ fn check(
             unfinished = Some(&staged.id);
             ReceiptProblemKind::PromotionUnfinished
         } else {
-            let replaces = staged.records.iter().map(|record| record.path.clone()).collect();
+            let replaces = staged
+                .records
+                .iter()
+                .map(|record| record.path.clone())
+                .collect();
             ReceiptProblemKind::PromotionForeign { replaces }
         };
-        cache.problems.push(ReceiptProblem { file: staged.id.file_name(), phase: None, kind });
+        cache.problems.push(ReceiptProblem {
+            file: staged.id.file_name(),
+            phase: None,
+            kind,
+        });
     }
     if let Some(recorded) = recorded {
         recorded.compare(cache, store, unfinished)?;
@@ -447,10 +568,15 @@ fn is_named(read: &ReadReceipt) -> bool {
 /// have their old content again.
 fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
     let newest = phases.iter().find(|known| known.phase == PhaseId::Fixup);
-    let newest = newest.and_then(|known| known.newest_real.as_ref()?.phase(PhaseId::Fixup.as_str()));
+    let newest =
+        newest.and_then(|known| known.newest_real.as_ref()?.phase(PhaseId::Fixup.as_str()));
     let fixups = newest.and_then(|entry| entry.fixups.as_ref());
     let applied = fixups.filter(|fixups| fixups.stage == FixupStage::Applied);
-    let files = applied.map(|fixups| fixups.files.as_slice()).unwrap_or_default().iter().take(MOST_FIXED);
+    let files = applied
+        .map(|fixups| fixups.files.as_slice())
+        .unwrap_or_default()
+        .iter()
+        .take(MOST_FIXED);
     let root = store.project().root();
     let is_undone = |file: &&FixedFile| {
         file.before != file.after
@@ -459,7 +585,10 @@ fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
                 bytes.is_ok_and(|bytes| bytes.as_deref().map(Digest::of) == file.before)
             })
     };
-    files.filter(is_undone).map(|file| file.path.clone()).collect()
+    files
+        .filter(is_undone)
+        .map(|file| file.path.clone())
+        .collect()
 }
 
 /// Whether an input is in the spec's directory; project files change all the time, and make no phase

@@ -28,13 +28,19 @@ pub(crate) struct RecordedReceipts<'a> {
 impl<'a> RecordedReceipts<'a> {
     /// A ledger that is queried for each spec.
     pub(crate) fn of(ledger: &'a Ledger) -> Self {
-        Self { ledger, project: None }
+        Self {
+            ledger,
+            project: None,
+        }
     }
 
     /// A ledger that is queried once for all specs of this project.
     pub(crate) fn of_project(ledger: &'a Ledger, project: &SpecProject) -> Result<Self, SpecError> {
         let newest = ledger.newest_spec_receipts_of_project(&project.key()?)?;
-        Ok(Self { ledger, project: Some(newest) })
+        Ok(Self {
+            ledger,
+            project: Some(newest),
+        })
     }
 
     /// The receipt recorded last for each phase of a spec.
@@ -46,9 +52,16 @@ impl<'a> RecordedReceipts<'a> {
     }
 
     /// Whether the ledger has recorded exactly this receipt.
-    pub(super) fn knows(&self, store: &SpecStore, id: &ReceiptId, digest: Digest) -> Result<bool, SpecError> {
+    pub(super) fn knows(
+        &self,
+        store: &SpecStore,
+        id: &ReceiptId,
+        digest: Digest,
+    ) -> Result<bool, SpecError> {
         let (project, spec) = (store.project().key()?, store.spec().as_str());
-        let known = self.ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
+        let known = self
+            .ledger
+            .spec_receipts_of_id(&project, spec, id.as_str())?;
         Ok(known.iter().any(|row| row.digest == digest))
     }
 
@@ -64,7 +77,14 @@ impl<'a> RecordedReceipts<'a> {
         if newest.is_empty() {
             return Ok(());
         }
-        compare(cache, self.ledger, (&project, spec), newest, unfinished, promotion::marked(store))
+        compare(
+            cache,
+            self.ledger,
+            (&project, spec),
+            newest,
+            unfinished,
+            promotion::marked(store),
+        )
     }
 }
 
@@ -76,8 +96,10 @@ fn compare(
     unfinished: Option<&ReceiptId>,
     ours: Option<Digest>,
 ) -> Result<(), SpecError> {
-    let read: Vec<(ReceiptId, Digest)> =
-        cache.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+    let read: Vec<(ReceiptId, Digest)> = cache
+        .trusted()
+        .map(|(id, read)| (id.clone(), read.digest))
+        .collect();
     let mut unknown = Vec::new();
     for (id, digest) in read {
         // Most receipts are those recorded last, which need no further query.
@@ -122,7 +144,9 @@ fn compare(
         }
         let in_its_place = here.filter(|here| here.sequence() == row.sequence);
         if let Some(here) = in_its_place
-            && ledger.spec_receipts_of_id(project, spec, here.as_str())?.is_empty()
+            && ledger
+                .spec_receipts_of_id(project, spec, here.as_str())?
+                .is_empty()
         {
             cache.problem(&here, ReceiptProblemKind::LedgerDiffers);
         } else {
@@ -148,7 +172,9 @@ pub(super) fn last_place(
     newest: &[SpecReceiptRow],
 ) -> Result<u64, SpecError> {
     let began = first_event(cache, ledger, project, spec)?;
-    let of_this_life = newest.iter().filter(|row| began.is_none_or(|began| row.event >= began));
+    let of_this_life = newest
+        .iter()
+        .filter(|row| began.is_none_or(|began| row.event >= began));
     Ok(of_this_life.map(|row| row.sequence).max().unwrap_or(0))
 }
 
@@ -160,10 +186,17 @@ fn first_event(
     project: &Digest,
     spec: &str,
 ) -> Result<Option<u64>, SpecError> {
-    let Some(oldest) = cache.listing.all().next() else { return Ok(None) };
-    let Ok(read) = cache.load(oldest) else { return Ok(None) };
+    let Some(oldest) = cache.listing.all().next() else {
+        return Ok(None);
+    };
+    let Ok(read) = cache.load(oldest) else {
+        return Ok(None);
+    };
     let known = ledger.spec_receipts_of_id(project, spec, oldest.as_str())?;
-    Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
+    Ok(known
+        .iter()
+        .find(|row| row.digest == read.digest)
+        .map(|row| row.event))
 }
 
 /// Records a receipt with its bytes and its writer. A receipt without a time, as only other programs
@@ -194,7 +227,11 @@ pub(super) fn record(
         phase: id.phase().as_str().to_owned(),
         status: status.to_owned(),
         digest: read.digest,
-        outputs: phase.outputs.iter().map(|output| (output.path.clone(), output.sha256)).collect(),
+        outputs: phase
+            .outputs
+            .iter()
+            .map(|output| (output.path.clone(), output.sha256))
+            .collect(),
         at,
         clock: receipt.clock.unwrap_or(ClockSource::System),
         // A receipt that this machine promoted contains no secret, and is stored unchanged.

@@ -74,20 +74,41 @@ mod tests {
     #[test]
     fn every_template_is_a_whole_problem_statement_with_places_to_fill() {
         for template in TEMPLATES {
-            let parts = ["## The problem", "## What is wanted", "## How good it has to be", "## Not wanted"];
+            let parts = [
+                "## The problem",
+                "## What is wanted",
+                "## How good it has to be",
+                "## Not wanted",
+            ];
             for part in parts {
                 assert!(template.idea.contains(part), "{}: {part}", template.name);
             }
-            assert!(template.idea.matches("<!-- Yours:").count() >= 5, "{}", template.name);
-            assert!(!says_nothing(template.idea) && template.idea.ends_with("-->\n"), "{}", template.name);
-            assert!(Scanner::builtin().scan(template.idea.as_bytes()).is_empty(), "{}", template.name);
+            assert!(
+                template.idea.matches("<!-- Yours:").count() >= 5,
+                "{}",
+                template.name
+            );
+            assert!(
+                !says_nothing(template.idea) && template.idea.ends_with("-->\n"),
+                "{}",
+                template.name
+            );
+            assert!(
+                Scanner::builtin().scan(template.idea.as_bytes()).is_empty(),
+                "{}",
+                template.name
+            );
             let idea = PacketEntry {
                 kind: EntryKind::Idea,
                 name: "idea".to_owned(),
                 content: Untrusted::new(template.idea),
             };
             let packet = build_packet(vec![idea], PacketLimits::default()).unwrap();
-            assert!(packet.manifest.bytes < PacketLimits::default().max_bytes / 8, "{}", template.name);
+            assert!(
+                packet.manifest.bytes < PacketLimits::default().max_bytes / 8,
+                "{}",
+                template.name
+            );
         }
     }
 
@@ -106,9 +127,19 @@ mod tests {
         let spec: SpecId = "export-data".parse().unwrap();
         for template in TEMPLATES {
             let readme = template.readme(&spec);
-            assert!(readme.starts_with("# export-data\n") && !readme.contains(ID), "{readme}");
-            for command in ["spec export-data --through tasks", "status export-data", "gate export-data"] {
-                assert!(readme.contains(&format!("\ncrucible {command}\n")), "{command}");
+            assert!(
+                readme.starts_with("# export-data\n") && !readme.contains(ID),
+                "{readme}"
+            );
+            for command in [
+                "spec export-data --through tasks",
+                "status export-data",
+                "gate export-data",
+            ] {
+                assert!(
+                    readme.contains(&format!("\ncrucible {command}\n")),
+                    "{command}"
+                );
             }
         }
     }

@@ -20,7 +20,11 @@ type Cuts = Vec<(Range<usize>, String)>;
 
 /// The text of a workspace without specs.
 pub(super) fn new_text(name: &str) -> String {
-    format!("version: {}\nname: {}\nspecs: []\n", quoted(VERSION), quoted(name))
+    format!(
+        "version: {}\nname: {}\nspecs: []\n",
+        quoted(VERSION),
+        quoted(name)
+    )
 }
 
 /// Adds this entry at the end of the list.
@@ -30,7 +34,11 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
     wanted.specs.push(entry.clone());
     let keys = 2 + usize::from(entry.added.is_some());
     // Any other reference to the list in the file would change its meaning.
-    if before.root.pair("specs").is_some_and(|(_, list)| list.is_anchored()) {
+    if before
+        .root
+        .pair("specs")
+        .is_some_and(|(_, list)| list.is_anchored())
+    {
         return Err(refusal());
     }
     let fits = |after: &Parsed| {
@@ -48,13 +56,20 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
     };
     let places = places_for_entry(text, &before.root, entry);
     let mut places = places.into_iter().filter(|cuts| !ends_a_text(text, cuts));
-    places.find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
+    places
+        .find_map(|cuts| checked(text, &cuts, &fits))
+        .ok_or_else(refusal)
 }
 
 /// Replaces the tags and the time of an existing entry; its other keys are kept.
 pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
     let before = Parsed::new(text)?;
-    let place = before.workspace.specs.iter().position(|old| old.id == entry.id).ok_or_else(refusal)?;
+    let place = before
+        .workspace
+        .specs
+        .iter()
+        .position(|old| old.id == entry.id)
+        .ok_or_else(refusal)?;
     let mut wanted = before.workspace.clone();
     wanted.specs[place] = entry.clone();
     let fits = |after: &Parsed| {
@@ -62,7 +77,10 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
         let kept = |(at, (old, new)): (usize, (&Node, &Node))| {
             let (old_rest, new_rest) = (others(old, "tags"), others(new, "tags"));
             old.means(new)
-                || (at == place && old_rest.without("added").eq_by_meaning(&new_rest.without("added")))
+                || (at == place
+                    && old_rest
+                        .without("added")
+                        .eq_by_meaning(&new_rest.without("added")))
         };
         after.workspace == wanted
             && old.len() == new.len()
@@ -70,7 +88,12 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
             && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
     };
     let node = before.entries().get(place).ok_or_else(refusal)?;
-    if node.is_anchored() || before.root.pair("specs").is_some_and(|(_, list)| list.is_anchored()) {
+    if node.is_anchored()
+        || before
+            .root
+            .pair("specs")
+            .is_some_and(|(_, list)| list.is_anchored())
+    {
         return Err(refusal());
     }
     let cuts = cuts_for_values(text, node, entry).ok_or_else(refusal)?;
@@ -89,16 +112,24 @@ struct Parsed {
 impl Parsed {
     fn new(text: &str) -> Result<Self, Flaw> {
         let workspace = SpecWorkspace::read(text)?;
-        Ok(Self { workspace, root: Node::read(text).ok_or_else(refusal)? })
+        Ok(Self {
+            workspace,
+            root: Node::read(text).ok_or_else(refusal)?,
+        })
     }
 
     fn entries(&self) -> &[Node] {
-        self.root.pair("specs").map_or(&[], |(_, list)| list.items())
+        self.root
+            .pair("specs")
+            .map_or(&[], |(_, list)| list.items())
     }
 }
 
 fn refusal() -> Flaw {
-    Flaw("its layout does not allow this change without touching other lines; edit it by hand".to_owned())
+    Flaw(
+        "its layout does not allow this change without touching other lines; edit it by hand"
+            .to_owned(),
+    )
 }
 
 /// Applies the replacements, and returns the text if it satisfies `fits`.
@@ -111,14 +142,18 @@ fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<S
         from = range.end;
     }
     new.push_str(text.get(from..)?);
-    Parsed::new(&new).is_ok_and(|after| fits(&after)).then_some(new)
+    Parsed::new(&new)
+        .is_ok_and(|after| fits(&after))
+        .then_some(new)
 }
 
 /// Whether the replacements add a line ending to a block scalar at the end of the file that has none,
 /// which would change its value. YAML parsers disagree about that value, so the lines are checked, not
 /// the tree.
 fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
-    let appends = cuts.iter().any(|(range, put)| range.start == text.len() && !put.is_empty());
+    let appends = cuts
+        .iter()
+        .any(|(range, put)| range.start == text.len() && !put.is_empty());
     if !appends || text.ends_with('\n') {
         return false;
     }
@@ -128,7 +163,10 @@ fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
         let written = line.split(" #").next().unwrap_or_default().trim_end();
         let sign = written.rsplit([' ', '\t']).next().unwrap_or_default();
         let begins = sign.starts_with(['|', '>'])
-            && sign.chars().skip(1).all(|c| matches!(c, '+' | '-') || c.is_ascii_digit());
+            && sign
+                .chars()
+                .skip(1)
+                .all(|c| matches!(c, '+' | '-') || c.is_ascii_digit());
         if begins && indent < least {
             return !sign.contains('-');
         }
@@ -146,12 +184,21 @@ fn others<'a>(node: &'a Node, but: &str) -> Others<'a> {
 
 impl Others<'_> {
     fn without(self, but: &str) -> Self {
-        Self(self.0.into_iter().filter(|(key, _)| !key.is_text(but)).collect())
+        Self(
+            self.0
+                .into_iter()
+                .filter(|(key, _)| !key.is_text(but))
+                .collect(),
+        )
     }
 
     fn eq_by_meaning(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|(a, b)| a.0.means(&b.0) && a.1.means(&b.1))
+            && self
+                .0
+                .iter()
+                .zip(&other.0)
+                .all(|(a, b)| a.0.means(&b.0) && a.1.means(&b.1))
     }
 }
 
@@ -164,7 +211,11 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
         return match style {
             Style::Flow => {
                 let list = format!("\"specs\": [{}]", in_brackets(entry, Style::Flow));
-                vec![vec![after_last(root, pairs.last().map(|(_, value)| value), &list)]]
+                vec![vec![after_last(
+                    root,
+                    pairs.last().map(|(_, value)| value),
+                    &list,
+                )]]
             }
             Style::Block => {
                 let inner = |indent: usize| {
@@ -176,21 +227,32 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
                 // anything that follows.
                 let first = line_start(text, root.start);
                 let lines = inner(root.column);
-                vec![vec![after_line(text, root.end, &lines)], vec![(first..first, block(text, &lines))]]
+                vec![
+                    vec![after_line(text, root.end, &lines)],
+                    vec![(first..first, block(text, &lines))],
+                ]
             }
         };
     };
     match &list.kind {
-        Kind::Sequence { style: Style::Block, items } => {
+        Kind::Sequence {
+            style: Style::Block,
+            items,
+        } => {
             // Dashes without indentation are below the key; the list then begins after the first of them.
             let begins = text.get(list.start..).unwrap_or_default();
-            let dash = begins.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_whitespace));
+            let dash = begins
+                .strip_prefix('-')
+                .is_some_and(|rest| rest.starts_with(char::is_whitespace));
             let column = if dash { list.column } else { key.column };
             let lines = in_lines(entry, column);
             let end = items.last().map_or(list.end, |last| last.end.max(list.end));
             vec![vec![after_comments_of(text, end, column, &lines)]]
         }
-        Kind::Sequence { style: Style::Flow, items } => {
+        Kind::Sequence {
+            style: Style::Flow,
+            items,
+        } => {
             let within = after_last(list, items.last(), &in_brackets(entry, *style));
             let between = text.get(list.start..list.end).unwrap_or_default();
             let is_empty = items.is_empty() && !between.contains(['\n', '#']);
@@ -202,7 +264,10 @@ fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts
         }
         _ if list.is_null() && *style == Style::Block => vec![instead(text, key, list, entry)],
         _ if list.is_null() && list.end > list.start => {
-            vec![vec![(list.start..list.end, format!("[{}]", in_brackets(entry, Style::Flow)))]]
+            vec![vec![(
+                list.start..list.end,
+                format!("[{}]", in_brackets(entry, Style::Flow)),
+            )]]
         }
         _ => Vec::new(),
     }
@@ -213,7 +278,10 @@ fn instead(text: &str, key: &Node, list: &Node, entry: &WorkspaceEntry) -> Cuts 
     let lines = in_lines(entry, key.column + 2);
     let mut cuts = Vec::new();
     if list.end > list.start && list.start >= key.end {
-        let start = key.end + text.get(key.end..list.start).map_or(0, |between| between.trim_end().len());
+        let start = key.end
+            + text
+                .get(key.end..list.start)
+                .map_or(0, |between| between.trim_end().len());
         // Space before a comment is kept, trailing space is removed.
         cuts.push((start..list.end, String::new()));
     }
@@ -234,12 +302,21 @@ fn after_line(text: &str, place: usize, lines: &[String]) -> (Range<usize>, Stri
     let end = line_end(text, place);
     let unended = end == text.len() && !text.ends_with('\n');
     let put = block(text, lines);
-    let put = if unended { format!("{}{}", newline(text), put.trim_end_matches(['\r', '\n'])) } else { put };
+    let put = if unended {
+        format!("{}{}", newline(text), put.trim_end_matches(['\r', '\n']))
+    } else {
+        put
+    };
     (end..end, put)
 }
 
 /// New lines, also after comments that are indented deeper than `column` and so belong to the text above.
-fn after_comments_of(text: &str, place: usize, column: usize, lines: &[String]) -> (Range<usize>, String) {
+fn after_comments_of(
+    text: &str,
+    place: usize,
+    column: usize,
+    lines: &[String],
+) -> (Range<usize>, String) {
     let mut place = place;
     loop {
         let next = line_end(text, place);
@@ -279,14 +356,22 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
         cuts.push(match style {
             Style::Block => {
                 let indent = " ".repeat(id_key.column);
-                let lines: Vec<_> =
-                    missing.iter().map(|(name, value)| format!("{indent}{name}: {value}")).collect();
+                let lines: Vec<_> = missing
+                    .iter()
+                    .map(|(name, value)| format!("{indent}{name}: {value}"))
+                    .collect();
                 after_line(text, id.end, &lines)
             }
             Style::Flow => {
-                let mark = if text.get(id_key.start..)?.starts_with('"') { "\"" } else { "" };
-                let pairs: String =
-                    missing.iter().map(|(name, value)| format!(", {mark}{name}{mark}: {value}")).collect();
+                let mark = if text.get(id_key.start..)?.starts_with('"') {
+                    "\""
+                } else {
+                    ""
+                };
+                let pairs: String = missing
+                    .iter()
+                    .map(|(name, value)| format!(", {mark}{name}{mark}: {value}"))
+                    .collect();
                 (id.end..id.end, pairs)
             }
         });
@@ -303,14 +388,17 @@ fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
     let mut from = gone.start;
     for scalar in scalars {
         let written = text.get(scalar.start..scalar.end).unwrap_or_default();
-        let sign = written.starts_with(['|', '>']).then(|| written.lines().next().unwrap_or_default());
+        let sign = written
+            .starts_with(['|', '>'])
+            .then(|| written.lines().next().unwrap_or_default());
         let before = text.get(from..scalar.start).unwrap_or_default();
         if before.contains('#') || sign.is_some_and(|sign| sign.contains('#')) {
             return true;
         }
         from = scalar.end.max(from);
     }
-    text.get(from..gone.end).is_some_and(|rest| rest.contains('#'))
+    text.get(from..gone.end)
+        .is_some_and(|rest| rest.contains('#'))
 }
 
 /// The visible scalars and aliases of a value, in order.
@@ -333,7 +421,11 @@ fn in_lines(entry: &WorkspaceEntry, column: usize) -> Vec<String> {
         format!("{indent}- id: {}", quoted(entry.id.as_str())),
         format!("{indent}  tags: {}", tag_list(&entry.tags)),
     ];
-    lines.extend(entry.added.map(|added| format!("{indent}  added: {}", quoted(&added.to_string()))));
+    lines.extend(
+        entry
+            .added
+            .map(|added| format!("{indent}  added: {}", quoted(&added.to_string()))),
+    );
     lines
 }
 
@@ -346,7 +438,8 @@ fn in_brackets(entry: &WorkspaceEntry, root: Style) -> String {
     let mut text = format!("{{{mark}id{mark}: {}", quoted(entry.id.as_str()));
     let _a_string_takes_it = write!(text, ", {mark}tags{mark}: {}", tag_list(&entry.tags));
     if let Some(added) = entry.added {
-        let _a_string_takes_it = write!(text, ", {mark}added{mark}: {}", quoted(&added.to_string()));
+        let _a_string_takes_it =
+            write!(text, ", {mark}added{mark}: {}", quoted(&added.to_string()));
     }
     text + "}"
 }
@@ -377,7 +470,10 @@ fn quoted(text: &str) -> String {
 
 fn block(text: &str, lines: &[String]) -> String {
     let newline = newline(text);
-    lines.iter().map(|line| format!("{line}{newline}")).collect()
+    lines
+        .iter()
+        .map(|line| format!("{line}{newline}"))
+        .collect()
 }
 
 /// The line ending of this text.
@@ -389,17 +485,23 @@ fn newline(text: &str) -> &'static str {
 }
 
 fn line_start(text: &str, place: usize) -> usize {
-    text.get(..place).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+    text.get(..place)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |at| at + 1)
 }
 
 /// The position after the end of this position's line.
 fn line_end(text: &str, place: usize) -> usize {
-    text.get(place..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| place + at + 1)
+    text.get(place..)
+        .and_then(|rest| rest.find('\n'))
+        .map_or(text.len(), |at| place + at + 1)
 }
 
 /// The offset after a key where its value may begin.
 fn colon(text: &str, key_end: usize) -> usize {
-    text.get(key_end..).and_then(|rest| rest.find(':')).map_or(0, |at| at + 1)
+    text.get(key_end..)
+        .and_then(|rest| rest.find(':'))
+        .map_or(0, |at| at + 1)
 }
 
 #[cfg(test)]
@@ -423,19 +525,32 @@ mod tests {
 
     #[track_caller]
     fn replaced(text: &str) -> String {
-        with_replaced(text, &entry("a", &["t"])).unwrap_or_else(|flaw| panic!("{}:\n{text}", flaw.0))
+        with_replaced(text, &entry("a", &["t"]))
+            .unwrap_or_else(|flaw| panic!("{}:\n{text}", flaw.0))
     }
 
     const HEAD: &str = "version: \"1\"\nname: x\n";
     const BLOCK: &str = "- id: \"new\"\n  tags: [\"t\"]\n  added: \"2024-12-01T10:00:00.000Z\"\n";
 
     fn indented(by: usize) -> String {
-        BLOCK.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
+        BLOCK
+            .lines()
+            .map(|line| format!("{}{line}\n", " ".repeat(by)))
+            .collect()
     }
 
     #[test]
     fn a_new_file_reads_as_what_it_is_for() {
-        for name in ["my-project", "yes", "1", "a: b", "größe", "\"\\\n\u{202e}\u{e0041}", "#", ""] {
+        for name in [
+            "my-project",
+            "yes",
+            "1",
+            "a: b",
+            "größe",
+            "\"\\\n\u{202e}\u{e0041}",
+            "#",
+            "",
+        ] {
             let workspace = SpecWorkspace::read(&new_text(name)).unwrap();
             assert_eq!((workspace.name.as_str(), workspace.specs.len()), (name, 0));
         }
@@ -454,13 +569,23 @@ mod tests {
             let new = added(&format!("{HEAD}{list}\n"));
             assert_eq!(new, format!("{HEAD}{key}\n{}", indented(2)), "{list}");
             let between = added(&format!("{HEAD}{list}\nafter: 1\n"));
-            assert_eq!(between, format!("{HEAD}{key}\n{}after: 1\n", indented(2)), "{list}");
+            assert_eq!(
+                between,
+                format!("{HEAD}{key}\n{}after: 1\n", indented(2)),
+                "{list}"
+            );
         }
         assert_eq!(added(HEAD), format!("{HEAD}specs:\n{}", indented(2)));
-        assert_eq!(added(&format!("{HEAD}...\n")), format!("{HEAD}specs:\n{}...\n", indented(2)));
+        assert_eq!(
+            added(&format!("{HEAD}...\n")),
+            format!("{HEAD}specs:\n{}...\n", indented(2))
+        );
         assert_eq!(
             added("%YAML 1.2\n---\n  version: '1'\n  name: x # y\n# end\n"),
-            format!("%YAML 1.2\n---\n  version: '1'\n  name: x # y\n  specs:\n{}# end\n", indented(4))
+            format!(
+                "%YAML 1.2\n---\n  version: '1'\n  name: x # y\n  specs:\n{}# end\n",
+                indented(4)
+            )
         );
     }
 
@@ -469,15 +594,29 @@ mod tests {
         for (by, last) in [
             (2, "  - id: a\n"),
             (0, "- id: a # first\n  tags: [\n    b, # c\n  ]\n"),
-            (4, "    -   id: a\n        note: |\n          text\n          - more\n"),
+            (
+                4,
+                "    -   id: a\n        note: |\n          text\n          - more\n",
+            ),
             (2, "  - id: a\n    tags:\n    - b\n    # - c\n"),
             (2, "  - {id: a}\n"),
             (2, "  # of this list\n  - id: a\n    tags:\n"),
-            (2, "  -\n    id: a\n    note: some words\n      that go on\n"),
+            (
+                2,
+                "  -\n    id: a\n    note: some words\n      that go on\n",
+            ),
         ] {
-            for rest in ["", "# end of the list\n", "\n# end\nafter: [1]\n", "after: 1\n...\n"] {
+            for rest in [
+                "",
+                "# end of the list\n",
+                "\n# end\nafter: [1]\n",
+                "after: 1\n...\n",
+            ] {
                 let old = format!("{HEAD}specs:\n{last}");
-                assert_eq!(added(&format!("{old}{rest}")), format!("{old}{}{rest}", indented(by)));
+                assert_eq!(
+                    added(&format!("{old}{rest}")),
+                    format!("{old}{}{rest}", indented(by))
+                );
             }
         }
     }
@@ -486,11 +625,20 @@ mod tests {
     fn unterminated_block_scalar_is_refused() {
         for sign in ["|+", "|", ">", "|2+", ">+ # why"] {
             let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
-            assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{sign}");
+            assert!(
+                with_entry(&text, &entry("new", &[]))
+                    .unwrap_err()
+                    .0
+                    .contains("by hand"),
+                "{sign}"
+            );
             assert!(added(&format!("{text}\n")).starts_with(&text), "{sign}");
             // Elsewhere in the file there is room, and the end is unchanged.
             let apart = format!("{HEAD}specs:\n  - id: a\nnote: {sign}\n  text");
-            assert!(added(&apart).ends_with(&format!("note: {sign}\n  text")), "{sign}");
+            assert!(
+                added(&apart).ends_with(&format!("note: {sign}\n  text")),
+                "{sign}"
+            );
         }
         for sign in ["|-", ">-", "|2-"] {
             let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
@@ -506,19 +654,30 @@ mod tests {
         assert!(new.ends_with("000Z\"\r\n# end\r\n"), "{new:?}");
         let unended = format!("{HEAD}specs:\n- id: a");
         assert_eq!(added(&unended), format!("{unended}\n{}", BLOCK.trim_end()));
-        assert_eq!(added("{\"version\": \"1\", \"name\": \"x\"}").matches('\n').count(), 0);
+        assert_eq!(
+            added("{\"version\": \"1\", \"name\": \"x\"}")
+                .matches('\n')
+                .count(),
+            0
+        );
     }
 
     #[test]
     fn a_list_in_brackets_stays_one() {
         let flow = "{id: \"new\", tags: [\"t\"], added: \"2024-12-01T10:00:00.000Z\"}";
         for (old, new) in [
-            ("specs: [{id: a}]\n", format!("specs: [{{id: a}}, {flow}]\n")),
+            (
+                "specs: [{id: a}]\n",
+                format!("specs: [{{id: a}}, {flow}]\n"),
+            ),
             (
                 "specs: [\n  {id: a}, # one\n  {id: b},\n] # end\n",
                 format!("specs: [\n  {{id: a}}, # one\n  {{id: b}}, {flow},\n] # end\n"),
             ),
-            ("specs: [\n  # none\n]\n", format!("specs: [{flow}\n  # none\n]\n")),
+            (
+                "specs: [\n  # none\n]\n",
+                format!("specs: [{flow}\n  # none\n]\n"),
+            ),
         ] {
             assert_eq!(added(&format!("{HEAD}{old}")), format!("{HEAD}{new}"));
         }
@@ -526,11 +685,19 @@ mod tests {
 
     #[test]
     fn a_file_in_json_stays_json() {
-        for list in ["", ",\n  \"specs\": []", ", \"specs\": null", ", \"specs\": [{\"id\": \"a\"}]"] {
+        for list in [
+            "",
+            ",\n  \"specs\": []",
+            ", \"specs\": null",
+            ", \"specs\": [{\"id\": \"a\"}]",
+        ] {
             let new = added(&format!("{{\"version\": \"1\", \"name\": \"x\"{list}}}\n"));
             let value: serde_json::Value = serde_json::from_str(&new).unwrap();
             let last = value["specs"].as_array().unwrap().last().unwrap();
-            assert_eq!((&last["id"], &last["tags"][0]), (&"new".into(), &"t".into()));
+            assert_eq!(
+                (&last["id"], &last["tags"][0]),
+                (&"new".into(), &"t".into())
+            );
         }
         let text = "{\"version\": \"1\", \"name\": \"x\", \"specs\": [{\"id\": \"a\", \"tags\": [\"b\"]}]}\n";
         let value: serde_json::Value = serde_json::from_str(&replaced(text)).unwrap();
@@ -543,7 +710,10 @@ mod tests {
         let new = "[\"t\"]";
         let instant = "\"2024-12-01T10:00:00.000Z\"";
         for (old, wanted) in [
-            ("- id: a\n", format!("- id: a\n  tags: {new}\n  added: {instant}\n")),
+            (
+                "- id: a\n",
+                format!("- id: a\n  tags: {new}\n  added: {instant}\n"),
+            ),
             (
                 "- tags: [b] # why\n  owner: me\n  id: a # it\n  added: 2024-01-01T00:00:00Z\n",
                 format!("- tags: {new} # why\n  owner: me\n  id: a # it\n  added: {instant}\n"),
@@ -552,8 +722,14 @@ mod tests {
                 "- id: a\n  tags:\n  - b\n  - c\n  weight: 3\n",
                 format!("- id: a\n  tags: {new}\n  added: {instant}\n  weight: 3\n"),
             ),
-            ("- {id: a, tags: []} # it\n", format!("- {{id: a, added: {instant}, tags: {new}}} # it\n")),
-            ("- id: a\n  tags:\n", format!("- id: a\n  added: {instant}\n  tags: {new}\n")),
+            (
+                "- {id: a, tags: []} # it\n",
+                format!("- {{id: a, added: {instant}, tags: {new}}} # it\n"),
+            ),
+            (
+                "- id: a\n  tags:\n",
+                format!("- id: a\n  added: {instant}\n  tags: {new}\n"),
+            ),
             (
                 "- id: a\n  tags: # why\n  weight: 3\n",
                 format!("- id: a\n  added: {instant}\n  tags: {new} # why\n  weight: 3\n"),
@@ -566,8 +742,14 @@ mod tests {
             let rest = "- id: b\n  tags: [z]\nafter: 1\n";
             let text = replaced(&format!("{HEAD}specs:\n{old}{rest}"));
             let read = |text: &str| SpecWorkspace::read(text).unwrap();
-            assert_eq!(read(&text), read(&format!("{HEAD}specs:\n{wanted}{rest}")), "{text}");
-            for kept in ["# why", "# it", "owner: me", "weight: 3"].iter().filter(|kept| old.contains(**kept))
+            assert_eq!(
+                read(&text),
+                read(&format!("{HEAD}specs:\n{wanted}{rest}")),
+                "{text}"
+            );
+            for kept in ["# why", "# it", "owner: me", "weight: 3"]
+                .iter()
+                .filter(|kept| old.contains(**kept))
             {
                 assert!(text.contains(kept), "{text}");
             }
@@ -584,7 +766,13 @@ mod tests {
         ] {
             let text = format!("{HEAD}{text}");
             SpecWorkspace::read(&text).unwrap();
-            assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{text}");
+            assert!(
+                with_entry(&text, &entry("new", &[]))
+                    .unwrap_err()
+                    .0
+                    .contains("by hand"),
+                "{text}"
+            );
         }
         for text in [
             "specs:\n- id: a\n  tags:\n  - b # dear to me\n  - c # too\n",
@@ -600,7 +788,13 @@ mod tests {
             "e: &e {id: a}\nspecs:\n- *e\n",
         ] {
             let text = format!("{HEAD}{text}");
-            assert!(with_replaced(&text, &entry("a", &[])).unwrap_err().0.contains("by hand"), "{text}");
+            assert!(
+                with_replaced(&text, &entry("a", &[]))
+                    .unwrap_err()
+                    .0
+                    .contains("by hand"),
+                "{text}"
+            );
         }
     }
 
@@ -632,10 +826,17 @@ mod tests {
             "# apart\n- id: ID\n",
         ]);
         let block = (prop::collection::vec(item, 1..5), 0usize..5).prop_map(|(items, by)| {
-            let items = items.iter().enumerate().map(|(at, item)| item.replace("ID", &format!("s{at}")));
+            let items = items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| item.replace("ID", &format!("s{at}")));
             let lines: String = items.collect();
             let indent = |line: &str| {
-                if line.is_empty() { "\n".to_owned() } else { format!("{}{line}\n", " ".repeat(by)) }
+                if line.is_empty() {
+                    "\n".to_owned()
+                } else {
+                    format!("{}{line}\n", " ".repeat(by))
+                }
             };
             format!("specs:\n{}", lines.lines().map(indent).collect::<String>())
         });
@@ -652,7 +853,8 @@ mod tests {
     /// Whether the new line is the old one, perhaps with an insertion.
     fn grown(old: &str, new: &str) -> bool {
         let mut cuts = (0..=old.len()).filter(|cut| old.is_char_boundary(*cut));
-        new.len() >= old.len() && cuts.any(|cut| new.starts_with(&old[..cut]) && new.ends_with(&old[cut..]))
+        new.len() >= old.len()
+            && cuts.any(|cut| new.starts_with(&old[..cut]) && new.ends_with(&old[cut..]))
     }
 
     mod properties {

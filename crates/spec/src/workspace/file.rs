@@ -85,10 +85,11 @@ impl WorkspaceFile {
     #[must_use]
     pub fn discover(start: &Path) -> Option<Self> {
         let repository = repository_of(start);
-        let is_ours = |place: &Path| repository.is_none_or(|repository| place.starts_with(repository));
-        start
-            .ancestors()
-            .find_map(|place| Self::within(place).filter(|file| is_ours(place) || file.load().is_ok()))
+        let is_ours =
+            |place: &Path| repository.is_none_or(|repository| place.starts_with(repository));
+        start.ancestors().find_map(|place| {
+            Self::within(place).filter(|file| is_ours(place) || file.load().is_ok())
+        })
     }
 
     /// The file's path.
@@ -137,9 +138,9 @@ impl WorkspaceFile {
         let _alone = self.turn()?;
         let meta = self.path.symlink_metadata();
         if meta.as_ref().is_ok_and(std::fs::Metadata::is_symlink) {
-            return Err(
-                self.refuse(Flaw("it is a link; name the file that it leads to with --workspace".to_owned()))
-            );
+            return Err(self.refuse(Flaw(
+                "it is a link; name the file that it leads to with --workspace".to_owned(),
+            )));
         }
         let text = self.text()?;
         let workspace = SpecWorkspace::read(&text).map_err(|flaw| self.refuse(flaw))?;
@@ -149,7 +150,10 @@ impl WorkspaceFile {
             let listed = workspace.spelled_otherwise(&entry.id).cloned();
             let there = || SpecStore::new(&self.project(), entry.id.clone()).other_spelling();
             if let Some(other) = listed.or_else(there) {
-                return Err(SpecError::SpelledOtherwise { spec: entry.id.clone(), other });
+                return Err(SpecError::SpelledOtherwise {
+                    spec: entry.id.clone(),
+                    other,
+                });
             }
         }
         let (change, new) = match (workspace.entry(&entry.id), listed) {
@@ -164,11 +168,16 @@ impl WorkspaceFile {
         };
         let new = new.map_err(|flaw| self.refuse(flaw))?;
         if new.len() as u64 > LARGEST.0 {
-            return Err(self.refuse(Flaw(format!("it would become larger than {} bytes", LARGEST.0))));
+            return Err(self.refuse(Flaw(format!(
+                "it would become larger than {} bytes",
+                LARGEST.0
+            ))));
         }
         let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
         if mode & 0o222 == 0 {
-            return Err(self.refuse(Flaw("it is read-only; make it writable (chmod u+w) first".to_owned())));
+            return Err(self.refuse(Flaw(
+                "it is read-only; make it writable (chmod u+w) first".to_owned(),
+            )));
         }
         write_atomic_as(&self.path, new.as_bytes(), mode)?;
         Ok(change)
@@ -183,35 +192,50 @@ impl WorkspaceFile {
     }
 
     fn directory(&self) -> &Path {
-        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        self.path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
     }
 
     fn text(&self) -> Result<String, SpecError> {
         let bytes = read_regular_up_to(&self.path, LARGEST)?;
         String::from_utf8(bytes).map_err(|error| {
-            let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+            let good = error
+                .as_bytes()
+                .get(..error.utf8_error().valid_up_to())
+                .unwrap_or_default();
             let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-            self.refuse(Flaw(format!("line {line} is not UTF-8; save the file as UTF-8")))
+            self.refuse(Flaw(format!(
+                "line {line} is not UTF-8; save the file as UTF-8"
+            )))
         })
     }
 
     fn refuse(&self, flaw: Flaw) -> SpecError {
         let why = Scanner::builtin().redact(&flaw.0).text.into_owned();
-        SpecError::Workspace { path: self.path.display().to_string(), why }
+        SpecError::Workspace {
+            path: self.path.display().to_string(),
+            why,
+        }
     }
 
     /// The lock for changing the file, held until drop.
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
         let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, PATIENCE);
-        turn.map_err(|error| self.refuse(Flaw(error.to_string())))?.ok_or_else(|| {
-            let why = "another process is still changing it; try again later";
-            self.refuse(Flaw(why.to_owned()))
-        })
+        turn.map_err(|error| self.refuse(Flaw(error.to_string())))?
+            .ok_or_else(|| {
+                let why = "another process is still changing it; try again later";
+                self.refuse(Flaw(why.to_owned()))
+            })
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make the files that the workspace meets")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests make the files that the workspace meets"
+)]
 mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -224,7 +248,11 @@ mod tests {
 
     fn entry(id: &str) -> WorkspaceEntry {
         let added = Some("2024-12-01T10:00:00Z".parse().unwrap());
-        WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added }
+        WorkspaceEntry {
+            id: id.parse().unwrap(),
+            tags: vec!["t".to_owned()],
+            added,
+        }
     }
 
     fn said(result: Result<impl std::fmt::Debug, SpecError>) -> String {
@@ -237,15 +265,28 @@ mod tests {
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
         assert!(said(file.create("y")).contains("already exists"));
-        assert_eq!(file.add(&entry("a"), OnListed::Refuse).unwrap(), EntryChange::Added);
+        assert_eq!(
+            file.add(&entry("a"), OnListed::Refuse).unwrap(),
+            EntryChange::Added
+        );
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("--force"));
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
-        assert_eq!(file.add(&entry("a"), OnListed::Replace).unwrap(), EntryChange::Replaced);
-        assert_eq!(file.add(&entry("b"), OnListed::Replace).unwrap(), EntryChange::Added);
+        assert_eq!(
+            file.add(&entry("a"), OnListed::Replace).unwrap(),
+            EntryChange::Replaced
+        );
+        assert_eq!(
+            file.add(&entry("b"), OnListed::Replace).unwrap(),
+            EntryChange::Added
+        );
         let loaded = file.load().unwrap();
         assert_eq!(loaded.specs, [entry("a"), entry("b")]);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -253,13 +294,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
-        let text = format!("version: \"1\"\nname: {secret}\nspecs:\n- id: a\n  tags: [ok, \"{secret}\"]\n");
+        let text = format!(
+            "version: \"1\"\nname: {secret}\nspecs:\n- id: a\n  tags: [ok, \"{secret}\"]\n"
+        );
         std::fs::write(file.path(), &text).unwrap();
         let loaded = file.load().unwrap();
-        assert_eq!(loaded.specs[0].tags, ["ok", "[secret:github-personal-token]"]);
+        assert_eq!(
+            loaded.specs[0].tags,
+            ["ok", "[secret:github-personal-token]"]
+        );
         assert!(!format!("{loaded:?}").contains(&secret));
         file.add(&entry("b"), OnListed::Refuse).unwrap();
-        assert!(std::fs::read_to_string(file.path()).unwrap().starts_with(&text), "what it says stays");
+        assert!(
+            std::fs::read_to_string(file.path())
+                .unwrap()
+                .starts_with(&text),
+            "what it says stays"
+        );
         std::fs::write(file.path(), format!("version: \"{secret}\"\nname: x\n")).unwrap();
         assert!(!said(file.load()).contains(&secret));
     }
@@ -289,7 +340,10 @@ mod tests {
         assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
         assert!(file.path().is_symlink() && real.load().unwrap().specs.is_empty());
         std::fs::remove_file(real.path()).unwrap();
-        assert!(said(file.create("y")).contains("already exists"), "not made through a link");
+        assert!(
+            said(file.create("y")).contains("already exists"),
+            "not made through a link"
+        );
     }
 
     #[test]
@@ -299,8 +353,12 @@ mod tests {
         file.create("x").unwrap();
         for mode in [0o600, 0o664] {
             set_mode(file.path(), mode).unwrap();
-            file.add(&entry(&format!("a{mode}")), OnListed::Refuse).unwrap();
-            assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o7777, mode);
+            file.add(&entry(&format!("a{mode}")), OnListed::Refuse)
+                .unwrap();
+            assert_eq!(
+                file.path().metadata().unwrap().permissions().mode() & 0o7777,
+                mode
+            );
         }
         set_mode(file.path(), 0o444).unwrap();
         assert!(said(file.add(&entry("b"), OnListed::Refuse)).contains("read-only"));
@@ -326,7 +384,8 @@ mod tests {
                 seen
             });
             for number in 0..20 {
-                file.add(&entry(&format!("a{number}")), OnListed::Refuse).unwrap();
+                file.add(&entry(&format!("a{number}")), OnListed::Refuse)
+                    .unwrap();
             }
             is_over.store(true, Ordering::SeqCst);
             assert_eq!(watching.join().unwrap(), [0o600]);
@@ -343,7 +402,8 @@ mod tests {
                 let file = file.clone();
                 std::thread::spawn(move || {
                     for turn in 0..5 {
-                        file.add(&entry(&format!("s{number}-{turn}")), OnListed::Refuse).unwrap();
+                        file.add(&entry(&format!("s{number}-{turn}")), OnListed::Refuse)
+                            .unwrap();
                     }
                 })
             })
@@ -360,11 +420,17 @@ mod tests {
         let (upper, lower) = (dir.path().join("a"), dir.path().join("a/b"));
         std::fs::create_dir_all(lower.join(NAME)).unwrap();
         WorkspaceFile::of(dir.path()).create("x").unwrap();
-        assert_eq!(WorkspaceFile::discover(&lower), Some(WorkspaceFile::of(dir.path())));
+        assert_eq!(
+            WorkspaceFile::discover(&lower),
+            Some(WorkspaceFile::of(dir.path()))
+        );
         symlink("nowhere", upper.join(NAME)).unwrap();
         let found = WorkspaceFile::discover(&lower).unwrap();
         assert_eq!(found, WorkspaceFile::of(&upper));
-        assert!(said(found.load()).contains("No such file"), "the one above is not taken instead");
+        assert!(
+            said(found.load()).contains("No such file"),
+            "the one above is not taken instead"
+        );
     }
 
     mod properties {

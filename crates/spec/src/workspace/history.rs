@@ -112,22 +112,46 @@ pub struct HistoryProblem {
 
 /// The history of a spec from its receipts, oldest first.
 #[must_use]
-pub fn spec_history(spec: &SpecId, receipts: &[SpecReceipt], problems: &[ReceiptProblem]) -> SpecHistory {
-    let timeline: Vec<HistoryRow> =
-        receipts.iter().flat_map(|receipt| receipt.phases.iter().map(|phase| row(receipt, phase))).collect();
+pub fn spec_history(
+    spec: &SpecId,
+    receipts: &[SpecReceipt],
+    problems: &[ReceiptProblem],
+) -> SpecHistory {
+    let timeline: Vec<HistoryRow> = receipts
+        .iter()
+        .flat_map(|receipt| receipt.phases.iter().map(|phase| row(receipt, phase)))
+        .collect();
     let mut totals = HistoryTotals::default();
     for row in &timeline {
         for (sum, more) in [
             (&mut totals.runs, 1),
-            (&mut totals.succeeded, u64::from(row.status == PhaseStatus::Success)),
-            (&mut totals.failed, u64::from(row.status == PhaseStatus::Failed)),
-            (&mut totals.dry_runs, u64::from(row.status == PhaseStatus::DryRun)),
+            (
+                &mut totals.succeeded,
+                u64::from(row.status == PhaseStatus::Success),
+            ),
+            (
+                &mut totals.failed,
+                u64::from(row.status == PhaseStatus::Failed),
+            ),
+            (
+                &mut totals.dry_runs,
+                u64::from(row.status == PhaseStatus::DryRun),
+            ),
             (&mut totals.attempts, row.attempts),
             (&mut totals.tokens_input, row.tokens_input.unwrap_or(0)),
             (&mut totals.tokens_output, row.tokens_output.unwrap_or(0)),
-            (&mut totals.cost_micro_dollars, row.cost_micro_dollars.unwrap_or(0)),
-            (&mut totals.cost_unknown, u64::from(row.attempts > 0 && row.cost_micro_dollars.is_none())),
-            (&mut totals.cost_estimated, u64::from(row.cost_basis == Some(CostBasis::Estimated))),
+            (
+                &mut totals.cost_micro_dollars,
+                row.cost_micro_dollars.unwrap_or(0),
+            ),
+            (
+                &mut totals.cost_unknown,
+                u64::from(row.attempts > 0 && row.cost_micro_dollars.is_none()),
+            ),
+            (
+                &mut totals.cost_estimated,
+                u64::from(row.cost_basis == Some(CostBasis::Estimated)),
+            ),
         ] {
             // Receipts may contain any number, so the sum saturates.
             *sum = sum.saturating_add(more);
@@ -135,7 +159,10 @@ pub fn spec_history(spec: &SpecId, receipts: &[SpecReceipt], problems: &[Receipt
     }
     let problems = problems
         .iter()
-        .map(|problem| HistoryProblem { code: problem_code(&problem.kind), file: brief(&problem.file) })
+        .map(|problem| HistoryProblem {
+            code: problem_code(&problem.kind),
+            file: brief(&problem.file),
+        })
         .collect();
     SpecHistory {
         schema_version: HISTORY_SCHEMA.to_owned(),
@@ -153,7 +180,11 @@ fn row(receipt: &SpecReceipt, phase: &PhaseEntry) -> HistoryRow {
         receipt_id: brief(&receipt.receipt_id),
         phase_id: brief(&phase.phase_id),
         // A receipt that is marked as a dry run proves nothing, whatever else it contains.
-        status: if receipt.dry_run { PhaseStatus::DryRun } else { phase.status },
+        status: if receipt.dry_run {
+            PhaseStatus::DryRun
+        } else {
+            phase.status
+        },
         emitted_at: receipt.emitted_at,
         clock: receipt.clock,
         provider: llm.and_then(|llm| llm.provider.as_deref()).map(brief),
@@ -164,7 +195,10 @@ fn row(receipt: &SpecReceipt, phase: &PhaseEntry) -> HistoryRow {
         cost_basis: cost.map(|cost| cost.basis),
         attempts: phase.attempts,
         warnings: phase.warnings.len() as u64,
-        error: phase.error.as_ref().map(|error| brief(&format!("{}: {}", error.class, error.message))),
+        error: phase
+            .error
+            .as_ref()
+            .map(|error| brief(&format!("{}: {}", error.class, error.message))),
     }
 }
 
@@ -178,8 +212,12 @@ mod tests {
     use crate::state::ReceiptProblemKind;
 
     fn receipt(place: u64, phase: &str, more: serde_json::Value) -> SpecReceipt {
-        let mut phase = serde_json::json!({ "phase_id": phase, "status": "success", "attempts": 1 });
-        let (entry, more) = (phase.as_object_mut().unwrap(), more.as_object().unwrap().clone());
+        let mut phase =
+            serde_json::json!({ "phase_id": phase, "status": "success", "attempts": 1 });
+        let (entry, more) = (
+            phase.as_object_mut().unwrap(),
+            more.as_object().unwrap().clone(),
+        );
         entry.extend(more);
         let dry = entry["status"] == "dry_run";
         let value = serde_json::json!({
@@ -204,7 +242,11 @@ mod tests {
                 serde_json::json!({ "status": "failed", "attempts": 2,
                 "error": { "class": "answer", "message": "no\ndocument \u{1b}[2J" } }),
             ),
-            receipt(3, "design", serde_json::json!({ "status": "dry_run", "attempts": 0 })),
+            receipt(
+                3,
+                "design",
+                serde_json::json!({ "status": "dry_run", "attempts": 0 }),
+            ),
             receipt(4, "design", llm(serde_json::Value::Null)),
         ];
         let problem = ReceiptProblem {
@@ -226,7 +268,10 @@ mod tests {
             cost_estimated: 1,
         };
         assert_eq!(history.totals, totals);
-        assert_eq!(history.timeline[1].error.as_deref(), Some("answer: no document \\u{1b}[2J"));
+        assert_eq!(
+            history.timeline[1].error.as_deref(),
+            Some("answer: no document \\u{1b}[2J")
+        );
         assert_eq!(history.problems[0].file, "design\\u{1b}.json");
     }
 
@@ -234,10 +279,17 @@ mod tests {
     fn sums_of_absurd_numbers_stay_numbers() {
         let absurd = serde_json::json!({ "attempts": u64::MAX,
             "llm": { "tokens_input": u64::MAX, "cost": { "micro_dollars": u64::MAX, "basis": "reported" } } });
-        let receipts = [receipt(1, "design", absurd.clone()), receipt(2, "design", absurd)];
+        let receipts = [
+            receipt(1, "design", absurd.clone()),
+            receipt(2, "design", absurd),
+        ];
         let totals = spec_history(&"a".parse().unwrap(), &receipts, &[]).totals;
         assert_eq!(
-            (totals.attempts, totals.tokens_input, totals.cost_micro_dollars),
+            (
+                totals.attempts,
+                totals.tokens_input,
+                totals.cost_micro_dollars
+            ),
             (u64::MAX, u64::MAX, u64::MAX)
         );
     }

@@ -12,8 +12,11 @@ mod report;
 mod yaml;
 
 pub use file::{EntryChange, OnListed, WorkspaceFile};
-pub use history::{HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, SpecHistory, spec_history};
+pub use history::{
+    HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, SpecHistory, spec_history,
+};
 pub use model::{SpecTag, SpecTagError, SpecWorkspace, WorkspaceEntry};
 pub use report::{
-    SpecStanding, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts, WorkspaceSpec, WorkspaceStatus, WorkspaceSurvey,
+    SpecStanding, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts, WorkspaceSpec, WorkspaceStatus,
+    WorkspaceSurvey,
 };

@@ -93,7 +93,9 @@ impl SpecWorkspace {
         let written: Written = match serde_saphyr::from_str_with_options(text, options()) {
             Ok(written) => written,
             Err(error) => {
-                if let Ok(Version { version }) = serde_saphyr::from_str_with_options(text, options()) {
+                if let Ok(Version { version }) =
+                    serde_saphyr::from_str_with_options(text, options())
+                {
                     known(&version)?;
                 }
                 return Err(Flaw::of(&error));
@@ -104,17 +106,28 @@ impl SpecWorkspace {
         let mut specs = Vec::new();
         for entry in written.specs.unwrap_or_default() {
             let line = entry.id.referenced.line();
-            let id: SpecId = entry.id.value.parse().map_err(|error| Flaw::at(line, error))?;
+            let id: SpecId = entry
+                .id
+                .value
+                .parse()
+                .map_err(|error| Flaw::at(line, error))?;
             if let Some(first) = seen.insert(id.clone(), line) {
                 return Err(Flaw(format!(
                     "the spec {id} is listed twice, in lines {first} and {line}; remove one of the two"
                 )));
             }
             let instant = |added: Spanned<String>| {
-                added.value.parse().map_err(|error| Flaw::at(added.referenced.line(), error))
+                added
+                    .value
+                    .parse()
+                    .map_err(|error| Flaw::at(added.referenced.line(), error))
             };
             let added = entry.added.map(instant).transpose()?;
-            specs.push(WorkspaceEntry { id, tags: entry.tags.unwrap_or_default(), added });
+            specs.push(WorkspaceEntry {
+                id,
+                tags: entry.tags.unwrap_or_default(),
+                added,
+            });
         }
         let name = written.name;
         Ok(Self { name, specs })
@@ -133,11 +146,14 @@ impl FromStr for SpecTag {
     type Err = SpecTagError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fits = text.chars().count() <= LONGEST_TAG && !text.chars().any(crucible_model::is_hidden);
+        let fits =
+            text.chars().count() <= LONGEST_TAG && !text.chars().any(crucible_model::is_hidden);
         if fits && !says_nothing(text) && text.trim() == text {
             Ok(Self(text.to_owned()))
         } else {
-            Err(SpecTagError { text: short_line(text, QUOTED) })
+            Err(SpecTagError {
+                text: short_line(text, QUOTED),
+            })
         }
     }
 }
@@ -155,7 +171,11 @@ impl Flaw {
 
     fn of(error: &serde_saphyr::Error) -> Self {
         let why = words_for(error);
-        match error.location().map(|location| location.line()).filter(|line| *line > 0) {
+        match error
+            .location()
+            .map(|location| location.line())
+            .filter(|line| *line > 0)
+        {
             Some(line) => Self(format!("it is not a valid workspace: line {line}: {why}")),
             None => Self(format!("it is not a valid workspace: {why}")),
         }
@@ -305,10 +325,17 @@ specs:
     fn the_example_of_the_requirement_is_read() {
         let workspace = SpecWorkspace::read(SEED).unwrap();
         assert_eq!(workspace.name, "my-project");
-        let ids: Vec<&str> = workspace.specs.iter().map(|entry| entry.id.as_str()).collect();
+        let ids: Vec<&str> = workspace
+            .specs
+            .iter()
+            .map(|entry| entry.id.as_str())
+            .collect();
         assert_eq!(ids, ["feature-auth", "feature-ui"]);
         assert_eq!(workspace.specs[0].tags, ["backend", "security"]);
-        assert_eq!(workspace.specs[1].added, Some("2024-12-01T11:00:00Z".parse().unwrap()));
+        assert_eq!(
+            workspace.specs[1].added,
+            Some("2024-12-01T11:00:00Z".parse().unwrap())
+        );
         let crlf = SEED.replace('\n', "\r\n");
         assert_eq!(SpecWorkspace::read(&crlf).unwrap(), workspace);
     }
@@ -317,14 +344,19 @@ specs:
     fn what_is_left_out_or_unknown_is_fine() {
         let text = "# mine\nowner: {team: a, on_call: [1, 2]}\nversion: '1'\nname: x\nspecs:\n- id: a\n  weight: 3\n";
         let workspace = SpecWorkspace::read(text).unwrap();
-        assert_eq!((workspace.specs[0].tags.len(), workspace.specs[0].added), (0, None));
+        assert_eq!(
+            (workspace.specs[0].tags.len(), workspace.specs[0].added),
+            (0, None)
+        );
         for none in ["", "specs:\n", "specs: []\n", "specs: ~\n"] {
             let text = format!("version: \"1\"\nname: x\n{none}");
             assert_eq!(SpecWorkspace::read(&text).unwrap().specs, []);
         }
-        let aliased =
-            "version: \"1\"\nname: x\ncommon: &t [a, b]\nspecs:\n- {id: x, tags: *t}\n- {id: z, tags: *t}\n";
-        assert_eq!(SpecWorkspace::read(aliased).unwrap().specs[1].tags, ["a", "b"]);
+        let aliased = "version: \"1\"\nname: x\ncommon: &t [a, b]\nspecs:\n- {id: x, tags: *t}\n- {id: z, tags: *t}\n";
+        assert_eq!(
+            SpecWorkspace::read(aliased).unwrap().specs[1].tags,
+            ["a", "b"]
+        );
     }
 
     #[test]
@@ -336,10 +368,22 @@ specs:
 
     #[test]
     fn an_id_that_is_no_directory_name_is_refused_with_its_line() {
-        for id in ["../x", "a/b", "..", "ä", "'a b'", "'x\u{1b}[2J'", "/etc", &"a".repeat(300)] {
+        for id in [
+            "../x",
+            "a/b",
+            "..",
+            "ä",
+            "'a b'",
+            "'x\u{1b}[2J'",
+            "/etc",
+            &"a".repeat(300),
+        ] {
             let text = format!("version: \"1\"\nname: x\nspecs:\n- id: {id}\n");
             let said = SpecWorkspace::read(&text).unwrap_err().0;
-            assert!(said.starts_with("line 4") || said.contains("not a valid workspace"), "{said}");
+            assert!(
+                said.starts_with("line 4") || said.contains("not a valid workspace"),
+                "{said}"
+            );
             assert!(!said.contains('\u{1b}'), "{said}");
         }
     }
@@ -348,7 +392,10 @@ specs:
     fn another_version_is_told_whatever_else_the_file_says() {
         for rest in ["name: x\n", "title: {de: x}\nspecs: 3\n"] {
             let said = flaw(&format!("version: \"2\"\n{rest}"));
-            assert!(said.contains("line 1: the version is \"2\"") && said.contains("newer"), "{said}");
+            assert!(
+                said.contains("line 1: the version is \"2\"") && said.contains("newer"),
+                "{said}"
+            );
         }
     }
 
@@ -362,13 +409,31 @@ specs:
             ("name: x\n", "version"),
             ("version: \"1\"\nname: x\nspecs: {a: b}\n", "line 3"),
             ("version: \"1\"\nname: x\nspecs:\n- a\n", "line 4"),
-            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: [yes]\n", "quoted"),
-            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: b\n", "line 5"),
-            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  added: yesterday\n", "line 5: not an RFC 3339"),
-            ("version: \"1\"\nname: x\nname: y\n", "line 3: the key \"name\" is repeated; remove one"),
-            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", "a second document begins"),
+            (
+                "version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: [yes]\n",
+                "quoted",
+            ),
+            (
+                "version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: b\n",
+                "line 5",
+            ),
+            (
+                "version: \"1\"\nname: x\nspecs:\n- id: a\n  added: yesterday\n",
+                "line 5: not an RFC 3339",
+            ),
+            (
+                "version: \"1\"\nname: x\nname: y\n",
+                "line 3: the key \"name\" is repeated; remove one",
+            ),
+            (
+                "version: \"1\"\nname: x\n---\nversion: \"1\"\n",
+                "a second document begins",
+            ),
             ("version: \"1\"\nname: x\nspecs: *nobody\n", "line 3: "),
-            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: !!binary x\n", "line 5: "),
+            (
+                "version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: !!binary x\n",
+                "line 5: ",
+            ),
             ("version: \"1\"\nname: ~\n", "line 2: "),
             ("%YAML 9.1\n---\nversion: [\n", "not valid YAML"),
             ("", "project init"),
@@ -405,7 +470,10 @@ specs:
         let mut bomb = "version: \"1\"\nname: x\na0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let before = format!("*a{}", level - 1);
-            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [before.as_str(); 9].join(", ")));
+            bomb.push_str(&format!(
+                "a{level}: &a{level} [{}]\n",
+                [before.as_str(); 9].join(", ")
+            ));
         }
         bomb.push_str("specs:\n- id: a\n  tags: *a8\n");
         let repeats = flaw(&bomb);
@@ -415,11 +483,19 @@ specs:
             flaw(&format!("version: \"1\"\nname: x\nx: {nested}\n"))
         };
         let nested = deep(20_000);
-        assert!(nested.contains("nested") && deep(DEEPEST + 8).contains("nested"), "{nested}");
-        let wide = format!("version: \"1\"\nname: x\nx: [{}]\n", "a,".repeat(MOST_NODES));
+        assert!(
+            nested.contains("nested") && deep(DEEPEST + 8).contains("nested"),
+            "{nested}"
+        );
+        let wide = format!(
+            "version: \"1\"\nname: x\nx: [{}]\n",
+            "a,".repeat(MOST_NODES)
+        );
         let wide = flaw(&wide);
         assert!(wide.contains("values"), "{wide}");
-        [repeats, nested, wide].iter().for_each(|said| of_no_library(said));
+        [repeats, nested, wide]
+            .iter()
+            .for_each(|said| of_no_library(said));
     }
 
     #[test]
@@ -427,7 +503,15 @@ specs:
         for good in ["backend", "a: b", "yes", "#1", "größe", "x y"] {
             assert_eq!(good.parse::<SpecTag>().unwrap().as_str(), good);
         }
-        for bad in ["", " ", " a", "a\nb", "a\u{202e}b", "\u{200b}", &"a".repeat(65)] {
+        for bad in [
+            "",
+            " ",
+            " a",
+            "a\nb",
+            "a\u{202e}b",
+            "\u{200b}",
+            &"a".repeat(65),
+        ] {
             assert!(bad.parse::<SpecTag>().is_err(), "{bad:?}");
         }
     }

@@ -153,15 +153,26 @@ impl WorkspaceFile {
     /// # Errors
     ///
     /// As [`WorkspaceFile::load`]; a spec that cannot be read is reported in its place.
-    pub fn survey(&self, now: Timestamp, ledger: Option<&Ledger>) -> Result<WorkspaceSurvey, SpecError> {
+    pub fn survey(
+        &self,
+        now: Timestamp,
+        ledger: Option<&Ledger>,
+    ) -> Result<WorkspaceSurvey, SpecError> {
         let workspace = self.load()?;
         let project = self.project();
-        let recorded = ledger.map(|ledger| RecordedReceipts::of_project(ledger, &project)).transpose()?;
+        let recorded = ledger
+            .map(|ledger| RecordedReceipts::of_project(ledger, &project))
+            .transpose()?;
         let store = SpecStore::of_survey(&project);
-        let status = |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, recorded.as_ref());
+        let status =
+            |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, recorded.as_ref());
         let statuses = workspace.specs.iter().map(status).collect();
         let unlisted = unlisted(&project, &workspace);
-        Ok(WorkspaceSurvey { workspace, statuses, unlisted })
+        Ok(WorkspaceSurvey {
+            workspace,
+            statuses,
+            unlisted,
+        })
     }
 }
 
@@ -170,8 +181,11 @@ impl WorkspaceSurvey {
     #[must_use]
     pub fn summary(&self) -> WorkspaceStatus {
         let entries = self.workspace.specs.iter().zip(&self.statuses);
-        let specs: Vec<_> = entries.map(|(entry, status)| workspace_spec(entry, status)).collect();
-        let count = |of: fn(&WorkspaceSpec) -> bool| specs.iter().filter(|spec| of(spec)).count() as u64;
+        let specs: Vec<_> = entries
+            .map(|(entry, status)| workspace_spec(entry, status))
+            .collect();
+        let count =
+            |of: fn(&WorkspaceSpec) -> bool| specs.iter().filter(|spec| of(spec)).count() as u64;
         let counts = WorkspaceCounts {
             specs: specs.len() as u64,
             done: count(|spec| spec.standing == SpecStanding::Done),
@@ -204,17 +218,27 @@ fn status_of(
     }
     match store.state_seen_by(recorded) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
-        Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. }) => Ok(None),
+        Err(SpecError::Unknown {
+            why: SpecAbsence::Nothing | SpecAbsence::NotBegun,
+            ..
+        }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
     }
 }
 
-fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, String>) -> WorkspaceSpec {
+fn workspace_spec(
+    entry: &WorkspaceEntry,
+    status: &Result<Option<SpecStatus>, String>,
+) -> WorkspaceSpec {
     let error = status.as_ref().err().cloned();
     let status = status.as_ref().ok().and_then(Option::as_ref);
     let phases = status.map_or(&[][..], |status| &status.phase_statuses);
     let of = |wanted: Standing| -> Vec<PhaseId> {
-        phases.iter().filter(|phase| phase.status == wanted).map(|phase| phase.phase_id).collect()
+        phases
+            .iter()
+            .filter(|phase| phase.status == wanted)
+            .map(|phase| phase.phase_id)
+            .collect()
     };
     let (failed, stale) = (of(Standing::Failed), of(Standing::Stale));
     let reached = phases
@@ -224,10 +248,13 @@ fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, St
         .map(|phase| phase.phase_id);
     let pending_fixups = status.map_or(0, |status| status.pending_fixups);
     // A receipt that cannot be trusted is already a problem; its phase is not counted again.
-    let receipts = status.map_or(0, |status| status.problems.len() as u64 + status.problems_left_out);
+    let receipts = status.map_or(0, |status| {
+        status.problems.len() as u64 + status.problems_left_out
+    });
     let problems = receipts + of(Standing::Changed).len() as u64;
-    let begun =
-        phases.iter().any(|phase| phase.last_success_at.is_some() || phase.status == Standing::Success);
+    let begun = phases
+        .iter()
+        .any(|phase| phase.last_success_at.is_some() || phase.status == Standing::Success);
     let standing = if error.is_some() || problems > 0 || !of(Standing::Damaged).is_empty() {
         SpecStanding::Damaged
     } else if !failed.is_empty() {
@@ -262,7 +289,10 @@ fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, St
 /// The specs on disk that a workspace does not list. Names that are not spec ids are ignored.
 fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId> {
     let listed: BTreeSet<&SpecId> = workspace.specs.iter().map(|entry| &entry.id).collect();
-    let entries = std::fs::read_dir(project.specs()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(project.specs())
+        .into_iter()
+        .flatten()
+        .flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -276,14 +306,19 @@ mod tests {
     use crate::json_output::{PhaseStanding, STATUS_SCHEMA};
 
     fn entry(id: &str) -> WorkspaceEntry {
-        WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added: None }
+        WorkspaceEntry {
+            id: id.parse().unwrap(),
+            tags: vec!["t".to_owned()],
+            added: None,
+        }
     }
 
     /// A status with these phase states, the others not run.
     fn status(standings: &[Standing], pending_fixups: u64) -> SpecStatus {
         let phase = |(at, phase_id): (usize, PhaseId)| {
             let standing = standings.get(at).copied().unwrap_or(Standing::NotRun);
-            let value = serde_json::json!({ "phase_id": phase_id, "status": standing, "receipt_id": null });
+            let value =
+                serde_json::json!({ "phase_id": phase_id, "status": standing, "receipt_id": null });
             serde_json::from_value::<PhaseStanding>(value).unwrap()
         };
         let value = serde_json::json!({
@@ -291,7 +326,10 @@ mod tests {
             "has_errors": false,
         });
         let status: SpecStatus = serde_json::from_value(value).unwrap();
-        SpecStatus { phase_statuses: PhaseId::ALL.into_iter().enumerate().map(phase).collect(), ..status }
+        SpecStatus {
+            phase_statuses: PhaseId::ALL.into_iter().enumerate().map(phase).collect(),
+            ..status
+        }
     }
 
     fn of(standings: &[Standing], pending_fixups: u64) -> WorkspaceSpec {
@@ -304,17 +342,46 @@ mod tests {
         for (standings, pending, standing, reached) in [
             (&[][..], 0, SpecStanding::NotStarted, None),
             (&[DryRun], 0, SpecStanding::NotStarted, None),
-            (&[Success, Success], 0, SpecStanding::InProgress, Some(PhaseId::Design)),
-            (&[Success, Failed, Success], 0, SpecStanding::Failed, Some(PhaseId::Requirements)),
-            (&[Success, Success, Stale, Failed], 1, SpecStanding::Failed, Some(PhaseId::Design)),
-            (&[Success, Stale], 1, SpecStanding::Stale, Some(PhaseId::Requirements)),
-            (&[Success; 5], 2, SpecStanding::Pending, Some(PhaseId::Fixup)),
+            (
+                &[Success, Success],
+                0,
+                SpecStanding::InProgress,
+                Some(PhaseId::Design),
+            ),
+            (
+                &[Success, Failed, Success],
+                0,
+                SpecStanding::Failed,
+                Some(PhaseId::Requirements),
+            ),
+            (
+                &[Success, Success, Stale, Failed],
+                1,
+                SpecStanding::Failed,
+                Some(PhaseId::Design),
+            ),
+            (
+                &[Success, Stale],
+                1,
+                SpecStanding::Stale,
+                Some(PhaseId::Requirements),
+            ),
+            (
+                &[Success; 5],
+                2,
+                SpecStanding::Pending,
+                Some(PhaseId::Fixup),
+            ),
             (&[Success; 6], 0, SpecStanding::Done, Some(PhaseId::Final)),
             (&[Changed, Failed], 0, SpecStanding::Damaged, None),
             (&[Damaged], 0, SpecStanding::Damaged, None),
         ] {
             let spec = of(standings, pending);
-            assert_eq!((spec.standing, spec.reached), (standing, reached), "{standings:?}");
+            assert_eq!(
+                (spec.standing, spec.reached),
+                (standing, reached),
+                "{standings:?}"
+            );
         }
     }
 
@@ -329,9 +396,19 @@ mod tests {
             Err("no right to read it".to_owned()),
         ];
         let specs = ["a", "b", "c", "d", "e"].map(entry).into();
-        let workspace = SpecWorkspace { name: "x".to_owned(), specs };
-        let unlisted: BTreeSet<SpecId> = (0..150).map(|at| format!("s{at}").parse().unwrap()).collect();
-        let report = WorkspaceSurvey { workspace, statuses, unlisted }.summary();
+        let workspace = SpecWorkspace {
+            name: "x".to_owned(),
+            specs,
+        };
+        let unlisted: BTreeSet<SpecId> = (0..150)
+            .map(|at| format!("s{at}").parse().unwrap())
+            .collect();
+        let report = WorkspaceSurvey {
+            workspace,
+            statuses,
+            unlisted,
+        }
+        .summary();
         let wanted = WorkspaceCounts {
             specs: 5,
             done: 1,
@@ -342,7 +419,10 @@ mod tests {
             not_started: 1,
             unlisted: 150,
         };
-        assert_eq!((report.counts, report.unlisted.len()), (wanted, MOST_UNLISTED));
+        assert_eq!(
+            (report.counts, report.unlisted.len()),
+            (wanted, MOST_UNLISTED)
+        );
     }
 
     #[test]
@@ -352,7 +432,11 @@ mod tests {
         file.create("x").unwrap();
         for id in ["nowhere", "odd", "after"] {
             let added = Some("2024-12-01T10:00:00Z".parse().unwrap());
-            file.add(&WorkspaceEntry { added, ..entry(id) }, super::super::OnListed::Refuse).unwrap();
+            file.add(
+                &WorkspaceEntry { added, ..entry(id) },
+                super::super::OnListed::Refuse,
+            )
+            .unwrap();
         }
         let specs = file.project().specs();
         crucible_host::fs::create_dir_all(&specs.join("more")).unwrap();
@@ -360,9 +444,19 @@ mod tests {
         crucible_host::fs::create_dir_all(&specs.join("after/receipts")).unwrap();
         crucible_host::fs::create_dir_all(&specs.join("odd")).unwrap();
         crucible_host::fs::write_atomic(&specs.join("odd/receipts"), b"no directory").unwrap();
-        let report = file.survey("2024-12-02T10:00:00Z".parse().unwrap(), None).unwrap().summary();
+        let report = file
+            .survey("2024-12-02T10:00:00Z".parse().unwrap(), None)
+            .unwrap()
+            .summary();
         let words: Vec<_> = report.specs.iter().map(|spec| spec.standing).collect();
-        assert_eq!(words, [SpecStanding::NotStarted, SpecStanding::Damaged, SpecStanding::NotStarted]);
+        assert_eq!(
+            words,
+            [
+                SpecStanding::NotStarted,
+                SpecStanding::Damaged,
+                SpecStanding::NotStarted
+            ]
+        );
         assert_eq!(report.unlisted, ["more".parse().unwrap()]);
     }
 }

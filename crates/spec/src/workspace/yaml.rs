@@ -32,10 +32,19 @@ pub(super) struct Node {
 /// The kind of a value.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    Scalar { text: String, form: Form },
+    Scalar {
+        text: String,
+        form: Form,
+    },
     Alias(usize),
-    Sequence { style: Style, items: Vec<Node> },
-    Mapping { style: Style, pairs: Vec<(Node, Node)> },
+    Sequence {
+        style: Style,
+        items: Vec<Node>,
+    },
+    Mapping {
+        style: Style,
+        pairs: Vec<(Node, Node)>,
+    },
 }
 
 /// How a scalar is written.
@@ -59,16 +68,25 @@ pub(super) enum Style {
 impl Node {
     /// Parses the only document of a text; nothing if there is none, several, or one that is too large.
     pub(super) fn read(text: &str) -> Option<Self> {
-        let events = Parser::new_from_str(text).collect::<Result<Vec<_>, _>>().ok()?;
-        let mut reader = Reader { events: events.into_iter(), text, left: MOST_NODES };
-        let documents = |event: &Event<'_>| matches!(event, Event::StreamStart | Event::DocumentStart(..));
+        let events = Parser::new_from_str(text)
+            .collect::<Result<Vec<_>, _>>()
+            .ok()?;
+        let mut reader = Reader {
+            events: events.into_iter(),
+            text,
+            left: MOST_NODES,
+        };
+        let documents =
+            |event: &Event<'_>| matches!(event, Event::StreamStart | Event::DocumentStart(..));
         let (mut event, mut span) = reader.events.next()?;
         while documents(&event) {
             (event, span) = reader.events.next()?;
         }
         let node = reader.node(event, span, 0)?;
         // Only the end events may follow.
-        let rest = reader.events.all(|(event, _)| matches!(event, Event::DocumentEnd | Event::StreamEnd));
+        let rest = reader
+            .events
+            .all(|(event, _)| matches!(event, Event::DocumentEnd | Event::StreamEnd));
         rest.then_some(node)
     }
 
@@ -78,13 +96,18 @@ impl Node {
             return false;
         }
         match (&self.kind, &other.kind) {
-            (Kind::Scalar { text: a, form: f }, Kind::Scalar { text: b, form: g }) => a == b && f == g,
+            (Kind::Scalar { text: a, form: f }, Kind::Scalar { text: b, form: g }) => {
+                a == b && f == g
+            }
             (Kind::Alias(a), Kind::Alias(b)) => a == b,
             (Kind::Sequence { items: a, .. }, Kind::Sequence { items: b, .. }) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.means(b))
             }
             (Kind::Mapping { pairs: a, .. }, Kind::Mapping { pairs: b, .. }) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0.means(&b.0) && a.1.means(&b.1))
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|(a, b)| a.0.means(&b.0) && a.1.means(&b.1))
             }
             _ => false,
         }
@@ -155,8 +178,19 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
                     // The end of a block scalar is known only from the line after it.
                     end = start + self.text.get(start..end)?.trim_end().len();
                 }
-                let form = if style == ScalarStyle::Plain { Form::Plain } else { Form::Text };
-                (Kind::Scalar { text: text.into_owned(), form }, anchor, tag)
+                let form = if style == ScalarStyle::Plain {
+                    Form::Plain
+                } else {
+                    Form::Text
+                };
+                (
+                    Kind::Scalar {
+                        text: text.into_owned(),
+                        form,
+                    },
+                    anchor,
+                    tag,
+                )
             }
             Event::SequenceStart(style, anchor, tag) => {
                 let mut items = Vec::new();
@@ -167,7 +201,14 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
                     }
                 };
                 end = self.end_of(style, last, end, items.iter())?;
-                (Kind::Sequence { style: Style::of(style), items }, anchor, tag)
+                (
+                    Kind::Sequence {
+                        style: Style::of(style),
+                        items,
+                    },
+                    anchor,
+                    tag,
+                )
             }
             Event::MappingStart(style, anchor, tag) => {
                 let mut pairs = Vec::new();
@@ -181,13 +222,32 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
                         }
                     }
                 };
-                end = self.end_of(style, last, end, pairs.iter().flat_map(|(key, value)| [key, value]))?;
-                (Kind::Mapping { style: Style::of(style), pairs }, anchor, tag)
+                end = self.end_of(
+                    style,
+                    last,
+                    end,
+                    pairs.iter().flat_map(|(key, value)| [key, value]),
+                )?;
+                (
+                    Kind::Mapping {
+                        style: Style::of(style),
+                        pairs,
+                    },
+                    anchor,
+                    tag,
+                )
             }
             _ => return None,
         };
         let tag = tag.as_deref().map(Tag::original);
-        Some(Node { kind, anchor, tag, start, end, column: span.start.col() })
+        Some(Node {
+            kind,
+            anchor,
+            tag,
+            start,
+            end,
+            column: span.start.col(),
+        })
     }
 
     /// The end of a collection: after its bracket, or after its last visible part.
@@ -202,9 +262,12 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
             StructureStyle::Flow => self.offset(last.end),
             // An omitted value has a position without length; the position may be after comments and
             // empty lines.
-            StructureStyle::Block => {
-                Some(parts.filter(|part| part.end > part.start).map(|part| part.end).fold(begun, usize::max))
-            }
+            StructureStyle::Block => Some(
+                parts
+                    .filter(|part| part.end > part.start)
+                    .map(|part| part.end)
+                    .fold(begun, usize::max),
+            ),
         }
     }
 
@@ -238,7 +301,11 @@ mod tests {
         assert_eq!(seen(text, &root.pair("name").unwrap().1), "'ü'");
         let specs = &root.pair("specs").unwrap().1;
         assert_eq!((specs.items().len(), specs.column), (2, 2));
-        assert!(text[specs.start..].starts_with("- id: a"), "{}", seen(text, specs));
+        assert!(
+            text[specs.start..].starts_with("- id: a"),
+            "{}",
+            seen(text, specs)
+        );
         assert!(seen(text, &specs.items()[0]).ends_with('x'));
         assert_eq!(seen(text, &specs.items()[1]), "{id: b}");
         assert!(root.pair("last").unwrap().1.is_null());

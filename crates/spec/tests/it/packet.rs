@@ -1,18 +1,29 @@
 //! Packets: order, limits, secrets, and messages about them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails the test that calls it"
+)]
 
 use crucible_model::{Digest, Untrusted, to_canonical_json};
 use crucible_spec::{
-    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PassedOver, PassedOverReason, PhaseId,
-    Selection, SpecError, build_packet, build_packet_with,
+    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PassedOver, PassedOverReason,
+    PhaseId, Selection, SpecError, build_packet, build_packet_with,
 };
 use crucible_testkit::made_up_token;
 use proptest::prelude::*;
 
-const WIDE: PacketLimits = PacketLimits { max_bytes: 1 << 20, max_lines: 1 << 20 };
+const WIDE: PacketLimits = PacketLimits {
+    max_bytes: 1 << 20,
+    max_lines: 1 << 20,
+};
 
 fn entry(kind: EntryKind, name: &str, text: &str) -> PacketEntry {
-    PacketEntry { kind, name: name.to_owned(), content: Untrusted::new(text) }
+    PacketEntry {
+        kind,
+        name: name.to_owned(),
+        content: Untrusted::new(text),
+    }
 }
 
 fn idea(text: &str) -> PacketEntry {
@@ -28,11 +39,18 @@ fn selected(name: &str, text: &str) -> PacketEntry {
 }
 
 fn limits(max_bytes: u64, max_lines: u64) -> PacketLimits {
-    PacketLimits { max_bytes, max_lines }
+    PacketLimits {
+        max_bytes,
+        max_lines,
+    }
 }
 
 fn names(packet: &Packet) -> Vec<&str> {
-    packet.entries.iter().map(|entry| entry.name.as_str()).collect()
+    packet
+        .entries
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect()
 }
 
 fn json_of(packet: &Packet) -> String {
@@ -63,7 +81,10 @@ fn the_order_is_idea_artifacts_named_selected_whatever_comes_first() {
         selected("B.md", "s"),
     ];
     let packet = build_packet(candidates, WIDE).unwrap();
-    assert_eq!(names(&packet), ["idea", "design", "a-tasks", "b.md", "z.md", "B.md", "a.md"]);
+    assert_eq!(
+        names(&packet),
+        ["idea", "design", "a-tasks", "b.md", "z.md", "B.md", "a.md"]
+    );
     assert_eq!(packet.text_of(EntryKind::Idea).unwrap().as_str(), "i");
     let files: Vec<&str> = packet.files().map(|file| file.name.as_str()).collect();
     assert_eq!(files, ["b.md", "z.md", "B.md", "a.md"]);
@@ -76,36 +97,79 @@ fn bytes_and_lines_are_counted_to_the_last_one() {
     assert!(build_packet(entries(), limits(4, 2)).is_ok());
     for tight in [limits(3, 2), limits(4, 1), limits(0, 0)] {
         let manifest = over(build_packet(entries(), tight));
-        assert_eq!((manifest.bytes, manifest.lines, manifest.limits), (4, 2, tight));
+        assert_eq!(
+            (manifest.bytes, manifest.lines, manifest.limits),
+            (4, 2, tight)
+        );
     }
-    let packet = build_packet(vec![idea("a\r\nb\r\n"), named("e", ""), named("r", "\n")], WIDE).unwrap();
-    let rows: Vec<(u64, u64)> = packet.manifest.entries.iter().map(|row| (row.bytes, row.lines)).collect();
+    let packet = build_packet(
+        vec![idea("a\r\nb\r\n"), named("e", ""), named("r", "\n")],
+        WIDE,
+    )
+    .unwrap();
+    let rows: Vec<(u64, u64)> = packet
+        .manifest
+        .entries
+        .iter()
+        .map(|row| (row.bytes, row.lines))
+        .collect();
     assert_eq!(rows, [(6, 2), (0, 0), (1, 1)]);
-    assert_eq!(packet.text_of(EntryKind::Idea).unwrap().as_str(), "a\r\nb\r\n", "line ends are kept");
+    assert_eq!(
+        packet.text_of(EntryKind::Idea).unwrap().as_str(),
+        "a\r\nb\r\n",
+        "line ends are kept"
+    );
 }
 
 #[test]
 fn oversized_required_content_lists_sizes() {
     let long = "x".repeat(60 * 1024);
-    let candidates = vec![selected("s.md", "12345"), named("one-line.json", &long), idea("wish\n")];
+    let candidates = vec![
+        selected("s.md", "12345"),
+        named("one-line.json", &long),
+        idea("wish\n"),
+    ];
     let manifest = over(build_packet(candidates, limits(50_000, 10)));
     assert_eq!(manifest.schema_version, "crucible-packet-v1");
     assert_eq!((manifest.bytes, manifest.lines), (5 + 60 * 1024, 2));
-    let told: Vec<(&str, u64)> = manifest.entries.iter().map(|row| (row.name.as_str(), row.bytes)).collect();
+    let told: Vec<(&str, u64)> = manifest
+        .entries
+        .iter()
+        .map(|row| (row.name.as_str(), row.bytes))
+        .collect();
     assert_eq!(told, [("idea", 5), ("one-line.json", 60 * 1024)]);
-    let left: Vec<(&str, u64)> = manifest.left_out.iter().map(|row| (row.name.as_str(), row.bytes)).collect();
+    let left: Vec<(&str, u64)> = manifest
+        .left_out
+        .iter()
+        .map(|row| (row.name.as_str(), row.bytes))
+        .collect();
     assert_eq!(left, [("s.md", 5)]);
-    let error = SpecError::PacketOverLimit { manifest: Box::new(manifest) }.to_string();
-    assert!(error.contains("61445 bytes") && error.contains("50000 bytes"), "{error}");
+    let error = SpecError::PacketOverLimit {
+        manifest: Box::new(manifest),
+    }
+    .to_string();
+    assert!(
+        error.contains("61445 bytes") && error.contains("50000 bytes"),
+        "{error}"
+    );
     // The same line within the limits is accepted.
     assert!(build_packet(vec![named("one-line.json", &long)], PacketLimits::default()).is_ok());
 }
 
 #[test]
 fn selected_files_are_added_while_fitting() {
-    let candidates = vec![selected("c", "333"), selected("b", "22222"), selected("a", "1111"), idea("i")];
+    let candidates = vec![
+        selected("c", "333"),
+        selected("b", "22222"),
+        selected("a", "1111"),
+        idea("i"),
+    ];
     let packet = build_packet(candidates, limits(8, 100)).unwrap();
-    assert_eq!(names(&packet), ["idea", "a", "c"], "a smaller one after a larger one still fits");
+    assert_eq!(
+        names(&packet),
+        ["idea", "a", "c"],
+        "a smaller one after a larger one still fits"
+    );
     assert_eq!(packet.manifest.left_out.len(), 1);
     assert_eq!(packet.manifest.left_out[0].name, "b");
     assert_eq!((packet.manifest.bytes, packet.manifest.lines), (8, 3));
@@ -113,17 +177,30 @@ fn selected_files_are_added_while_fitting() {
 
 #[test]
 fn what_is_given_twice_is_shown_once_or_refused() {
-    let packet = build_packet(vec![selected("a", "x"), named("a", "x"), selected("a", "x")], WIDE).unwrap();
-    assert_eq!((names(&packet), packet.entries[0].kind), (vec!["a"], EntryKind::Named));
+    let packet = build_packet(
+        vec![selected("a", "x"), named("a", "x"), selected("a", "x")],
+        WIDE,
+    )
+    .unwrap();
+    assert_eq!(
+        (names(&packet), packet.entries[0].kind),
+        (vec!["a"], EntryKind::Named)
+    );
     let design = |text| entry(EntryKind::Artifact(PhaseId::Design), "design", text);
     for twice in [
         vec![named("a", "x"), named("a", "y")],
         vec![idea("x"), idea("y")],
-        vec![entry(EntryKind::Idea, "one", "x"), entry(EntryKind::Idea, "two", "x")],
+        vec![
+            entry(EntryKind::Idea, "one", "x"),
+            entry(EntryKind::Idea, "two", "x"),
+        ],
         vec![design("x"), design("y")],
     ] {
         let error = build_packet(twice, WIDE).unwrap_err();
-        assert!(matches!(&error, SpecError::Source { why, .. } if why.contains("twice")), "{error}");
+        assert!(
+            matches!(&error, SpecError::Source { why, .. } if why.contains("twice")),
+            "{error}"
+        );
     }
 }
 
@@ -132,10 +209,21 @@ fn secret_stops_packet_with_rule_and_line() {
     let token = made_up_token();
     let text = format!("one\r\ntwo\r\nä {token}\r\n");
     let artifact = EntryKind::Artifact(PhaseId::Design);
-    for kind in [EntryKind::Idea, artifact, EntryKind::Named, EntryKind::Selected] {
+    for kind in [
+        EntryKind::Idea,
+        artifact,
+        EntryKind::Named,
+        EntryKind::Selected,
+    ] {
         let error = build_packet(vec![entry(kind, "src/x.rs", &text)], WIDE).unwrap_err();
-        let SpecError::SecretInPacket { entry, rule, line } = &error else { panic!("{error}") };
-        let place = if kind == artifact { "artifacts/10-design.md" } else { "src/x.rs" };
+        let SpecError::SecretInPacket { entry, rule, line } = &error else {
+            panic!("{error}")
+        };
+        let place = if kind == artifact {
+            "artifacts/10-design.md"
+        } else {
+            "src/x.rs"
+        };
         assert_eq!((entry.as_str(), *line), (place, 3));
         assert!(rule.contains("github"), "{rule}");
         assert!(!error.to_string().contains(&token) && !format!("{error:?}").contains(&token));
@@ -152,39 +240,86 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
     let name = format!("notes/{token}.md");
     let error = build_packet(vec![named(&name, "text")], WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
-    assert!(!error.to_string().contains(&token) && !format!("{error:?}").contains(&token), "{error}");
-    assert!(error.to_string().starts_with("the name of notes/[secret:"), "{error}");
-    let left_out = build_packet(vec![named("x", "text")], WIDE).unwrap().manifest.entries;
-    let left_out = left_out.into_iter().map(|row| crucible_spec::PacketRow { name: name.clone(), ..row });
+    assert!(
+        !error.to_string().contains(&token) && !format!("{error:?}").contains(&token),
+        "{error}"
+    );
+    assert!(
+        error.to_string().starts_with("the name of notes/[secret:"),
+        "{error}"
+    );
+    let left_out = build_packet(vec![named("x", "text")], WIDE)
+        .unwrap()
+        .manifest
+        .entries;
+    let left_out = left_out.into_iter().map(|row| crucible_spec::PacketRow {
+        name: name.clone(),
+        ..row
+    });
     let selection = Selection {
         left_out: left_out.collect(),
-        passed_over: vec![PassedOver { name: name.clone(), why: PassedOverReason::NotText }],
+        passed_over: vec![PassedOver {
+            name: name.clone(),
+            why: PassedOverReason::NotText,
+        }],
         ..Selection::default()
     };
     let packet = build_packet_with(vec![idea("i")], selection.clone(), WIDE).unwrap();
-    assert_eq!((packet.manifest.left_out.len(), packet.manifest.passed_over.len()), (1, 1));
+    assert_eq!(
+        (
+            packet.manifest.left_out.len(),
+            packet.manifest.passed_over.len()
+        ),
+        (1, 1)
+    );
     assert!(!json_of(&packet).contains(&token));
     // Nor if the file was not read because of its size, nor in the operating system's error.
-    let unread = Selection { unread: selection.left_out.clone(), ..Selection::default() };
+    let unread = Selection {
+        unread: selection.left_out.clone(),
+        ..Selection::default()
+    };
     let error = build_packet_with(vec![idea("i")], unread, WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
     assert!(!format!("{error} {error:?}").contains(&token), "{error}");
     let why = PassedOverReason::Unreadable(format!("no: {token}"));
-    let passed_over = vec![PassedOver { name: "a.md".to_owned(), why }];
-    let selection = Selection { passed_over, ..Selection::default() };
-    assert!(!json_of(&build_packet_with(vec![idea("i")], selection, WIDE).unwrap()).contains(&token));
+    let passed_over = vec![PassedOver {
+        name: "a.md".to_owned(),
+        why,
+    }];
+    let selection = Selection {
+        passed_over,
+        ..Selection::default()
+    };
+    assert!(
+        !json_of(&build_packet_with(vec![idea("i")], selection, WIDE).unwrap()).contains(&token)
+    );
 }
 
 #[test]
 fn previous_document_is_ordinary_entry() {
-    let previous =
-        |text: &str| entry(EntryKind::Previous(PhaseId::Requirements), "the last requirements", text);
-    let packet = build_packet(vec![named("n", "n"), previous("# R\n"), idea("wish\n")], WIDE).unwrap();
+    let previous = |text: &str| {
+        entry(
+            EntryKind::Previous(PhaseId::Requirements),
+            "the last requirements",
+            text,
+        )
+    };
+    let packet = build_packet(
+        vec![named("n", "n"), previous("# R\n"), idea("wish\n")],
+        WIDE,
+    )
+    .unwrap();
     assert_eq!(names(&packet), ["idea", "the last requirements", "n"]);
     assert_eq!((packet.manifest.bytes, packet.manifest.lines), (10, 3));
     let inputs = packet.manifest.inputs();
-    assert_eq!((inputs[1].path.as_str(), inputs[1].bytes), ("previous/00-requirements.md", 4));
-    let manifest = over(build_packet(vec![previous("12345"), idea("12345")], limits(9, 9)));
+    assert_eq!(
+        (inputs[1].path.as_str(), inputs[1].bytes),
+        ("previous/00-requirements.md", 4)
+    );
+    let manifest = over(build_packet(
+        vec![previous("12345"), idea("12345")],
+        limits(9, 9),
+    ));
     assert_eq!((manifest.bytes, manifest.entries.len()), (10, 2));
     let error = build_packet(vec![previous(&made_up_token()), idea("i")], WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
@@ -209,14 +344,24 @@ fn secret_named_file_is_never_shown() {
 #[test]
 fn a_nul_byte_is_no_text() {
     let error = build_packet(vec![idea("a\0b")], WIDE).unwrap_err();
-    assert!(matches!(&error, SpecError::Source { why, .. } if why.contains("NUL")), "{error}");
+    assert!(
+        matches!(&error, SpecError::Source { why, .. } if why.contains("NUL")),
+        "{error}"
+    );
 }
 
 #[test]
 fn unread_named_files_exceed_limit() {
-    let mut small = build_packet(vec![named("small", "x")], WIDE).unwrap().manifest.entries.remove(0);
+    let mut small = build_packet(vec![named("small", "x")], WIDE)
+        .unwrap()
+        .manifest
+        .entries
+        .remove(0);
     small.sha256 = None;
-    let selection = Selection { unread: vec![small], ..Selection::default() };
+    let selection = Selection {
+        unread: vec![small],
+        ..Selection::default()
+    };
     let manifest = over(build_packet_with(vec![idea("i")], selection, WIDE));
     assert_eq!(manifest.entries.len(), 2);
     assert_eq!(manifest.inputs().len(), 1, "what was not read is no input");
@@ -226,7 +371,11 @@ fn unread_named_files_exceed_limit() {
 fn the_manifest_is_canonical_and_receipts_are_made_from_it() {
     let candidates = vec![
         idea("wish\n"),
-        entry(EntryKind::Artifact(PhaseId::Requirements), "requirements", "# R\n"),
+        entry(
+            EntryKind::Artifact(PhaseId::Requirements),
+            "requirements",
+            "# R\n",
+        ),
         named("src/a.rs", "fn a() {}\n"),
         selected("README.md", "# It\n"),
         selected("big.md", &"x".repeat(100)),
@@ -240,15 +389,31 @@ fn the_manifest_is_canonical_and_receipts_are_made_from_it() {
         json
     );
     let receipt = packet.manifest.receipt().unwrap();
-    assert_eq!((receipt.bytes, receipt.lines, receipt.entries, receipt.left_out), (24, 4, 4, 1));
+    assert_eq!(
+        (
+            receipt.bytes,
+            receipt.lines,
+            receipt.entries,
+            receipt.left_out
+        ),
+        (24, 4, 4, 1)
+    );
     assert_eq!(receipt.sha256, Digest::of(&json));
     let inputs = packet.manifest.inputs();
     let paths: Vec<&str> = inputs.iter().map(|input| input.path.as_str()).collect();
     assert_eq!(
         paths,
-        ["context/idea.md", "artifacts/00-requirements.md", "project/src/a.rs", "project/README.md"]
+        [
+            "context/idea.md",
+            "artifacts/00-requirements.md",
+            "project/src/a.rs",
+            "project/README.md"
+        ]
     );
-    assert_eq!((inputs[0].sha256, inputs[0].bytes), (Digest::of(b"wish\n"), 5));
+    assert_eq!(
+        (inputs[0].sha256, inputs[0].bytes),
+        (Digest::of(b"wish\n"), 5)
+    );
 }
 
 #[test]
@@ -257,7 +422,10 @@ fn the_manifest_is_as_its_schema_says() {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let valid = |manifest: &PacketManifest| {
         let told = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
-        let problem = schema.iter_errors(&told).next().map(|error| error.to_string());
+        let problem = schema
+            .iter_errors(&told)
+            .next()
+            .map(|error| error.to_string());
         assert_eq!(problem, None, "{told:#}");
     };
     let passed_over = [
@@ -268,19 +436,40 @@ fn the_manifest_is_as_its_schema_says() {
         PassedOverReason::NotAFile,
         PassedOverReason::Unreadable("no".to_owned()),
     ];
-    let passed_over = passed_over.map(|why| PassedOver { name: "x".to_owned(), why });
+    let passed_over = passed_over.map(|why| PassedOver {
+        name: "x".to_owned(),
+        why,
+    });
     let fixed = || {
         let previous = entry(EntryKind::Previous(PhaseId::Tasks), "the last tasks", "");
-        vec![idea("i"), entry(EntryKind::Artifact(PhaseId::Design), "design", "d"), previous, named("n", "n")]
+        vec![
+            idea("i"),
+            entry(EntryKind::Artifact(PhaseId::Design), "design", "d"),
+            previous,
+            named("n", "n"),
+        ]
     };
     let entries = vec![selected("s", "s"), selected("large", "large")];
-    let selection = Selection { entries, passed_over: passed_over.to_vec(), ..Selection::default() };
+    let selection = Selection {
+        entries,
+        passed_over: passed_over.to_vec(),
+        ..Selection::default()
+    };
     let packet = build_packet_with(fixed(), selection, limits(5, 9)).unwrap();
-    assert_eq!((packet.manifest.entries.len(), packet.manifest.left_out.len()), (5, 1));
+    assert_eq!(
+        (
+            packet.manifest.entries.len(),
+            packet.manifest.left_out.len()
+        ),
+        (5, 1)
+    );
     valid(&packet.manifest);
     let mut row = packet.manifest.left_out[0].clone();
     row.sha256 = None;
-    let selection = Selection { unread: vec![row], ..Selection::default() };
+    let selection = Selection {
+        unread: vec![row],
+        ..Selection::default()
+    };
     valid(&over(build_packet_with(fixed(), selection, limits(5, 9))));
 }
 

@@ -1,7 +1,14 @@
 //! The sources of an idea, and the project files that are found: real directories, and the real `gh` with
 //! a fake GitHub.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
-#![expect(clippy::disallowed_methods, reason = "the tests lay out the files that they are about")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails the test that calls it"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests lay out the files that they are about"
+)]
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -14,12 +21,14 @@ use crucible_model::{ByteLimit, Untrusted};
 use crucible_repo::{Gh, GhDeadlines, GhError};
 use crucible_sandbox::Sandbox;
 use crucible_spec::{
-    EntryKind, FileSelectors, Idea, IdeaBuilder, IssueRef, PacketEntry, PacketLimits, PassedOverReason,
-    Selection, SpecError, build_packet_with, gather_packet, select_files,
+    EntryKind, FileSelectors, Idea, IdeaBuilder, IssueRef, PacketEntry, PacketLimits,
+    PassedOverReason, Selection, SpecError, build_packet_with, gather_packet, select_files,
 };
 use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
 use proptest::prelude::*;
 use serde_json::json;
+
+mod issue;
 
 const LIMIT: ByteLimit = ByteLimit(65_536);
 
@@ -38,7 +47,13 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn make_pipe(path: &Path) {
-    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 fn selectors(root: &Path, named: &[&str], include: &[&str], exclude: &[&str]) -> FileSelectors {
@@ -51,22 +66,44 @@ fn selectors(root: &Path, named: &[&str], include: &[&str], exclude: &[&str]) ->
     }
 }
 
-fn select(root: &Path, named: &[&str], include: &[&str], exclude: &[&str]) -> Result<Selection, SpecError> {
-    select_files(&selectors(root, named, include, exclude), PacketLimits::default())
+fn select(
+    root: &Path,
+    named: &[&str],
+    include: &[&str],
+    exclude: &[&str],
+) -> Result<Selection, SpecError> {
+    select_files(
+        &selectors(root, named, include, exclude),
+        PacketLimits::default(),
+    )
 }
 
 /// The names found by selectors alone.
 fn found(root: &Path, include: &[&str]) -> Vec<String> {
-    select(root, &[], include, &[]).unwrap().entries.into_iter().map(|entry| entry.name).collect()
+    select(root, &[], include, &[])
+        .unwrap()
+        .entries
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect()
 }
 
 /// The names found by naming them.
 fn found_by_name(root: &Path, named: &[&str]) -> Vec<String> {
-    select(root, named, &[], &[]).unwrap().entries.into_iter().map(|entry| entry.name).collect()
+    select(root, named, &[], &[])
+        .unwrap()
+        .entries
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect()
 }
 
 fn names(selection: &Selection) -> Vec<&str> {
-    selection.entries.iter().map(|entry| entry.name.as_str()).collect()
+    selection
+        .entries
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect()
 }
 
 fn why(result: Result<Selection, SpecError>) -> String {
@@ -87,16 +124,55 @@ fn selected_files_follow_pattern_order() {
         ("docs/y/z.md", "z"),
     ]);
     let root = dir.path();
-    let all = select(root, &[], &["src/*.rs", "README.md", "docs", "**/*.rs", "none.md"], &[]).unwrap();
-    let order = ["src/a.rs", "src/b.rs", "README.md", "docs/x.md", "docs/y/z.md", "src/deep/c.rs"];
+    let all = select(
+        root,
+        &[],
+        &["src/*.rs", "README.md", "docs", "**/*.rs", "none.md"],
+        &[],
+    )
+    .unwrap();
+    let order = [
+        "src/a.rs",
+        "src/b.rs",
+        "README.md",
+        "docs/x.md",
+        "docs/y/z.md",
+        "src/deep/c.rs",
+    ];
     assert_eq!(names(&all), order);
-    assert!(all.entries.iter().all(|entry| entry.kind == EntryKind::Selected));
-    assert_eq!(all.entries[2].content.as_str(), "r\r\n", "line ends are kept");
+    assert!(
+        all.entries
+            .iter()
+            .all(|entry| entry.kind == EntryKind::Selected)
+    );
+    assert_eq!(
+        all.entries[2].content.as_str(),
+        "r\r\n",
+        "line ends are kept"
+    );
     assert!(all.passed_over.is_empty() && all.left_out.is_empty());
     // Named files come first, once.
-    let both = select(root, &["./docs/", "src/[ab].rs"], &["src/a.rs", "README.md"], &[]).unwrap();
-    assert_eq!(names(&both), ["docs/x.md", "docs/y/z.md", "src/a.rs", "src/b.rs", "README.md"]);
-    assert_eq!((both.entries[3].kind, both.entries[4].kind), (EntryKind::Named, EntryKind::Selected));
+    let both = select(
+        root,
+        &["./docs/", "src/[ab].rs"],
+        &["src/a.rs", "README.md"],
+        &[],
+    )
+    .unwrap();
+    assert_eq!(
+        names(&both),
+        [
+            "docs/x.md",
+            "docs/y/z.md",
+            "src/a.rs",
+            "src/b.rs",
+            "README.md"
+        ]
+    );
+    assert_eq!(
+        (both.entries[3].kind, both.entries[4].kind),
+        (EntryKind::Named, EntryKind::Selected)
+    );
     assert_eq!(found(root, &["."]).len(), 6);
 }
 
@@ -108,7 +184,10 @@ fn glob_like_file_name_is_literal() {
         ("a{b}/c*.md", "c"),
         ("a{b}/cd.md", "d"),
     ]);
-    assert_eq!(found_by_name(dir.path(), &["pages/[id].tsx"]), ["pages/[id].tsx"]);
+    assert_eq!(
+        found_by_name(dir.path(), &["pages/[id].tsx"]),
+        ["pages/[id].tsx"]
+    );
     assert_eq!(found(dir.path(), &["a{b}/c*.md"]), ["a{b}/c*.md"]);
     assert_eq!(found(dir.path(), &["a{b}"]), ["a{b}/c*.md", "a{b}/cd.md"]);
     assert_eq!(found(dir.path(), &["pages/?.tsx"]), ["pages/i.tsx"]);
@@ -116,10 +195,21 @@ fn glob_like_file_name_is_literal() {
 
 #[test]
 fn what_is_excluded_is_never_shown() {
-    let dir = project(&[("a.md", "a"), ("sub/deep/b.lock", "b"), ("vendor/x/c.md", "c"), ("sub/d.md", "d")]);
+    let dir = project(&[
+        ("a.md", "a"),
+        ("sub/deep/b.lock", "b"),
+        ("vendor/x/c.md", "c"),
+        ("sub/d.md", "d"),
+    ]);
     let exclude = ["*.lock", "vendor/", "sub/d.*"];
-    assert_eq!(names(&select(dir.path(), &[], &["**"], &exclude).unwrap()), ["a.md"]);
-    assert_eq!(names(&select(dir.path(), &["**"], &["sub/d.md"], &exclude).unwrap()), ["a.md"]);
+    assert_eq!(
+        names(&select(dir.path(), &[], &["**"], &exclude).unwrap()),
+        ["a.md"]
+    );
+    assert_eq!(
+        names(&select(dir.path(), &["**"], &["sub/d.md"], &exclude).unwrap()),
+        ["a.md"]
+    );
     for named in ["sub/deep/b.lock", "vendor/x/c.md", "sub/d.md"] {
         let why = why(select(dir.path(), &[named], &[], &exclude));
         assert!(why.contains("spec.exclude"), "{why}");
@@ -137,13 +227,27 @@ fn git_and_crucible_are_never_shown_whatever_names_them() {
         ("build/out.md", "o"),
     ]);
     let root = dir.path();
-    assert_eq!(found(root, &["**", ".crucible/**", "sub"]), [".gitignore", "a.md"]);
+    assert_eq!(
+        found(root, &["**", ".crucible/**", "sub"]),
+        [".gitignore", "a.md"]
+    );
     for named in [".git/config", ".git", ".GIT/config", ".git/**"] {
-        assert!(why(select(root, &[named], &[], &[])).contains("git's own"), "{named}");
-        assert!(why(select(root, &[], &[named], &[])).contains("git's own"), "{named}");
+        assert!(
+            why(select(root, &[named], &[], &[])).contains("git's own"),
+            "{named}"
+        );
+        assert!(
+            why(select(root, &[], &[named], &[])).contains("git's own"),
+            "{named}"
+        );
     }
     let design = ".crucible/specs/x/artifacts/10-design.md";
-    for named in [design, ".crucible", ".crucible/**", "sub/.Crucible/config.toml"] {
+    for named in [
+        design,
+        ".crucible",
+        ".crucible/**",
+        "sub/.Crucible/config.toml",
+    ] {
         assert!(select(root, &[named], &[], &[]).is_err(), "{named}");
     }
     // Naming a directory finds files that git ignores.
@@ -153,7 +257,11 @@ fn git_and_crucible_are_never_shown_whatever_names_them() {
 #[test]
 fn no_link_leads_out_of_the_project() {
     let outside = project(&[("notes.txt", "outside"), ("d/x.md", "outside")]);
-    let dir = project(&[("docs/real.md", "real"), (".env", "A=b"), (".crucible/c.md", "c")]);
+    let dir = project(&[
+        ("docs/real.md", "real"),
+        (".env", "A=b"),
+        (".crucible/c.md", "c"),
+    ]);
     let root = dir.path();
     symlink(outside.path().join("notes.txt"), root.join("away.md")).unwrap();
     symlink(outside.path().join("d"), root.join("awaydir")).unwrap();
@@ -173,32 +281,68 @@ fn no_link_leads_out_of_the_project() {
         "**/*.md",
     ];
     let all = select(root, &[], &include, &[]).unwrap();
-    assert_eq!(names(&all), ["README.md", "docs/real.md"], "a link inside of the project is followed");
-    let reason =
-        |name: &str| all.passed_over.iter().find(|file| file.name == name).map(|file| file.why.clone());
+    assert_eq!(
+        names(&all),
+        ["README.md", "docs/real.md"],
+        "a link inside of the project is followed"
+    );
+    let reason = |name: &str| {
+        all.passed_over
+            .iter()
+            .find(|file| file.name == name)
+            .map(|file| file.why.clone())
+    };
     for name in ["away.md", "awaydir/x.md", "awaydir", "own.md"] {
-        assert_eq!(reason(name), Some(PassedOverReason::OutsideProject), "{name}");
+        assert_eq!(
+            reason(name),
+            Some(PassedOverReason::OutsideProject),
+            "{name}"
+        );
     }
     assert_eq!(reason("plain.md"), Some(PassedOverReason::SecretName));
-    assert!(matches!(reason("loop.md"), Some(PassedOverReason::Unreadable(_))));
-    for named in ["away.md", "awaydir/x.md", "own.md", "loop.md", "awaydir/**", "awaydir"] {
+    assert!(matches!(
+        reason("loop.md"),
+        Some(PassedOverReason::Unreadable(_))
+    ));
+    for named in [
+        "away.md",
+        "awaydir/x.md",
+        "own.md",
+        "loop.md",
+        "awaydir/**",
+        "awaydir",
+    ] {
         let error = select(root, &[named], &[], &[]).unwrap_err();
-        assert!(matches!(error, SpecError::Source { .. }), "{named}: {error}");
+        assert!(
+            matches!(error, SpecError::Source { .. }),
+            "{named}: {error}"
+        );
     }
     let error = select(root, &["plain.md"], &[], &[]).unwrap_err();
-    assert!(matches!(&error, SpecError::SecretInPacket { rule, .. } if rule == "secret-file"), "{error}");
+    assert!(
+        matches!(&error, SpecError::SecretInPacket { rule, .. } if rule == "secret-file"),
+        "{error}"
+    );
 }
 
 #[test]
 fn non_text_is_skipped_or_refused() {
-    let dir = project(&[("a.md", "a"), ("empty.md", ""), ("nul.md", "a\0b"), ("config/.env.local", "A=b")]);
+    let dir = project(&[
+        ("a.md", "a"),
+        ("empty.md", ""),
+        ("nul.md", "a\0b"),
+        ("config/.env.local", "A=b"),
+    ]);
     let root = dir.path();
     put(root, "latin.md", b"caf\xe9");
     make_pipe(&root.join("pipe.md"));
     let all = select(root, &[], &["**", "pipe.md"], &[]).unwrap();
     assert_eq!(names(&all), ["a.md"]);
-    let passed: Vec<(&str, &PassedOverReason)> =
-        all.passed_over.iter().map(|file| (file.name.as_str(), &file.why)).collect();
+    let passed: Vec<(&str, &PassedOverReason)> = all
+        .passed_over
+        .iter()
+        .map(|file| (file.name.as_str(), &file.why))
+        .collect();
     assert_eq!(
         passed,
         [
@@ -210,7 +354,10 @@ fn non_text_is_skipped_or_refused() {
         ]
     );
     let said = all.passed_over[0].to_string();
-    assert_eq!(said, "config/.env.local is not shown: its name suggests that it contains secrets");
+    assert_eq!(
+        said,
+        "config/.env.local is not shown: its name suggests that it contains secrets"
+    );
     for named in ["latin.md", "nul.md", "pipe.md"] {
         let why = why(select(root, &[named], &[], &[]));
         assert!(why.contains(named) && !why.contains("not shown"), "{why}");
@@ -223,8 +370,12 @@ fn non_text_is_skipped_or_refused() {
 
 #[test]
 fn missing_named_file_suggests_similar() {
-    let dir =
-        project(&[("src/export.rs", "e"), ("src/import.rs", "i"), ("src/.env", "x"), ("Readme.md", "r")]);
+    let dir = project(&[
+        ("src/export.rs", "e"),
+        ("src/import.rs", "i"),
+        ("src/.env", "x"),
+        ("Readme.md", "r"),
+    ]);
     let root = dir.path();
     let near = |named: &str| why(select(root, &[named], &[], &[]));
     for (named, told) in [
@@ -236,7 +387,10 @@ fn missing_named_file_suggests_similar() {
         ("lib/**/*.rs", "matches no file"),
     ] {
         let near = near(named);
-        assert!(near.contains(told) && near.contains(named) && !near.contains(".env"), "{near}");
+        assert!(
+            near.contains(told) && near.contains(named) && !near.contains(".env"),
+            "{near}"
+        );
     }
     // A selector may match nothing.
     assert_eq!(
@@ -250,10 +404,25 @@ fn a_pattern_that_is_none_names_itself() {
     let dir = project(&[("a.md", "a")]);
     let long = "a/".repeat(600);
     let deep = format!("{}a{}", "{".repeat(400), "}".repeat(400));
-    let bad = [&deep, "a[", "{a", "../x", "/etc/passwd", "a/../*.md", "", "\\", "src/{a,{b}", &long, "../**"];
+    let bad = [
+        &deep,
+        "a[",
+        "{a",
+        "../x",
+        "/etc/passwd",
+        "a/../*.md",
+        "",
+        "\\",
+        "src/{a,{b}",
+        &long,
+        "../**",
+    ];
     for bad in bad {
         let begin: String = format!("{bad:?}").chars().take(4).collect();
-        for error in [why(select(dir.path(), &[bad], &[], &[])), why(select(dir.path(), &[], &[bad], &[]))] {
+        for error in [
+            why(select(dir.path(), &[bad], &[], &[])),
+            why(select(dir.path(), &[], &[bad], &[])),
+        ] {
             assert!(error.starts_with(&begin), "{bad:?}: {error}");
         }
     }
@@ -266,15 +435,29 @@ fn a_pattern_that_is_none_names_itself() {
 
 #[test]
 fn no_more_is_read_than_there_is_room_for() {
-    let dir = project(&[("a.md", "12345"), ("b.md", "123"), ("c.md", "1\n2\n3\n4\n"), ("d.md", "12")]);
+    let dir = project(&[
+        ("a.md", "12345"),
+        ("b.md", "123"),
+        ("c.md", "1\n2\n3\n4\n"),
+        ("d.md", "12"),
+    ]);
     let root = dir.path();
     // Larger than any memory: only its size is read.
-    std::fs::File::create(root.join("huge.md")).unwrap().set_len(1 << 40).unwrap();
-    let room = |max_bytes, max_lines| PacketLimits { max_bytes, max_lines };
+    std::fs::File::create(root.join("huge.md"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let room = |max_bytes, max_lines| PacketLimits {
+        max_bytes,
+        max_lines,
+    };
     let some = select_files(&selectors(root, &[], &["*.md"], &[]), room(10, 3)).unwrap();
     assert_eq!(names(&some), ["a.md", "b.md", "d.md"]);
-    let left: Vec<(&str, u64, bool)> =
-        some.left_out.iter().map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some())).collect();
+    let left: Vec<(&str, u64, bool)> = some
+        .left_out
+        .iter()
+        .map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some()))
+        .collect();
     assert_eq!(left, [("c.md", 8, false), ("huge.md", 1 << 40, false)]);
     // One fits by its bytes, but not by its lines.
     let some = select_files(&selectors(root, &[], &["c.md", "d.md"], &[]), room(100, 3)).unwrap();
@@ -285,14 +468,27 @@ fn no_more_is_read_than_there_is_room_for() {
         put(lines.path(), &format!("{number}.md"), "\n".repeat(100));
     }
     let none = select_files(&selectors(lines.path(), &[], &["*.md"], &[]), room(100, 3)).unwrap();
-    let were_read = none.left_out.iter().filter(|row| row.sha256.is_some()).count();
-    assert_eq!((none.entries.len(), none.left_out.len(), were_read), (0, 6, 4));
+    let were_read = none
+        .left_out
+        .iter()
+        .filter(|row| row.sha256.is_some())
+        .count();
+    assert_eq!(
+        (none.entries.len(), none.left_out.len(), were_read),
+        (0, 6, 4)
+    );
     // Named files must fit.
     let all = selectors(root, &["huge.md", "a.md"], &["b.md"], &[]);
     match gather_packet(Vec::new(), &all, room(100, 100)) {
         Err(SpecError::PacketOverLimit { manifest }) => {
             assert_eq!(manifest.bytes, 5 + (1 << 40));
-            assert_eq!((manifest.left_out[0].name.as_str(), manifest.left_out[0].bytes), ("b.md", 3));
+            assert_eq!(
+                (
+                    manifest.left_out[0].name.as_str(),
+                    manifest.left_out[0].bytes
+                ),
+                ("b.md", 3)
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -302,8 +498,15 @@ fn no_more_is_read_than_there_is_room_for() {
 fn a_packet_prefers_the_first_pattern_also_beside_an_idea() {
     let dir = project(&[("z.md", "12345"), ("a.md", "12345")]);
     let content = Untrusted::new("idea");
-    let idea = PacketEntry { kind: EntryKind::Idea, name: "idea".to_owned(), content };
-    let limits = PacketLimits { max_bytes: 10, max_lines: 9 };
+    let idea = PacketEntry {
+        kind: EntryKind::Idea,
+        name: "idea".to_owned(),
+        content,
+    };
+    let limits = PacketLimits {
+        max_bytes: 10,
+        max_lines: 9,
+    };
     let selectors = selectors(dir.path(), &[], &["z.md", "a.md"], &[]);
     let packet = gather_packet(vec![idea], &selectors, limits).unwrap();
     let shown: Vec<&str> = packet.files().map(|file| file.name.as_str()).collect();
@@ -369,11 +572,24 @@ fn path_idea(path: &Path, limit: ByteLimit) -> Result<Idea, SpecError> {
 #[test]
 fn several_sources_get_headings() {
     let text = "users can export their data\r\n\r\n";
-    assert_eq!(idea_of(&[("standard input", text.as_bytes())]).unwrap().text.as_str(), text);
+    assert_eq!(
+        idea_of(&[("standard input", text.as_bytes())])
+            .unwrap()
+            .text
+            .as_str(),
+        text
+    );
     let several = idea_of(&[("b.md", b"second"), ("empty", b" \n"), ("a.md", b"first\n")]).unwrap();
-    assert_eq!(several.text.as_str(), "# From b.md\n\nsecond\n\n# From a.md\n\nfirst\n");
+    assert_eq!(
+        several.text.as_str(),
+        "# From b.md\n\nsecond\n\n# From a.md\n\nfirst\n"
+    );
     let hostile = idea_of(&[("a\n# From x\u{202e}", b"1"), ("b", b"2")]).unwrap();
-    assert_eq!(hostile.text.as_str().matches("\n# From ").count(), 1, "a name stays on its line");
+    assert_eq!(
+        hostile.text.as_str().matches("\n# From ").count(),
+        1,
+        "a name stays on its line"
+    );
 }
 
 #[test]
@@ -387,28 +603,56 @@ fn an_idea_that_says_nothing_is_none() {
 
 #[test]
 fn invalid_idea_is_refused_oversized_has_sizes() {
-    for (bytes, why) in
-        [(&b"caf\xe9"[..], "not UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "not UTF-8")]
-    {
+    for (bytes, why) in [
+        (&b"caf\xe9"[..], "not UTF-8"),
+        (b"a\0b", "a NUL byte"),
+        (b"\xff\xfea\0", "not UTF-8"),
+    ] {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
-        assert!(error.starts_with("notes.md: ") && error.contains(why), "{error}");
+        assert!(
+            error.starts_with("notes.md: ") && error.contains(why),
+            "{error}"
+        );
     }
     let most = vec![b'a'; 65_536];
     let more = vec![b'a'; 65_537];
-    assert_eq!(idea_of(&[("a", &most)]).unwrap().text.as_str().len(), 65_536);
-    assert_eq!(sizes(&idea_of(&[("a", &more)]).unwrap()), [("a", 65_537, false)]);
+    assert_eq!(
+        idea_of(&[("a", &most)]).unwrap().text.as_str().len(),
+        65_536
+    );
+    assert_eq!(
+        sizes(&idea_of(&[("a", &more)]).unwrap()),
+        [("a", 65_537, false)]
+    );
     let both = idea_of(&[("b", b"x"), ("a", &most), ("c", b"yz")]).unwrap();
-    assert_eq!(sizes(&both), [("b", 1, true), ("c", 2, true), ("a", 65_536, false)]);
+    assert_eq!(
+        sizes(&both),
+        [("b", 1, true), ("c", 2, true), ("a", 65_536, false)]
+    );
     // The headings count, too.
     let half = vec![b'a'; 32_768];
-    assert_eq!(sizes(&idea_of(&[("a", &half), ("b", &half)]).unwrap()), [("idea", 65_559, false)]);
+    assert_eq!(
+        sizes(&idea_of(&[("a", &half), ("b", &half)]).unwrap()),
+        [("idea", 65_559, false)]
+    );
     // The last character may be cut where reading stops.
     let cut = format!("{}é", "a".repeat(65_536)).into_bytes();
-    assert_eq!(sizes(&idea_of(&[("a", &cut[..65_537])]).unwrap()), [("a", 65_537, false)]);
-    assert!(idea_of(&[("a", &[0xff; 70_000])]).unwrap_err().to_string().contains("UTF-8"));
+    assert_eq!(
+        sizes(&idea_of(&[("a", &cut[..65_537])]).unwrap()),
+        [("a", 65_537, false)]
+    );
+    assert!(
+        idea_of(&[("a", &[0xff; 70_000])])
+            .unwrap_err()
+            .to_string()
+            .contains("UTF-8")
+    );
     // No packet is built with it, and its size is listed.
     let unread = both.unread;
-    let selection = Selection { unread, ..Selection::default() };
+    let selection = Selection {
+        unread,
+        ..Selection::default()
+    };
     match build_packet_with(Vec::new(), selection, PacketLimits::default()) {
         Err(SpecError::PacketOverLimit { manifest }) => {
             assert_eq!((manifest.bytes, manifest.entries.len()), (65_539, 3));
@@ -421,7 +665,10 @@ fn invalid_idea_is_refused_oversized_has_sizes() {
 /// The sources of an idea that is too large: name, bytes, and whether it was read.
 fn sizes(idea: &Idea) -> Vec<(&str, u64, bool)> {
     assert_eq!(idea.text.as_str(), "");
-    idea.unread.iter().map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some())).collect()
+    idea.unread
+        .iter()
+        .map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some()))
+        .collect()
 }
 
 #[test]
@@ -441,8 +688,11 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
         idea.text.as_str(),
         "# From wishes/.gitignore\n\n*.log\n\n# From wishes/a/deep.txt\n\nfirst\n\n# From wishes/b.md\n\nsecond\n"
     );
-    let passed: Vec<(&str, &PassedOverReason)> =
-        idea.passed_over.iter().map(|file| (file.name.as_str(), &file.why)).collect();
+    let passed: Vec<(&str, &PassedOverReason)> = idea
+        .passed_over
+        .iter()
+        .map(|file| (file.name.as_str(), &file.why))
+        .collect();
     assert_eq!(
         passed,
         [
@@ -466,8 +716,16 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
 
 #[test]
 fn a_line_of_the_idea_is_one_of_its_source() {
-    let place = |idea: &Idea, line| idea.place_of(line).map(|(name, line)| format!("{name}:{line}"));
-    let idea = idea_of(&[("a.md", b"one\ntwo"), ("b.md", b"three\n"), ("c.md", b"four\nfive\n")]).unwrap();
+    let place = |idea: &Idea, line| {
+        idea.place_of(line)
+            .map(|(name, line)| format!("{name}:{line}"))
+    };
+    let idea = idea_of(&[
+        ("a.md", b"one\ntwo"),
+        ("b.md", b"three\n"),
+        ("c.md", b"four\nfive\n"),
+    ])
+    .unwrap();
     for (number, line) in (1..).zip(idea.text.as_str().lines()) {
         let wanted = match line {
             "one" => "a.md:1",
@@ -484,18 +742,39 @@ fn a_line_of_the_idea_is_one_of_its_source() {
 
 #[test]
 fn a_source_that_cannot_be_used_is_refused_by_name() {
-    let dir = project(&[("only/.env", "A=b"), ("idea.md", "the idea"), ("key.pem", "x")]);
+    let dir = project(&[
+        ("only/.env", "A=b"),
+        ("idea.md", "the idea"),
+        ("key.pem", "x"),
+    ]);
     std::fs::create_dir(dir.path().join("none")).unwrap();
     make_pipe(&dir.path().join("pipe"));
-    for (name, part) in
-        [("missing", "No such file"), ("none", "no text"), ("only", "no text"), ("pipe", "regular file")]
-    {
-        let error = path_idea(&dir.path().join(name), LIMIT).unwrap_err().to_string();
-        assert!(error.starts_with("wishes: ") && error.contains(part), "{error}");
+    for (name, part) in [
+        ("missing", "No such file"),
+        ("none", "no text"),
+        ("only", "no text"),
+        ("pipe", "regular file"),
+    ] {
+        let error = path_idea(&dir.path().join(name), LIMIT)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("wishes: ") && error.contains(part),
+            "{error}"
+        );
     }
     let key = path_idea(&dir.path().join("key.pem"), LIMIT);
-    assert!(matches!(key, Err(SpecError::SecretInPacket { .. })), "{key:?}");
-    assert_eq!(path_idea(&dir.path().join("idea.md"), LIMIT).unwrap().text.as_str(), "the idea");
+    assert!(
+        matches!(key, Err(SpecError::SecretInPacket { .. })),
+        "{key:?}"
+    );
+    assert_eq!(
+        path_idea(&dir.path().join("idea.md"), LIMIT)
+            .unwrap()
+            .text
+            .as_str(),
+        "the idea"
+    );
     let large = path_idea(&dir.path().join("idea.md"), ByteLimit(7)).unwrap();
     assert_eq!(sizes(&large), [("wishes", 8, false)]);
 }
@@ -504,51 +783,95 @@ fn a_source_that_cannot_be_used_is_refused_by_name() {
 fn a_secret_in_the_name_of_a_source_is_told_as_the_name() {
     let token = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
     let dir = project(&[("wishes/a.md", "one\ntwo\n"), ("wishes/c.md", "three\n")]);
-    std::fs::write(dir.path().join(format!("wishes/b-{token}.md")), "text\nof it\n").unwrap();
+    std::fs::write(
+        dir.path().join(format!("wishes/b-{token}.md")),
+        "text\nof it\n",
+    )
+    .unwrap();
     let idea = path_idea(&dir.path().join("wishes"), LIMIT).unwrap();
     let text = idea.text.as_str();
     let line = text.lines().position(|line| line.contains(&token)).unwrap() as u64 + 1;
     let (entry, of_entry) = idea.place_of(line).unwrap();
     assert_eq!(of_entry, 0);
-    assert!(entry.contains("b-[secret:") && !entry.contains(&token), "{entry}");
+    assert!(
+        entry.contains("b-[secret:") && !entry.contains(&token),
+        "{entry}"
+    );
     assert!(idea.place_of(line + 2).unwrap().0.contains("b-[secret:"));
     assert_eq!(idea.place_of(line + 3).unwrap().1, 2);
     assert!(idea.place_of(1).unwrap().1 == 0 && idea.place_of(1).unwrap().0.ends_with("a.md"));
-    let told = SpecError::SecretInPacket { entry, rule: "x".to_owned(), line: of_entry }.to_string();
+    let told = SpecError::SecretInPacket {
+        entry,
+        rule: "x".to_owned(),
+        line: of_entry,
+    }
+    .to_string();
     assert!(told.starts_with("the name of wishes/b-[secret:"), "{told}");
 }
 
 #[test]
 fn where_a_source_leads_decides_whether_it_is_read() {
-    let dir =
-        project(&[(".aws/credentials", "key"), (".ssh/work", "key"), (".env", "A=b"), ("a/idea.md", "x")]);
+    let dir = project(&[
+        (".aws/credentials", "key"),
+        (".ssh/work", "key"),
+        (".env", "A=b"),
+        ("a/idea.md", "x"),
+    ]);
     let root = dir.path();
     symlink("../.env", root.join("a/notes.md")).unwrap();
     symlink("a/idea.md", root.join("linked.md")).unwrap();
     symlink(".aws", root.join("wishes")).unwrap();
     symlink("a/idea.md", root.join("key.pem")).unwrap();
     make_pipe(&root.join("a/pipe"));
-    for secret in [".aws/credentials", "a/notes.md", "wishes/credentials", ".ssh/work", "key.pem"] {
+    for secret in [
+        ".aws/credentials",
+        "a/notes.md",
+        "wishes/credentials",
+        ".ssh/work",
+        "key.pem",
+    ] {
         let error = path_idea(&root.join(secret), LIMIT).unwrap_err();
-        assert!(matches!(error, SpecError::SecretInPacket { .. }), "{secret}: {error}");
+        assert!(
+            matches!(error, SpecError::SecretInPacket { .. }),
+            "{secret}: {error}"
+        );
     }
     for directory in [".aws", ".ssh", "wishes"] {
-        let error = path_idea(&root.join(directory), LIMIT).unwrap_err().to_string();
+        let error = path_idea(&root.join(directory), LIMIT)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no text"), "{directory}: {error}");
     }
-    assert_eq!(path_idea(&root.join("linked.md"), LIMIT).unwrap().text.as_str(), "x");
+    assert_eq!(
+        path_idea(&root.join("linked.md"), LIMIT)
+            .unwrap()
+            .text
+            .as_str(),
+        "x"
+    );
     // Entries of a directory that are not regular files are listed.
     let idea = path_idea(&root.join("a"), LIMIT).unwrap();
     assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
-    let told: Vec<(&str, &PassedOverReason)> =
-        idea.passed_over.iter().map(|file| (file.name.as_str(), &file.why)).collect();
+    let told: Vec<(&str, &PassedOverReason)> = idea
+        .passed_over
+        .iter()
+        .map(|file| (file.name.as_str(), &file.why))
+        .collect();
     let no_file = &PassedOverReason::NotAFile;
-    assert_eq!(told, [("wishes/notes.md", no_file), ("wishes/pipe", no_file)]);
+    assert_eq!(
+        told,
+        [("wishes/notes.md", no_file), ("wishes/pipe", no_file)]
+    );
 }
 
 #[test]
 fn links_and_pipes_that_a_pattern_finds_are_named() {
-    let dir = project(&[("docs/a.md", "a"), ("more/b.md", "b"), ("x.md", "x"), ("skip/c.md", "c")]);
+    let dir = project(&[
+        ("docs/a.md", "a"),
+        ("more/b.md", "b"),
+        ("x.md", "x"),
+        ("skip/c.md", "c"),
+    ]);
     let root = dir.path();
     symlink("../x.md", root.join("docs/link.md")).unwrap();
     symlink("../more", root.join("docs/more")).unwrap();
@@ -556,181 +879,40 @@ fn links_and_pipes_that_a_pattern_finds_are_named() {
     symlink("../x.md", root.join("docs/skipped.md")).unwrap();
     make_pipe(&root.join("docs/pipe.md"));
     let found = select(root, &[], &["docs/**/*.md", "**/*.md"], &["skipped.md"]).unwrap();
-    assert_eq!(names(&found), ["docs/a.md", "more/b.md", "skip/c.md", "x.md"]);
+    assert_eq!(
+        names(&found),
+        ["docs/a.md", "more/b.md", "skip/c.md", "x.md"]
+    );
     let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
-    let told: Vec<&str> = packet.manifest.passed_over.iter().map(|file| file.name.as_str()).collect();
+    let told: Vec<&str> = packet
+        .manifest
+        .passed_over
+        .iter()
+        .map(|file| file.name.as_str())
+        .collect();
     assert_eq!(told, ["docs/link.md", "docs/more", "docs/pipe.md"]);
     // A named link is followed if it stays in the project.
-    let found = select(root, &["docs/link.md"], &["docs/**/*.md", "docs/pipe.md"], &["skipped.md"]).unwrap();
+    let found = select(
+        root,
+        &["docs/link.md"],
+        &["docs/**/*.md", "docs/pipe.md"],
+        &["skipped.md"],
+    )
+    .unwrap();
     let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
     assert_eq!(
-        packet.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+        packet
+            .entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .collect::<Vec<_>>(),
         ["docs/link.md", "docs/a.md"]
     );
-    let told: Vec<&str> = packet.manifest.passed_over.iter().map(|file| file.name.as_str()).collect();
+    let told: Vec<&str> = packet
+        .manifest
+        .passed_over
+        .iter()
+        .map(|file| file.name.as_str())
+        .collect();
     assert_eq!(told, ["docs/more", "docs/pipe.md"]);
-}
-
-/// The real `gh` of this machine, logged in to the fake.
-fn gh(fake: &FakeGitHub, more: &[(&str, &str)]) -> Gh {
-    let mut pairs: Vec<(OsString, OsString)> =
-        vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), "/nonexistent".into())];
-    pairs.extend(fake.env());
-    pairs.extend(more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
-    let env = Environment::from_pairs(pairs, "/");
-    let patient = GhDeadlines { answer: Duration::from_secs(300), download: Duration::from_secs(300) };
-    Gh::new(Arc::new(Sandbox::new(None, &env)), &env).with_deadlines(patient)
-}
-
-async fn issue_idea(gh: &Gh, issue: &str, limit: ByteLimit) -> Result<Idea, SpecError> {
-    let issue: IssueRef = issue.parse()?;
-    let mut builder = IdeaBuilder::new(limit);
-    builder.issue(gh, &issue).await?;
-    builder.finish()
-}
-
-fn shop() -> FakeRepo {
-    let moved =
-        json!({"state": "closed", "comments": 3, "html_url": "https://github.com/acme/store/issues/2"});
-    FakeRepo::new("acme/shop")
-        .issue(12, "Users  can\r\nexport", "As JSON.\r\n\r\nAnd CSV.\r\n")
-        .issue(13, "Only a title", "")
-        .issue_but(14, "A change", "text", &json!({"pull_request": {"url": "x"}}))
-        .issue_but(15, "Old", "text", &moved)
-        .issue(16, "\u{200b}", " ")
-        .issue_but(17, "Odd", "text", &json!({"title": null}))
-        .issue(18, " ", "Only a text\r\n")
-        .issue_but(19, "Another", "text", &json!({"number": 99}))
-        .issue_but(
-            20,
-            "Another",
-            "text",
-            &json!({"number": 99, "html_url": "https://github.com/acme/shop/issues/99"}),
-        )
-        .issue_but(21, "Another", "text", &json!({"number": 99, "html_url": ""}))
-        .issue_but(
-            22,
-            "Moved",
-            "text",
-            &json!({"number": 2, "html_url": "https://github.com/acme/store/issues/2"}),
-        )
-}
-
-#[tokio::test]
-async fn an_issue_is_its_title_and_its_text() {
-    let fake = FakeGitHub::start([shop()]);
-    let gh = gh(&fake, &[]);
-    for name in [
-        "acme/shop#12",
-        "https://github.com/acme/shop/issues/12",
-        "HTTPS://www.GitHub.com/acme/shop/issues/12/?x#issuecomment-1",
-    ] {
-        let idea = issue_idea(&gh, name, LIMIT).await.unwrap();
-        assert_eq!(idea.text.as_str(), "# Users can export\n\nAs JSON.\n\nAnd CSV.\n", "{name}");
-        assert!(idea.notes.is_empty());
-    }
-    assert_eq!(fake.count("/repos/acme/shop/issues/12"), 3);
-    assert_eq!(issue_idea(&gh, "acme/shop#13", LIMIT).await.unwrap().text.as_str(), "# Only a title\n");
-    assert_eq!(issue_idea(&gh, "acme/shop#18", LIMIT).await.unwrap().text.as_str(), "Only a text\n");
-    let old = issue_idea(&gh, "acme/shop#15", LIMIT).await.unwrap();
-    assert!(old.notes[0].contains("3 comments are ignored"), "{:?}", old.notes);
-    assert!(old.notes[1].ends_with("is closed") && old.notes[2].contains("acme/store/issues/2"));
-    let renumbered = issue_idea(&gh, "acme/shop#22", LIMIT).await.unwrap();
-    assert!(renumbered.notes[0].contains("acme/store/issues/2"), "a moved one has another number");
-    // Next to another source it gets its name as a heading.
-    let mut builder = IdeaBuilder::new(LIMIT);
-    builder.text("standard input", b"first".to_vec()).unwrap();
-    builder.issue(&gh, &"acme/shop#13".parse().unwrap()).await.unwrap();
-    assert_eq!(
-        builder.finish().unwrap().text.as_str(),
-        "# From standard input\n\nfirst\n\n# From acme/shop#13\n\n# Only a title\n"
-    );
-}
-
-#[tokio::test]
-async fn what_is_no_issue_is_refused() {
-    let fake = FakeGitHub::start([shop()]);
-    let gh = gh(&fake, &[]);
-    let refusal = async |issue: &str, limit: u64| issue_idea(&gh, issue, ByteLimit(limit)).await.unwrap_err();
-    assert!(refusal("acme/shop#14", 1000).await.to_string().contains("pull request"));
-    for number in 19..=21 {
-        let other = refusal(&format!("acme/shop#{number}"), 1000).await.to_string();
-        assert!(other.contains("answers with issue 99 instead"), "{other}");
-    }
-    let large = issue_idea(&gh, "acme/shop#12", ByteLimit(10)).await.unwrap();
-    assert_eq!(sizes(&large)[0].0, "acme/shop#12");
-    assert!(matches!(refusal("acme/shop#16", 1000).await, SpecError::EmptyIdea));
-    let missing = refusal("acme/shop#99", 1000).await;
-    assert!(matches!(missing, SpecError::GitHub { error: GhError::NotFound { .. }, .. }), "{missing}");
-    let odd = refusal("acme/shop#17", 1000).await;
-    assert!(matches!(odd, SpecError::GitHub { error: GhError::Unreadable { .. }, .. }), "{odd}");
-    let before = fake.requests().len();
-    let elsewhere = refusal("https://git.example.com/acme/shop/issues/12", 1000).await.to_string();
-    assert!(elsewhere.contains("set GH_HOST to git.example.com"), "{elsewhere}");
-    assert_eq!(fake.requests().len(), before, "nobody was asked");
-}
-
-#[tokio::test]
-async fn an_issue_of_another_host_is_asked_for_there() {
-    let fake = FakeGitHub::start([shop()]);
-    let gh = gh(&fake, &[("GH_HOST", "git.example.com"), ("GH_ENTERPRISE_TOKEN", "a-token-of-the-fake")]);
-    let idea = issue_idea(&gh, "https://git.example.com/acme/shop/issues/13", LIMIT).await.unwrap();
-    assert_eq!(idea.text.as_str(), "# Only a title\n");
-    assert!(issue_idea(&gh, "https://github.com/acme/shop/issues/13", LIMIT).await.is_err());
-}
-
-#[tokio::test]
-async fn what_github_says_is_told_without_secrets() {
-    let fake = FakeGitHub::start([shop()]);
-    let gh = gh(&fake, &[]);
-    let token = made_up_token();
-    let body = json!({"message": format!("no: {token}")}).to_string().into_bytes();
-    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    fake.misbehave("/issues/12", Times::Once, Misbehaviour::Raw { status: 403, headers, body });
-    let error = issue_idea(&gh, "acme/shop#12", LIMIT).await.unwrap_err();
-    assert!(matches!(error, SpecError::GitHub { error: GhError::Forbidden { .. }, .. }), "{error}");
-    assert!(!format!("{error} {error:?}").contains(&token), "{error}");
-    assert!(error.to_string().starts_with("acme/shop#12: "), "{error}");
-    fake.misbehave("/issues/12", Times::Once, Misbehaviour::primary_limit(4_102_444_800));
-    let error = issue_idea(&gh, "acme/shop#12", LIMIT).await.unwrap_err();
-    assert!(matches!(error, SpecError::GitHub { error: GhError::RateLimited(_), .. }), "{error}");
-}
-
-#[test]
-fn a_text_that_names_no_issue_is_refused() {
-    for good in ["a/b#1", "A-1/b.c_d#999", "https://github.com/a/b/issues/7"] {
-        assert!(good.parse::<IssueRef>().is_ok(), "{good}");
-    }
-    for bad in [
-        "",
-        "#1",
-        "a#1",
-        "a/b",
-        "a/b#0",
-        "a/b#-1",
-        "a/b#1x",
-        "a/b/c#1",
-        "a/..#1",
-        "-a/b#1",
-        "a b/c#1",
-        "a/b#1\n2",
-        "http://github.com/a/b/issues/1",
-        "https://github.com/a/b/pull/1",
-        "https://github.com/a/b/issues/",
-        "https://github.com/a/b/issues/1/2",
-        "https:///a/b/issues/1",
-        "https://u@h/a/b/issues/1",
-        "é/b#1",
-        "a/b#99999999999999999999",
-        "a/b#1#2",
-    ] {
-        let error = bad.parse::<IssueRef>().unwrap_err();
-        // For a nearly valid address, the specific fault is reported.
-        let says = match bad {
-            "http://github.com/a/b/issues/1" => "write https:// instead of",
-            "https://github.com/a/b/pull/1" => "pull request",
-            _ => "OWNER/REPO#123",
-        };
-        assert!(error.to_string().contains(says), "{bad}: {error}");
-    }
 }

@@ -33,7 +33,13 @@ pub fn tarball_of_mode<P: AsRef<str>, C: AsRef<[u8]>>(
     let comment = format!(" comment={sha}\n");
     // The length of a record counts its own digits: two of them for a commit id.
     let record = format!("{}{comment}", comment.len() + 2);
-    entry(&mut tar, "pax_global_header", b'g', 0o666, record.as_bytes());
+    entry(
+        &mut tar,
+        "pax_global_header",
+        b'g',
+        0o666,
+        record.as_bytes(),
+    );
     entry(&mut tar, &format!("{top}/"), b'5', 0o775, &[]);
     let mut made = BTreeSet::new();
     for (path, content) in files {
@@ -44,7 +50,13 @@ pub fn tarball_of_mode<P: AsRef<str>, C: AsRef<[u8]>>(
                 entry(&mut tar, &format!("{top}/{parent}"), b'5', 0o775, &[]);
             }
         }
-        entry(&mut tar, &format!("{top}/{path}"), b'0', mode, content.as_ref());
+        entry(
+            &mut tar,
+            &format!("{top}/{path}"),
+            b'0',
+            mode,
+            content.as_ref(),
+        );
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -53,11 +65,17 @@ pub fn tarball_of_mode<P: AsRef<str>, C: AsRef<[u8]>>(
 }
 
 fn entry(tar: &mut Vec<u8>, path: &str, kind: u8, mode: u32, content: &[u8]) {
-    assert!(path.len() <= 100, "{path:?} is too long for the plain header that this builder writes");
+    assert!(
+        path.len() <= 100,
+        "{path:?} is too long for the plain header that this builder writes"
+    );
     let mut header = [0_u8; BLOCK];
     let mut put = |at: usize, bytes: &[u8]| {
         let end = at + bytes.len();
-        header.get_mut(at..end).expect("a field inside the header").copy_from_slice(bytes);
+        header
+            .get_mut(at..end)
+            .expect("a field inside the header")
+            .copy_from_slice(bytes);
     };
     put(0, path.as_bytes());
     put(100, format!("{mode:07o}").as_bytes());

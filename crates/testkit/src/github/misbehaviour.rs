@@ -86,15 +86,26 @@ impl Misbehaviour {
     #[must_use]
     pub fn secondary_limit(retry_after: u64) -> Self {
         let seconds = retry_after.to_string();
-        let headers = [("retry-after", seconds.as_str()), ("x-ratelimit-remaining", "42")];
-        Self::refusal(429, "You have exceeded a secondary rate limit. Please wait a few minutes.", &headers)
+        let headers = [
+            ("retry-after", seconds.as_str()),
+            ("x-ratelimit-remaining", "42"),
+        ];
+        Self::refusal(
+            429,
+            "You have exceeded a secondary rate limit. Please wait a few minutes.",
+            &headers,
+        )
     }
 
     /// The same as 403, without a word about when.
     #[must_use]
     pub fn silent_secondary_limit() -> Self {
         let headers = [("x-ratelimit-remaining", "42")];
-        Self::refusal(403, "You have exceeded a secondary rate limit. Please wait a few minutes.", &headers)
+        Self::refusal(
+            403,
+            "You have exceeded a secondary rate limit. Please wait a few minutes.",
+            &headers,
+        )
     }
 
     /// A refusal with this message and these headers.
@@ -111,10 +122,19 @@ impl Misbehaviour {
     }
 
     fn told(status: u16, body: &Value, headers: &[(&str, &str)]) -> Self {
-        let mut headers: Vec<(String, String)> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        headers.push(("content-type".to_owned(), "application/json; charset=utf-8".to_owned()));
-        Self::Raw { status, headers, body: body.to_string().into_bytes() }
+        let mut headers: Vec<(String, String)> = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        headers.push((
+            "content-type".to_owned(),
+            "application/json; charset=utf-8".to_owned(),
+        ));
+        Self::Raw {
+            status,
+            headers,
+            body: body.to_string().into_bytes(),
+        }
     }
 }
 
@@ -128,8 +148,15 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn json(status: u16, body: &Value) -> Self {
-        let content_type = ("content-type".to_owned(), "application/json; charset=utf-8".to_owned());
-        Self { status, headers: vec![content_type], body: body.to_string().into_bytes() }
+        let content_type = (
+            "content-type".to_owned(),
+            "application/json; charset=utf-8".to_owned(),
+        );
+        Self {
+            status,
+            headers: vec![content_type],
+            body: body.to_string().into_bytes(),
+        }
     }
 
     /// Sends it well.
@@ -141,17 +168,27 @@ impl Answer {
     /// Sends it as a test asked.
     pub(super) async fn but(mut self, how: Misbehaviour) -> Response<Body> {
         match how {
-            Misbehaviour::Raw { status, headers, body } => Self { status, headers, body }.well(),
+            Misbehaviour::Raw {
+                status,
+                headers,
+                body,
+            } => Self {
+                status,
+                headers,
+                body,
+            }
+            .well(),
             Misbehaviour::WithHeaders(more) => {
                 self.headers.extend(more);
                 self.well()
             }
             Misbehaviour::SlowBody(pause) => {
-                let stream = stream::unfold(self.body.clone().into_iter(), move |mut bytes| async move {
-                    let byte = Bytes::from(vec![bytes.next()?]);
-                    tokio::time::sleep(pause).await;
-                    Some((Ok::<_, std::io::Error>(byte), bytes))
-                });
+                let stream =
+                    stream::unfold(self.body.clone().into_iter(), move |mut bytes| async move {
+                        let byte = Bytes::from(vec![bytes.next()?]);
+                        tokio::time::sleep(pause).await;
+                        Some((Ok::<_, std::io::Error>(byte), bytes))
+                    });
                 self.with(Body::from_stream(stream))
             }
             Misbehaviour::Late(pause) => {
@@ -160,7 +197,9 @@ impl Answer {
             }
             Misbehaviour::Hang => std::future::pending().await,
             // Unwinding ends this connection's task, which closes the socket; `resume_unwind` prints nothing.
-            Misbehaviour::Drop => std::panic::resume_unwind(Box::new("connection dropped on request")),
+            Misbehaviour::Drop => {
+                std::panic::resume_unwind(Box::new("connection dropped on request"))
+            }
             Misbehaviour::CutHalfway => {
                 let half = Bytes::copy_from_slice(self.half());
                 let first = stream::once(async { Ok(half) });
@@ -175,14 +214,23 @@ impl Answer {
                 self.body = self.half().to_vec();
                 self.well()
             }
-            Misbehaviour::BadJson => Self { body: b"{\"items\": [".to_vec(), ..self }.well(),
-            Misbehaviour::Huge(bytes) => {
-                Self { body: format!("{{\"a\":\"{}\"}}", "x".repeat(bytes)).into_bytes(), ..self }.well()
+            Misbehaviour::BadJson => Self {
+                body: b"{\"items\": [".to_vec(),
+                ..self
             }
+            .well(),
+            Misbehaviour::Huge(bytes) => Self {
+                body: format!("{{\"a\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
+                ..self
+            }
+            .well(),
             Misbehaviour::Endless => {
                 let stream = stream::unfold((), |()| async {
                     tokio::time::sleep(Duration::from_millis(5)).await;
-                    Some((Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 4096])), ()))
+                    Some((
+                        Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 4096])),
+                        (),
+                    ))
                 });
                 self.with(Body::from_stream(stream))
             }

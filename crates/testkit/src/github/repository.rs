@@ -64,7 +64,10 @@ impl FakeRepo {
     /// A young repository of a person's: ten stars, no description, no release, pushed to at the start of 2026.
     #[must_use]
     pub fn new(full_name: &str) -> Self {
-        assert!(full_name.split('/').count() == 2, "{full_name:?} is not owner/name");
+        assert!(
+            full_name.split('/').count() == 2,
+            "{full_name:?} is not owner/name"
+        );
         Self {
             full_name: full_name.to_owned(),
             description: None,
@@ -149,7 +152,11 @@ impl FakeRepo {
     /// With this issue, and these fields told otherwise.
     #[must_use]
     pub fn issue_but(mut self, number: u64, title: &str, body: &str, other: &Value) -> Self {
-        let body = if body.is_empty() { Value::Null } else { body.into() };
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            body.into()
+        };
         let mut told = json!({
             "number": number,
             "title": title,
@@ -185,14 +192,26 @@ impl FakeRepo {
     /// With a release of this tag, commit and archive, be it a broken one.
     #[must_use]
     pub fn release_with(mut self, tag: &str, sha: &str, archive: Vec<u8>) -> Self {
-        self.releases.insert(0, FakeRelease { tag: tag.to_owned(), kind: FakeReleaseKind::Final });
+        self.releases.insert(
+            0,
+            FakeRelease {
+                tag: tag.to_owned(),
+                kind: FakeReleaseKind::Final,
+            },
+        );
         self.at(tag, sha, archive)
     }
 
     /// With a pre-release of this tag, newer than the releases it has.
     #[must_use]
     pub fn preview(mut self, tag: &str) -> Self {
-        self.releases.insert(0, FakeRelease { tag: tag.to_owned(), kind: FakeReleaseKind::Preview });
+        self.releases.insert(
+            0,
+            FakeRelease {
+                tag: tag.to_owned(),
+                kind: FakeReleaseKind::Preview,
+            },
+        );
         let sha = fake_sha(&self.full_name, tag);
         self.refs.insert(tag.to_owned(), sha);
         self

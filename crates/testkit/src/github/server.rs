@@ -65,16 +65,25 @@ impl FakeGitHub {
     #[must_use]
     pub fn start(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
         // Not in TMPDIR: the name of a unix socket has at most 107 bytes.
-        let directory =
-            tempfile::Builder::new().prefix("gh").tempdir_in("/tmp").expect("a temporary directory in /tmp");
+        let directory = tempfile::Builder::new()
+            .prefix("gh")
+            .tempdir_in("/tmp")
+            .expect("a temporary directory in /tmp");
         let socket = directory.path().join("s");
         let config = directory.path().join("config");
         std::fs::create_dir(&config).expect("a new directory");
         let setting = format!("http_unix_socket: {}\nprompt: disabled\n", socket.display());
         std::fs::write(config.join("config.yml"), setting).expect("a new file");
-        let state = Arc::new(Mutex::new(Held { repos: repos.into_iter().collect(), ..Held::default() }));
+        let state = Arc::new(Mutex::new(Held {
+            repos: repos.into_iter().collect(),
+            ..Held::default()
+        }));
         let router = Router::new().fallback(serve).with_state(Arc::clone(&state));
-        Self { _server: UnixServer::start(&socket, router), directory, state }
+        Self {
+            _server: UnixServer::start(&socket, router),
+            directory,
+            state,
+        }
     }
 
     /// The variables that make `gh` talk to this server, logged in: `GH_CONFIG_DIR` and `GH_TOKEN`.
@@ -117,7 +126,11 @@ impl FakeGitHub {
     /// Requests whose path and query contain `part` get another answer than the good one. Where several match, the one that was
     /// asked for first comes first, until it has happened as often as it should.
     pub fn misbehave(&self, part: &str, times: Times, how: Misbehaviour) {
-        self.held().plans.push(Planned { part: part.to_owned(), times, how });
+        self.held().plans.push(Planned {
+            part: part.to_owned(),
+            times,
+            how,
+        });
     }
 
     /// From now on every answer is good.
@@ -134,7 +147,11 @@ impl FakeGitHub {
     /// How many requests so far had `part` in their path and query.
     #[must_use]
     pub fn count(&self, part: &str) -> usize {
-        self.held().seen.iter().filter(|request| request.target.contains(part)).count()
+        self.held()
+            .seen
+            .iter()
+            .filter(|request| request.target.contains(part))
+            .count()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -149,9 +166,17 @@ async fn serve(
     headers: HeaderMap,
 ) -> Response<Body> {
     let headers: Vec<(String, String)> = (headers.iter())
-        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
         .collect();
-    let host = headers.iter().find(|(name, _)| name == "host").map(|(_, value)| value.clone());
+    let host = headers
+        .iter()
+        .find(|(name, _)| name == "host")
+        .map(|(_, value)| value.clone());
     let request = SeenGitHubRequest {
         method: method.to_string(),
         host: host.unwrap_or_default(),
@@ -190,7 +215,9 @@ impl Held {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (host, segments) = match (request.host.as_str(), segments.as_slice()) {
             // A server of somebody's own has its interface below this path.
-            (host, ["api", "v3", rest @ ..]) if !host.ends_with("github.com") => ("api.github.com", rest),
+            (host, ["api", "v3", rest @ ..]) if !host.ends_with("github.com") => {
+                ("api.github.com", rest)
+            }
             other => other,
         };
         match (host, segments) {
@@ -212,47 +239,81 @@ impl Held {
 
     fn repo(&self, owner: &str, name: &str) -> Option<&FakeRepo> {
         let full_name = format!("{owner}/{name}");
-        self.repos.iter().find(|repo| repo.full_name.eq_ignore_ascii_case(&full_name))
+        self.repos
+            .iter()
+            .find(|repo| repo.full_name.eq_ignore_ascii_case(&full_name))
     }
 
     fn search(&self, request: &SeenGitHubRequest) -> Answer {
         let text = request.value("q").unwrap_or_default().to_lowercase();
         if text.trim().is_empty() {
             let errors = json!([{"resource": "Search", "field": "q", "code": "missing"}]);
-            return Answer::json(422, &json!({"message": "Validation Failed", "errors": errors}));
+            return Answer::json(
+                422,
+                &json!({"message": "Validation Failed", "errors": errors}),
+            );
         }
         let found: Vec<&FakeRepo> = match &self.found {
             Some(names) => {
                 let of = |name: &String| self.repos.iter().find(|repo| repo.full_name == *name);
-                names.iter().map(|name| of(name).expect("a repository of this name")).collect()
+                names
+                    .iter()
+                    .map(|name| of(name).expect("a repository of this name"))
+                    .collect()
             }
             None => {
-                let mut found: Vec<&FakeRepo> =
-                    self.repos.iter().filter(|repo| matches(repo, &text)).collect();
-                found.sort_by(|a, b| b.stars.cmp(&a.stars).then_with(|| a.full_name.cmp(&b.full_name)));
+                let mut found: Vec<&FakeRepo> = self
+                    .repos
+                    .iter()
+                    .filter(|repo| matches(repo, &text))
+                    .collect();
+                found.sort_by(|a, b| {
+                    b.stars
+                        .cmp(&a.stars)
+                        .then_with(|| a.full_name.cmp(&b.full_name))
+                });
                 found
             }
         };
         let number = |name: &str, usual: usize| {
-            request.value(name).and_then(|value| value.parse().ok()).unwrap_or(usual).clamp(1, 100)
+            request
+                .value(name)
+                .and_then(|value| value.parse().ok())
+                .unwrap_or(usual)
+                .clamp(1, 100)
         };
         let (page, per_page) = (number("page", 1), number("per_page", 30));
-        let items: Vec<Value> =
-            found.iter().skip((page - 1) * per_page).take(per_page).map(|repo| repo.json()).collect();
+        let items: Vec<Value> = found
+            .iter()
+            .skip((page - 1) * per_page)
+            .take(per_page)
+            .map(|repo| repo.json())
+            .collect();
         let is_incomplete = self.completeness == Completeness::Incomplete;
         let total = found.len();
-        Answer::json(200, &json!({"total_count": total, "incomplete_results": is_incomplete, "items": items}))
+        Answer::json(
+            200,
+            &json!({"total_count": total, "incomplete_results": is_incomplete, "items": items}),
+        )
     }
 
     fn archive(&self, owner: &str, name: &str, reference: &str) -> Answer {
-        let archive = self.repo(owner, name).and_then(|repo| repo.archives.get(reference));
-        let Some(body) = archive else { return missing() };
+        let archive = self
+            .repo(owner, name)
+            .and_then(|repo| repo.archives.get(reference));
+        let Some(body) = archive else {
+            return missing();
+        };
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let headers = vec![
             header("content-type", "application/x-gzip"),
             header("content-disposition", "attachment; filename=archive.tar.gz"),
         ];
-        Answer { status: 200, headers, body: body.clone() }
+        Answer {
+            status: 200,
+            headers,
+            body: body.clone(),
+        }
     }
 }
 
@@ -260,24 +321,37 @@ fn about(repo: &FakeRepo, rest: &[&str], request: &SeenGitHubRequest) -> Answer 
     match rest {
         [] => Answer::json(200, &repo.json()),
         ["releases"] => {
-            let per_page = request.value("per_page").and_then(|value| value.parse().ok()).unwrap_or(30);
+            let per_page = request
+                .value("per_page")
+                .and_then(|value| value.parse().ok())
+                .unwrap_or(30);
             let releases = repo.releases.iter().take(per_page);
             Answer::json(200, &releases.map(|release| release.json(repo)).collect())
         }
         ["releases", "latest"] => {
-            match repo.releases.iter().find(|release| release.kind == FakeReleaseKind::Final) {
+            match repo
+                .releases
+                .iter()
+                .find(|release| release.kind == FakeReleaseKind::Final)
+            {
                 Some(release) => Answer::json(200, &release.json(repo)),
                 None => missing(),
             }
         }
-        ["issues", number] => match number.parse().ok().and_then(|number: u64| repo.issues.get(&number)) {
+        ["issues", number] => match number
+            .parse()
+            .ok()
+            .and_then(|number: u64| repo.issues.get(&number))
+        {
             Some(issue) => Answer::json(200, issue),
             None => missing(),
         },
         ["commits", reference @ ..] => {
             let reference = reference.join("/");
             match repo.refs.get(&reference) {
-                Some(sha) => Answer::json(200, &json!({"sha": sha, "commit": {"message": "A change"}})),
+                Some(sha) => {
+                    Answer::json(200, &json!({"sha": sha, "commit": {"message": "A change"}}))
+                }
                 None => {
                     let message = format!("No commit found for SHA: {reference}");
                     Answer::json(422, &json!({"message": message}))
@@ -294,7 +368,11 @@ fn about(repo: &FakeRepo, rest: &[&str], request: &SeenGitHubRequest) -> Answer 
             if !repo.archives.contains_key(&reference) {
                 return missing();
             }
-            Answer { status: 302, headers: vec![("location".to_owned(), place)], body: Vec::new() }
+            Answer {
+                status: 302,
+                headers: vec![("location".to_owned(), place)],
+                body: Vec::new(),
+            }
         }
         _ => missing(),
     }
@@ -302,34 +380,50 @@ fn about(repo: &FakeRepo, rest: &[&str], request: &SeenGitHubRequest) -> Answer 
 
 fn matches(repo: &FakeRepo, text: &str) -> bool {
     let description = repo.description.clone().unwrap_or_default();
-    let words = format!("{} {description} {}", repo.full_name, repo.topics.join(" ")).to_lowercase();
+    let words =
+        format!("{} {description} {}", repo.full_name, repo.topics.join(" ")).to_lowercase();
     text.split_whitespace().all(|word| words.contains(word))
 }
 
 fn missing() -> Answer {
-    Answer::json(404, &json!({"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}))
+    Answer::json(
+        404,
+        &json!({"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}),
+    )
 }
 
 impl SeenGitHubRequest {
     /// The value of a name in the query.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.query
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The value of a header, by its lowercase name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
 fn query(text: &str) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decode(&name.replace('+', " ")), decode(&value.replace('+', " ")))
+        (
+            decode(&name.replace('+', " ")),
+            decode(&value.replace('+', " ")),
+        )
     };
-    text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
+    text.split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(pair)
+        .collect()
 }
 
 /// Percent-decodes; what is no valid escape stays as it is.
@@ -357,7 +451,13 @@ fn decode(text: &str) -> String {
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crucible_model::Digest;
 use crucible_secrets::{HELD_BACK, Scanner};
 
-use super::manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion};
+use super::manifest::{
+    BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
+};
 use super::{MANIFEST_NAME, Ready};
 
 /// The most bytes of one file.
@@ -98,7 +100,14 @@ impl<'a> Collected<'a> {
         let digest = Digest::of(&bytes);
         self.total += bytes.len() as u64;
         self.names.insert(name.clone());
-        self.entries.push(Ready { name, bytes, digest, origin, redacted, cut });
+        self.entries.push(Ready {
+            name,
+            bytes,
+            digest,
+            origin,
+            redacted,
+            cut,
+        });
     }
 
     /// Describes every entry.
@@ -118,7 +127,14 @@ impl<'a> Collected<'a> {
         }
     }
 
-    fn walk(&mut self, directory: &Path, name: &str, telling: Telling, scanner: &Scanner, depth: usize) {
+    fn walk(
+        &mut self,
+        directory: &Path,
+        name: &str,
+        telling: Telling,
+        scanner: &Scanner,
+        depth: usize,
+    ) {
         if depth > MAX_DEPTH {
             self.leave_out(name, "lies too deep");
             return;
@@ -134,20 +150,29 @@ impl<'a> Collected<'a> {
             let file_name = child.file_name().unwrap_or_default().to_string_lossy();
             let child_name = format!("{name}/{}", normalised(&file_name));
             match fs::symlink_metadata(&child) {
-                Ok(meta) if meta.is_dir() => self.walk(&child, &child_name, telling, scanner, depth + 1),
+                Ok(meta) if meta.is_dir() => {
+                    self.walk(&child, &child_name, telling, scanner, depth + 1)
+                }
                 _ => self.take(&child, child_name, telling, scanner),
             }
         }
     }
 
     /// Returns the children of a directory in order, and reports those that could not be listed.
-    fn sorted(&mut self, name: &str, children: impl Iterator<Item = io::Result<PathBuf>>) -> Vec<PathBuf> {
+    fn sorted(
+        &mut self,
+        name: &str,
+        children: impl Iterator<Item = io::Result<PathBuf>>,
+    ) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for child in children {
             match child {
                 Ok(path) => paths.push(path),
                 Err(error) => {
-                    self.leave_out(name, &format!("an entry of it could not be read: {}", error.kind()));
+                    self.leave_out(
+                        name,
+                        &format!("an entry of it could not be read: {}", error.kind()),
+                    );
                 }
             }
         }
@@ -158,11 +183,19 @@ impl<'a> Collected<'a> {
     fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
-            Ok(true) if path.strip_prefix(self.run_dir).is_ok_and(|path| !(self.is_told_of)(path)) => {
+            Ok(true)
+                if path
+                    .strip_prefix(self.run_dir)
+                    .is_ok_and(|path| !(self.is_told_of)(path)) =>
+            {
                 Some("is recorded by no event of the run".to_owned())
             }
-            Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
-            Ok(true) if self.entries.len() >= MAX_FILES => Some(format!("comes after {MAX_FILES} files")),
+            Ok(true) if name.ends_with("failure_bundle.zip") => {
+                Some("is a bundle itself".to_owned())
+            }
+            Ok(true) if self.entries.len() >= MAX_FILES => {
+                Some(format!("comes after {MAX_FILES} files"))
+            }
             Ok(true) if self.total >= MAX_TOTAL => Some(format!("comes after {MAX_TOTAL} bytes")),
             Ok(true) => None,
             Ok(false) => Some("is a link, a device or a pipe".to_owned()),
@@ -184,10 +217,17 @@ impl<'a> Collected<'a> {
 
     fn leave_out(&mut self, name: &str, reason: &str) {
         if self.left_out.len() < MAX_LEFT_OUT {
-            self.left_out.push(BundleGap { path: name.to_owned(), reason: reason.to_owned() });
+            self.left_out.push(BundleGap {
+                path: name.to_owned(),
+                reason: reason.to_owned(),
+            });
         } else if self.left_out.len() == MAX_LEFT_OUT {
-            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not listed");
-            self.left_out.push(BundleGap { path: "…".to_owned(), reason });
+            let reason =
+                format!("more than {MAX_LEFT_OUT} files were left out; the rest is not listed");
+            self.left_out.push(BundleGap {
+                path: "…".to_owned(),
+                reason,
+            });
         }
     }
 
@@ -197,14 +237,21 @@ impl<'a> Collected<'a> {
             return name;
         }
         let numbered = |n: u64| format!("{name}~{n}");
-        (2..).map(numbered).find(|candidate| !self.has(candidate)).unwrap_or(name)
+        (2..)
+            .map(numbered)
+            .find(|candidate| !self.has(candidate))
+            .unwrap_or(name)
     }
 }
 
 /// A file name that every system can unpack: no control character, separator or character that some reserve.
 fn normalised(name: &str) -> String {
     let safe = |c: char| {
-        if c.is_control() || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c }
+        if c.is_control() || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|') {
+            '_'
+        } else {
+            c
+        }
     };
     name.chars().map(safe).collect()
 }
@@ -258,6 +305,12 @@ mod tests {
         assert_eq!(paths, [PathBuf::from("a"), PathBuf::from("b")]);
         let told = &collected.manifest().left_out;
         assert_eq!(told.len(), 1);
-        assert_eq!((told[0].path.as_str(), told[0].reason.contains("permission denied")), ("logs", true));
+        assert_eq!(
+            (
+                told[0].path.as_str(),
+                told[0].reason.contains("permission denied")
+            ),
+            ("logs", true)
+        );
     }
 }

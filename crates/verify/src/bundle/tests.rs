@@ -43,7 +43,11 @@ impl Run {
             files.insert(name, bytes);
         }
         let manifest = serde_json::from_slice(&files[MANIFEST_NAME]).unwrap();
-        Opened { files, order, manifest }
+        Opened {
+            files,
+            order,
+            manifest,
+        }
     }
 }
 
@@ -59,7 +63,11 @@ impl Opened {
     }
 
     fn left_out(&self) -> Vec<(&str, &str)> {
-        self.manifest.left_out.iter().map(|row| (row.path.as_str(), row.reason.as_str())).collect()
+        self.manifest
+            .left_out
+            .iter()
+            .map(|row| (row.path.as_str(), row.reason.as_str()))
+            .collect()
     }
 }
 
@@ -126,8 +134,17 @@ fn missing_file_has_explained_placeholder() {
     ] {
         assert!(opened.text(name).starts_with("placeholder: "), "{name}");
     }
-    assert!(opened.order.contains(&"outbox/".to_owned()) && opened.order.contains(&"reviews/".to_owned()));
-    assert!(opened.manifest.entries.iter().all(|entry| entry.origin == BundleOrigin::Placeholder));
+    assert!(
+        opened.order.contains(&"outbox/".to_owned())
+            && opened.order.contains(&"reviews/".to_owned())
+    );
+    assert!(
+        opened
+            .manifest
+            .entries
+            .iter()
+            .all(|entry| entry.origin == BundleOrigin::Placeholder)
+    );
 }
 
 #[test]
@@ -172,7 +189,12 @@ fn special_files_and_bundles_are_left_out() {
             ("reviews/passwd", link),
         ]
     );
-    assert!(!opened.files.values().any(|bytes| bytes.windows(7).any(|window| window == b"outside")));
+    assert!(
+        !opened
+            .files
+            .values()
+            .any(|bytes| bytes.windows(7).any(|window| window == b"outside"))
+    );
 }
 
 #[test]
@@ -193,12 +215,20 @@ fn secrets_are_replaced_in_every_kind_of_file() {
     let run = full_run()
         .with("logs/a.log", &text)
         .with("outbox/b.md", &text)
-        .with("artifacts/c.bin", [b"\xff\xfe\0".as_slice(), text.as_bytes()].concat())
+        .with(
+            "artifacts/c.bin",
+            [b"\xff\xfe\0".as_slice(), text.as_bytes()].concat(),
+        )
         .with("events.jsonl", &text);
     let opened = run.open();
     let needle = secret();
     for (name, bytes) in &opened.files {
-        assert!(!bytes.windows(needle.len()).any(|window| window == needle.as_bytes()), "{name}");
+        assert!(
+            !bytes
+                .windows(needle.len())
+                .any(|window| window == needle.as_bytes()),
+            "{name}"
+        );
     }
     let redacted: Vec<&str> = opened
         .manifest
@@ -207,19 +237,51 @@ fn secrets_are_replaced_in_every_kind_of_file() {
         .filter(|entry| entry.redacted == 1)
         .map(|entry| entry.path.as_str())
         .collect();
-    assert_eq!(redacted, ["artifacts/c.bin", "events.jsonl", "logs/a.log", "outbox/b.md"]);
+    assert_eq!(
+        redacted,
+        [
+            "artifacts/c.bin",
+            "events.jsonl",
+            "logs/a.log",
+            "outbox/b.md"
+        ]
+    );
 }
 
 #[test]
 fn long_file_is_cut_and_marked() {
     let lines: String = (0..500_000).map(|n| format!("line number {n}\n")).collect();
-    let run = full_run().with("logs/long.log", &lines).with("artifacts/long.txt", &lines);
+    let run = full_run()
+        .with("logs/long.log", &lines)
+        .with("artifacts/long.txt", &lines);
     let opened = run.open();
-    assert!(opened.text("logs/long.log").ends_with("line number 499999\n"));
-    assert!(opened.text("artifacts/long.txt").starts_with("line number 0\n"));
-    for (name, kept) in [("logs/long.log", "end"), ("artifacts/long.txt", "beginning")] {
-        let entry = opened.manifest.entries.iter().find(|entry| entry.path == name).unwrap();
-        assert_eq!(entry.cut, Some(BundleCut { kept: kept.to_owned(), of_bytes: lines.len() as u64 }));
+    assert!(
+        opened
+            .text("logs/long.log")
+            .ends_with("line number 499999\n")
+    );
+    assert!(
+        opened
+            .text("artifacts/long.txt")
+            .starts_with("line number 0\n")
+    );
+    for (name, kept) in [
+        ("logs/long.log", "end"),
+        ("artifacts/long.txt", "beginning"),
+    ] {
+        let entry = opened
+            .manifest
+            .entries
+            .iter()
+            .find(|entry| entry.path == name)
+            .unwrap();
+        assert_eq!(
+            entry.cut,
+            Some(BundleCut {
+                kept: kept.to_owned(),
+                of_bytes: lines.len() as u64
+            })
+        );
         assert_eq!(entry.size, 4 * 1024 * 1024);
     }
 }
@@ -233,19 +295,31 @@ fn secret_at_cut_does_not_leak() {
             let at = boundary - shift;
             log[at..at + needle.len()].copy_from_slice(needle.as_bytes());
         }
-        let opened = full_run().with("logs/a.log", &log).with("artifacts/a.txt", &log).open();
+        let opened = full_run()
+            .with("logs/a.log", &log)
+            .with("artifacts/a.txt", &log)
+            .open();
         for name in ["logs/a.log", "artifacts/a.txt"] {
             let part = &needle.as_bytes()[..4];
-            assert!(!opened.files[name].windows(4).any(|window| window == part), "{name} {shift}");
+            assert!(
+                !opened.files[name].windows(4).any(|window| window == part),
+                "{name} {shift}"
+            );
             let end = &needle.as_bytes()[needle.len() - 4..];
-            assert!(!opened.files[name].windows(4).any(|window| window == end), "{name} {shift}");
+            assert!(
+                !opened.files[name].windows(4).any(|window| window == end),
+                "{name} {shift}"
+            );
         }
     }
 }
 
 #[test]
 fn odd_names_are_made_safe_and_stay_apart() {
-    let run = full_run().with("logs/a\\b", "1").with("logs/a:b", "2").with("logs/new\nline", "3");
+    let run = full_run()
+        .with("logs/a\\b", "1")
+        .with("logs/a:b", "2")
+        .with("logs/new\nline", "3");
     let opened = run.open();
     assert!(opened.files.contains_key("logs/a_b") && opened.files.contains_key("logs/a_b~2"));
     assert!(opened.files.contains_key("logs/new_line"));
@@ -261,21 +335,41 @@ fn no_run_is_an_error() {
 
 #[test]
 fn only_unrecorded_files_are_left_out() {
-    let run = Run::new().with("reviews/review_cost.md", "APPROVE").with("reviews/review:cost.md", "planted");
+    let run = Run::new()
+        .with("reviews/review_cost.md", "APPROVE")
+        .with("reviews/review:cost.md", "planted");
     let unnamed = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
     host::write_atomic(&run.0.path().join(&unnamed), b"planted, too").unwrap();
     let planted = [PathBuf::from("reviews/review:cost.md"), unnamed];
-    let bytes = failure_bundle(run.0.path(), &|path| !planted.iter().any(|other| other == path)).unwrap();
+    let bytes = failure_bundle(run.0.path(), &|path| {
+        !planted.iter().any(|other| other == path)
+    })
+    .unwrap();
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut text = |name: &str| {
         let mut text = String::new();
-        archive.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+        archive
+            .by_name(name)
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         text
     };
     assert_eq!(text("reviews/review_cost.md"), "APPROVE");
     let manifest: BundleManifest = serde_json::from_str(&text(MANIFEST_NAME)).unwrap();
-    let told = manifest.left_out.iter().find(|gap| gap.path.contains("review_cost.md")).unwrap();
+    let told = manifest
+        .left_out
+        .iter()
+        .find(|gap| gap.path.contains("review_cost.md"))
+        .unwrap();
     assert!(told.reason.contains("no event of the run"), "{told:?}");
     assert_eq!(manifest.left_out.len(), 2, "{:?}", manifest.left_out);
-    assert!(!manifest.entries.iter().any(|entry| entry.path.contains('\u{fffd}')), "{:?}", manifest.entries);
+    assert!(
+        !manifest
+            .entries
+            .iter()
+            .any(|entry| entry.path.contains('\u{fffd}')),
+        "{:?}",
+        manifest.entries
+    );
 }

@@ -31,12 +31,15 @@ impl FromStr for GateId {
     type Err = GateIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
         let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
         if starts_well && text.len() <= 64 && text.bytes().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(GateIdError { text: text.chars().take(80).collect() })
+            Err(GateIdError {
+                text: text.chars().take(80).collect(),
+            })
         }
     }
 }
@@ -70,7 +73,17 @@ mod tests {
         for good in ["lite", "cargo-test", "npm_test.web", "7z"] {
             assert_eq!(good.parse::<GateId>().unwrap().to_string(), good);
         }
-        for bad in ["", "../x", "a/b", "A", "-x", ".x", "a b", "a\0", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "../x",
+            "a/b",
+            "A",
+            "-x",
+            ".x",
+            "a b",
+            "a\0",
+            &"x".repeat(65),
+        ] {
             assert!(bad.parse::<GateId>().is_err(), "{bad:?}");
         }
     }

@@ -39,7 +39,11 @@ pub struct GateSpec {
     /// The program and its arguments; no shell is between.
     pub command: Vec<String>,
     /// Its time limit; in JSON `timeout_ms`, milliseconds.
-    #[serde(rename = "timeout_ms", serialize_with = "to_millis", deserialize_with = "from_millis")]
+    #[serde(
+        rename = "timeout_ms",
+        serialize_with = "to_millis",
+        deserialize_with = "from_millis"
+    )]
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
     pub source: String,
@@ -104,7 +108,12 @@ impl GateCanary {
 impl GateSpec {
     /// Creates a gate of the `lite` set that runs `command` at the repository's top, with default settings.
     #[must_use]
-    pub fn new(id: GateId, command: Vec<String>, timeout: Duration, source: impl Into<String>) -> Self {
+    pub fn new(
+        id: GateId,
+        command: Vec<String>,
+        timeout: Duration,
+        source: impl Into<String>,
+    ) -> Self {
         Self {
             id,
             command,
@@ -256,14 +265,24 @@ impl GateRun {
             GateEnd::Signalled(signal) => 128 + signal,
             GateEnd::TimedOut { .. } => 124,
             GateEnd::OutputLimit | GateEnd::DiskLimit { .. } => 125,
-            GateEnd::NotStarted { why: NotStarted::Sandbox | NotStarted::Setup, .. } => 126,
-            GateEnd::NotStarted { why: NotStarted::ToolMissing | NotStarted::EmptyCommand, .. } => 127,
+            GateEnd::NotStarted {
+                why: NotStarted::Sandbox | NotStarted::Setup,
+                ..
+            } => 126,
+            GateEnd::NotStarted {
+                why: NotStarted::ToolMissing | NotStarted::EmptyCommand,
+                ..
+            } => 127,
         }
     }
 }
 
 pub(crate) fn command_line(command: &[String]) -> String {
-    command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    command
+        .iter()
+        .map(|word| shell_word(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn to_millis<S: Serializer>(timeout: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -287,9 +306,17 @@ mod tests {
     #[test]
     fn a_spec_is_plain_json() {
         let command = vec!["true".to_owned()];
-        let spec = GateSpec::new("lite".parse().unwrap(), command, Duration::from_secs(2), "Cargo.toml");
+        let spec = GateSpec::new(
+            "lite".parse().unwrap(),
+            command,
+            Duration::from_secs(2),
+            "Cargo.toml",
+        );
         let text = serde_json::to_string(&spec).unwrap();
-        assert_eq!(text, r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#);
+        assert_eq!(
+            text,
+            r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#
+        );
         assert_eq!(serde_json::from_str::<GateSpec>(&text).unwrap(), spec);
         assert!(serde_json::from_str::<GateSpec>(&text.replace("lite", "../x")).is_err());
     }
@@ -301,7 +328,12 @@ mod tests {
             env: BTreeMap::from([("MODE".to_owned(), "fast".to_owned())]),
             cwd: Some("packages/x".parse().unwrap()),
             setup: vec![vec!["make".to_owned(), "gen".to_owned()]],
-            ..GateSpec::new("x".parse().unwrap(), command, Duration::from_secs(2), "test")
+            ..GateSpec::new(
+                "x".parse().unwrap(),
+                command,
+                Duration::from_secs(2),
+                "test",
+            )
         };
         let text = serde_json::to_string(&spec).unwrap();
         assert!(

@@ -45,7 +45,10 @@ const IDENTITY: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
 pub fn check_variable(name: &str, value: &str) -> Result<(), VariableError> {
     let name_of = || name.chars().take(80).collect::<String>();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(is_plain) {
+    if name.is_empty()
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || !name.bytes().all(is_plain)
+    {
         return Err(VariableError::Name { name: name_of() });
     }
     let begins = |list: &[&str]| list.iter().any(|beginning| name.starts_with(beginning));
@@ -64,9 +67,15 @@ mod tests {
 
     #[test]
     fn ordinary_variables_are_accepted() {
-        for name in
-            ["PYTHONPATH", "CI", "_x", "DATABASE_URL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_DATE", "LDFLAGS"]
-        {
+        for name in [
+            "PYTHONPATH",
+            "CI",
+            "_x",
+            "DATABASE_URL",
+            "GIT_AUTHOR_NAME",
+            "GIT_COMMITTER_DATE",
+            "LDFLAGS",
+        ] {
             assert_eq!(check_variable(name, "a=b c"), Ok(()), "{name}");
         }
     }
@@ -84,11 +93,23 @@ mod tests {
             "GIT_CONFIG_GLOBAL",
             "CRUCIBLE_HOME",
         ] {
-            assert!(matches!(check_variable(name, ""), Err(VariableError::Reserved { .. })), "{name}");
+            assert!(
+                matches!(
+                    check_variable(name, ""),
+                    Err(VariableError::Reserved { .. })
+                ),
+                "{name}"
+            );
         }
         for name in ["", "1A", "A-B", "A B", "Ä", "A=B", "A\n"] {
-            assert!(matches!(check_variable(name, ""), Err(VariableError::Name { .. })), "{name}");
+            assert!(
+                matches!(check_variable(name, ""), Err(VariableError::Name { .. })),
+                "{name}"
+            );
         }
-        assert!(matches!(check_variable("A", "a\0b"), Err(VariableError::Value { .. })));
+        assert!(matches!(
+            check_variable("A", "a\0b"),
+            Err(VariableError::Value { .. })
+        ));
     }
 }

@@ -36,8 +36,9 @@ const CAUSES: [&str; 9] = [
 
 /// Words that connect nothing.
 const COMMON: [&str; 24] = [
-    "and", "are", "but", "case", "fail", "fails", "fix", "for", "from", "has", "into", "must", "not", "pass",
-    "should", "test", "tests", "that", "the", "this", "unittest", "when", "with", "init",
+    "and", "are", "but", "case", "fail", "fails", "fix", "for", "from", "has", "into", "must",
+    "not", "pass", "should", "test", "tests", "that", "the", "this", "unittest", "when", "with",
+    "init",
 ];
 /// The shortest word that connects, and how much of the beginning of two words has to be the same.
 const SHORTEST: usize = 3;
@@ -50,7 +51,9 @@ const MOST_FRAMES: usize = 64;
 #[must_use]
 pub fn failed_by_environment(run: &GateRun, log: &str) -> bool {
     let whole = |extent: Extent| extent == Extent::Whole;
-    let Some(results) = run.results.as_ref().filter(|results| results.is_whole()) else { return false };
+    let Some(results) = run.results.as_ref().filter(|results| results.is_whole()) else {
+        return false;
+    };
     let failed = results.with_status(TestStatus::Failed).count();
     let runners: Vec<TestRunner> = TestTally::read(run).runners.keys().copied().collect();
     let causes = match runners[..] {
@@ -59,7 +62,8 @@ pub fn failed_by_environment(run: &GateRun, log: &str) -> bool {
         _ => return false,
     };
     let is_environment = |cause: &&str| {
-        !cause.to_ascii_lowercase().contains("assert") && CAUSES.iter().any(|known| cause.contains(known))
+        !cause.to_ascii_lowercase().contains("assert")
+            && CAUSES.iter().any(|known| cause.contains(known))
     };
     whole(run.stdout.extent)
         && whole(run.stderr.extent)
@@ -70,8 +74,12 @@ pub fn failed_by_environment(run: &GateRun, log: &str) -> bool {
 
 /// Returns the causes in pytest's short summary; an empty one if it states none.
 fn pytest_causes(log: &str) -> Vec<&str> {
-    let lines = log.lines().filter(|line| line.starts_with("FAILED ") || line.starts_with("ERROR "));
-    lines.map(|line| line.split_once(" - ").map_or("", |(_, cause)| cause)).collect()
+    let lines = log
+        .lines()
+        .filter(|line| line.starts_with("FAILED ") || line.starts_with("ERROR "));
+    lines
+        .map(|line| line.split_once(" - ").map_or("", |(_, cause)| cause))
+        .collect()
 }
 
 /// The last line of each traceback of unittest; a failed assertion has an empty one.
@@ -97,25 +105,55 @@ fn unittest_causes(log: &str) -> Vec<&str> {
 }
 
 /// Whether red tests with this evidence have something in common with the goal or the change.
-pub(super) fn concerns_goal(evidence: &FailureEvidence, failed: &[&str], baseline: &Baseline<'_>) -> bool {
+pub(super) fn concerns_goal(
+    evidence: &FailureEvidence,
+    failed: &[&str],
+    baseline: &Baseline<'_>,
+) -> bool {
     let files = || evidence.frames.iter().map(|frame| frame.file.as_str());
-    let is_changed =
-        |file: &str| baseline.changed.iter().any(|path| file == path || file.ends_with(&format!("/{path}")));
-    if baseline.changed.is_empty() || evidence.frames.len() >= MOST_FRAMES || files().any(is_changed) {
+    let is_changed = |file: &str| {
+        baseline
+            .changed
+            .iter()
+            .any(|path| file == path || file.ends_with(&format!("/{path}")))
+    };
+    if baseline.changed.is_empty()
+        || evidence.frames.len() >= MOST_FRAMES
+        || files().any(is_changed)
+    {
         return true;
     }
     let mut of_goal = words(baseline.goal);
     for path in baseline.changed {
         // A package is named by its directory.
-        let parts = path.rsplit('/').map(|part| part.split('.').next().unwrap_or(part));
-        let stem = parts.into_iter().find(|part| !part.trim_matches('_').eq_ignore_ascii_case("init"));
+        let parts = path
+            .rsplit('/')
+            .map(|part| part.split('.').next().unwrap_or(part));
+        let stem = parts
+            .into_iter()
+            .find(|part| !part.trim_matches('_').eq_ignore_ascii_case("init"));
         of_goal.extend(words(stem.unwrap_or(path)));
     }
-    let functions = evidence.frames.iter().filter_map(|frame| frame.function.as_deref());
-    let names = evidence.tests.iter().chain(&evidence.names).map(String::as_str);
-    let of_tests: BTreeSet<String> =
-        failed.iter().copied().chain(files()).chain(functions).chain(names).flat_map(words).collect();
-    of_goal.iter().any(|word| of_tests.iter().any(|other| is_alike(word, other)))
+    let functions = evidence
+        .frames
+        .iter()
+        .filter_map(|frame| frame.function.as_deref());
+    let names = evidence
+        .tests
+        .iter()
+        .chain(&evidence.names)
+        .map(String::as_str);
+    let of_tests: BTreeSet<String> = failed
+        .iter()
+        .copied()
+        .chain(files())
+        .chain(functions)
+        .chain(names)
+        .flat_map(words)
+        .collect();
+    of_goal
+        .iter()
+        .any(|word| of_tests.iter().any(|other| is_alike(word, other)))
 }
 
 /// The words of a text that can connect it with another.
@@ -134,12 +172,18 @@ fn words(text: &str) -> BTreeSet<String> {
         humps.push(part.to_lowercase());
         humps
     });
-    parts.filter(|word| word.chars().count() >= SHORTEST && !COMMON.contains(&word.as_str())).collect()
+    parts
+        .filter(|word| word.chars().count() >= SHORTEST && !COMMON.contains(&word.as_str()))
+        .collect()
 }
 
 /// Whether one word is the other, or both begin alike: `price` and `prices`.
 fn is_alike(word: &str, other: &str) -> bool {
-    let same = word.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let same = word
+        .chars()
+        .zip(other.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
     word == other || same >= SAME
 }
 
@@ -158,7 +202,11 @@ mod tests {
         let mut results = TestResults::default();
         results.add("tests.test_a.A.test_green", TestStatus::Passed);
         for (number, cause) in causes.iter().enumerate() {
-            let kind = if cause.starts_with("Assertion") { "FAIL" } else { "ERROR" };
+            let kind = if cause.starts_with("Assertion") {
+                "FAIL"
+            } else {
+                "ERROR"
+            };
             let name = format!("tests.test_net.Net.test_{number}");
             log += &format!(
                 "{RULE}\n{kind}: test_{number} ({name})\n----------------------------------------------------------------------\n\
@@ -166,9 +214,19 @@ mod tests {
             );
             results.add(name, TestStatus::Failed);
         }
-        log += &format!("Ran {} tests in 0.1s\n\nFAILED (errors={})\n", causes.len() + 1, causes.len());
+        log += &format!(
+            "Ran {} tests in 0.1s\n\nFAILED (errors={})\n",
+            causes.len() + 1,
+            causes.len()
+        );
         let run = run_of("python3 -m unittest", GateEnd::Exited(1), "", &log);
-        (GateRun { results: Some(results), ..run }, log)
+        (
+            GateRun {
+                results: Some(results),
+                ..run
+            },
+            log,
+        )
     }
 
     const REFUSED: &str = "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>";
@@ -177,13 +235,25 @@ mod tests {
     fn every_failing_test_needs_an_external_cause() {
         for (causes, expected) in [
             (&[REFUSED][..], true),
-            (&[REFUSED, "OSError: [Errno 30] Read-only file system: '/srv/x'"], true),
+            (
+                &[
+                    REFUSED,
+                    "OSError: [Errno 30] Read-only file system: '/srv/x'",
+                ],
+                true,
+            ),
             (&[], false),
             (&["AssertionError: 0 != 3"], false),
             (&[REFUSED, "AssertionError: 0 != 3"], false),
-            (&["AssertionError: 'Connection refused' not found in ''"], false),
+            (
+                &["AssertionError: 'Connection refused' not found in ''"],
+                false,
+            ),
             (&["ValueError: price"], false),
-            (&["PermissionError: [Errno 13] Permission denied: 'x'"], false),
+            (
+                &["PermissionError: [Errno 13] Permission denied: 'x'"],
+                false,
+            ),
         ] {
             let (run, log) = unittest(causes);
             assert_eq!(failed_by_environment(&run, &log), expected, "{causes:?}");
@@ -197,14 +267,20 @@ mod tests {
             ..run.clone()
         };
         assert!(!failed_by_environment(&cut, &log));
-        assert!(!failed_by_environment(&run, "Ran 2 tests in 0.1s\n"), "no cause is told");
+        assert!(
+            !failed_by_environment(&run, "Ran 2 tests in 0.1s\n"),
+            "no cause is told"
+        );
     }
 
     #[test]
     fn causes_of_pytest_stand_in_its_summary() {
         let log = "FAILED tests/test_net.py::test_a - ConnectionRefusedError: [Errno 111] Connection refused\n\
                    FAILED tests/test_net.py::test_b\n";
-        assert_eq!(pytest_causes(log), ["ConnectionRefusedError: [Errno 111] Connection refused", ""]);
+        assert_eq!(
+            pytest_causes(log),
+            ["ConnectionRefusedError: [Errno 111] Connection refused", ""]
+        );
     }
 
     #[test]
@@ -213,10 +289,17 @@ mod tests {
         let evidence = FailureEvidence::read(&log);
         let concerns = |goal: &str, changed: &[&str]| {
             let changed: Vec<String> = changed.iter().map(|path| (*path).to_owned()).collect();
-            let baseline = Baseline { goal, changed: &changed, ..Baseline::default() };
+            let baseline = Baseline {
+                goal,
+                changed: &changed,
+                ..Baseline::default()
+            };
             concerns_goal(&evidence, &["tests.test_net.Net.test_0"], &baseline)
         };
-        assert!(!concerns("total must add up the prices", &["shop/price.py"]));
+        assert!(!concerns(
+            "total must add up the prices",
+            &["shop/price.py"]
+        ));
         for (goal, changed) in [
             ("total must add up", &[][..]),
             ("close the net client", &["shop/price.py"]),

@@ -58,12 +58,20 @@ impl TestList {
     fn told(&self) -> String {
         let shown = self.names.iter().take(MAX_TOLD).map(|name| {
             let cut: String = name.chars().take(MAX_NAME).collect();
-            if cut.len() < name.len() { cut + "…" } else { cut }
+            if cut.len() < name.len() {
+                cut + "…"
+            } else {
+                cut
+            }
         });
         let shown: Vec<String> = shown.collect();
         let more = self.count.saturating_sub(shown.len() as u64);
         let shown = shown.join(", ");
-        if more == 0 { shown } else { format!("{shown} and {more} more") }
+        if more == 0 {
+            shown
+        } else {
+            format!("{shown} and {more} more")
+        }
     }
 }
 
@@ -110,13 +118,17 @@ impl GateTests {
     /// Returns whether each of these tests is below one that started to fail.
     pub(crate) fn broke_off(&self, list: &TestList) -> bool {
         let is_broken = |group: &str| self.broken.names.iter().any(|name| name == group);
-        list.count == list.names.len() as u64 && list.names.iter().all(|name| groups(name).any(is_broken))
+        list.count == list.names.len() as u64
+            && list.names.iter().all(|name| groups(name).any(is_broken))
     }
 }
 
 /// Returns the files and groups of a test, by its name.
 fn groups(name: &str) -> impl Iterator<Item = &str> {
-    [" > ", "::"].into_iter().flat_map(|mark| name.match_indices(mark)).map(|(at, _)| &name[..at])
+    [" > ", "::"]
+        .into_iter()
+        .flat_map(|mark| name.match_indices(mark))
+        .map(|(at, _)| &name[..at])
 }
 
 /// A gate's tests, and the findings about them.
@@ -162,7 +174,9 @@ pub(crate) fn compare(
             (TestStatus::Passed, Some(TestStatus::Failed)) => tests.broken.push(name),
             (TestStatus::Skipped, Some(TestStatus::Failed)) => tests.new_failing.push(name),
             (TestStatus::Passed, None) => tests.gone.push(name),
-            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped)) => tests.skipped.push(name),
+            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped)) => {
+                tests.skipped.push(name)
+            }
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
             (TestStatus::Failed, Some(TestStatus::Failed)) => tests.still_failing.push(name),
             // A file that could not be loaded is reported as one failed test; now its tests are reported. A
@@ -188,7 +202,10 @@ pub(crate) fn compare(
             goal.see(name, is_fixed);
         }
     }
-    for (name, status) in now.iter().filter(|(name, _)| !before.tests.contains_key(**name)) {
+    for (name, status) in now
+        .iter()
+        .filter(|(name, _)| !before.tests.contains_key(**name))
+    {
         match status {
             TestStatus::Passed => tests.added.push(name),
             TestStatus::Failed => tests.new_failing.push(name),
@@ -205,12 +222,28 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
     let mut verdict = Verdict::default();
     let mut error = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
-            verdict.push(Finding::error(code, gate, format!("{what}: {}", list.told())));
+            verdict.push(Finding::error(
+                code,
+                gate,
+                format!("{what}: {}", list.told()),
+            ));
         }
     };
-    error(&tests.broken, BROKEN, "tests that passed before the change fail now");
-    error(&tests.new_failing, NEW_FAILING, "tests that did not run before the change fail now");
-    error(unmet, Code::new("verify-goal-tests-fail"), "the goal's tests do not pass");
+    error(
+        &tests.broken,
+        BROKEN,
+        "tests that passed before the change fail now",
+    );
+    error(
+        &tests.new_failing,
+        NEW_FAILING,
+        "tests that did not run before the change fail now",
+    );
+    error(
+        unmet,
+        Code::new("verify-goal-tests-fail"),
+        "the goal's tests do not pass",
+    );
     let mut by_files = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
             let hint = format!("{what}: {}", list.told());
@@ -220,7 +253,11 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
             });
         }
     };
-    by_files(&tests.gone, GONE, "tests that ran before the change are gone");
+    by_files(
+        &tests.gone,
+        GONE,
+        "tests that ran before the change are gone",
+    );
     by_files(
         &tests.skipped,
         Code::new("verify-test-skipped"),
@@ -228,7 +265,11 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
     );
     let mut warning = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
-            verdict.push(Finding::warning(code, gate, format!("{what}: {}", list.told())));
+            verdict.push(Finding::warning(
+                code,
+                gate,
+                format!("{what}: {}", list.told()),
+            ));
         }
     };
     warning(
@@ -255,8 +296,12 @@ fn follow_the_clock<'r>(before: &'r TestResults, now: &mut BTreeMap<&'r str, Tes
     if dated.is_empty() {
         return;
     }
-    let missing: Vec<&str> =
-        before.tests.keys().map(String::as_str).filter(|name| !now.contains_key(name)).collect();
+    let missing: Vec<&str> = before
+        .tests
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !now.contains_key(name))
+        .collect();
     for name in missing {
         let same = without_clock(name).and_then(|key| dated.get_mut(&key)?.pop());
         if let Some(status) = same.and_then(|same| now.remove(same)) {
@@ -270,9 +315,9 @@ fn without_clock(name: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_digit() || ":-/.+TZ ".contains(c);
     let is_clock = |part: &str| {
         let bytes = part.as_bytes();
-        bytes
-            .windows(5)
-            .any(|five| five[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| five[at].is_ascii_digit()))
+        bytes.windows(5).any(|five| {
+            five[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| five[at].is_ascii_digit())
+        })
     };
     let mut kept = String::with_capacity(name.len());
     let mut rest = name;
@@ -301,14 +346,23 @@ fn both<'r>(
         let status = match rerun {
             None => *first,
             Some(rerun) => {
-                let Some(second) = rerun.tests.get(name) else { continue };
+                let Some(second) = rerun.tests.get(name) else {
+                    continue;
+                };
                 let was_green = before.tests.get(name) == Some(&TestStatus::Passed);
                 match (first, second) {
-                    (TestStatus::Passed, TestStatus::Failed) | (TestStatus::Failed, TestStatus::Passed) => {
+                    (TestStatus::Passed, TestStatus::Failed)
+                    | (TestStatus::Failed, TestStatus::Passed) => {
                         flaky.insert(name.as_str());
-                        if was_green { TestStatus::Passed } else { TestStatus::Failed }
+                        if was_green {
+                            TestStatus::Passed
+                        } else {
+                            TestStatus::Failed
+                        }
                     }
-                    (TestStatus::Skipped, _) | (_, TestStatus::Skipped) if was_green => TestStatus::Skipped,
+                    (TestStatus::Skipped, _) | (_, TestStatus::Skipped) if was_green => {
+                        TestStatus::Skipped
+                    }
                     _ => *first.max(second),
                 }
             }
@@ -332,8 +386,9 @@ fn is_red(results: &TestResults, name: &str) -> bool {
 
 /// Whether a name is that of a file which could not be loaded, and not of a test in it.
 fn is_file(name: &str) -> bool {
-    const EXTENSIONS: &[&str] =
-        &["py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "php", "exs"];
+    const EXTENSIONS: &[&str] = &[
+        "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "php", "exs",
+    ];
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
         || name.contains("unittest.loader._FailedTest")
@@ -342,22 +397,30 @@ fn is_file(name: &str) -> bool {
 /// Whether a test is an example in the documentation of one of these files: `src/lib.rs - total` in cargo's output, `src/price.py::price.total` in
 /// that of pytest. Cargo names files from the package's directory on.
 fn is_edited_example(name: &str, edited: &[String]) -> bool {
-    let of_cargo = name.split_once(" -").map(|(file, _)| file).filter(|file| file.ends_with(".rs"));
+    let of_cargo = name
+        .split_once(" -")
+        .map(|(file, _)| file)
+        .filter(|file| file.ends_with(".rs"));
     let of_pytest = || {
         let (file, item) = name.split_once("::")?;
         // The name of a test function has no dot; an example has the dotted name of what it documents.
         item.split('[').next()?.contains('.').then_some(file)
     };
-    let Some(file) = of_cargo.or_else(of_pytest) else { return false };
-    edited
-        .iter()
-        .any(|path| path.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+    let Some(file) = of_cargo.or_else(of_pytest) else {
+        return false;
+    };
+    edited.iter().any(|path| {
+        path.strip_suffix(file)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    })
 }
 
 /// Returns whether a name ends with the number of a duplicate (`adds #2`), and all tests of that name pass
 /// now.
 fn all_of_its_name_pass(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
-    let Some((own, number)) = name.rsplit_once(" #") else { return false };
+    let Some((own, number)) = name.rsplit_once(" #") else {
+        return false;
+    };
     let number: usize = number.parse().unwrap_or_default();
     let mut same = (1..number).filter_map(|at| match at {
         1 => now.get(own),
@@ -369,7 +432,10 @@ fn all_of_its_name_pass(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
 /// Returns whether tests below this name pass now and none fails.
 fn holds_passed(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
     let below = format!("{name}::");
-    let mut inside = now.range(below.as_str()..).take_while(|(test, _)| test.starts_with(&below)).peekable();
+    let mut inside = now
+        .range(below.as_str()..)
+        .take_while(|(test, _)| test.starts_with(&below))
+        .peekable();
     inside.peek().is_some() && inside.all(|(_, status)| *status != TestStatus::Failed)
 }
 
@@ -385,13 +451,22 @@ struct Goal<'g> {
 impl<'g> Goal<'g> {
     fn new(goal: &'g str) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || "_./:[]-".contains(c);
-        let words = goal.split(|c| !is_part(c)).map(|word| word.trim_matches(['.', ':', '-']));
+        let words = goal
+            .split(|c| !is_part(c))
+            .map(|word| word.trim_matches(['.', ':', '-']));
         // An ordinary word names no test.
         let is_name = |word: &&str| {
             word.len() > 2
-                && word.chars().skip(1).any(|c| "_/:.".contains(c) || c.is_uppercase() || c.is_numeric())
+                && word
+                    .chars()
+                    .skip(1)
+                    .any(|c| "_/:.".contains(c) || c.is_uppercase() || c.is_numeric())
         };
-        Self { words: words.filter(is_name).collect(), unmet: TestList::default(), located: BTreeMap::new() }
+        Self {
+            words: words.filter(is_name).collect(),
+            unmet: TestList::default(),
+            located: BTreeMap::new(),
+        }
     }
 
     /// The tests that it names and that are not green, and the files that it names without a test that turned green.
@@ -408,7 +483,10 @@ impl<'g> Goal<'g> {
         }
         let whole = name.split('[').next().unwrap_or(name).trim_end();
         let own = whole.rsplit([':', '.', ' ', '>']).next().unwrap_or(whole);
-        if [name, whole, own].iter().any(|test| self.words.contains(test)) {
+        if [name, whole, own]
+            .iter()
+            .any(|test| self.words.contains(test))
+        {
             if !is_fixed {
                 self.unmet.push(name);
             }
@@ -417,7 +495,8 @@ impl<'g> Goal<'g> {
         let file = name.split("::").next().unwrap_or(name);
         let is_file = |word: &&&str| {
             let before = file.strip_suffix(**word);
-            word.contains('.') && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            word.contains('.')
+                && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
         if let Some(word) = self.words.iter().find(is_file) {
             *self.located.entry((*word).to_owned()).or_default() |= is_fixed;

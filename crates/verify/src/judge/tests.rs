@@ -27,12 +27,19 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         isolation: None,
         results: None,
     };
-    GateRun { results: TestResults::of_run(&run, &Normaliser::new(Path::new("/copy"))), ..run }
+    GateRun {
+        results: TestResults::of_run(&run, &Normaliser::new(Path::new("/copy"))),
+        ..run
+    }
 }
 
 /// A receipt as the sandbox writes it.
 pub(crate) fn receipt(level: &str) -> IsolationReceipt {
-    let missing = if level == "full" { "[]" } else { r#"[{"layer":"landlock","reason":"abi 0"}]"# };
+    let missing = if level == "full" {
+        "[]"
+    } else {
+        r#"[{"layer":"landlock","reason":"abi 0"}]"#
+    };
     let text = format!(
         r#"{{"schema_version":"crucible-isolation-v1","requested":"best-effort","network":"none",
         "level":"{level}","reached":[{{"layer":"namespaces","detail":"d"}}],"missing":{missing}}}"#
@@ -41,7 +48,11 @@ pub(crate) fn receipt(level: &str) -> IsolationReceipt {
 }
 
 pub(crate) fn codes(verdict: &Verdict) -> Vec<(&str, Level)> {
-    verdict.findings().iter().map(|finding| (finding.code.as_str(), finding.level)).collect()
+    verdict
+        .findings()
+        .iter()
+        .map(|finding| (finding.code.as_str(), finding.level))
+        .collect()
 }
 
 fn declared(ids: &[&str]) -> Vec<GateId> {
@@ -49,11 +60,17 @@ fn declared(ids: &[&str]) -> Vec<GateId> {
 }
 
 fn required(declared: &[GateId]) -> Requirements<'_> {
-    Requirements { declared, baseline: Baseline::default() }
+    Requirements {
+        declared,
+        baseline: Baseline::default(),
+    }
 }
 
 fn judged(id: &str, verdict: Verdict) -> GateOutcome {
-    GateOutcome::Judged { id: id.parse().unwrap(), verdict }
+    GateOutcome::Judged {
+        id: id.parse().unwrap(),
+        verdict,
+    }
 }
 
 #[test]
@@ -71,12 +88,20 @@ fn verdicts_alone_are_a_failure() {
 
 #[test]
 fn every_bad_end_has_its_own_code() {
-    let not_started = |why| GateEnd::NotStarted { why, message: "m".to_owned() };
+    let not_started = |why| GateEnd::NotStarted {
+        why,
+        message: "m".to_owned(),
+    };
     let ends = [
         (GateEnd::Exited(1), "verify-gate-failed"),
         (GateEnd::Exited(-1), "verify-gate-failed"),
         (GateEnd::Signalled(9), "verify-gate-killed"),
-        (GateEnd::TimedOut { after: Duration::from_millis(1500) }, "verify-gate-timeout"),
+        (
+            GateEnd::TimedOut {
+                after: Duration::from_millis(1500),
+            },
+            "verify-gate-timeout",
+        ),
         (GateEnd::OutputLimit, "verify-gate-output-limit"),
         (not_started(NotStarted::ToolMissing), "verify-tool-missing"),
         (not_started(NotStarted::EmptyCommand), "verify-tool-missing"),
@@ -84,11 +109,21 @@ fn every_bad_end_has_its_own_code() {
         (not_started(NotStarted::Setup), "verify-gate-setup"),
     ];
     for (end, code) in ends {
-        let verdict = judge(&[GateOutcome::Ran(Box::new(run_of("x", end, "", "")))], &required(&[]));
+        let verdict = judge(
+            &[GateOutcome::Ran(Box::new(run_of("x", end, "", "")))],
+            &required(&[]),
+        );
         assert_eq!(codes(&verdict), [(code, Level::Error)]);
     }
-    let passed =
-        judge(&[GateOutcome::Ran(Box::new(run_of("x", GateEnd::Exited(0), "", "")))], &required(&[]));
+    let passed = judge(
+        &[GateOutcome::Ran(Box::new(run_of(
+            "x",
+            GateEnd::Exited(0),
+            "",
+            "",
+        )))],
+        &required(&[]),
+    );
     assert_eq!(passed, Verdict::default());
 }
 
@@ -98,23 +133,41 @@ fn declared_gate_must_have_run() {
     let outcomes = [run, judged("patch_check", Verdict::default())];
     let ids = declared(&["lite", "unit", "patch_check", "plan_check", "fuzz"]);
     let verdict = judge(&outcomes, &required(&ids));
-    let missing: Vec<&str> = verdict.findings().iter().map(|finding| finding.subject.as_str()).collect();
+    let missing: Vec<&str> = verdict
+        .findings()
+        .iter()
+        .map(|finding| finding.subject.as_str())
+        .collect();
     assert_eq!(missing, ["plan_check", "fuzz"]);
-    assert!(codes(&verdict).iter().all(|found| *found == ("verify-gate-not-executed", Level::Error)));
+    assert!(
+        codes(&verdict)
+            .iter()
+            .all(|found| *found == ("verify-gate-not-executed", Level::Error))
+    );
 }
 
 #[test]
 fn a_carried_verdict_refuses_as_it_would_alone() {
-    let refusal = Verdict::new(vec![Finding::error(Code::new("patch-path-denied"), "a", "h")]);
+    let refusal = Verdict::new(vec![Finding::error(
+        Code::new("patch-path-denied"),
+        "a",
+        "h",
+    )]);
     let run = GateOutcome::Ran(Box::new(run_of("true", GateEnd::Exited(0), "", "")));
-    let verdict = judge(&[run, judged("patch_check", refusal.clone())], &required(&[]));
+    let verdict = judge(
+        &[run, judged("patch_check", refusal.clone())],
+        &required(&[]),
+    );
     assert_eq!(verdict, refusal);
 }
 
 #[test]
 fn two_gates_of_one_name_are_refused() {
     let run = || GateOutcome::Ran(Box::new(run_of("true", GateEnd::Exited(0), "", "")));
-    assert_eq!(codes(&judge(&[run(), run()], &required(&[]))), [("verify-gate-duplicate", Level::Error)]);
+    assert_eq!(
+        codes(&judge(&[run(), run()], &required(&[]))),
+        [("verify-gate-duplicate", Level::Error)]
+    );
 }
 
 #[test]
@@ -127,7 +180,10 @@ fn partial_isolation_and_cuts_are_reported() {
     let verdict = judge_run(&run);
     assert_eq!(
         codes(&verdict),
-        [("verify-isolation-partial", Level::Warning), ("verify-log-cut", Level::Info)]
+        [
+            ("verify-isolation-partial", Level::Warning),
+            ("verify-log-cut", Level::Info)
+        ]
     );
     assert!(verdict.findings()[0].hint.contains("landlock"));
 }
@@ -141,14 +197,38 @@ fn test_commands_that_ran_no_test_are_noticed() {
         ("cargo test", format!("{empty}\nrunning 3 tests\n"), false),
         ("cargo build", empty.to_owned(), false),
         ("cargo test", String::new(), false),
-        ("cargo nextest run", "    Starting 0 tests across 1 binary".to_owned(), true),
-        ("cargo nextest run", "    Starting 2 tests across 1 binary".to_owned(), false),
+        (
+            "cargo nextest run",
+            "    Starting 0 tests across 1 binary".to_owned(),
+            true,
+        ),
+        (
+            "cargo nextest run",
+            "    Starting 2 tests across 1 binary".to_owned(),
+            false,
+        ),
         ("pytest -q", "no tests ran in 0.01s".to_owned(), true),
-        ("python -m pytest", "===== no tests ran in 0.01s =====".to_owned(), true),
+        (
+            "python -m pytest",
+            "===== no tests ran in 0.01s =====".to_owned(),
+            true,
+        ),
         ("pytest", "1 passed in 0.01s".to_owned(), false),
-        ("go test ./...", "?   \ta\t[no test files]\n".to_owned(), true),
-        ("go test ./...", "?   \ta\t[no test files]\nok  \tb\t0.003s\n".to_owned(), false),
-        ("go test ./...", "ok  \tb\t0.003s [no tests to run]\n".to_owned(), true),
+        (
+            "go test ./...",
+            "?   \ta\t[no test files]\n".to_owned(),
+            true,
+        ),
+        (
+            "go test ./...",
+            "?   \ta\t[no test files]\nok  \tb\t0.003s\n".to_owned(),
+            false,
+        ),
+        (
+            "go test ./...",
+            "ok  \tb\t0.003s [no tests to run]\n".to_owned(),
+            true,
+        ),
     ];
     for (command, output, expected) in cases {
         let run = run_of(command, GateEnd::Exited(0), &output, "");

@@ -31,7 +31,15 @@ const USUAL: [(&str, &str); 20] = [
     ("YARN", "yarn"),
 ];
 /// Suffixes of option variables; an unset one is empty.
-const OPTIONS: [&str; 7] = ["ARGS", "FLAGS", "OPTS", "OPTIONS", "LIBS", "LDLIBS", "LOADLIBES"];
+const OPTIONS: [&str; 7] = [
+    "ARGS",
+    "FLAGS",
+    "OPTS",
+    "OPTIONS",
+    "LIBS",
+    "LDLIBS",
+    "LOADLIBES",
+];
 
 impl Makefile {
     /// Returns the text with its variables expanded. `$$` of a shell stays, and so do unset variables, as
@@ -109,7 +117,9 @@ impl Makefile {
         };
         let content = &inner[1..end];
         let behind = &inner[end + 1..];
-        let call = content.split_once([' ', '\t']).filter(|(name, _)| is_function(name));
+        let call = content
+            .split_once([' ', '\t'])
+            .filter(|(name, _)| is_function(name));
         if let Some((function, arguments)) = call {
             let mut expanded = String::new();
             self.write(arguments, automatic, depth - 1, &mut expanded);
@@ -141,7 +151,8 @@ impl Makefile {
                     let mut value = String::new();
                     self.value(&content[..1], automatic, depth, &mut value);
                     out.push_str(
-                        &apply(if part == "F" { "notdir" } else { "dir" }, &value).unwrap_or_default(),
+                        &apply(if part == "F" { "notdir" } else { "dir" }, &value)
+                            .unwrap_or_default(),
                     );
                 }
                 _ if content.contains('$') => {
@@ -161,7 +172,10 @@ impl Makefile {
             out.push_str(value);
             return;
         }
-        let usual = USUAL.iter().find(|(known, _)| *known == name).map(|(_, program)| *program);
+        let usual = USUAL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, program)| *program);
         match (self.variables.get(name), usual) {
             // The value of a program variable is a program.
             (Some(values), Some(program)) if values.len() != 1 => out.push_str(program),
@@ -186,26 +200,34 @@ impl Makefile {
 /// Where the bracket at the beginning of a text is closed on the same line.
 fn closing(text: &str, open: char, close: char) -> Option<usize> {
     let mut depth = 0usize;
-    text.char_indices().take_while(|(_, letter)| *letter != '\n').find_map(|(at, letter)| {
-        if letter == open {
-            depth += 1;
-        } else if letter == close {
-            depth = depth.saturating_sub(1);
-            return (depth == 0).then_some(at);
-        }
-        None
-    })
+    text.char_indices()
+        .take_while(|(_, letter)| *letter != '\n')
+        .find_map(|(at, letter)| {
+            if letter == open {
+                depth += 1;
+            } else if letter == close {
+                depth = depth.saturating_sub(1);
+                return (depth == 0).then_some(at);
+            }
+            None
+        })
 }
 
 fn is_function(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
 /// Evaluates a function of make, if its text is sufficient.
 fn apply(function: &str, arguments: &str) -> Option<String> {
     let parts: Vec<&str> = arguments.split(',').collect();
     let mapped = |text: &str, change: &dyn Fn(&str) -> String| {
-        text.split_whitespace().map(change).collect::<Vec<_>>().join(" ")
+        text.split_whitespace()
+            .map(change)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let name = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
     match (function, parts.as_slice()) {
@@ -232,8 +254,15 @@ fn apply(function: &str, arguments: &str) -> Option<String> {
 }
 
 fn filtered(patterns: &str, text: &str, keeps: bool) -> String {
-    let fits = |word: &str| patterns.split_whitespace().any(|pattern| stem_of(pattern, word).is_some());
-    text.split_whitespace().filter(|word| fits(word) == keeps).collect::<Vec<_>>().join(" ")
+    let fits = |word: &str| {
+        patterns
+            .split_whitespace()
+            .any(|pattern| stem_of(pattern, word).is_some())
+    };
+    text.split_whitespace()
+        .filter(|word| fits(word) == keeps)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The words with the pattern `from` written as `to`.
@@ -242,7 +271,10 @@ fn substituted(from: &str, to: &str, text: &str) -> String {
         Some(stem) => to.replacen('%', stem, 1),
         None => word.to_owned(),
     };
-    text.split_whitespace().map(change).collect::<Vec<_>>().join(" ")
+    text.split_whitespace()
+        .map(change)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the text matched by `%` if the pattern matches.

@@ -13,7 +13,10 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
         iteration: 1,
         max_iterations: 3,
         outcomes,
-        requirements: Requirements { declared, baseline: Baseline::default() },
+        requirements: Requirements {
+            declared,
+            baseline: Baseline::default(),
+        },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,
@@ -22,7 +25,12 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
 }
 
 fn passing() -> GateRun {
-    run_of("cargo test", GateEnd::Exited(0), "running 1 test\n\ntest result: ok. 1 passed; 0 failed\n", "")
+    run_of(
+        "cargo test",
+        GateEnd::Exited(0),
+        "running 1 test\n\ntest result: ok. 1 passed; 0 failed\n",
+        "",
+    )
 }
 
 #[test]
@@ -70,10 +78,18 @@ fn only_errors_are_failures() {
         Finding::error(Code::new("patch-path-denied"), "src/a.rs", "remove it"),
         Finding::warning(Code::new("patch-large"), "src/b.rs", "look"),
     ]);
-    let failed = run_of("cargo test", GateEnd::Exited(101), "test result: FAILED", "");
+    let failed = run_of(
+        "cargo test",
+        GateEnd::Exited(101),
+        "test result: FAILED",
+        "",
+    );
     let outcomes = [
         GateOutcome::Ran(Box::new(failed)),
-        GateOutcome::Judged { id: "patch_check".parse().unwrap(), verdict: refusal },
+        GateOutcome::Judged {
+            id: "patch_check".parse().unwrap(),
+            verdict: refusal,
+        },
     ];
     let report = report(&input(&outcomes, &[]));
     assert_eq!(report.result, VerifyResult::Fail);
@@ -102,7 +118,12 @@ fn exit_codes_tell_every_end() {
     let code = |end| run_of("x", end, "", "").exit_code();
     assert_eq!(code(GateEnd::Exited(3)), 3);
     assert_eq!(code(GateEnd::Signalled(9)), 137);
-    assert_eq!(code(GateEnd::TimedOut { after: std::time::Duration::ZERO }), 124);
+    assert_eq!(
+        code(GateEnd::TimedOut {
+            after: std::time::Duration::ZERO
+        }),
+        124
+    );
     assert_eq!(code(GateEnd::OutputLimit), 125);
 }
 
@@ -113,16 +134,29 @@ fn report_bytes_do_not_depend_on_duration() {
     slow.isolation = Some(receipt("partial"));
     let mut fast = passing();
     fast.isolation = Some(receipt("partial"));
-    let bytes = |run: GateRun| report(&input(&[GateOutcome::Ran(Box::new(run))], &[])).to_bytes().unwrap();
+    let bytes = |run: GateRun| {
+        report(&input(&[GateOutcome::Ran(Box::new(run))], &[]))
+            .to_bytes()
+            .unwrap()
+    };
     assert_eq!(bytes(slow), bytes(fast));
 }
 
 #[test]
 fn an_attempt_beyond_the_limit_fails() {
     let outcomes = [GateOutcome::Ran(Box::new(passing()))];
-    let fourth = ReportInput { iteration: 4, ..input(&outcomes, &[]) };
-    assert_eq!(report(&fourth).failures[0].kind, "verify-iterations-exceeded");
-    let third = ReportInput { iteration: 3, ..input(&outcomes, &[]) };
+    let fourth = ReportInput {
+        iteration: 4,
+        ..input(&outcomes, &[])
+    };
+    assert_eq!(
+        report(&fourth).failures[0].kind,
+        "verify-iterations-exceeded"
+    );
+    let third = ReportInput {
+        iteration: 3,
+        ..input(&outcomes, &[])
+    };
     assert_eq!(report(&third).result, VerifyResult::Pass);
 }
 

@@ -60,7 +60,9 @@ impl<'c> Call<'c> {
         loop {
             let (first, behind) = rest.split_first()?;
             let name = file_name(first);
-            let pair = behind.first().is_some_and(|second| PAIRS.contains(&(name, second.as_str())));
+            let pair = behind
+                .first()
+                .is_some_and(|second| PAIRS.contains(&(name, second.as_str())));
             // `yarn run test` runs a package script and is not a launcher; only the next word shows it, so a
             // script's name stays.
             let is_script = (name, behind.first().map(String::as_str)) == ("yarn", Some("run"));
@@ -71,7 +73,13 @@ impl<'c> Call<'c> {
                 if name == "coverage" {
                     match module(rest) {
                         Some(from) => rest = from,
-                        None => return Some(Self { program: name, args: behind, words }),
+                        None => {
+                            return Some(Self {
+                                program: name,
+                                args: behind,
+                                words,
+                            });
+                        }
                     }
                 }
             } else if is_python(name)
@@ -79,7 +87,11 @@ impl<'c> Call<'c> {
             {
                 rest = from;
             } else {
-                return Some(Self { program: name, args: behind, words });
+                return Some(Self {
+                    program: name,
+                    args: behind,
+                    words,
+                });
             }
         }
     }
@@ -93,23 +105,41 @@ impl<'c> Call<'c> {
     /// Returns the first argument that is no option.
     #[must_use]
     pub fn subcommand(&self) -> Option<&'c str> {
-        self.args.iter().map(String::as_str).find(|word| !word.starts_with(['-', '+']))
+        self.args
+            .iter()
+            .map(String::as_str)
+            .find(|word| !word.starts_with(['-', '+']))
     }
 
     /// Returns the command with other arguments.
     #[must_use]
     pub fn with_args(&self, args: impl IntoIterator<Item = String>) -> Vec<String> {
         let before = self.words.len().saturating_sub(self.args.len());
-        self.words.iter().take(before).cloned().chain(args).collect()
+        self.words
+            .iter()
+            .take(before)
+            .cloned()
+            .chain(args)
+            .collect()
     }
 
     /// Returns the command with more arguments, placed before a `--`, after which options end.
     #[must_use]
     pub fn appended<S: AsRef<str>>(&self, more: &[S]) -> Vec<String> {
-        let end = self.args.iter().position(|word| word == "--").unwrap_or(self.args.len());
+        let end = self
+            .args
+            .iter()
+            .position(|word| word == "--")
+            .unwrap_or(self.args.len());
         let (options, operands) = self.args.split_at(end);
         let more = more.iter().map(|word| word.as_ref().to_owned());
-        self.with_args(options.iter().cloned().chain(more).chain(operands.iter().cloned()))
+        self.with_args(
+            options
+                .iter()
+                .cloned()
+                .chain(more)
+                .chain(operands.iter().cloned()),
+        )
     }
 }
 
@@ -129,15 +159,21 @@ fn module(args: &[String]) -> Option<&[String]> {
 
 fn is_setting(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     })
 }
 
 /// Whether a program's name is that of a Python interpreter: `python`, `python3`, `python3.12`, `pypy3`.
 pub(super) fn is_python(name: &str) -> bool {
     ["python", "pypy"].iter().any(|program| {
-        name.strip_prefix(program)
-            .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+        name.strip_prefix(program).is_some_and(|version| {
+            version
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
     })
 }
 
@@ -150,7 +186,11 @@ mod tests {
     use super::*;
 
     fn call(text: &str) -> Option<(String, String)> {
-        let words: Vec<String> = text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let words: Vec<String> = text
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
         Call::of(&words).map(|call| (call.program.to_owned(), call.args.join(" ")))
     }
 
@@ -160,7 +200,11 @@ mod tests {
             ("pytest -q", "pytest", "-q"),
             (".venv/bin/python -X dev -m pytest tests", "pytest", "tests"),
             ("python3.12 -m coverage run -m pytest", "pytest", ""),
-            ("coverage run --branch -m unittest discover", "unittest", "discover"),
+            (
+                "coverage run --branch -m unittest discover",
+                "unittest",
+                "discover",
+            ),
             ("CI=1 uv run pytest", "pytest", ""),
             ("cross-env NODE_ENV=test nyc mocha", "mocha", ""),
             ("npx --no-install vitest run", "vitest", "run"),
@@ -168,7 +212,11 @@ mod tests {
             ("yarn run test", "yarn", "run test"),
             ("python3 manage.py test", "python3", "manage.py test"),
         ] {
-            assert_eq!(call(text), Some((program.to_owned(), args.to_owned())), "{text}");
+            assert_eq!(
+                call(text),
+                Some((program.to_owned(), args.to_owned())),
+                "{text}"
+            );
         }
         for none in ["", "A=b", "env", "python3 -m", "npx"] {
             assert_eq!(call(none), None, "{none}");

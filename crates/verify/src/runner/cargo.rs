@@ -1,7 +1,9 @@
 //! `cargo test`: `Cargo.toml` at the top. Offline, because the sandbox has no network.
 
 use super::format::libtest;
-use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -13,13 +15,28 @@ pub(super) const SIGNS: &[(&str, &str)] = &[
     ("using offline mode (--offline)", FETCH),
     ("error: failed to download", FETCH),
     ("error: failed to get `", FETCH),
-    ("could not choose a version of cargo to run", "run `rustup default stable`"),
-    ("is not installed for the toolchain", "install that component with `rustup component add`"),
-    ("can't find crate for `std`", "install the standard library of that target with `rustup target add`"),
-    ("error: linker `", "install a C compiler, such as `apt install gcc`"),
+    (
+        "could not choose a version of cargo to run",
+        "run `rustup default stable`",
+    ),
+    (
+        "is not installed for the toolchain",
+        "install that component with `rustup component add`",
+    ),
+    (
+        "can't find crate for `std`",
+        "install the standard library of that target with `rustup target add`",
+    ),
+    (
+        "error: linker `",
+        "install a C compiler, such as `apt install gcc`",
+    ),
     ("because it requires rustc", "run `rustup update stable`"),
     ("` requires rustc ", "run `rustup update stable`"),
-    ("error: failed to parse lock file", "run `rustup update stable`"),
+    (
+        "error: failed to parse lock file",
+        "run `rustup update stable`",
+    ),
 ];
 
 const FETCH: &str = "gates have no network: run `cargo fetch` once";
@@ -43,11 +60,13 @@ impl Runner for Cargo {
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let manifest = view.has("Cargo.toml").then(|| view.text("Cargo.toml").unwrap_or_default())?;
+        let manifest = view
+            .has("Cargo.toml")
+            .then(|| view.text("Cargo.toml").unwrap_or_default())?;
         let mut words = command(&["cargo", "test", "--offline", "--quiet"]);
         // Without this, a package at the top would be tested and the other members would not.
-        let is_workspace =
-            toml::from_str::<toml::Table>(manifest).is_ok_and(|table| table.contains_key("workspace"));
+        let is_workspace = toml::from_str::<toml::Table>(manifest)
+            .is_ok_and(|table| table.contains_key("workspace"));
         if is_workspace {
             words.push("--workspace".to_owned());
         }
@@ -64,7 +83,11 @@ impl Runner for Cargo {
 
     /// Without `--quiet` the harness names its tests; with `--no-fail-fast` a failed target does not keep the next ones from running.
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
-        let end = call.args.iter().position(|word| word == "--").unwrap_or(call.args.len());
+        let end = call
+            .args
+            .iter()
+            .position(|word| word == "--")
+            .unwrap_or(call.args.len());
         let (own, harness) = call.args.split_at(end);
         let is_quiet = |word: &&String| matches!(word.as_str(), "--quiet" | "-q");
         let mut args: Vec<String> = own.iter().filter(|word| !is_quiet(word)).cloned().collect();
@@ -92,17 +115,26 @@ impl Runner for Cargo {
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        if told.ended_tests() { None } else { toolchain(told).or_else(|| subcommand(told)) }
+        if told.ended_tests() {
+            None
+        } else {
+            toolchain(told).or_else(|| subcommand(told))
+        }
     }
 }
 
 /// A toolchain that is named and not installed: `error: toolchain '1.80' is not installed`.
 pub(super) fn toolchain(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told.stderr.lines().find(|line| {
-        line.starts_with("error: ") && line.contains("toolchain '") && line.contains("' is not installed")
+        line.starts_with("error: ")
+            && line.contains("toolchain '")
+            && line.contains("' is not installed")
     })?;
     let name = line.split('\'').nth(1).unwrap_or("stable");
-    Some(CouldNotRun::says(line, format!("run `rustup toolchain install {name}`")))
+    Some(CouldNotRun::says(
+        line,
+        format!("run `rustup toolchain install {name}`"),
+    ))
 }
 
 /// A subcommand that is not installed: "error: no such command: `nextest`".
@@ -110,11 +142,17 @@ fn subcommand(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told
         .line_with("error: no such command: `")
         .or_else(|| told.line_with("error: no such subcommand: `"))?;
-    let name = line
-        .split('`')
-        .nth(1)
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
-    Some(CouldNotRun::says(line, format!("run `cargo install cargo-{} --locked`", name.unwrap_or("NAME"))))
+    let name = line.split('`').nth(1).filter(|name| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    });
+    Some(CouldNotRun::says(
+        line,
+        format!(
+            "run `cargo install cargo-{} --locked`",
+            name.unwrap_or("NAME")
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -124,10 +162,22 @@ mod tests {
 
     #[test]
     fn a_workspace_is_tested_as_a_whole() {
-        let words = |manifest| Cargo.detect(&view(&[("Cargo.toml", manifest)])).unwrap().0.join(" ");
+        let words = |manifest| {
+            Cargo
+                .detect(&view(&[("Cargo.toml", manifest)]))
+                .unwrap()
+                .0
+                .join(" ")
+        };
         assert_eq!(words("[package]\nname='x'"), "cargo test --offline --quiet");
-        assert_eq!(words("[workspace]\nmembers=[]"), "cargo test --offline --quiet --workspace");
-        assert_eq!(words("# [workspace]\n[broken"), "cargo test --offline --quiet");
+        assert_eq!(
+            words("[workspace]\nmembers=[]"),
+            "cargo test --offline --quiet --workspace"
+        );
+        assert_eq!(
+            words("# [workspace]\n[broken"),
+            "cargo test --offline --quiet"
+        );
         assert!(Cargo.detect(&view(&[("sub/Cargo.toml", "")])).is_none());
     }
 }

@@ -32,14 +32,24 @@ impl<'r> CommandOutput<'r> {
         let named = run.report.as_ref().and_then(|report| by_id(&report.runner));
         let streams = [&run.stdout, &run.stderr];
         let cut = streams.iter().any(|stream| stream.extent == Extent::Cut)
-            || run.report.as_ref().is_some_and(|report| report.extent == Extent::Cut);
+            || run
+                .report
+                .as_ref()
+                .is_some_and(|report| report.extent == Extent::Cut);
         Self {
             run,
             runner: named.or_else(|| runner_of(&run.command)),
-            report: run.report.as_ref().map(|report| String::from_utf8_lossy(&report.bytes).into_owned()),
+            report: run
+                .report
+                .as_ref()
+                .map(|report| String::from_utf8_lossy(&report.bytes).into_owned()),
             stdout: plain(&run.stdout.text()),
             stderr: plain(&run.stderr.text()),
-            basis: if cut { TallyBasis::Cut } else { TallyBasis::Whole },
+            basis: if cut {
+                TallyBasis::Cut
+            } else {
+                TallyBasis::Whole
+            },
             tally: OnceCell::new(),
         }
     }
@@ -77,13 +87,19 @@ impl<'r> CommandOutput<'r> {
             TestRunner::GoPackages => counts.passed > 0 || self.line_with("--- FAIL: ").is_some(),
             _ => counts.ran() > 0,
         };
-        self.tally().runners.iter().any(|(kind, counts)| is_real(kind, counts))
+        self.tally()
+            .runners
+            .iter()
+            .any(|(kind, counts)| is_real(kind, counts))
     }
 
     /// Returns results that were read from all that this holds.
     #[must_use]
     pub fn new_results(&self) -> TestResults {
-        TestResults { basis: self.basis, ..TestResults::default() }
+        TestResults {
+            basis: self.basis,
+            ..TestResults::default()
+        }
     }
 }
 

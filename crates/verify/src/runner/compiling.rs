@@ -40,7 +40,12 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         return None;
     }
     let told = CommandOutput::of(run);
-    if told.ended_tests() || run.results.as_ref().is_some_and(|results| !results.tests.is_empty()) {
+    if told.ended_tests()
+        || run
+            .results
+            .as_ref()
+            .is_some_and(|results| !results.tests.is_empty())
+    {
         return None;
     }
     let errors: Vec<&str> = told.lines().filter(|line| is_error(line)).collect();
@@ -52,40 +57,62 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
             run.id
         )
     } else {
-        "make it compile, or name another command: `crucible run start --test \"COMMAND\"`".to_owned()
+        "make it compile, or name another command: `crucible run start --test \"COMMAND\"`"
+            .to_owned()
     };
     let CouldNotRun { cause, remedy } = CouldNotRun::says(first, remedy);
-    Some(CouldNotRun { cause: format!("it does not compile even before the change; {cause}"), remedy })
+    Some(CouldNotRun {
+        cause: format!("it does not compile even before the change; {cause}"),
+        remedy,
+    })
 }
 
 /// Returns whether a goal concerns the compiler error: it is about building, or about a quoted name.
 #[must_use]
 pub fn concerns_compiling(goal: &str, cause: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
-        text.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_lowercase).collect()
+        text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .map(str::to_lowercase)
+            .collect()
     };
     let of_goal = words(goal);
-    let begins = ["build", "compil", "error", "gcc", "clang", "link", "warning", "werror"];
-    if of_goal.iter().any(|word| begins.iter().any(|begin| word.starts_with(begin))) {
+    let begins = [
+        "build", "compil", "error", "gcc", "clang", "link", "warning", "werror",
+    ];
+    if of_goal
+        .iter()
+        .any(|word| begins.iter().any(|begin| word.starts_with(begin)))
+    {
         return true;
     }
     // The option of a warning, and quoted names.
-    let option = cause.rsplit_once("[-W").map(|(_, option)| option.split(']').next().unwrap_or_default());
+    let option = cause
+        .rsplit_once("[-W")
+        .map(|(_, option)| option.split(']').next().unwrap_or_default());
     let quoted = cause.split(['‘', '’', '`', '\'']).skip(1).step_by(2);
-    let told = quoted.chain(option).flat_map(words).filter(|word| word.len() > 2 && word != "error");
+    let told = quoted
+        .chain(option)
+        .flat_map(words)
+        .filter(|word| word.len() > 2 && word != "error");
     told.into_iter().any(|word| of_goal.contains(&word))
 }
 
 /// Whether a compiler or a linker names an error on this line.
 fn is_error(line: &str) -> bool {
     let place = line.split([':', '(']).next().unwrap_or_default();
-    let is_of_source = [".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".java", ".m", ".mm", ".S"]
-        .iter()
-        .any(|ending| place.ends_with(ending));
-    let is_of_tool = ["cc1", "collect2", "ld", "gcc", "g++", "cc", "c++", "clang", "clang++", "javac"]
-        .contains(&place.rsplit('/').next().unwrap_or_default());
+    let is_of_source = [
+        ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".java", ".m", ".mm", ".S",
+    ]
+    .iter()
+    .any(|ending| place.ends_with(ending));
+    let is_of_tool = [
+        "cc1", "collect2", "ld", "gcc", "g++", "cc", "c++", "clang", "clang++", "javac",
+    ]
+    .contains(&place.rsplit('/').next().unwrap_or_default());
     (is_of_source || is_of_tool)
-        && ([": error:", ": fatal error:", "undefined reference to"].iter().any(|sign| line.contains(sign))
+        && ([": error:", ": fatal error:", "undefined reference to"]
+            .iter()
+            .any(|sign| line.contains(sign))
             || line.contains(": cannot find "))
 }
 
@@ -98,7 +125,12 @@ mod tests {
          cc1: all warnings being treated as errors\nmake: *** [Makefile:3: test] Error 1\n";
 
     fn cause(output: &str) -> Option<CouldNotRun> {
-        cannot_compile(&run_of("make test", GateEnd::Exited(2), "cc -o t unity.c\n", output))
+        cannot_compile(&run_of(
+            "make test",
+            GateEnd::Exited(2),
+            "cc -o t unity.c\n",
+            output,
+        ))
     }
 
     #[test]
@@ -133,18 +165,29 @@ mod tests {
         }
         let passed = run_of("make test", GateEnd::Exited(0), "", FLOATS);
         assert_eq!(cannot_compile(&passed), None);
-        let tested = run_of("make test", GateEnd::Exited(1), "1..2\nok 1 - a\nnot ok 2 - b\n", FLOATS);
+        let tested = run_of(
+            "make test",
+            GateEnd::Exited(1),
+            "1..2\nok 1 - a\nnot ok 2 - b\n",
+            FLOATS,
+        );
         assert_eq!(cannot_compile(&tested), None);
     }
 
     #[test]
     fn goal_about_the_error_is_known() {
         let cause = cause(FLOATS).unwrap().cause;
-        for goal in
-            ["make it compile with gcc 14", "fix the build", "avoid float equal", "silence -Wfloat-equal"]
-        {
+        for goal in [
+            "make it compile with gcc 14",
+            "fix the build",
+            "avoid float equal",
+            "silence -Wfloat-equal",
+        ] {
             assert!(concerns_compiling(goal, &cause), "{goal}");
         }
-        assert!(!concerns_compiling("add must return the sum of a and b", &cause));
+        assert!(!concerns_compiling(
+            "add must return the sum of a and b",
+            &cause
+        ));
     }
 }

@@ -12,7 +12,8 @@ use crate::results::{TestResults, TestStatus};
 const MAX_QUOTE: usize = 200;
 
 /// The remedy for a gate without a test.
-const NO_TESTS: &str = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
+const NO_TESTS: &str =
+    "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
 
 /// Why a gate could not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,10 @@ impl CouldNotRun {
     /// Quotes the output.
     pub(super) fn says(line: &str, remedy: impl Into<String>) -> Self {
         let quote: String = line.trim().chars().take(MAX_QUOTE).collect();
-        Self { cause: format!("it says {quote:?}"), remedy: remedy.into() }
+        Self {
+            cause: format!("it says {quote:?}"),
+            remedy: remedy.into(),
+        }
     }
 }
 
@@ -42,15 +46,24 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
                 (NotStarted::Sandbox, _) => "run `crucible sandbox status`".to_owned(),
                 (NotStarted::ToolMissing, Some(runner)) => runner.tool().install.to_owned(),
                 (NotStarted::ToolMissing, None) => {
-                    format!("install {:?}", run.command.first().map_or("", String::as_str))
+                    format!(
+                        "install {:?}",
+                        run.command.first().map_or("", String::as_str)
+                    )
                 }
-                (NotStarted::Setup, _) => format!("correct it, then try `crucible gates --run {}`", run.id),
+                (NotStarted::Setup, _) => {
+                    format!("correct it, then try `crucible gates --run {}`", run.id)
+                }
                 (NotStarted::EmptyCommand, _) => NO_TESTS.to_owned(),
             },
         }),
         GateEnd::Exited(code) => {
             let nothing = || nothing_ran(&told).then(|| no_tests(run));
-            if *code == 0 { nothing() } else { obstacle(&told).or_else(nothing) }
+            if *code == 0 {
+                nothing()
+            } else {
+                obstacle(&told).or_else(nothing)
+            }
         }
         GateEnd::Signalled(_)
         | GateEnd::TimedOut { .. }
@@ -65,7 +78,10 @@ pub(crate) fn no_tests_ran(run: &GateRun) -> bool {
 }
 
 fn no_tests(run: &GateRun) -> CouldNotRun {
-    CouldNotRun { cause: format!("`{}` ran no test", run.command_line()), remedy: NO_TESTS.to_owned() }
+    CouldNotRun {
+        cause: format!("`{}` ran no test", run.command_line()),
+        remedy: NO_TESTS.to_owned(),
+    }
 }
 
 /// Returns the runners that may have printed the output: the one that reported, the one that was started, and
@@ -79,24 +95,34 @@ fn candidates<'t>(told: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static 
 
 fn nothing_ran(told: &CommandOutput<'_>) -> bool {
     let runners = &told.tally().runners;
-    if runners.values().any(|counts| counts.ran() > 0 || counts.skipped > 0) {
+    if runners
+        .values()
+        .any(|counts| counts.ran() > 0 || counts.skipped > 0)
+    {
         return false;
     }
-    let says =
-        |sign: &str| told.lines().any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign));
+    let says = |sign: &str| {
+        told.lines()
+            .any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign))
+    };
     if candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
         return true;
     }
     // A program that is not a runner may print a runner's counts, for example a build that tests one of its
     // tools.
-    let mut kinds = candidates(told).filter(|_| told.runner.is_some()).filter_map(|runner| runner.counts());
-    runners.values().all(|counts| counts.unfinished == 0) && kinds.any(|kind| runners.contains_key(&kind))
+    let mut kinds = candidates(told)
+        .filter(|_| told.runner.is_some())
+        .filter_map(|runner| runner.counts());
+    runners.values().all(|counts| counts.unfinished == 0)
+        && kinds.any(|kind| runners.contains_key(&kind))
 }
 
 /// Returns what a gate's command lacks and no change of a source file can add; `None` if it passed or only
 /// had no test.
 pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
-    matches!(run.end, GateEnd::Exited(code) if code != 0).then(|| obstacle(&CommandOutput::of(run))).flatten()
+    matches!(run.end, GateEnd::Exited(code) if code != 0)
+        .then(|| obstacle(&CommandOutput::of(run)))
+        .flatten()
 }
 
 fn obstacle(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
@@ -106,8 +132,13 @@ fn obstacle(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         return None;
     }
     let signs = |runner: &dyn Runner| {
-        let told_by = |(sign, remedy): &(&str, &str)| Some(CouldNotRun::says(told.line_with(sign)?, *remedy));
-        runner.signs().iter().filter(|_| !told.ended_tests()).find_map(told_by)
+        let told_by =
+            |(sign, remedy): &(&str, &str)| Some(CouldNotRun::says(told.line_with(sign)?, *remedy));
+        runner
+            .signs()
+            .iter()
+            .filter(|_| !told.ended_tests())
+            .find_map(told_by)
     };
     candidates(told)
         .find_map(|runner| runner.obstacle(told).or_else(|| signs(runner)))

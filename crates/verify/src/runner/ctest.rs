@@ -19,15 +19,21 @@ pub(super) struct Ctest;
 fn configured(cache: &str) -> Vec<String> {
     let option = |line: &str| {
         let (name, value) = line.split_once(":BOOL=")?;
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+        let is_name = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
         let is_on = matches!(value, "ON" | "TRUE" | "YES" | "1");
         let is_off = matches!(value, "OFF" | "FALSE" | "NO" | "0");
         let tests = name.to_ascii_uppercase().contains("TEST");
-        let is_own =
-            !name.starts_with("CMAKE_") && !name.starts_with(|first: char| !first.is_ascii_alphabetic());
+        let is_own = !name.starts_with("CMAKE_")
+            && !name.starts_with(|first: char| !first.is_ascii_alphabetic());
         (is_name && is_own && (is_on || is_off && !tests)).then(|| format!("-D{name}={value}"))
     };
-    cache.lines().filter_map(|line| option(line.trim_end())).take(MAX_OPTIONS).collect()
+    cache
+        .lines()
+        .filter_map(|line| option(line.trim_end()))
+        .take(MAX_OPTIONS)
+        .collect()
 }
 
 impl Runner for Ctest {
@@ -36,7 +42,10 @@ impl Runner for Ctest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "ctest", install: "install CMake, such as `apt install cmake`" }
+        Tool {
+            program: "ctest",
+            install: "install CMake, such as `apt install cmake`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -71,7 +80,9 @@ impl Runner for Ctest {
 
     /// The inner call follows `--test-command`; the option belongs to it.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        Some(Reporting::files(call.appended(&["--output-junit", at.file])))
+        Some(Reporting::files(
+            call.appended(&["--output-junit", at.file]),
+        ))
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -92,11 +103,26 @@ impl Runner for Ctest {
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            ("CMAKE_CXX_COMPILER not set", "install a C++ compiler, such as `apt install g++`"),
-            ("CMAKE_C_COMPILER not set", "install a C compiler, such as `apt install gcc`"),
-            ("No CMAKE_CXX_COMPILER could be found", "install a C++ compiler, such as `apt install g++`"),
-            ("No CMAKE_C_COMPILER could be found", "install a C compiler, such as `apt install gcc`"),
-            ("CMake was unable to find a build program", "install make, such as `apt install make`"),
+            (
+                "CMAKE_CXX_COMPILER not set",
+                "install a C++ compiler, such as `apt install g++`",
+            ),
+            (
+                "CMAKE_C_COMPILER not set",
+                "install a C compiler, such as `apt install gcc`",
+            ),
+            (
+                "No CMAKE_CXX_COMPILER could be found",
+                "install a C++ compiler, such as `apt install g++`",
+            ),
+            (
+                "No CMAKE_C_COMPILER could be found",
+                "install a C compiler, such as `apt install gcc`",
+            ),
+            (
+                "CMake was unable to find a build program",
+                "install make, such as `apt install make`",
+            ),
             (
                 "Configuring incomplete, errors occurred!",
                 "install what CMake misses, or configure `build` without it, such as `cmake -B build -DBUILD_DOCS=OFF`: gates take its switches",
@@ -125,9 +151,8 @@ mod tests {
             A_DIR:PATH=/x\nA_ODD:BOOL=$(id)\n-B:BOOL=ON\nA B:BOOL=ON\nA_EMPTY:BOOL=\nA_KEPT:INTERNAL=ON\n";
         let words = |files: &[(&str, &str)]| Ctest.detect(&view(files)).unwrap().0.join(" ");
         assert!(!words(&[lists]).contains("--build-options"));
-        assert!(
-            words(&[lists, (CACHE, cache)])
-                .contains(" Makefiles --build-options -DA_DOCS=OFF -DA_TOOLS=ON --test-command ctest ")
-        );
+        assert!(words(&[lists, (CACHE, cache)]).contains(
+            " Makefiles --build-options -DA_DOCS=OFF -DA_TOOLS=ON --test-command ctest "
+        ));
     }
 }

@@ -14,17 +14,24 @@ impl Runner for Dotnet {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "dotnet", install: "install the .NET SDK from https://dotnet.microsoft.com/download" }
+        Tool {
+            program: "dotnet",
+            install: "install the .NET SDK from https://dotnet.microsoft.com/download",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let is_project = |name: &&String| {
             let ending = name.rsplit_once('.').map(|(_, ending)| ending);
             !name.contains('/')
-                && ending.is_some_and(|ending| ["sln", "slnx", "csproj", "fsproj"].contains(&ending))
+                && ending
+                    .is_some_and(|ending| ["sln", "slnx", "csproj", "fsproj"].contains(&ending))
         };
         let name = view.names.iter().find(is_project)?;
-        Some((command(&["dotnet", "test"]), format!("there is a {name} at the top")))
+        Some((
+            command(&["dotnet", "test"]),
+            format!("there is a {name} at the top"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -36,7 +43,12 @@ impl Runner for Dotnet {
     }
 
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        Some(Reporting::files(call.appended(&["--logger", "trx", "--results-directory", at.dir])))
+        Some(Reporting::files(call.appended(&[
+            "--logger",
+            "trx",
+            "--results-directory",
+            at.dir,
+        ])))
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -48,7 +60,10 @@ impl Runner for Dotnet {
     }
 
     fn nothing_ran(&self) -> &'static [&'static str] {
-        &["No test is available in ", "No test matches the given testcase filter"]
+        &[
+            "No test is available in ",
+            "No test matches the given testcase filter",
+        ]
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
@@ -60,7 +75,10 @@ impl Runner for Dotnet {
                 "A compatible .NET SDK was not found",
                 "install the version of the .NET SDK that global.json names",
             ),
-            ("No .NET SDKs were found", "install the .NET SDK from https://dotnet.microsoft.com/download"),
+            (
+                "No .NET SDKs were found",
+                "install the .NET SDK from https://dotnet.microsoft.com/download",
+            ),
             (
                 "You must install or update .NET to run this application",
                 "install the .NET runtime that the project targets",

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -21,12 +23,20 @@ impl Runner for Go {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "go", install: "install Go from https://go.dev/dl, or run `apt install golang-go`" }
+        Tool {
+            program: "go",
+            install: "install Go from https://go.dev/dl, or run `apt install golang-go`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let is_module = view.has("go.mod");
-        is_module.then(|| (command(&["go", "test", "./..."]), "there is a go.mod at the top".to_owned()))
+        is_module.then(|| {
+            (
+                command(&["go", "test", "./..."]),
+                "there is a go.mod at the top".to_owned(),
+            )
+        })
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -43,7 +53,10 @@ impl Runner for Go {
             let at = args.iter().position(|word| word == "test")? + 1;
             args.insert(at, "-json".to_owned());
         }
-        Some(Reporting { place: ReportPlace::Stdout, ..Reporting::lines(call.with_args(args)) })
+        Some(Reporting {
+            place: ReportPlace::Stdout,
+            ..Reporting::lines(call.with_args(args))
+        })
     }
 
     fn shown(&self, stdout: &str) -> Option<String> {
@@ -91,9 +104,18 @@ impl Runner for Go {
                 "toolchain not available",
                 "install the version of Go that go.mod names: run `go mod download` once",
             ),
-            ("GOTOOLCHAIN=local)", "install the version of Go that go.mod names from https://go.dev/dl"),
-            ("go: go.mod file not found", "run the gate in the directory of go.mod, or run `go mod init`"),
-            ("C compiler \"gcc\" not found", "install a C compiler, such as `apt install gcc`"),
+            (
+                "GOTOOLCHAIN=local)",
+                "install the version of Go that go.mod names from https://go.dev/dl",
+            ),
+            (
+                "go: go.mod file not found",
+                "run the gate in the directory of go.mod, or run `go mod init`",
+            ),
+            (
+                "C compiler \"gcc\" not found",
+                "install a C compiler, such as `apt install gcc`",
+            ),
         ]
     }
 }
@@ -112,7 +134,9 @@ struct Event {
 
 impl Event {
     fn read(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok().filter(|event: &Self| !event.action.is_empty())
+        serde_json::from_str(line)
+            .ok()
+            .filter(|event: &Self| !event.action.is_empty())
     }
 }
 
@@ -140,7 +164,9 @@ fn shown(stdout: &str) -> String {
         }
     }
     // These never ended: the last thing that is known of a process that died.
-    waiting.into_values().for_each(|output| shown.push_str(&output));
+    waiting
+        .into_values()
+        .for_each(|output| shown.push_str(&output));
     shown
 }
 
@@ -151,7 +177,10 @@ mod tests {
 
     #[test]
     fn a_module_is_tested_with_all_its_packages() {
-        assert_eq!(Go.detect(&view(&[("go.mod", "module x")])).unwrap().0, ["go", "test", "./..."]);
+        assert_eq!(
+            Go.detect(&view(&[("go.mod", "module x")])).unwrap().0,
+            ["go", "test", "./..."]
+        );
         assert!(Go.detect(&view(&[("go.sum", "")])).is_none());
     }
 }

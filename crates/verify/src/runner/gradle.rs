@@ -2,7 +2,9 @@
 //! default directory.
 
 use super::format::junit;
-use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command, maven};
+use super::{
+    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command, maven,
+};
 use crate::results::TestResults;
 
 const OFFLINE: &str = "gates have no network: run `./gradlew test` once outside of them";
@@ -15,16 +17,27 @@ impl Runner for Gradle {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "gradle", install: "install Gradle and a JDK, such as `apt install gradle`" }
+        Tool {
+            program: "gradle",
+            install: "install Gradle and a JDK, such as `apt install gradle`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let name =
-            view.first(&["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"])?;
+        let name = view.first(&[
+            "build.gradle",
+            "build.gradle.kts",
+            "settings.gradle",
+            "settings.gradle.kts",
+        ])?;
         if maven::Maven.detect(view).is_some() {
             return None;
         }
-        let program = if view.has("gradlew") { "./gradlew" } else { "gradle" };
+        let program = if view.has("gradlew") {
+            "./gradlew"
+        } else {
+            "gradle"
+        };
         Some((
             command(&[program, "--offline", "--console=plain", "test"]),
             format!("there is a {name} at the top"),
@@ -32,14 +45,18 @@ impl Runner for Gradle {
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
-        let is_task = |word: &String| matches!(word.rsplit(':').next(), Some("test" | "check" | "build"));
+        let is_task =
+            |word: &String| matches!(word.rsplit(':').next(), Some("test" | "check" | "build"));
         matches!(call.program, "gradle" | "gradlew") && call.args.iter().any(is_task)
     }
 
     /// The tests of every project run, even if another project's tests fail.
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["test-results"]);
-        Some(Reporting { place, ..Reporting::lines(call.appended(&["--continue"])) })
+        Some(Reporting {
+            place,
+            ..Reporting::lines(call.appended(&["--continue"]))
+        })
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -59,7 +76,10 @@ impl Runner for Gradle {
             ("available for offline mode", OFFLINE),
             ("Could not resolve all ", OFFLINE),
             ("java.net.UnknownHostException", OFFLINE),
-            ("JAVA_HOME is not set", "install a JDK, such as `apt install default-jdk`"),
+            (
+                "JAVA_HOME is not set",
+                "install a JDK, such as `apt install default-jdk`",
+            ),
             (
                 "No matching toolchains found",
                 "install the JDK that the build names, such as `apt install default-jdk`",

@@ -3,7 +3,8 @@
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
+    command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -16,7 +17,10 @@ impl Runner for Jest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "jest", install: "install the packages first: run `npm ci`" }
+        Tool {
+            program: "jest",
+            install: "install the packages first: run `npm ci`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -24,8 +28,12 @@ impl Runner for Jest {
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        is_bare_dependency(view, "jest")
-            .then(|| (command(&["npx", "--no-install", "jest"]), "package.json depends on jest".to_owned()))
+        is_bare_dependency(view, "jest").then(|| {
+            (
+                command(&["npx", "--no-install", "jest"]),
+                "package.json depends on jest".to_owned(),
+            )
+        })
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -34,10 +42,16 @@ impl Runner for Jest {
 
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         // It writes a single report file.
-        if call.args.iter().any(|word| word.starts_with("--outputFile")) {
+        if call
+            .args
+            .iter()
+            .any(|word| word.starts_with("--outputFile"))
+        {
             return None;
         }
-        Some(Reporting::files(call.appended(&["--json", &format!("--outputFile={}", at.file)])))
+        Some(Reporting::files(
+            call.appended(&["--json", &format!("--outputFile={}", at.file)]),
+        ))
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -57,9 +71,18 @@ impl Runner for Jest {
     }
 
     fn influence(&self) -> Influence {
-        let settings: &[&str] =
-            &["jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json"];
-        Influence { programs: &["jest"], settings, ..Influence::default() }
+        let settings: &[&str] = &[
+            "jest.config.js",
+            "jest.config.ts",
+            "jest.config.mjs",
+            "jest.config.cjs",
+            "jest.config.json",
+        ];
+        Influence {
+            programs: &["jest"],
+            settings,
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {

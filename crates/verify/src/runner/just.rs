@@ -14,7 +14,10 @@ impl Runner for Just {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "just", install: "run `cargo install just --locked`" }
+        Tool {
+            program: "just",
+            install: "run `cargo install just --locked`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -24,12 +27,16 @@ impl Runner for Just {
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(&FILES)?;
         let text = view.text(name)?;
-        let (recipe, commands) =
-            ["test", "check"].into_iter().find_map(|name| Some((name, commands(text, name)?)))?;
+        let (recipe, commands) = ["test", "check"]
+            .into_iter()
+            .find_map(|name| Some((name, commands(text, name)?)))?;
         if recipe::adds_no_gate(&commands, &Makefile::default(), view) {
             return None;
         }
-        Some((command(&["just", recipe]), format!("{name} has a recipe `{recipe}`")))
+        Some((
+            command(&["just", recipe]),
+            format!("{name} has a recipe `{recipe}`"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -41,21 +48,33 @@ impl Runner for Just {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["just"], recipes: &FILES, ..Influence::default() }
+        Influence {
+            programs: &["just"],
+            recipes: &FILES,
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        let remedy = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
-        let signs = ["error: Justfile does not contain recipe", "error: No justfile found"];
+        let remedy =
+            "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
+        let signs = [
+            "error: Justfile does not contain recipe",
+            "error: No justfile found",
+        ];
         if let Some(line) = signs.iter().find_map(|sign| told.line_with(sign)) {
             return Some(CouldNotRun::says(line, remedy));
         }
-        let line = told.line_with("` failed ").filter(|line| line.ends_with("with exit code 127"));
-        let named =
-            told.lines().find(|line| line.ends_with(": not found") || line.ends_with("ommand not found"));
+        let line = told
+            .line_with("` failed ")
+            .filter(|line| line.ends_with("with exit code 127"));
+        let named = told
+            .lines()
+            .find(|line| line.ends_with(": not found") || line.ends_with("ommand not found"));
         let program = named?.rsplit(": ").nth(1).unwrap_or_default();
-        line.and(named)
-            .map(|line| CouldNotRun::says(line, format!("install {program:?}, which the recipe runs")))
+        line.and(named).map(|line| {
+            CouldNotRun::says(line, format!("install {program:?}, which the recipe runs"))
+        })
     }
 }
 
@@ -64,11 +83,15 @@ fn commands(text: &str, recipe: &str) -> Option<Vec<String>> {
     let mut lines = text.lines();
     lines.find(|line| {
         let head = line.strip_prefix('@').unwrap_or(line);
-        let rest = head.strip_prefix(recipe).filter(|rest| rest.starts_with([':', ' ']));
+        let rest = head
+            .strip_prefix(recipe)
+            .filter(|rest| rest.starts_with([':', ' ']));
         rest.is_some_and(|rest| rest.contains(':') && !rest.trim_start().starts_with(":="))
     })?;
     let body = lines.take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty());
-    let body = body.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let body = body
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
     Some(body.map(str::to_owned).collect())
 }
 
@@ -79,10 +102,20 @@ mod tests {
     #[test]
     fn recipe_of_its_own_is_a_gate() {
         let gates = |text: &str| -> Vec<String> {
-            view(&[("justfile", text), ("go.mod", "")]).gates().into_iter().map(|gate| gate.id).collect()
+            view(&[("justfile", text), ("go.mod", "")])
+                .gates()
+                .into_iter()
+                .map(|gate| gate.id)
+                .collect()
         };
-        assert_eq!(gates("test *args: build\n    ./check.sh\n"), ["go-test", "just-test"]);
-        assert_eq!(gates("build:\n    go build\n\ntest:\n    go test ./...\n"), ["go-test"]);
+        assert_eq!(
+            gates("test *args: build\n    ./check.sh\n"),
+            ["go-test", "just-test"]
+        );
+        assert_eq!(
+            gates("build:\n    go build\n\ntest:\n    go test ./...\n"),
+            ["go-test"]
+        );
         assert_eq!(gates("test := 'x'\nlint: test\n"), ["go-test"]);
     }
 }

@@ -31,7 +31,10 @@ impl Runner for Make {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "make", install: "install make, such as `apt install make`" }
+        Tool {
+            program: "make",
+            install: "install make, such as `apt install make`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -46,20 +49,31 @@ impl Runner for Make {
         if is_script || recipe::adds_no_gate(&made.commands(target), &made, view) {
             return None;
         }
-        Some((command(&["make", target]), format!("{name} has a target `{target}`")))
+        Some((
+            command(&["make", target]),
+            format!("{name} has a target `{target}`"),
+        ))
     }
 
     /// A directory of tests with a makefile of its own: its target for tests, or else its first one, which builds and runs them.
     fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let name = READS.into_iter().find(|name| name.contains('/') && view.has(name))?;
+        let name = READS
+            .into_iter()
+            .find(|name| name.contains('/') && view.has(name))?;
         let (directory, _) = name.split_once('/')?;
         let made = Makefile::read([view.text(name)?]);
         let target = TARGETS.into_iter().find(|target| made.has_target(target));
         if target.is_none() && made.rules().is_empty() {
             return None;
         }
-        let words: Vec<&str> = ["make", "-C", directory].into_iter().chain(target).collect();
-        Some((command(&words), format!("{name} is the makefile of a directory of tests")))
+        let words: Vec<&str> = ["make", "-C", directory]
+            .into_iter()
+            .chain(target)
+            .collect();
+        Some((
+            command(&words),
+            format!("{name} is the makefile of a directory of tests"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -71,18 +85,26 @@ impl Runner for Make {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["make", "gmake"], recipes: &FILES, ..Influence::default() }
+        Influence {
+            programs: &["make", "gmake"],
+            recipes: &FILES,
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let is_make = |line: &&str| line.starts_with("make") || line.starts_with("gmake");
         let mut lines = told.lines().filter(is_make);
         if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {
-            let remedy = "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
+            let remedy =
+                "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
             return Some(CouldNotRun::says(line, remedy));
         }
         // make names the program itself, or the shell did before.
-        let ended = told.lines().filter(is_make).any(|line| line.ends_with("] Error 127"));
+        let ended = told
+            .lines()
+            .filter(is_make)
+            .any(|line| line.ends_with("] Error 127"));
         let named = |line: &&str| {
             line.ends_with(": not found")
                 || line.ends_with("ommand not found")
@@ -90,7 +112,10 @@ impl Runner for Make {
         };
         let line = told.stderr.lines().find(named).filter(|_| ended)?;
         let program = line.rsplit(": ").nth(1).unwrap_or_default();
-        Some(CouldNotRun::says(line, format!("install {program:?}, which the makefile runs")))
+        Some(CouldNotRun::says(
+            line,
+            format!("install {program:?}, which the makefile runs"),
+        ))
     }
 }
 
@@ -101,31 +126,66 @@ mod tests {
 
     #[test]
     fn only_a_rule_for_test_counts() {
-        for rule in ["test:", "test: build", "check test: a", "test::", "all:\n\ntest :\n\ttrue"] {
-            assert!(Make.detect(&view(&[("Makefile", rule)])).is_some(), "{rule}");
+        for rule in [
+            "test:",
+            "test: build",
+            "check test: a",
+            "test::",
+            "all:\n\ntest :\n\ttrue",
+        ] {
+            assert!(
+                Make.detect(&view(&[("Makefile", rule)])).is_some(),
+                "{rule}"
+            );
         }
-        for other in
-            ["test := 1", "test ::= 1", "tests:", ".PHONY: test", "\ttest: x", "# test: x", "build: test", ""]
-        {
-            assert!(Make.detect(&view(&[("Makefile", other)])).is_none(), "{other}");
+        for other in [
+            "test := 1",
+            "test ::= 1",
+            "tests:",
+            ".PHONY: test",
+            "\ttest: x",
+            "# test: x",
+            "build: test",
+            "",
+        ] {
+            assert!(
+                Make.detect(&view(&[("Makefile", other)])).is_none(),
+                "{other}"
+            );
         }
         let shadowed = view(&[("GNUmakefile", "all:"), ("Makefile", "test:")]);
         assert!(Make.detect(&shadowed).is_none());
-        let words = Make.detect(&view(&[("Makefile", "check:\n\t./run")])).unwrap().0;
+        let words = Make
+            .detect(&view(&[("Makefile", "check:\n\t./run")]))
+            .unwrap()
+            .0;
         assert_eq!(words, ["make", "check"]);
     }
 
     #[test]
     fn makefile_in_test_directory_is_last_resort() {
         let gates = |files: &[(&str, &str)]| -> Vec<String> {
-            view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect()
+            view(files)
+                .gates()
+                .into_iter()
+                .map(|gate| gate.command.join(" "))
+                .collect()
         };
         let plain = ("tests/Makefile", "all: a\n\t./a\na: a.c\n");
         assert_eq!(gates(&[plain]), ["make -C tests"]);
-        assert_eq!(gates(&[plain, ("Makefile", "all:\n\tcc a.c\n")]), ["make -C tests"]);
-        assert_eq!(gates(&[("test/GNUmakefile", "all: b\ncheck: a\n\t./a\n")]), ["make -C test check"]);
+        assert_eq!(
+            gates(&[plain, ("Makefile", "all:\n\tcc a.c\n")]),
+            ["make -C tests"]
+        );
+        assert_eq!(
+            gates(&[("test/GNUmakefile", "all: b\ncheck: a\n\t./a\n")]),
+            ["make -C test check"]
+        );
         assert_eq!(gates(&[plain, ("go.mod", "module x\n")]), ["go test ./..."]);
-        assert_eq!(gates(&[plain, ("Makefile", "test:\n\t./run\n")]), ["make test"]);
+        assert_eq!(
+            gates(&[plain, ("Makefile", "test:\n\t./run\n")]),
+            ["make test"]
+        );
         assert_eq!(gates(&[("tests/Makefile", "CFLAGS = -g\n")]), [""; 0]);
         assert_eq!(gates(&[("examples/Makefile", "all: a\n")]), [""; 0]);
     }
@@ -133,22 +193,50 @@ mod tests {
     #[test]
     fn recipe_running_another_gate_is_skipped() {
         let gates = |makefile: &str, other: (&str, &str)| -> Vec<String> {
-            view(&[("Makefile", makefile), other]).gates().into_iter().map(|gate| gate.id).collect()
+            view(&[("Makefile", makefile), other])
+                .gates()
+                .into_iter()
+                .map(|gate| gate.id)
+                .collect()
         };
         let go = ("go.mod", "");
         let python = ("pytest.ini", "");
         assert_eq!(gates("test:\n\tgo test ./...\n", go), ["go-test"]);
-        assert_eq!(gates("test: build\n\t@echo testing\n\t$(GO) test $(TEST_ARGS) ./...\n", go), ["go-test"]);
-        assert_eq!(gates("test:\n\t${PYTHON} -m pytest tests\n", python), ["pytest"]);
-        assert_eq!(gates("test: unit\nunit:\n\ttox -e py\n", python), ["pytest"]);
-        assert_eq!(gates("RUN = docker run -it\ntest:\n\t$(RUN) go test ./...\n", go), ["go-test"]);
-        assert_eq!(gates("test:\n\tcargo nextest run\n", ("Cargo.toml", "")), ["cargo-test"]);
         assert_eq!(
-            gates("test:\n\tnpm test\n", ("package.json", r#"{"scripts":{"test":"x"}}"#)),
+            gates(
+                "test: build\n\t@echo testing\n\t$(GO) test $(TEST_ARGS) ./...\n",
+                go
+            ),
+            ["go-test"]
+        );
+        assert_eq!(
+            gates("test:\n\t${PYTHON} -m pytest tests\n", python),
+            ["pytest"]
+        );
+        assert_eq!(
+            gates("test: unit\nunit:\n\ttox -e py\n", python),
+            ["pytest"]
+        );
+        assert_eq!(
+            gates("RUN = docker run -it\ntest:\n\t$(RUN) go test ./...\n", go),
+            ["go-test"]
+        );
+        assert_eq!(
+            gates("test:\n\tcargo nextest run\n", ("Cargo.toml", "")),
+            ["cargo-test"]
+        );
+        assert_eq!(
+            gates(
+                "test:\n\tnpm test\n",
+                ("package.json", r#"{"scripts":{"test":"x"}}"#)
+            ),
             ["npm-test"]
         );
         assert_eq!(
-            gates("test:\n\tx\n", ("package.json", r#"{"scripts":{"test":"make test"}}"#)),
+            gates(
+                "test:\n\tx\n",
+                ("package.json", r#"{"scripts":{"test":"make test"}}"#)
+            ),
             ["npm-test"]
         );
         for more in [
@@ -158,7 +246,11 @@ mod tests {
             "$(RUN) go test",
             "echo no",
         ] {
-            assert_eq!(gates(&format!("test:\n\t{more}\n"), go), ["go-test", "make-test"], "{more}");
+            assert_eq!(
+                gates(&format!("test:\n\t{more}\n"), go),
+                ["go-test", "make-test"],
+                "{more}"
+            );
         }
     }
 }

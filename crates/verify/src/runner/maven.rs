@@ -2,7 +2,9 @@
 //! of Surefire and Failsafe.
 
 use super::format::junit;
-use super::{Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 
 const OFFLINE: &str = "gates have no network: run `mvn dependency:go-offline` once";
@@ -15,17 +17,28 @@ impl Runner for Maven {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "mvn", install: "install Maven and a JDK, such as `apt install maven`" }
+        Tool {
+            program: "mvn",
+            install: "install Maven and a JDK, such as `apt install maven`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let program = if view.has("mvnw") { "./mvnw" } else { "mvn" };
         let words = command(&[program, "--batch-mode", "--offline", "test"]);
-        view.has("pom.xml").then(|| (words, "there is a pom.xml at the top".to_owned()))
+        view.has("pom.xml")
+            .then(|| (words, "there is a pom.xml at the top".to_owned()))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
-        let goals = ["test", "verify", "package", "install", "integration-test", "surefire:test"];
+        let goals = [
+            "test",
+            "verify",
+            "package",
+            "install",
+            "integration-test",
+            "surefire:test",
+        ];
         matches!(call.program, "mvn" | "mvnw" | "mvnd")
             && call.args.iter().any(|word| goals.contains(&word.as_str()))
     }
@@ -33,7 +46,10 @@ impl Runner for Maven {
     /// The tests of every module run, even if another module's tests fail.
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["surefire-reports", "failsafe-reports"]);
-        Some(Reporting { place, ..Reporting::lines(call.appended(&["--fail-at-end"])) })
+        Some(Reporting {
+            place,
+            ..Reporting::lines(call.appended(&["--fail-at-end"]))
+        })
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -45,7 +61,11 @@ impl Runner for Maven {
     }
 
     fn nothing_ran(&self) -> &'static [&'static str] {
-        &["[INFO] No tests to run.", "[ERROR] No tests to run.", "No tests were executed"]
+        &[
+            "[INFO] No tests to run.",
+            "[ERROR] No tests to run.",
+            "No tests were executed",
+        ]
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
@@ -61,7 +81,10 @@ impl Runner for Maven {
                 "No compiler is provided in this environment",
                 "install a JDK, such as `apt install default-jdk`",
             ),
-            ("there is no POM in this directory", "run the gate in the directory of pom.xml"),
+            (
+                "there is no POM in this directory",
+                "run the gate in the directory of pom.xml",
+            ),
         ]
     }
 }

@@ -1,6 +1,8 @@
 //! Minitest, which `rake test` runs: a `Rakefile` and Ruby files in `test`.
 
-use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command, rspec};
+use super::{
+    Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command, rspec,
+};
 use crate::results::{TestResults, TestStatus};
 
 pub(super) struct Minitest;
@@ -11,35 +13,58 @@ impl Runner for Minitest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "rake", install: "install Ruby, then run `gem install rake minitest`" }
+        Tool {
+            program: "rake",
+            install: "install Ruby, then run `gem install rake minitest`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let is_test = |name: &&String| {
             name.starts_with("test/")
-                && (name.ends_with("_test.rb") || name.starts_with("test/test_") && name.ends_with(".rb"))
+                && (name.ends_with("_test.rb")
+                    || name.starts_with("test/test_") && name.ends_with(".rb"))
         };
-        let file = view.names.iter().find(is_test).filter(|_| view.has("Rakefile"))?;
-        let words: &[&str] =
-            if view.has("Gemfile") { &["bundle", "exec", "rake", "test"] } else { &["rake", "test"] };
+        let file = view
+            .names
+            .iter()
+            .find(is_test)
+            .filter(|_| view.has("Rakefile"))?;
+        let words: &[&str] = if view.has("Gemfile") {
+            &["bundle", "exec", "rake", "test"]
+        } else {
+            &["rake", "test"]
+        };
         Some((command(words), format!("a Rakefile and {file}")))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
-        call.program == "rake" && call.args.iter().any(|word| word == "test" || word.starts_with("test:"))
+        call.program == "rake"
+            && call
+                .args
+                .iter()
+                .any(|word| word == "test" || word.starts_with("test:"))
     }
 
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let options = vec![("TESTOPTS", "-v".to_owned())];
-        Some(Reporting { options, ..Reporting::unchanged(call) })
+        Some(Reporting {
+            options,
+            ..Reporting::unchanged(call)
+        })
     }
 
     /// `FooTest#test_bar = 0.00 s = .`
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         let mut results = told.new_results();
         for line in told.stdout.lines() {
-            let Some((rest, mark)) = line.trim_end().rsplit_once(" s = ") else { continue };
-            let Some((name, _)) = rest.rsplit_once(" = ").filter(|(name, _)| name.contains('#')) else {
+            let Some((rest, mark)) = line.trim_end().rsplit_once(" s = ") else {
+                continue;
+            };
+            let Some((name, _)) = rest
+                .rsplit_once(" = ")
+                .filter(|(name, _)| name.contains('#'))
+            else {
                 continue;
             };
             let status = match mark {
@@ -62,7 +87,11 @@ impl Runner for Minitest {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["rake"], recipes: &["Rakefile"], settings: &[] }
+        Influence {
+            programs: &["rake"],
+            recipes: &["Rakefile"],
+            settings: &[],
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {

@@ -13,11 +13,19 @@ impl Runner for Mix {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "mix", install: "install Elixir, such as `apt install elixir`" }
+        Tool {
+            program: "mix",
+            install: "install Elixir, such as `apt install elixir`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        view.has("mix.exs").then(|| (command(&["mix", "test"]), "there is a mix.exs at the top".to_owned()))
+        view.has("mix.exs").then(|| {
+            (
+                command(&["mix", "test"]),
+                "there is a mix.exs at the top".to_owned(),
+            )
+        })
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -30,7 +38,11 @@ impl Runner for Mix {
 
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
         let given = call.has("--trace");
-        Some(Reporting::lines(call.appended(if given { &[] } else { &["--trace"][..] })))
+        Some(Reporting::lines(call.appended(if given {
+            &[]
+        } else {
+            &["--trace"][..]
+        })))
     }
 
     /// A heading `DemoTest [test/demo_test.exs]`, then `  * test adds (0.1ms) [L#3]`; failures follow as `  1) test adds (DemoTest)`.
@@ -39,17 +51,22 @@ impl Runner for Mix {
         let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
         for line in told.stdout.lines() {
             if let Some(test) = line.strip_prefix("  * ") {
-                let Some((name, behind)) = test.rsplit_once(" (") else { continue };
+                let Some((name, behind)) = test.rsplit_once(" (") else {
+                    continue;
+                };
                 let status = match behind {
                     behind if behind.starts_with("skipped)") || behind.starts_with("excluded)") => {
                         TestStatus::Skipped
                     }
                     _ => TestStatus::Passed,
                 };
-                let status =
-                    found.get(&format!("{module} {name}")).map_or(status, |known| status.max(*known));
+                let status = found
+                    .get(&format!("{module} {name}"))
+                    .map_or(status, |known| status.max(*known));
                 found.insert(format!("{module} {name}"), status);
-            } else if let Some((name, file)) = line.split_once(" [").filter(|_| !line.starts_with(' ')) {
+            } else if let Some((name, file)) =
+                line.split_once(" [").filter(|_| !line.starts_with(' '))
+            {
                 if file.ends_with(".exs]") {
                     module = name;
                 }
@@ -59,11 +76,16 @@ impl Runner for Mix {
                 && number.bytes().all(|byte| byte.is_ascii_digit())
                 && let Some((name, module)) = test.rsplit_once(" (")
             {
-                found.insert(format!("{} {name}", module.trim_end_matches(')')), TestStatus::Failed);
+                found.insert(
+                    format!("{} {name}", module.trim_end_matches(')')),
+                    TestStatus::Failed,
+                );
             }
         }
         let mut results = told.new_results();
-        found.iter().for_each(|(name, status)| super::format::add(&mut results, name, *status));
+        found
+            .iter()
+            .for_each(|(name, status)| super::format::add(&mut results, name, *status));
         Some(results)
     }
 
@@ -77,10 +99,19 @@ impl Runner for Mix {
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            ("the dependency is not available, run \"mix deps.get\"", "run `mix deps.get` once"),
-            ("Unchecked dependencies for environment", "run `mix deps.get` once"),
+            (
+                "the dependency is not available, run \"mix deps.get\"",
+                "run `mix deps.get` once",
+            ),
+            (
+                "Unchecked dependencies for environment",
+                "run `mix deps.get` once",
+            ),
             ("Could not find Hex", "run `mix local.hex --force` once"),
-            ("Could not find \"rebar3\"", "run `mix local.rebar --force` once"),
+            (
+                "Could not find \"rebar3\"",
+                "run `mix local.rebar --force` once",
+            ),
         ]
     }
 }

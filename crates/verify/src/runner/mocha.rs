@@ -3,7 +3,8 @@
 
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
+    command,
 };
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
@@ -19,7 +20,10 @@ impl Runner for Mocha {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "mocha", install: "install the packages first: run `npm ci`" }
+        Tool {
+            program: "mocha",
+            install: "install the packages first: run `npm ci`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -27,8 +31,12 @@ impl Runner for Mocha {
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        is_bare_dependency(view, "mocha")
-            .then(|| (command(&["npx", "--no-install", "mocha"]), "package.json depends on mocha".to_owned()))
+        is_bare_dependency(view, "mocha").then(|| {
+            (
+                command(&["npx", "--no-install", "mocha"]),
+                "package.json depends on mocha".to_owned(),
+            )
+        })
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -56,9 +64,18 @@ impl Runner for Mocha {
     }
 
     fn influence(&self) -> Influence {
-        let settings: &[&str] =
-            &[".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.yml", ".mocharc.yaml"];
-        Influence { programs: &["mocha", "_mocha"], settings, ..Influence::default() }
+        let settings: &[&str] = &[
+            ".mocharc.js",
+            ".mocharc.cjs",
+            ".mocharc.json",
+            ".mocharc.yml",
+            ".mocharc.yaml",
+        ];
+        Influence {
+            programs: &["mocha", "_mocha"],
+            settings,
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
@@ -96,7 +113,10 @@ fn read(told: &CommandOutput<'_>) -> TestResults {
 }
 
 fn test(content: &str) -> Option<(&str, TestStatus)> {
-    if let Some(name) = content.strip_prefix("✔ ").or_else(|| content.strip_prefix("✓ ")) {
+    if let Some(name) = content
+        .strip_prefix("✔ ")
+        .or_else(|| content.strip_prefix("✓ "))
+    {
         return Some((without_time(name), TestStatus::Passed));
     }
     if let Some(name) = content.strip_prefix("- ") {
@@ -109,9 +129,13 @@ fn test(content: &str) -> Option<(&str, TestStatus)> {
 
 /// The name without ` (12ms)`, which slow tests have.
 fn without_time(name: &str) -> &str {
-    let time = name.strip_suffix("ms)").and_then(|rest| rest.rsplit_once(" ("));
+    let time = name
+        .strip_suffix("ms)")
+        .and_then(|rest| rest.rsplit_once(" ("));
     match time {
-        Some((name, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+        Some((name, digits))
+            if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
             name
         }
         _ => name,

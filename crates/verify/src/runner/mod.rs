@@ -216,7 +216,9 @@ pub fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
 
 /// Whether a tree has a gate for the tests of this language.
 pub(crate) fn has_suite(view: &TreeView, suite: &str) -> bool {
-    runners().iter().any(|runner| runner.suite() == suite && runner.detect(view).is_some())
+    runners()
+        .iter()
+        .any(|runner| runner.suite() == suite && runner.detect(view).is_some())
 }
 
 /// Returns the gates of the tree at `root`.
@@ -233,10 +235,16 @@ impl TreeView {
     #[must_use]
     pub fn gates(&self) -> Vec<DetectedGate> {
         let gate = |runner: &dyn Runner, found: Option<(Vec<String>, String)>| {
-            found.map(|(command, why)| DetectedGate { id: runner.id().to_owned(), command, why })
+            found.map(|(command, why)| DetectedGate {
+                id: runner.id().to_owned(),
+                command,
+                why,
+            })
         };
-        let gates: Vec<DetectedGate> =
-            runners().iter().filter_map(|runner| gate(*runner, runner.detect(self))).collect();
+        let gates: Vec<DetectedGate> = runners()
+            .iter()
+            .filter_map(|runner| gate(*runner, runner.detect(self)))
+            .collect();
         if gates.is_empty() {
             return runners()
                 .iter()

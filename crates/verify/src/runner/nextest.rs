@@ -17,7 +17,10 @@ impl Runner for Nextest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "cargo-nextest", install: "run `cargo install cargo-nextest --locked`" }
+        Tool {
+            program: "cargo-nextest",
+            install: "run `cargo install cargo-nextest --locked`",
+        }
     }
 
     fn detect(&self, _: &TreeView) -> Option<(Vec<String>, String)> {
@@ -25,7 +28,11 @@ impl Runner for Nextest {
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
-        let is_run = || call.args.iter().any(|word| matches!(word.as_str(), "run" | "r"));
+        let is_run = || {
+            call.args
+                .iter()
+                .any(|word| matches!(word.as_str(), "run" | "r"))
+        };
         call.program == "cargo" && call.subcommand() == Some("nextest") && is_run()
     }
 
@@ -34,12 +41,19 @@ impl Runner for Nextest {
     }
 
     fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
-        let given = |option: &str| call.args.iter().any(|word| word.split('=').next() == Some(option));
+        let given = |option: &str| {
+            call.args
+                .iter()
+                .any(|word| word.split('=').next() == Some(option))
+        };
         let mut more = Vec::new();
         if !given("--status-level") {
             more.push("--status-level=all");
         }
-        if !["--no-fail-fast", "--fail-fast", "--max-fail"].into_iter().any(given) {
+        if !["--no-fail-fast", "--fail-fast", "--max-fail"]
+            .into_iter()
+            .any(given)
+        {
             more.push("--no-fail-fast");
         }
         Some(Reporting::lines(call.appended(&more)))
@@ -62,7 +76,11 @@ impl Runner for Nextest {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["nextest"], settings: &[".config/nextest.toml"], ..Influence::default() }
+        Influence {
+            programs: &["nextest"],
+            settings: &[".config/nextest.toml"],
+            ..Influence::default()
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
@@ -96,7 +114,10 @@ fn result(line: &str) -> Option<(String, TestStatus)> {
         return None;
     }
     let word = word.trim_start();
-    let word = match word.strip_prefix("TRY ").and_then(|rest| rest.split_once(' ')) {
+    let word = match word
+        .strip_prefix("TRY ")
+        .and_then(|rest| rest.split_once(' '))
+    {
         Some((_, word)) => word,
         None => word.split(' ').next().unwrap_or_default(),
     };
@@ -108,7 +129,10 @@ fn result(line: &str) -> Option<(String, TestStatus)> {
         _ => return None,
     };
     let name = rest.split_once("] ")?.1.trim();
-    let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+    let name = match name
+        .strip_prefix('(')
+        .and_then(|rest| rest.split_once(") "))
+    {
         Some((_, name)) => name.trim(),
         None => name,
     };

@@ -3,7 +3,9 @@
 use super::format::tap;
 use super::scripts::{missing_package, test_script};
 use super::tree_view::is_node_test;
-use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -15,7 +17,10 @@ impl Runner for Node {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "node", install: "install Node.js 20 or newer, such as `apt install nodejs`" }
+        Tool {
+            program: "node",
+            install: "install Node.js 20 or newer, such as `apt install nodejs`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -27,10 +32,16 @@ impl Runner for Node {
             return None;
         }
         let uses = |name: &&String| {
-            is_node_test(name) && view.text(name).is_some_and(|text| text.contains("node:test"))
+            is_node_test(name)
+                && view
+                    .text(name)
+                    .is_some_and(|text| text.contains("node:test"))
         };
         let file = view.names.iter().find(uses)?;
-        Some((command(&["node", "--test"]), format!("{file} uses node:test")))
+        Some((
+            command(&["node", "--test"]),
+            format!("{file} uses node:test"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -39,7 +50,11 @@ impl Runner for Node {
 
     /// By variable, because options cannot follow file names. The output for people stays the same.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        if call.args.iter().any(|word| word.starts_with("--test-reporter")) {
+        if call
+            .args
+            .iter()
+            .any(|word| word.starts_with("--test-reporter"))
+        {
             return Some(Reporting::unchanged(call));
         }
         let options = format!(
@@ -51,12 +66,18 @@ impl Runner for Node {
             return None;
         }
         let options = vec![("NODE_OPTIONS", options)];
-        Some(Reporting { options, ..Reporting::files(call.words.to_vec()) })
+        Some(Reporting {
+            options,
+            ..Reporting::files(call.words.to_vec())
+        })
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
         Some(tap::read(
-            told.report.as_deref().filter(|report| !report.is_empty()).unwrap_or(&told.stdout),
+            told.report
+                .as_deref()
+                .filter(|report| !report.is_empty())
+                .unwrap_or(&told.stdout),
             told,
         ))
     }
@@ -82,8 +103,20 @@ mod tests {
     #[test]
     fn node_test_files_run_without_script() {
         let file = ("test/a.js", "import test from 'node:test'");
-        assert_eq!(Node.detect(&view(&[file])).unwrap().0.join(" "), "node --test");
-        assert!(Node.detect(&view(&[file, ("package.json", r#"{"scripts":{"test":"x"}}"#)])).is_none());
-        assert!(Node.detect(&view(&[("src/a.test.mjs", "import {test} from 'vitest'")])).is_none());
+        assert_eq!(
+            Node.detect(&view(&[file])).unwrap().0.join(" "),
+            "node --test"
+        );
+        assert!(
+            Node.detect(&view(&[
+                file,
+                ("package.json", r#"{"scripts":{"test":"x"}}"#)
+            ]))
+            .is_none()
+        );
+        assert!(
+            Node.detect(&view(&[("src/a.test.mjs", "import {test} from 'vitest'")]))
+                .is_none()
+        );
     }
 }

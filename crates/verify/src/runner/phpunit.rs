@@ -23,12 +23,19 @@ impl Runner for Phpunit {
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(&FILES)?;
-        Some((command(&["php", "vendor/bin/phpunit"]), format!("there is a {name} at the top")))
+        Some((
+            command(&["php", "vendor/bin/phpunit"]),
+            format!("there is a {name} at the top"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
-        let by_php =
-            || call.program == "php" && call.subcommand().is_some_and(|script| script.ends_with("/phpunit"));
+        let by_php = || {
+            call.program == "php"
+                && call
+                    .subcommand()
+                    .is_some_and(|script| script.ends_with("/phpunit"))
+        };
         matches!(call.program, "phpunit" | "phpunit.phar") || by_php()
     }
 
@@ -49,7 +56,11 @@ impl Runner for Phpunit {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["phpunit"], settings: &FILES, ..Influence::default() }
+        Influence {
+            programs: &["phpunit"],
+            settings: &FILES,
+            ..Influence::default()
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
@@ -58,7 +69,10 @@ impl Runner for Phpunit {
                 "Could not open input file: vendor/bin/phpunit",
                 "install the packages first: run `composer install`",
             ),
-            ("You need to set up the project dependencies using Composer", "run `composer install`"),
+            (
+                "You need to set up the project dependencies using Composer",
+                "run `composer install`",
+            ),
             (
                 "vendor/autoload.php): Failed to open stream",
                 "install the packages first: run `composer install`",

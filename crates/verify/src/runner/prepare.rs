@@ -71,12 +71,20 @@ impl Reporting {
 
     /// The lines of the output of this command.
     pub(super) fn lines(command: Vec<String>) -> Self {
-        Self { runner: "", command, options: Vec::new(), place: ReportPlace::Output }
+        Self {
+            runner: "",
+            command,
+            options: Vec::new(),
+            place: ReportPlace::Output,
+        }
     }
 
     /// Files in the private directory.
     pub(super) fn files(command: Vec<String>) -> Self {
-        Self { place: ReportPlace::Files, ..Self::lines(command) }
+        Self {
+            place: ReportPlace::Files,
+            ..Self::lines(command)
+        }
     }
 }
 
@@ -99,26 +107,50 @@ pub(crate) struct Collected {
 
 /// Prepares a command that runs in `cwd`. Without a private directory it runs as it is.
 pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) -> Prepared {
-    let mut prepared = Prepared { runner: None, reporting: None, private: None, before: BTreeMap::new() };
-    let Some(call) = Call::of(command) else { return prepared };
-    let Some(runner) = runners().iter().find(|runner| runner.runs(&call)).copied() else { return prepared };
+    let mut prepared = Prepared {
+        runner: None,
+        reporting: None,
+        private: None,
+        before: BTreeMap::new(),
+    };
+    let Some(call) = Call::of(command) else {
+        return prepared;
+    };
+    let Some(runner) = runners().iter().find(|runner| runner.runs(&call)).copied() else {
+        return prepared;
+    };
     prepared.runner = Some(runner);
-    let Some(private) = private.filter(|dir| is_ready(dir)) else { return prepared };
-    let (Some(dir), Some(file)) = (private.to_str(), private.join("report").to_str().map(str::to_owned))
-    else {
+    let Some(private) = private.filter(|dir| is_ready(dir)) else {
+        return prepared;
+    };
+    let (Some(dir), Some(file)) = (
+        private.to_str(),
+        private.join("report").to_str().map(str::to_owned),
+    ) else {
         return prepared;
     };
     let read = |name: &str| {
         let bytes = read_regular_up_to(&cwd.join(name), MAX_MANIFEST).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let at = ReportAt { file: &file, dir, read: &read };
-    prepared.reporting = runner.reporting(&call, &at).map(|reporting| match reporting.runner {
-        "" => Reporting { runner: runner.id(), ..reporting },
-        _ => reporting,
-    });
+    let at = ReportAt {
+        file: &file,
+        dir,
+        read: &read,
+    };
+    prepared.reporting = runner
+        .reporting(&call, &at)
+        .map(|reporting| match reporting.runner {
+            "" => Reporting {
+                runner: runner.id(),
+                ..reporting
+            },
+            _ => reporting,
+        });
     prepared.private = Some(private.to_owned());
-    if let Some(ReportPlace::Tree(dirs)) = prepared.reporting.as_ref().map(|reporting| reporting.place) {
+    if let Some(ReportPlace::Tree(dirs)) =
+        prepared.reporting.as_ref().map(|reporting| reporting.place)
+    {
         prepared.before = reports_below(cwd, dirs);
     }
     prepared
@@ -132,7 +164,9 @@ fn is_ready(dir: &Path) -> bool {
 impl Prepared {
     /// Returns the words to run instead of those that were given.
     pub(crate) fn command<'p>(&'p self, given: &'p [String]) -> &'p [String] {
-        self.reporting.as_ref().map_or(given, |reporting| &reporting.command)
+        self.reporting
+            .as_ref()
+            .map_or(given, |reporting| &reporting.command)
     }
 
     /// Returns the private directory, which the command has to be able to write to.
@@ -147,7 +181,11 @@ impl Prepared {
                 env.push((name.into(), value.into()));
             }
         }
-        for (name, value) in self.reporting.iter().flat_map(|reporting| &reporting.options) {
+        for (name, value) in self
+            .reporting
+            .iter()
+            .flat_map(|reporting| &reporting.options)
+        {
             match env.iter_mut().find(|(set, _)| set == OsStr::new(name)) {
                 Some((_, set)) => {
                     set.push(" ");
@@ -161,7 +199,8 @@ impl Prepared {
     /// Removes lines with the report's path from an output, because they vary.
     pub(crate) fn without_place(&self, output: Vec<u8>) -> Vec<u8> {
         let place = self.private.as_ref().and_then(|dir| dir.to_str());
-        let Some(place) = place.filter(|place| output.windows(place.len()).any(|at| at == place.as_bytes()))
+        let Some(place) =
+            place.filter(|place| output.windows(place.len()).any(|at| at == place.as_bytes()))
         else {
             return output;
         };
@@ -174,8 +213,16 @@ impl Prepared {
     }
 
     /// Collects the report after the command has ended in `cwd` of the work tree `copy`.
-    pub(crate) fn collect(&self, cwd: &Path, copy: &Path, stdout: &[u8], stdout_extent: Extent) -> Collected {
-        let Some(reporting) = &self.reporting else { return Collected::default() };
+    pub(crate) fn collect(
+        &self,
+        cwd: &Path,
+        copy: &Path,
+        stdout: &[u8],
+        stdout_extent: Extent,
+    ) -> Collected {
+        let Some(reporting) = &self.reporting else {
+            return Collected::default();
+        };
         let mut collected = Collected::default();
         let (bytes, extent) = match reporting.place {
             ReportPlace::Output => (Vec::new(), Extent::Whole),
@@ -189,11 +236,22 @@ impl Prepared {
             ReportPlace::Tree(dirs) => {
                 let now = reports_below(cwd, dirs);
                 let is_new = |(path, state): &(&PathBuf, &_)| self.before.get(*path) != Some(state);
-                read_all(&now.iter().filter(is_new).map(|(path, _)| path.clone()).collect::<Vec<_>>())
+                read_all(
+                    &now.iter()
+                        .filter(is_new)
+                        .map(|(path, _)| path.clone())
+                        .collect::<Vec<_>>(),
+                )
             }
         };
-        let bytes = Scanner::builtin().redact_bytes(&without_directory(&bytes, copy)).0;
-        collected.report = Some(RunnerReport { runner: reporting.runner.to_owned(), bytes, extent });
+        let bytes = Scanner::builtin()
+            .redact_bytes(&without_directory(&bytes, copy))
+            .0;
+        collected.report = Some(RunnerReport {
+            runner: reporting.runner.to_owned(),
+            bytes,
+            extent,
+        });
         collected
     }
 }
@@ -203,7 +261,9 @@ fn without_directory(bytes: &[u8], copy: &Path) -> Vec<u8> {
     match copy.to_str().filter(|copy| copy.len() > 1) {
         Some(copy) => {
             let text = String::from_utf8_lossy(bytes);
-            text.replace(&format!("{copy}/"), "").replace(copy, ".").into_bytes()
+            text.replace(&format!("{copy}/"), "")
+                .replace(copy, ".")
+                .into_bytes()
         }
         None => bytes.to_vec(),
     }
@@ -211,8 +271,12 @@ fn without_directory(bytes: &[u8], copy: &Path) -> Vec<u8> {
 
 fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
     let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
-    let mut files: Vec<PathBuf> =
-        entries.into_iter().flatten().take(MAX_FILES).filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .take(MAX_FILES)
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     files.sort();
     files
 }
@@ -245,8 +309,14 @@ fn reports_below(top: &Path, dirs: &[&str]) -> BTreeMap<PathBuf, (Option<SystemT
         if listed > MAX_FILES {
             break;
         }
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
-            let (name, Ok(meta)) = (entry.file_name(), entry.metadata()) else { continue };
+        for entry in std::fs::read_dir(&dir)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+        {
+            let (name, Ok(meta)) = (entry.file_name(), entry.metadata()) else {
+                continue;
+            };
             let name = name.to_string_lossy();
             if meta.is_dir() && !["node_modules", ".git", ".gradle"].contains(&name.as_ref()) {
                 open.push((entry.path(), inside || dirs.contains(&name.as_ref())));

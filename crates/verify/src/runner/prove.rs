@@ -13,12 +13,21 @@ impl Runner for Prove {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "prove", install: "install Perl, such as `apt install perl`" }
+        Tool {
+            program: "prove",
+            install: "install Perl, such as `apt install perl`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let file = view.names.iter().find(|name| name.starts_with("t/") && name.ends_with(".t"))?;
-        Some((command(&["prove", "-l", "-r", "t"]), format!("prove would run {file}")))
+        let file = view
+            .names
+            .iter()
+            .find(|name| name.starts_with("t/") && name.ends_with(".t"))?;
+        Some((
+            command(&["prove", "-l", "-r", "t"]),
+            format!("prove would run {file}"),
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -50,10 +59,17 @@ impl Runner for Prove {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["prove"], settings: &[".proverc"], ..Influence::default() }
+        Influence {
+            programs: &["prove"],
+            settings: &[".proverc"],
+            ..Influence::default()
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
-        &[("(you may need to install the ", "install the modules first: run `cpanm --installdeps .`")]
+        &[(
+            "(you may need to install the ",
+            "install the modules first: run `cpanm --installdeps .`",
+        )]
     }
 }

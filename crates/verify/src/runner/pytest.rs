@@ -3,8 +3,8 @@
 use super::format::junit::{self, Case};
 use super::tree_view::is_python_test;
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
-    python, unittest,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
+    command, python, unittest,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -20,7 +20,10 @@ impl Runner for Pytest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "python3", install: "install Python 3, then run `python3 -m pip install pytest`" }
+        Tool {
+            program: "python3",
+            install: "install Python 3, then run `python3 -m pip install pytest`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -40,7 +43,10 @@ impl Runner for Pytest {
             format!("pytest would collect {file}")
         };
         // Without its cache, pytest writes nothing into the checked tree.
-        Some((command(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]), why))
+        Some((
+            command(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]),
+            why,
+        ))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -55,8 +61,13 @@ impl Runner for Pytest {
     /// compared.
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let report = format!("--junitxml={}", at.file);
-        let more =
-            [report.as_str(), "-o", "junit_family=xunit1", "--continue-on-collection-errors", "--maxfail=0"];
+        let more = [
+            report.as_str(),
+            "-o",
+            "junit_family=xunit1",
+            "--continue-on-collection-errors",
+            "--maxfail=0",
+        ];
         Some(Reporting::files(call.appended(&more)))
     }
 
@@ -78,7 +89,11 @@ impl Runner for Pytest {
 
     fn influence(&self) -> Influence {
         let settings: &[&str] = &["pytest.ini", ".pytest.ini"];
-        Influence { programs: &["pytest", "py.test"], settings, ..Influence::default() }
+        Influence {
+            programs: &["pytest", "py.test"],
+            settings,
+            ..Influence::default()
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {
@@ -91,7 +106,10 @@ impl Runner for Pytest {
                 "file or directory not found: ",
                 "name the tests' directory: `crucible run start --test \"pytest DIR\"`",
             ),
-            ("requires pytest-", "run `python3 -m pip install --upgrade pytest`"),
+            (
+                "requires pytest-",
+                "run `python3 -m pip install --upgrade pytest`",
+            ),
         ]
     }
 
@@ -99,7 +117,9 @@ impl Runner for Pytest {
         plugin(told).or_else(|| {
             let ran = told.lines().filter_map(summary).any(ran_tests);
             let errors: Vec<_> = python::import_errors(told.lines()).collect();
-            (!ran && !errors.is_empty()).then(|| python::not_importable(&errors)).flatten()
+            (!ran && !errors.is_empty())
+                .then(|| python::not_importable(&errors))
+                .flatten()
         })
     }
 }
@@ -113,25 +133,40 @@ fn node_id(case: &Case) -> String {
     if case.class.is_empty() {
         return case.file.clone();
     }
-    let module = case.file.strip_suffix(".py").unwrap_or(&case.file).replace('/', ".");
+    let module = case
+        .file
+        .strip_suffix(".py")
+        .unwrap_or(&case.file)
+        .replace('/', ".");
     let classes = case.class.strip_prefix(&module).unwrap_or_default();
     let classes = classes.split('.').filter(|part| !part.is_empty());
-    let parts: Vec<&str> =
-        [case.file.as_str()].into_iter().chain(classes).chain([case.name.as_str()]).collect();
+    let parts: Vec<&str> = [case.file.as_str()]
+        .into_iter()
+        .chain(classes)
+        .chain([case.name.as_str()])
+        .collect();
     parts.join("::")
 }
 
 /// The tallies of the last line: `1 failed, 2 passed` of `1 failed, 2 passed in 0.12s`.
 fn summary(line: &str) -> Option<&str> {
     let (tallies, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
-    time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().ok()?;
+    time.split(' ')
+        .next()?
+        .strip_suffix('s')?
+        .parse::<f64>()
+        .ok()?;
     Some(tallies)
 }
 
 fn ran_tests(tallies: &str) -> bool {
     ["passed", "failed", "xfailed", "xpassed"]
         .iter()
-        .any(|word| tallies.split(", ").any(|part| part.split(' ').nth(1) == Some(*word)))
+        .any(|word| {
+            tallies
+                .split(", ")
+                .any(|part| part.split(' ').nth(1) == Some(*word))
+        })
 }
 
 /// A plugin that the settings want and that is not installed.
@@ -147,19 +182,26 @@ fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         ("--numprocesses", "pytest-xdist"),
         ("-n", "pytest-xdist"),
     ];
-    let install =
-        |names: &str| format!("run `python3 -m pip install {names}` with the Python that the gate starts");
+    let install = |names: &str| {
+        format!("run `python3 -m pip install {names}` with the Python that the gate starts")
+    };
     if let Some(line) = told.line_with("Missing required plugins: ") {
         let names = line.split_once("plugins: ")?.1.replace(", ", " ");
         return Some(CouldNotRun::says(line, install(&names)));
     }
     if let Some(line) = told.line_with("error: unrecognized arguments: ") {
         let words = line.split_once("arguments: ")?.1;
-        let known =
-            |word: &str| OPTIONS.iter().find(|(option, _)| word.starts_with(option)).map(|(_, name)| *name);
+        let known = |word: &str| {
+            OPTIONS
+                .iter()
+                .find(|(option, _)| word.starts_with(option))
+                .map(|(_, name)| *name)
+        };
         let remedy = match words.split_whitespace().find_map(known) {
             Some(name) => install(name),
-            None => "install the plugins of the project: run `python3 -m pip install -e .`".to_owned(),
+            None => {
+                "install the plugins of the project: run `python3 -m pip install -e .`".to_owned()
+            }
         };
         return Some(CouldNotRun::says(line, remedy));
     }
@@ -178,12 +220,18 @@ mod tests {
         assert!(found("pytest.ini", "").is_some());
         assert!(found("pyproject.toml", "[tool.pytest.ini_options]").is_some());
         assert!(found("setup.cfg", "[tool:pytest]").is_some());
-        assert_eq!(found("tests/test_a.py", "").unwrap(), "pytest would collect tests/test_a.py");
+        assert_eq!(
+            found("tests/test_a.py", "").unwrap(),
+            "pytest would collect tests/test_a.py"
+        );
         assert!(found("a_test.py", "").is_some());
         assert!(found("pkg/tests/test_a.py", "import pytest").is_some());
-        for (name, text) in
-            [("pyproject.toml", "[project]"), ("tests/data.py", ""), ("test_a.rs", ""), ("latest_.py", "")]
-        {
+        for (name, text) in [
+            ("pyproject.toml", "[project]"),
+            ("tests/data.py", ""),
+            ("test_a.rs", ""),
+            ("latest_.py", ""),
+        ] {
             assert_eq!(found(name, text), None, "{name}");
         }
     }

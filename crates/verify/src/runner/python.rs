@@ -45,9 +45,14 @@ pub(super) fn import_errors<'t>(
             return None;
         }
         inside = false;
-        let missing =
-            error.strip_prefix("ModuleNotFoundError: No module named ").map(|name| name.trim_matches('\''));
-        Some(ImportFailure { line: error, missing, file })
+        let missing = error
+            .strip_prefix("ModuleNotFoundError: No module named ")
+            .map(|name| name.trim_matches('\''));
+        Some(ImportFailure {
+            line: error,
+            missing,
+            file,
+        })
     })
 }
 
@@ -57,7 +62,9 @@ fn frame(line: &str) -> Option<&str> {
         return rest.split_once('"').map(|(file, _)| file);
     }
     let (file, rest) = line.split_once(".py:")?;
-    let is_frame = rest.split_once(": in ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    let is_frame = rest
+        .split_once(": in ")
+        .is_some_and(|(number, _)| number.parse::<u32>().is_ok());
     (is_frame && !file.contains(' ')).then(|| &line[..file.len() + 3])
 }
 
@@ -68,8 +75,10 @@ pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<CouldNotRun
     let in_tests = errors.iter().all(|error| is_python_test(error.file));
     let is_one_test = in_tests && errors.len() == 1;
     // Each test needs something else, which the change may have to add.
-    let is_several =
-        in_tests && missing.iter().any(|name| top_level(name) != top_level(missing.first().unwrap_or(name)));
+    let is_several = in_tests
+        && missing
+            .iter()
+            .any(|name| top_level(name) != top_level(missing.first().unwrap_or(name)));
     if is_one_test || is_several || in_tests && missing.iter().all(|name| name.contains('.')) {
         return None;
     }
@@ -88,10 +97,17 @@ fn top_level(module: &str) -> &str {
 
 /// A module that the command itself starts and that is not there: `python3: No module named mypy`.
 pub(super) fn missing_module_of_command(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    let line = told.stderr.lines().find(|line| line.contains(": No module named "))?;
+    let line = told
+        .stderr
+        .lines()
+        .find(|line| line.contains(": No module named "))?;
     let name = line.split_once(": No module named ")?.1.trim_matches('\'');
-    let starts =
-        told.run.command.windows(2).any(|pair| pair[0] == "-m" && top_level(&pair[1]) == top_level(name));
-    let remedy = format!("run `python3 -m pip install {name}` with the Python that the gate starts");
+    let starts = told
+        .run
+        .command
+        .windows(2)
+        .any(|pair| pair[0] == "-m" && top_level(&pair[1]) == top_level(name));
+    let remedy =
+        format!("run `python3 -m pip install {name}` with the Python that the gate starts");
     starts.then(|| CouldNotRun::says(line, remedy))
 }

@@ -15,7 +15,11 @@ const ENGINES: [&str; 5] = ["docker", "docker-compose", "nerdctl", "podman", "va
 pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
     let mut tests = 0;
     for line in commands {
-        for part in line.split("&&").map(str::trim).filter(|part| !part.is_empty()) {
+        for part in line
+            .split("&&")
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
             let part = made.expand(part.trim_start_matches(['@', '-', '+', ' ']));
             let first = part.split_whitespace().next().unwrap_or_default();
             if QUIET.contains(&first) {
@@ -25,9 +29,13 @@ pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView
                 tests += 1;
                 continue;
             }
-            let Ok(words) = split_words(&part) else { return false };
+            let Ok(words) = split_words(&part) else {
+                return false;
+            };
             match runner_of(&words) {
-                Some(runner) if !runner.suite().is_empty() && has_suite(view, runner.suite()) => tests += 1,
+                Some(runner) if !runner.suite().is_empty() && has_suite(view, runner.suite()) => {
+                    tests += 1
+                }
                 _ => return false,
             }
         }

@@ -11,8 +11,14 @@ pub(super) const SIGNS: &[(&str, &str)] = &[
     ("in locally installed gems", BUNDLE),
     ("bundler: command not found: ", BUNDLE),
     ("Bundler::GemNotFound", BUNDLE),
-    ("cannot load such file -- bundler", "run `gem install bundler`"),
-    ("but your Gemfile specified", "install the version of Ruby that the Gemfile names"),
+    (
+        "cannot load such file -- bundler",
+        "run `gem install bundler`",
+    ),
+    (
+        "but your Gemfile specified",
+        "install the version of Ruby that the Gemfile names",
+    ),
 ];
 
 const BUNDLE: &str = "install the gems first: run `bundle install`";
@@ -41,12 +47,19 @@ impl Runner for Rspec {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "rspec", install: "install Ruby, then run `gem install rspec`" }
+        Tool {
+            program: "rspec",
+            install: "install Ruby, then run `gem install rspec`",
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(&[".rspec", "spec/spec_helper.rb"])?;
-        let words: &[&str] = if view.has("Gemfile") { &["bundle", "exec", "rspec"] } else { &["rspec"] };
+        let words: &[&str] = if view.has("Gemfile") {
+            &["bundle", "exec", "rspec"]
+        } else {
+            &["rspec"]
+        };
         Some((command(words), format!("there is a {name}")))
     }
 
@@ -69,7 +82,11 @@ impl Runner for Rspec {
                 _ => TestStatus::Failed,
             };
             let file = example.file_path.trim_start_matches("./");
-            super::format::add(&mut results, &format!("{file} > {}", example.full_description), status);
+            super::format::add(
+                &mut results,
+                &format!("{file} > {}", example.full_description),
+                status,
+            );
         }
         Some(results)
     }
@@ -83,7 +100,11 @@ impl Runner for Rspec {
     }
 
     fn influence(&self) -> Influence {
-        Influence { programs: &["rspec"], settings: &[".rspec"], ..Influence::default() }
+        Influence {
+            programs: &["rspec"],
+            settings: &[".rspec"],
+            ..Influence::default()
+        }
     }
 
     fn signs(&self) -> &'static [(&'static str, &'static str)] {

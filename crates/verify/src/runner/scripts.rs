@@ -6,8 +6,8 @@
 use crucible_host::words::split_words;
 
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
-    runners,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
+    command, runners,
 };
 
 pub(super) const NPM: Scripts = Scripts {
@@ -66,7 +66,10 @@ impl Runner for Scripts {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: self.program, install: self.tool }
+        Tool {
+            program: self.program,
+            install: self.tool,
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -96,7 +99,10 @@ impl Runner for Scripts {
     }
 
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        Some(self.inner(call, at).unwrap_or_else(|| Reporting::unchanged(call)))
+        Some(
+            self.inner(call, at)
+                .unwrap_or_else(|| Reporting::unchanged(call)),
+        )
     }
 
     fn calls_others(&self) -> bool {
@@ -114,21 +120,31 @@ impl Runner for Scripts {
             "yarn" => &["yarn"],
             _ => &["bun"],
         };
-        Influence { programs, recipes: &["package.json"], ..Influence::default() }
+        Influence {
+            programs,
+            recipes: &["package.json"],
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        if told.run.command.first().is_none_or(|word| !word.ends_with(self.program)) {
+        if told
+            .run
+            .command
+            .first()
+            .is_none_or(|word| !word.ends_with(self.program))
+        {
             return None;
         }
-        if let Some(line) =
-            told.line_with("Missing script: \"").or_else(|| told.line_with("ERR_PNPM_NO_SCRIPT"))
+        if let Some(line) = told
+            .line_with("Missing script: \"")
+            .or_else(|| told.line_with("ERR_PNPM_NO_SCRIPT"))
         {
-            let remedy =
-                "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
+            let remedy = "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
             return Some(CouldNotRun::says(line, remedy));
         }
-        let not_found = |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
+        let not_found =
+            |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
         let line = told.lines().find(not_found);
         match (told.code(), line) {
             (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
@@ -144,7 +160,11 @@ impl Runner for Scripts {
 impl Scripts {
     /// The name of the script that a call runs.
     fn script<'c>(&self, call: &Call<'c>) -> Option<&'c str> {
-        let mut words = call.args.iter().map(String::as_str).filter(|word| !word.starts_with('-'));
+        let mut words = call
+            .args
+            .iter()
+            .map(String::as_str)
+            .filter(|word| !word.starts_with('-'));
         match words.next()? {
             "run" | "run-script" => words.next(),
             // `bun test` is a separate runner.
@@ -159,8 +179,10 @@ impl Scripts {
         let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
         let words = script_words(text)?;
         let inner = Call::of(&words)?;
-        let runner =
-            runners().iter().find(|runner| runner.runs(&inner)).filter(|runner| !runner.calls_others())?;
+        let runner = runners()
+            .iter()
+            .find(|runner| runner.runs(&inner))
+            .filter(|runner| !runner.calls_others())?;
         let reporting = runner.reporting(&inner, at)?;
         // Arguments can only be appended to the script.
         let more = reporting.command.strip_prefix(words.as_slice())?;
@@ -169,8 +191,16 @@ impl Scripts {
             command.push("--".to_owned());
         }
         command.extend(more.iter().cloned());
-        let name = if reporting.runner.is_empty() { runner.id() } else { reporting.runner };
-        Some(Reporting { runner: name, command, ..reporting })
+        let name = if reporting.runner.is_empty() {
+            runner.id()
+        } else {
+            reporting.runner
+        };
+        Some(Reporting {
+            runner: name,
+            command,
+            ..reporting
+        })
     }
 }
 
@@ -180,8 +210,13 @@ fn script_words(script: &str) -> Option<Vec<String>> {
     const PATTERNS: [(char, char); 3] = [('*', '\u{e000}'), ('?', '\u{e001}'), ('[', '\u{e002}')];
     let swap = |text: &str, back: bool| -> String {
         let pair = |(one, other): (char, char)| if back { (other, one) } else { (one, other) };
-        let swapped =
-            |c: char| PATTERNS.into_iter().map(pair).find(|(from, _)| *from == c).map_or(c, |(_, to)| to);
+        let swapped = |c: char| {
+            PATTERNS
+                .into_iter()
+                .map(pair)
+                .find(|(from, _)| *from == c)
+                .map_or(c, |(_, to)| to)
+        };
         text.chars().map(swapped).collect()
     };
     let words = split_words(&swap(script.trim(), false)).ok()?;
@@ -200,44 +235,83 @@ pub(super) fn test_script(view: &TreeView) -> Option<String> {
 /// Returns whether the manifest has a `posttest` script and no `pretest`: npm runs it after the tests, for
 /// example a linter, and tests do not need it.
 fn has_posttest(view: &TreeView) -> bool {
-    let manifest: serde_json::Value =
-        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let has = |name: &str| manifest.get("scripts").and_then(|scripts| scripts.get(name)).is_some();
+    let manifest: serde_json::Value = view
+        .text("package.json")
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let has = |name: &str| {
+        manifest
+            .get("scripts")
+            .and_then(|scripts| scripts.get(name))
+            .is_some()
+    };
     has("posttest") && !has("pretest")
 }
 
 /// Returns whether a script runs other scripts of the manifest, whose own `pre` scripts it may need.
 fn calls_scripts(script: &str) -> bool {
-    let runs = ["npm", "npx", "pnpm", "yarn", "bun", "run-s", "run-p", "npm-run-all"];
-    script.split(|c: char| !(c.is_alphanumeric() || c == '-')).any(|word| runs.contains(&word))
+    let runs = [
+        "npm",
+        "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "run-s",
+        "run-p",
+        "npm-run-all",
+    ];
+    script
+        .split(|c: char| !(c.is_alphanumeric() || c == '-'))
+        .any(|word| runs.contains(&word))
 }
 
 /// Whether the manifest names this package as one that it depends on, and has no test script to run it by.
 pub(super) fn is_bare_dependency(view: &TreeView, package: &str) -> bool {
-    let manifest: serde_json::Value =
-        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let has = |kind: &str| manifest.get(kind).and_then(|list| list.get(package)).is_some();
+    let manifest: serde_json::Value = view
+        .text("package.json")
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let has = |kind: &str| {
+        manifest
+            .get(kind)
+            .and_then(|list| list.get(package))
+            .is_some()
+    };
     test_script(view).is_none() && (has("devDependencies") || has("dependencies"))
 }
 
 /// What installs the packages of this project.
 fn manager(view: &TreeView) -> &'static Scripts {
-    let manifest: serde_json::Value =
-        view.text("package.json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let manifest: serde_json::Value = view
+        .text("package.json")
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
     let named = manifest
         .get("packageManager")
         .and_then(|named| named.as_str())
         .and_then(|named| named.split('@').next());
-    let by_name = MANAGERS.into_iter().find(|manager| Some(manager.program) == named);
-    let by_lock = || MANAGERS.into_iter().find(|manager| view.first(manager.locks).is_some());
+    let by_name = MANAGERS
+        .into_iter()
+        .find(|manager| Some(manager.program) == named);
+    let by_lock = || {
+        MANAGERS
+            .into_iter()
+            .find(|manager| view.first(manager.locks).is_some())
+    };
     by_name.or_else(by_lock).unwrap_or(&NPM)
 }
 
 /// Returns whether a script is one call of a runner of another language, which is a separate gate.
 fn calls_other_suite(script: &str, view: &TreeView) -> bool {
-    let Some(words) = script_words(script) else { return false };
-    let Some(runner) = super::runner_of(&words) else { return false };
-    !runner.calls_others() && runner.suite() != "javascript" && super::has_suite(view, runner.suite())
+    let Some(words) = script_words(script) else {
+        return false;
+    };
+    let Some(runner) = super::runner_of(&words) else {
+        return false;
+    };
+    !runner.calls_others()
+        && runner.suite() != "javascript"
+        && super::has_suite(view, runner.suite())
 }
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
@@ -252,11 +326,15 @@ pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let line = told.lines().find(|line| {
         signs.iter().any(|sign| {
             let name = line.split_once(sign).map(|(_, rest)| rest);
-            name.is_some_and(|name| !name.starts_with(['.', '/', '~', '#']) && !name.starts_with("file:"))
+            name.is_some_and(|name| {
+                !name.starts_with(['.', '/', '~', '#']) && !name.starts_with("file:")
+            })
         })
     })?;
     let manager = told.run.command.first().and_then(|program| {
-        MANAGERS.into_iter().find(|manager| program.rsplit('/').next() == Some(manager.program))
+        MANAGERS
+            .into_iter()
+            .find(|manager| program.rsplit('/').next() == Some(manager.program))
     });
     Some(CouldNotRun::says(line, manager.unwrap_or(&NPM).install))
 }
@@ -270,10 +348,17 @@ mod tests {
     fn only_a_script_that_tests_counts() {
         let found = |text| NPM.detect(&view(&[("package.json", text)])).is_some();
         assert!(found(r#"{"scripts":{"test":"node --test"}}"#));
-        assert!(!found(r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#));
-        for bad in
-            [r#"{"scripts":{"test":" "}}"#, r#"{"scripts":{"test":1}}"#, r#"{"scripts":[]}"#, "{}", "[", ""]
-        {
+        assert!(!found(
+            r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#
+        ));
+        for bad in [
+            r#"{"scripts":{"test":" "}}"#,
+            r#"{"scripts":{"test":1}}"#,
+            r#"{"scripts":[]}"#,
+            "{}",
+            "[",
+            "",
+        ] {
             assert!(!found(bad), "{bad}");
         }
     }
@@ -282,14 +367,33 @@ mod tests {
     fn the_lock_file_names_the_package_manager() {
         let script = r#"{"scripts":{"test":"vitest"}}"#;
         let gates = |files: &[(&str, &str)]| {
-            view(files).gates().into_iter().map(|gate| gate.command.join(" ")).collect::<Vec<_>>()
+            view(files)
+                .gates()
+                .into_iter()
+                .map(|gate| gate.command.join(" "))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(gates(&[("package.json", script), ("package-lock.json", "")]), ["npm test"]);
-        assert_eq!(gates(&[("package.json", script), ("pnpm-lock.yaml", "")]), ["pnpm test"]);
-        assert_eq!(gates(&[("package.json", script), ("yarn.lock", "")]), ["yarn test"]);
-        assert_eq!(gates(&[("package.json", script), ("bun.lock", "")]), ["bun run test"]);
+        assert_eq!(
+            gates(&[("package.json", script), ("package-lock.json", "")]),
+            ["npm test"]
+        );
+        assert_eq!(
+            gates(&[("package.json", script), ("pnpm-lock.yaml", "")]),
+            ["pnpm test"]
+        );
+        assert_eq!(
+            gates(&[("package.json", script), ("yarn.lock", "")]),
+            ["yarn test"]
+        );
+        assert_eq!(
+            gates(&[("package.json", script), ("bun.lock", "")]),
+            ["bun run test"]
+        );
         let named = r#"{"packageManager":"yarn@4.1.0","scripts":{"test":"vitest"}}"#;
-        assert_eq!(gates(&[("package.json", named), ("package-lock.json", "")]), ["yarn test"]);
+        assert_eq!(
+            gates(&[("package.json", named), ("package-lock.json", "")]),
+            ["yarn test"]
+        );
     }
 
     #[test]
@@ -299,7 +403,10 @@ mod tests {
             view(&[("package.json", &manifest)]).gates().remove(0)
         };
         let gate_of = |scripts: &str| gate(scripts).command.join(" ");
-        assert_eq!(gate_of(r#""test":"tap","posttest":"npm run lint""#), "npm test --ignore-scripts");
+        assert_eq!(
+            gate_of(r#""test":"tap","posttest":"npm run lint""#),
+            "npm test --ignore-scripts"
+        );
         assert_eq!(
             gate(r#""test":"tap","posttest":"x""#).why,
             "package.json has a test script, whose `posttest` is left out"
@@ -322,19 +429,45 @@ mod tests {
             let read = |_: &str| Some(manifest.clone());
             let words = command(words);
             let call = Call::of(&words).unwrap();
-            let at = ReportAt { file: "/r/report", dir: "/r", read: &read };
+            let at = ReportAt {
+                file: "/r/report",
+                dir: "/r",
+                read: &read,
+            };
             let runner = runners().iter().find(|runner| runner.runs(&call)).unwrap();
             let reporting = runner.reporting(&call, &at).unwrap();
             (reporting.runner, reporting.command.join(" "))
         };
         let jest = "--json --outputFile=/r/report";
-        assert_eq!(reporting(&["npm", "test"], "jest --ci"), ("jest", format!("npm test -- {jest}")));
-        assert_eq!(reporting(&["pnpm", "run", "test"], "jest"), ("jest", format!("pnpm run test {jest}")));
-        assert_eq!(reporting(&["npm", "test"], "node --test"), ("node-test", "npm test".to_owned()));
+        assert_eq!(
+            reporting(&["npm", "test"], "jest --ci"),
+            ("jest", format!("npm test -- {jest}"))
+        );
+        assert_eq!(
+            reporting(&["pnpm", "run", "test"], "jest"),
+            ("jest", format!("pnpm run test {jest}"))
+        );
+        assert_eq!(
+            reporting(&["npm", "test"], "node --test"),
+            ("node-test", "npm test".to_owned())
+        );
         let nyc = "nyc --reporter=lcov --reporter=text mocha --throw-deprecation test/*.test.js";
-        assert_eq!(reporting(&["npm", "test"], nyc), ("mocha", "npm test -- --reporter=spec".to_owned()));
-        for other in ["tsc && jest", "make test", "jest | cat", "jest --outputFile=x", ""] {
-            assert_eq!(reporting(&["npm", "test"], other), ("", "npm test".to_owned()), "{other}");
+        assert_eq!(
+            reporting(&["npm", "test"], nyc),
+            ("mocha", "npm test -- --reporter=spec".to_owned())
+        );
+        for other in [
+            "tsc && jest",
+            "make test",
+            "jest | cat",
+            "jest --outputFile=x",
+            "",
+        ] {
+            assert_eq!(
+                reporting(&["npm", "test"], other),
+                ("", "npm test".to_owned()),
+                "{other}"
+            );
         }
     }
 }

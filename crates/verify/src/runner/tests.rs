@@ -24,12 +24,19 @@ fn reported(command: &str, stdout: &str, stderr: &str, report: Option<&str>) -> 
 }
 
 fn read(run: &GateRun) -> Vec<(String, TestStatus)> {
-    TestResults::read(run).unwrap_or_default().tests.into_iter().collect()
+    TestResults::read(run)
+        .unwrap_or_default()
+        .tests
+        .into_iter()
+        .collect()
 }
 
 fn expect(run: &GateRun, expected: &[(&str, TestStatus)]) {
     let read = read(run);
-    let read: Vec<(&str, TestStatus)> = read.iter().map(|(name, status)| (name.as_str(), *status)).collect();
+    let read: Vec<(&str, TestStatus)> = read
+        .iter()
+        .map(|(name, status)| (name.as_str(), *status))
+        .collect();
     let mut expected = expected.to_vec();
     expected.sort_unstable();
     assert_eq!(read, expected, "{}", run.command_line());
@@ -38,14 +45,19 @@ fn expect(run: &GateRun, expected: &[(&str, TestStatus)]) {
 #[test]
 fn mixed_tree_has_several_gates_in_order() {
     assert_eq!(TreeView::default().gates(), []);
-    let mixed = view(&[("Makefile", "test:\n\ttrue\n"), ("go.mod", ""), ("Cargo.toml", "[package]\n")]);
+    let mixed = view(&[
+        ("Makefile", "test:\n\ttrue\n"),
+        ("go.mod", ""),
+        ("Cargo.toml", "[package]\n"),
+    ]);
     let ids: Vec<String> = mixed.gates().into_iter().map(|gate| gate.id).collect();
     assert_eq!(ids, ["cargo-test", "go-test", "make-test"]);
 }
 
 #[test]
 fn names_are_unique_and_detected_commands_are_known() {
-    let ids: std::collections::BTreeSet<&str> = runners().iter().map(|runner| runner.id()).collect();
+    let ids: std::collections::BTreeSet<&str> =
+        runners().iter().map(|runner| runner.id()).collect();
     assert_eq!(ids.len(), runners().len());
     for id in ids {
         assert!(id.parse::<crate::gate::GateId>().is_ok(), "{id}");
@@ -53,9 +65,21 @@ fn names_are_unique_and_detected_commands_are_known() {
     for (file, text, id) in [
         ("Cargo.toml", "", "cargo-test"),
         ("package.json", r#"{"scripts":{"test":"x"}}"#, "npm-test"),
-        ("package.json", r#"{"devDependencies":{"vitest":"1"}}"#, "vitest"),
-        ("package.json", r#"{"devDependencies":{"jest":"1"}}"#, "jest"),
-        ("package.json", r#"{"devDependencies":{"mocha":"1"}}"#, "mocha"),
+        (
+            "package.json",
+            r#"{"devDependencies":{"vitest":"1"}}"#,
+            "vitest",
+        ),
+        (
+            "package.json",
+            r#"{"devDependencies":{"jest":"1"}}"#,
+            "jest",
+        ),
+        (
+            "package.json",
+            r#"{"devDependencies":{"mocha":"1"}}"#,
+            "mocha",
+        ),
         ("test/a.test.js", "require('node:test')", "node-test"),
         ("pytest.ini", "", "pytest"),
         ("tests/test_a.py", "import unittest", "unittest"),
@@ -74,9 +98,16 @@ fn names_are_unique_and_detected_commands_are_known() {
         ("Makefile", "test:\n\t./x\n", "make-test"),
     ] {
         let gates = view(&[(file, text)]).gates();
-        let [gate] = gates.as_slice() else { panic!("{file}: {gates:?}") };
+        let [gate] = gates.as_slice() else {
+            panic!("{file}: {gates:?}")
+        };
         assert_eq!(gate.id, id);
-        assert_eq!(runner_of(&gate.command).map(|runner| runner.id()), Some(id), "{:?}", gate.command);
+        assert_eq!(
+            runner_of(&gate.command).map(|runner| runner.id()),
+            Some(id),
+            "{:?}",
+            gate.command
+        );
     }
     let rake = view(&[("Rakefile", ""), ("test/a_test.rb", "")]).gates();
     assert_eq!((rake.len(), rake[0].id.as_str()), (1, "minitest"));
@@ -87,7 +118,11 @@ fn script_calling_another_language_is_skipped() {
     let ids = |script: &str| -> Vec<String> {
         let manifest = serde_json::json!({"scripts": {"test": script}}).to_string();
         let files = [("package.json", manifest.as_str()), ("Cargo.toml", "")];
-        view(&files).gates().into_iter().map(|gate| gate.id).collect()
+        view(&files)
+            .gates()
+            .into_iter()
+            .map(|gate| gate.id)
+            .collect()
     };
     assert_eq!(ids("cargo test"), ["cargo-test"]);
     assert_eq!(ids("vitest run"), ["cargo-test", "npm-test"]);
@@ -95,7 +130,12 @@ fn script_calling_another_language_is_skipped() {
 
 #[test]
 fn junit_of_pytest_is_read_by_node_ids() {
-    let run = reported("pytest -q", "", "", Some(include_str!("recorded/pytest.xml")));
+    let run = reported(
+        "pytest -q",
+        "",
+        "",
+        Some(include_str!("recorded/pytest.xml")),
+    );
     expect(
         &run,
         &[
@@ -112,7 +152,12 @@ fn junit_of_pytest_is_read_by_node_ids() {
 
 #[test]
 fn foreign_junit_uses_class_and_name() {
-    let run = reported("mvn test", "", "", Some(include_str!("recorded/surefire.xml")));
+    let run = reported(
+        "mvn test",
+        "",
+        "",
+        Some(include_str!("recorded/surefire.xml")),
+    );
     let surefire = [
         ("com.example.CartTest::totalIsRight", Passed),
         ("com.example.CartTest::discount{int}[1]", Failed),
@@ -121,8 +166,21 @@ fn foreign_junit_uses_class_and_name() {
         ("com.example.OtherTest::flaky", Passed),
     ];
     expect(&run, &surefire);
-    expect(&reported("./gradlew test", "", "", Some(include_str!("recorded/surefire.xml"))), &surefire);
-    let run = reported("vendor/bin/phpunit", "", "", Some(include_str!("recorded/phpunit.xml")));
+    expect(
+        &reported(
+            "./gradlew test",
+            "",
+            "",
+            Some(include_str!("recorded/surefire.xml")),
+        ),
+        &surefire,
+    );
+    let run = reported(
+        "vendor/bin/phpunit",
+        "",
+        "",
+        Some(include_str!("recorded/phpunit.xml")),
+    );
     expect(
         &run,
         &[
@@ -132,8 +190,16 @@ fn foreign_junit_uses_class_and_name() {
         ],
     );
     let run = reported("ctest", "", "", Some(include_str!("recorded/ctest.xml")));
-    expect(&run, &[("adds", Passed), ("fails", Failed), ("later", Skipped)]);
-    let run = reported("dotnet test", "", "", Some(include_str!("recorded/dotnet.trx")));
+    expect(
+        &run,
+        &[("adds", Passed), ("fails", Failed), ("later", Skipped)],
+    );
+    let run = reported(
+        "dotnet test",
+        "",
+        "",
+        Some(include_str!("recorded/dotnet.trx")),
+    );
     expect(
         &run,
         &[
@@ -152,8 +218,12 @@ fn reports_of_javascript_are_read() {
     ] {
         let dir = command.split(' ').nth(1).unwrap();
         let name = |rest: &str| format!("{dir}/{rest}");
-        let names =
-            ["a.test.js > group > one", "a.test.js > group > two", "a.test.js > group > three"].map(name);
+        let names = [
+            "a.test.js > group > one",
+            "a.test.js > group > two",
+            "a.test.js > group > three",
+        ]
+        .map(name);
         let (four, gone) = (name("a.test.js > group > four"), name("b.test.js"));
         let run = reported(command, "", "", Some(report));
         expect(
@@ -179,7 +249,12 @@ fn reports_of_javascript_are_read() {
         ],
     );
     expect(
-        &reported("node --test", "", "", Some(include_str!("recorded/node.tap"))),
+        &reported(
+            "node --test",
+            "",
+            "",
+            Some(include_str!("recorded/node.tap")),
+        ),
         &[
             ("adds", Passed),
             ("fails", Failed),
@@ -195,7 +270,10 @@ fn reports_of_javascript_are_read() {
 
 #[test]
 fn output_of_cargo_and_nextest_is_read() {
-    let (out, err) = (include_str!("recorded/cargo.stdout"), include_str!("recorded/cargo.stderr"));
+    let (out, err) = (
+        include_str!("recorded/cargo.stdout"),
+        include_str!("recorded/cargo.stderr"),
+    );
     let cargo = [
         ("demo_a::tests::adds", Failed),
         ("demo_a::tests::zero", Passed),
@@ -211,11 +289,27 @@ fn output_of_cargo_and_nextest_is_read() {
     expect(&reported("sh check.sh", out, err, None), &cargo);
     // The target is unknown if a list is missing, so names have none.
     let (_, less) = out.split_once("test result: ").unwrap();
-    let names: Vec<String> =
-        read(&reported("cargo test", less, err, None)).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["dies", "in_main", "src/lib.rs - add", "src/lib.rs - add - compile", "works"]);
+    let names: Vec<String> = read(&reported("cargo test", less, err, None))
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "dies",
+            "in_main",
+            "src/lib.rs - add",
+            "src/lib.rs - add - compile",
+            "works"
+        ]
+    );
     expect(
-        &reported("cargo nextest run", "", include_str!("recorded/nextest.stderr"), None),
+        &reported(
+            "cargo nextest run",
+            "",
+            include_str!("recorded/nextest.stderr"),
+            None,
+        ),
         &[
             ("demo-a tests::adds", Failed),
             ("demo-a tests::zero", Passed),
@@ -227,12 +321,20 @@ fn output_of_cargo_and_nextest_is_read() {
         ],
     );
     let retried = "  TRY 1 FAIL [   0.010s] (1/2) a t\n  TRY 2 PASS [   0.010s] (1/2) a t\n     SIGABRT [   0.010s] (2/2) a u\n";
-    expect(&reported("cargo nextest run", "", retried, None), &[("a t", Passed), ("a u", Failed)]);
+    expect(
+        &reported("cargo nextest run", "", retried, None),
+        &[("a t", Passed), ("a u", Failed)],
+    );
 }
 
 #[test]
 fn output_of_unittest_go_and_prove_is_read() {
-    let run = reported("python3 -m unittest", "", include_str!("recorded/unittest.stderr"), None);
+    let run = reported(
+        "python3 -m unittest",
+        "",
+        include_str!("recorded/unittest.stderr"),
+        None,
+    );
     expect(
         &run,
         &[
@@ -248,8 +350,20 @@ fn output_of_unittest_go_and_prove_is_read() {
     // Before Python 3.11 the class had no method; a test's log precedes its result.
     let old = "test_a (t.T) ... ok\ntest_b (t.T) ... a warning\nok\nsetUpClass (t.U) ... ERROR\n";
     let run = reported("python3 -m unittest", "", old, None);
-    expect(&run, &[("t.T.test_a", Passed), ("t.T.test_b", Passed), ("t.U.setUpClass", Failed)]);
-    let run = reported("go test ./...", "", "", Some(include_str!("recorded/go.json")));
+    expect(
+        &run,
+        &[
+            ("t.T.test_a", Passed),
+            ("t.T.test_b", Passed),
+            ("t.U.setUpClass", Failed),
+        ],
+    );
+    let run = reported(
+        "go test ./...",
+        "",
+        "",
+        Some(include_str!("recorded/go.json")),
+    );
     expect(
         &run,
         &[
@@ -261,7 +375,12 @@ fn output_of_unittest_go_and_prove_is_read() {
             ("example.com/x/b", Failed),
         ],
     );
-    let run = reported("prove -r t", include_str!("recorded/prove.stdout"), "", None);
+    let run = reported(
+        "prove -r t",
+        include_str!("recorded/prove.stdout"),
+        "",
+        None,
+    );
     expect(
         &run,
         &[
@@ -287,7 +406,12 @@ fn output_of_ruby_and_elixir_is_read() {
             ("spec/cart_spec.rb > Cart waits", Skipped),
         ],
     );
-    let run = reported("bundle exec rake test", include_str!("recorded/minitest.stdout"), "", None);
+    let run = reported(
+        "bundle exec rake test",
+        include_str!("recorded/minitest.stdout"),
+        "",
+        None,
+    );
     expect(
         &run,
         &[
@@ -311,38 +435,64 @@ fn output_of_ruby_and_elixir_is_read() {
 #[test]
 fn go_report_is_shown_as_without_json() {
     let shown = go::Go.shown(include_str!("recorded/go.json")).unwrap();
-    assert!(shown.contains("b/b.go:2:12: undefined: undefined\n"), "{shown}");
-    assert!(shown.contains("    x_test.go:3: bad\n--- FAIL: TestAdd (0.00s)\n"), "{shown}");
+    assert!(
+        shown.contains("b/b.go:2:12: undefined: undefined\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("    x_test.go:3: bad\n--- FAIL: TestAdd (0.00s)\n"),
+        "{shown}"
+    );
     assert!(shown.contains("FAIL\texample.com/x\t0."), "{shown}");
-    assert!(!shown.contains("noise") && !shown.contains("=== RUN") && !shown.contains('{'), "{shown}");
+    assert!(
+        !shown.contains("noise") && !shown.contains("=== RUN") && !shown.contains('{'),
+        "{shown}"
+    );
 }
 
 #[test]
 fn output_without_single_tests_has_no_results() {
     for (command, output) in [
-        ("cargo test --quiet", "running 2 tests\n..\ntest result: ok. 2 passed; 0 failed"),
+        (
+            "cargo test --quiet",
+            "running 2 tests\n..\ntest result: ok. 2 passed; 0 failed",
+        ),
         ("pytest -q", "2 passed in 0.01s"),
         ("go test ./...", "ok  \ta\t0.003s"),
         ("npm test", "> x\n> jest\n\nTests: 1 passed, 1 total"),
         ("make", "cc -o a a.c\nok"),
     ] {
-        assert_eq!(TestResults::read(&reported(command, output, output, None)), None, "{command}");
+        assert_eq!(
+            TestResults::read(&reported(command, output, output, None)),
+            None,
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn damaged_report_is_marked_cut() {
     let whole = include_str!("recorded/pytest.xml");
-    let basis =
-        |text: &str| TestResults::read(&reported("pytest", "", "", Some(text))).map(|results| results.basis);
+    let basis = |text: &str| {
+        TestResults::read(&reported("pytest", "", "", Some(text))).map(|results| results.basis)
+    };
     assert_eq!(basis(whole), Some(TallyBasis::Whole));
     assert_eq!(basis(&whole[..whole.len() - 40]), Some(TallyBasis::Cut));
     let deep = "<a>".repeat(300_000);
     assert_eq!(basis(&deep), None);
-    let bomb = "<!DOCTYPE x [<!ENTITY a \"&a;&a;\">]><testsuite><testcase name=\"&a;\"/></testsuite>";
+    let bomb =
+        "<!DOCTYPE x [<!ENTITY a \"&a;&a;\">]><testsuite><testcase name=\"&a;\"/></testsuite>";
     expect(&reported("pytest", "", "", Some(bomb)), &[("&a;", Passed)]);
-    let mut run = run_of("cargo test", GateEnd::Exited(0), "running 1 test\ntest a ... ok\n", "");
-    run.stdout = Captured { extent: Extent::Cut, ..run.stdout };
+    let mut run = run_of(
+        "cargo test",
+        GateEnd::Exited(0),
+        "running 1 test\ntest a ... ok\n",
+        "",
+    );
+    run.stdout = Captured {
+        extent: Extent::Cut,
+        ..run.stdout
+    };
     assert_eq!(TestResults::read(&run).unwrap().basis, TallyBasis::Cut);
 }
 
@@ -357,8 +507,10 @@ mod could_not {
 
     /// A collection error as pytest prints it.
     fn collecting(file: &str, frames: &[&str], error: &str) -> String {
-        let frames: String =
-            frames.iter().map(|file| format!("{file}:1: in <module>\n    import x\n")).collect();
+        let frames: String = frames
+            .iter()
+            .map(|file| format!("{file}:1: in <module>\n    import x\n"))
+            .collect();
         format!(
             "_____ ERROR collecting {file} _____\nImportError while importing test module '/w/{file}'.\nHint: x\nTraceback:\n\
              /usr/lib/python3.11/importlib/__init__.py:126: in import_module\n    return x\n{frames}E   {error}\n"
@@ -412,9 +564,27 @@ mod could_not {
                 "error: no matching package named `x` found\nyou're using offline mode (--offline)",
                 "cargo fetch",
             ),
-            ("cargo test", 101, "", "error: failed to download `x v1`", "cargo fetch"),
-            (py, 1, "", "/usr/bin/python3: No module named pytest", "pip install pytest"),
-            ("python3 -m mypy .", 1, "", "/usr/bin/python3: No module named mypy", "pip install mypy"),
+            (
+                "cargo test",
+                101,
+                "",
+                "error: failed to download `x v1`",
+                "cargo fetch",
+            ),
+            (
+                py,
+                1,
+                "",
+                "/usr/bin/python3: No module named pytest",
+                "pip install pytest",
+            ),
+            (
+                "python3 -m mypy .",
+                1,
+                "",
+                "/usr/bin/python3: No module named mypy",
+                "pip install mypy",
+            ),
             (
                 py,
                 4,
@@ -430,12 +600,30 @@ mod could_not {
                 "pip install pytest-asyncio pytest-mock",
             ),
             (py, 4, "", conftest, "pip install -e ."),
-            (py, 2, &format!("{wants_numpy}1 error in 0.10s"), "", "numpy"),
+            (
+                py,
+                2,
+                &format!("{wants_numpy}1 error in 0.10s"),
+                "",
+                "numpy",
+            ),
             (py, 2, &format!("{wants_own}2 errors in 0.10s"), "", "pkg"),
             ("python3 -m unittest", 1, "", unittest, "numpy"),
             ("npm test", 127, "", "sh: 1: vitest: not found", "npm ci"),
-            ("pnpm test", 127, "sh: 1: vitest: not found", "", "pnpm install --frozen-lockfile"),
-            ("npm test", 1, "", "npm error Missing script: \"test\"", "crucible run start --test"),
+            (
+                "pnpm test",
+                127,
+                "sh: 1: vitest: not found",
+                "",
+                "pnpm install --frozen-lockfile",
+            ),
+            (
+                "npm test",
+                1,
+                "",
+                "npm error Missing script: \"test\"",
+                "crucible run start --test",
+            ),
             (
                 "npm test",
                 1,
@@ -520,8 +708,20 @@ mod could_not {
                 "",
                 "composer install",
             ),
-            ("mix test", 1, "", "** (Mix) Unchecked dependencies for environment test:", "mix deps.get"),
-            ("dotnet test", 1, "error NU1301: Unable to load the service index", "", "dotnet restore"),
+            (
+                "mix test",
+                1,
+                "",
+                "** (Mix) Unchecked dependencies for environment test:",
+                "mix deps.get",
+            ),
+            (
+                "dotnet test",
+                1,
+                "error NU1301: Unable to load the service index",
+                "",
+                "dotnet restore",
+            ),
         ] {
             let found = obstacle(command, code, stdout, stderr);
             assert!(
@@ -534,22 +734,40 @@ mod could_not {
     #[test]
     fn gate_without_tests_could_not_run() {
         for (command, code, output) in [
-            ("cargo test", 0, "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"),
+            (
+                "cargo test",
+                0,
+                "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n",
+            ),
             ("pytest", 5, "no tests ran in 0.01s"),
             ("go test ./...", 0, "?   \ta\t[no test files]\n"),
             ("python3 -m unittest", 0, "Ran 0 tests in 0.000s\n\nOK\n"),
-            ("python3 -m unittest", 5, "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n"),
+            (
+                "python3 -m unittest",
+                5,
+                "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n",
+            ),
             ("npx jest", 1, "No tests found, exiting with code 1\n"),
             ("npm test", 1, "No test files found, exiting with code 1\n"),
             ("mocha", 0, "\n  0 passing (1ms)\n"),
             ("ctest", 0, "No tests were found!!!\n"),
-            ("rake test", 0, "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n"),
+            (
+                "rake test",
+                0,
+                "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n",
+            ),
             ("mix test", 0, "There are no tests to run\n"),
-            ("make test", 0, "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n"),
+            (
+                "make test",
+                0,
+                "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n",
+            ),
         ] {
             let found = obstacle(command, code, output, "");
             assert!(
-                found.as_ref().is_some_and(|found| found.contains("ran no test")),
+                found
+                    .as_ref()
+                    .is_some_and(|found| found.contains("ran no test")),
                 "{command}: {found:?}"
             );
         }
@@ -560,7 +778,11 @@ mod could_not {
         let py = "python3 -m pytest -q";
         let one = |error: &str| collecting("tests/test_a.py", &["tests/test_a.py"], error);
         let two = |error: &str| {
-            format!("{}{}", one(error), collecting("tests/test_b.py", &["tests/test_b.py"], error))
+            format!(
+                "{}{}",
+                one(error),
+                collecting("tests/test_b.py", &["tests/test_b.py"], error)
+            )
         };
         let own = "ModuleNotFoundError: No module named 'stats'";
         for (command, code, stdout, stderr) in [
@@ -568,27 +790,46 @@ mod could_not {
             (
                 py,
                 2,
-                format!("{}1 error in 0.1s", one("ImportError: cannot import name 'gone' from 'calc'")),
+                format!(
+                    "{}1 error in 0.1s",
+                    one("ImportError: cannot import name 'gone' from 'calc'")
+                ),
                 "",
             ),
             (
                 py,
                 2,
-                format!("{}2 errors in 0.1s", two("ImportError: cannot import name 'gone' from 'calc'")),
+                format!(
+                    "{}2 errors in 0.1s",
+                    two("ImportError: cannot import name 'gone' from 'calc'")
+                ),
                 "",
             ),
             (py, 2, format!("{}1 error in 0.1s", one(own)), ""),
             (
                 py,
                 2,
-                format!("{}2 errors in 0.1s", two("ModuleNotFoundError: No module named 'pkg.stats'")),
+                format!(
+                    "{}2 errors in 0.1s",
+                    two("ModuleNotFoundError: No module named 'pkg.stats'")
+                ),
                 "",
             ),
-            (py, 2, format!("{}1 error in 0.1s", one("SyntaxError: invalid syntax")), ""),
+            (
+                py,
+                2,
+                format!("{}1 error in 0.1s", one("SyntaxError: invalid syntax")),
+                "",
+            ),
             // Other tests ran.
             (py, 1, format!("{}2 passed, 2 errors in 0.1s", two(own)), ""),
             (py, 1, format!("{}1 failed, 2 errors in 0.1s", two(own)), ""),
-            (py, 1, "E   ModuleNotFoundError: No module named 'numpy'\n1 failed in 0.1s".to_owned(), ""),
+            (
+                py,
+                1,
+                "E   ModuleNotFoundError: No module named 'numpy'\n1 failed in 0.1s".to_owned(),
+                "",
+            ),
             (
                 "cargo test",
                 101,
@@ -610,7 +851,8 @@ mod could_not {
             (
                 "node --test",
                 1,
-                "Error: Cannot find module '/w/gone.js'\nℹ tests 1\nℹ pass 0\nℹ fail 1\n".to_owned(),
+                "Error: Cannot find module '/w/gone.js'\nℹ tests 1\nℹ pass 0\nℹ fail 1\n"
+                    .to_owned(),
                 "",
             ),
             (
@@ -619,32 +861,67 @@ mod could_not {
                 "Error: Cannot find module 'x'\nℹ tests 2\nℹ pass 1\nℹ fail 1\n".to_owned(),
                 "",
             ),
-            ("npm test", 1, "Tests:       1 failed, 1 total\n".to_owned(), ""),
-            ("go test ./...", 1, "FAIL\ta [build failed]\n".to_owned(), "# a\n./a.go:3:5: undefined: x"),
+            (
+                "npm test",
+                1,
+                "Tests:       1 failed, 1 total\n".to_owned(),
+                "",
+            ),
+            (
+                "go test ./...",
+                1,
+                "FAIL\ta [build failed]\n".to_owned(),
+                "# a\n./a.go:3:5: undefined: x",
+            ),
             (
                 "go test ./...",
                 1,
                 "ok  \ta\t0.003s\nFAIL\tb [setup failed]\n".to_owned(),
                 "no required module provides package x",
             ),
-            ("make test", 2, String::new(), "make: *** [Makefile:2: test] Error 1"),
-            ("sh check.sh", 127, String::new(), "check.sh: 3: helper: not found"),
+            (
+                "make test",
+                2,
+                String::new(),
+                "make: *** [Makefile:2: test] Error 1",
+            ),
+            (
+                "sh check.sh",
+                127,
+                String::new(),
+                "check.sh: 3: helper: not found",
+            ),
             (py, 1, "1 failed in 0.1s".to_owned(), ""),
         ] {
-            assert_eq!(obstacle(command, code, &stdout, stderr), None, "{command}: {stdout}{stderr}");
+            assert_eq!(
+                obstacle(command, code, &stdout, stderr),
+                None,
+                "{command}: {stdout}{stderr}"
+            );
         }
         assert_eq!(
-            obstacle("cargo test", 0, "running 1 test\ntest result: ok. 1 passed; 0 failed\n", ""),
+            obstacle(
+                "cargo test",
+                0,
+                "running 1 test\ntest result: ok. 1 passed; 0 failed\n",
+                ""
+            ),
             None
         );
         for end in [GateEnd::Signalled(9), GateEnd::OutputLimit] {
-            assert_eq!(could_not_run(&run_of(py, end, "", "No module named pytest")), None);
+            assert_eq!(
+                could_not_run(&run_of(py, end, "", "No module named pytest")),
+                None
+            );
         }
     }
 
     #[test]
     fn command_never_started_names_its_tool() {
-        let end = |why| GateEnd::NotStarted { why, message: "program was not found".to_owned() };
+        let end = |why| GateEnd::NotStarted {
+            why,
+            message: "program was not found".to_owned(),
+        };
         use crate::gate::NotStarted::{Sandbox, ToolMissing};
         let found = could_not_run(&run_of("cargo test", end(ToolMissing), "", "")).unwrap();
         assert!(found.remedy.contains("rustup"), "{found:?}");

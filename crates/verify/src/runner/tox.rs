@@ -13,14 +13,26 @@ pub(super) const TOX: Environments = Environments {
         settings: &[],
     },
     signs: &[
-        ("No module named tox", "run `python3 -m pip install tox` with the Python that the gate starts"),
-        ("No matching distribution found", "gates have no network: run `tox run --notest` once"),
-        ("Temporary failure in name resolution", "gates have no network: run `tox run --notest` once"),
+        (
+            "No module named tox",
+            "run `python3 -m pip install tox` with the Python that the gate starts",
+        ),
+        (
+            "No matching distribution found",
+            "gates have no network: run `tox run --notest` once",
+        ),
+        (
+            "Temporary failure in name resolution",
+            "gates have no network: run `tox run --notest` once",
+        ),
         (
             "could not find python interpreter",
             "install the Python that tox.ini names, or run `tox run -e py`",
         ),
-        ("InterpreterNotFound", "install the Python that tox.ini names, or run `tox run -e py`"),
+        (
+            "InterpreterNotFound",
+            "install the Python that tox.ini names, or run `tox run -e py`",
+        ),
     ],
 };
 
@@ -28,12 +40,28 @@ pub(super) const NOX: Environments = Environments {
     program: "nox",
     files: &["noxfile.py"],
     tool: "run `python3 -m pip install nox`",
-    influence: Influence { programs: &["nox"], recipes: &["noxfile.py"], settings: &[] },
+    influence: Influence {
+        programs: &["nox"],
+        recipes: &["noxfile.py"],
+        settings: &[],
+    },
     signs: &[
-        ("No module named nox", "run `python3 -m pip install nox` with the Python that the gate starts"),
-        ("No matching distribution found", "gates have no network: run `nox --install-only` once"),
-        ("Temporary failure in name resolution", "gates have no network: run `nox --install-only` once"),
-        ("not found in PATH", "install the Python that noxfile.py names"),
+        (
+            "No module named nox",
+            "run `python3 -m pip install nox` with the Python that the gate starts",
+        ),
+        (
+            "No matching distribution found",
+            "gates have no network: run `nox --install-only` once",
+        ),
+        (
+            "Temporary failure in name resolution",
+            "gates have no network: run `nox --install-only` once",
+        ),
+        (
+            "not found in PATH",
+            "install the Python that noxfile.py names",
+        ),
     ],
 };
 
@@ -52,15 +80,24 @@ impl Runner for Environments {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: self.program, install: self.tool }
+        Tool {
+            program: self.program,
+            install: self.tool,
+        }
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(self.files)?;
-        let is_known = pytest::Pytest.detect(view).is_some() || unittest::Unittest.detect(view).is_some();
+        let is_known =
+            pytest::Pytest.detect(view).is_some() || unittest::Unittest.detect(view).is_some();
         // tox is preferred over nox.
         let is_second = self.program == "nox" && TOX.detect(view).is_some();
-        (!is_known && !is_second).then(|| (command(&[self.program]), format!("there is a {name} at the top")))
+        (!is_known && !is_second).then(|| {
+            (
+                command(&[self.program]),
+                format!("there is a {name} at the top"),
+            )
+        })
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -91,10 +128,23 @@ mod tests {
     #[test]
     fn tox_is_used_as_last_resort() {
         let ids = |files: &[(&str, &str)]| -> Vec<String> {
-            view(files).gates().into_iter().map(|gate| gate.id).collect()
+            view(files)
+                .gates()
+                .into_iter()
+                .map(|gate| gate.id)
+                .collect()
         };
-        assert_eq!(ids(&[("tox.ini", "[testenv]\ncommands = stestr run"), ("noxfile.py", "")]), ["tox"]);
+        assert_eq!(
+            ids(&[
+                ("tox.ini", "[testenv]\ncommands = stestr run"),
+                ("noxfile.py", "")
+            ]),
+            ["tox"]
+        );
         assert_eq!(ids(&[("noxfile.py", "")]), ["nox"]);
-        assert_eq!(ids(&[("tox.ini", "[testenv]\ncommands = pytest")]), ["pytest"]);
+        assert_eq!(
+            ids(&[("tox.ini", "[testenv]\ncommands = pytest")]),
+            ["pytest"]
+        );
     }
 }

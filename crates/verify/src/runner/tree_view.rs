@@ -70,13 +70,20 @@ impl TreeView {
     /// Fails when `root` cannot be listed, or when a manifest is too large or cannot be read.
     pub fn read(root: &Path) -> Result<Self, DetectError> {
         let mut view = Self::default();
-        view.list(root, "")
-            .map_err(|source| DetectError::List { path: root.to_string_lossy().into_owned(), source })?;
+        view.list(root, "").map_err(|source| DetectError::List {
+            path: root.to_string_lossy().into_owned(),
+            source,
+        })?;
         for dir in view.test_dirs() {
             // A directory that cannot be listed is treated as having no tests.
             let _ = view.list(&root.join(&dir), &dir);
         }
-        let below: Vec<String> = view.names.iter().filter(|name| is_below_test_dir(name)).cloned().collect();
+        let below: Vec<String> = view
+            .names
+            .iter()
+            .filter(|name| is_below_test_dir(name))
+            .cloned()
+            .collect();
         for dir in below.into_iter().take(MAX_DIRS) {
             let _ = view.list(&root.join(&dir), &dir);
         }
@@ -87,7 +94,12 @@ impl TreeView {
                 view.contents.insert((*name).to_owned(), bytes);
             }
         }
-        let sources: Vec<String> = view.names.iter().filter(|name| is_test_source(name)).cloned().collect();
+        let sources: Vec<String> = view
+            .names
+            .iter()
+            .filter(|name| is_test_source(name))
+            .cloned()
+            .collect();
         for name in sources.into_iter().take(MAX_SOURCES) {
             if let Ok(prefix) = read_prefix(&root.join(&name), MAX_SOURCE) {
                 let text = String::from_utf8_lossy(&prefix.bytes).into_owned();
@@ -99,7 +111,9 @@ impl TreeView {
 
     /// Adds a manifest that a runner reads in a directory which is not listed. One that is too large is not added.
     fn add_below(&mut self, root: &Path, name: &str) {
-        let Some((directory, _)) = name.rsplit_once('/') else { return };
+        let Some((directory, _)) = name.rsplit_once('/') else {
+            return;
+        };
         if self.names.contains(&format!("{directory}/"))
             && std::fs::symlink_metadata(root.join(name))
                 .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_MANIFEST.0)
@@ -126,7 +140,10 @@ impl TreeView {
 
     /// Returns the usual test directories below the top.
     fn test_dirs(&self) -> Vec<String> {
-        let at_top = self.names.iter().filter(|name| name.ends_with('/') && !is_foreign(name));
+        let at_top = self
+            .names
+            .iter()
+            .filter(|name| name.ends_with('/') && !is_foreign(name));
         let mut dirs: Vec<String> = Vec::new();
         for name in at_top.take(MAX_DIRS) {
             if TEST_DIRS.contains(&name.trim_end_matches('/')) || name == ".config/" {
@@ -170,7 +187,18 @@ fn dir_itself(dir: &Path) -> std::path::PathBuf {
 fn is_foreign(name: &str) -> bool {
     let name = name.trim_end_matches('/');
     let is_hidden = name.starts_with('.') && name != ".config";
-    is_hidden || ["node_modules", "target", "vendor", "venv", "env", "build", "dist", "docs"].contains(&name)
+    is_hidden
+        || [
+            "node_modules",
+            "target",
+            "vendor",
+            "venv",
+            "env",
+            "build",
+            "dist",
+            "docs",
+        ]
+        .contains(&name)
 }
 
 /// Whether a name is a directory right below a test directory.
@@ -193,10 +221,14 @@ pub(crate) fn is_python_test(name: &str) -> bool {
 
 /// Returns whether `node --test` treats a name as a test.
 pub(crate) fn is_node_test(name: &str) -> bool {
-    let Some((stem, ending)) = file_name(name).rsplit_once('.') else { return false };
+    let Some((stem, ending)) = file_name(name).rsplit_once('.') else {
+        return false;
+    };
     let is_named = stem == "test"
         || stem.starts_with("test-")
-        || [".test", "-test", "_test"].iter().any(|end| stem.ends_with(end));
+        || [".test", "-test", "_test"]
+            .iter()
+            .any(|end| stem.ends_with(end));
     ["js", "mjs", "cjs"].contains(&ending) && (is_named || name.starts_with("test/"))
 }
 
@@ -206,11 +238,16 @@ fn file_name(path: &str) -> &str {
 
 fn read_manifest(root: &Path, name: &str) -> Result<Option<Vec<u8>>, DetectError> {
     match read_prefix(&root.join(name), MAX_MANIFEST) {
-        Ok(prefix) if prefix.total > MAX_MANIFEST.0 => {
-            Err(DetectError::TooLarge { path: name.to_owned(), limit: MAX_MANIFEST.0 })
-        }
+        Ok(prefix) if prefix.total > MAX_MANIFEST.0 => Err(DetectError::TooLarge {
+            path: name.to_owned(),
+            limit: MAX_MANIFEST.0,
+        }),
         Ok(prefix) => Ok(Some(prefix.bytes)),
-        Err(FsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
+        Err(FsError::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Ok(None)
+        }
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -224,13 +261,17 @@ pub(crate) fn view(files: &[(&str, &str)]) -> TreeView {
         for (at, _) in name.match_indices('/') {
             view.names.insert(name[..=at].to_owned());
         }
-        view.contents.insert((*name).to_owned(), content.as_bytes().to_vec());
+        view.contents
+            .insert((*name).to_owned(), content.as_bytes().to_vec());
     }
     view
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and links by hand"
+)]
 mod tests {
     use super::*;
     use crate::runner::detect;
@@ -254,7 +295,13 @@ mod tests {
         assert_eq!(detect(dir.path()).unwrap(), []);
         text.push_str("\ntest:\n\ttrue\n");
         std::fs::write(dir.path().join("Makefile"), &text).unwrap();
-        assert!(matches!(detect(dir.path()), Err(DetectError::TooLarge { limit: 1_048_576, .. })));
+        assert!(matches!(
+            detect(dir.path()),
+            Err(DetectError::TooLarge {
+                limit: 1_048_576,
+                ..
+            })
+        ));
     }
 
     #[test]
@@ -272,7 +319,14 @@ mod tests {
         )
         .unwrap();
         assert_eq!(detect(dir.path()).unwrap(), []);
-        assert_eq!(TreeView::read(dir.path()).unwrap().names.into_iter().collect::<Vec<_>>(), ["pkg/"]);
+        assert_eq!(
+            TreeView::read(dir.path())
+                .unwrap()
+                .names
+                .into_iter()
+                .collect::<Vec<_>>(),
+            ["pkg/"]
+        );
     }
 
     #[test]
@@ -281,6 +335,9 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("pkg/tests")).unwrap();
         std::fs::write(dir.path().join("pkg/tests/test_a.py"), "ü".repeat(20_000)).unwrap();
         let view = TreeView::read(dir.path()).unwrap();
-        assert!(view.text("pkg/tests/test_a.py").is_some_and(|text| text.len() <= (16 << 10) + 3));
+        assert!(
+            view.text("pkg/tests/test_a.py")
+                .is_some_and(|text| text.len() <= (16 << 10) + 3)
+        );
     }
 }

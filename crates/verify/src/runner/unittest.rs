@@ -2,7 +2,9 @@
 
 use super::call::is_python;
 use super::tree_view::is_python_test;
-use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python};
+use super::{
+    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python,
+};
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
 
@@ -14,7 +16,10 @@ impl Runner for Unittest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "python3", install: "install Python 3, such as `apt install python3`" }
+        Tool {
+            program: "python3",
+            install: "install Python 3, such as `apt install python3`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -23,20 +28,38 @@ impl Runner for Unittest {
 
     /// The tree does not show whether pytest is installed, so any mention of pytest selects pytest.
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let tests: Vec<&str> =
-            view.names.iter().map(String::as_str).filter(|name| is_python_test(name)).collect();
-        let of_pytest = ["pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"];
+        let tests: Vec<&str> = view
+            .names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| is_python_test(name))
+            .collect();
+        let of_pytest = [
+            "pytest.ini",
+            ".pytest.ini",
+            "conftest.py",
+            "tests/conftest.py",
+            "test/conftest.py",
+        ];
         let speaks = |name: &str| view.text(name).is_some_and(|text| text.contains("pytest"));
-        if view.first(&of_pytest).is_some() || self.reads().iter().chain(&tests).any(|name| speaks(name)) {
+        if view.first(&of_pytest).is_some()
+            || self.reads().iter().chain(&tests).any(|name| speaks(name))
+        {
             return None;
         }
-        if view.text("manage.py").is_some_and(|text| text.contains("django")) {
+        if view
+            .text("manage.py")
+            .is_some_and(|text| text.contains("django"))
+        {
             return Some((
                 command(&["python3", "manage.py", "test"]),
                 "there is a manage.py of Django".to_owned(),
             ));
         }
-        let uses = |name: &&str| view.text(name).is_some_and(|text| text.contains("unittest"));
+        let uses = |name: &&str| {
+            view.text(name)
+                .is_some_and(|text| text.contains("unittest"))
+        };
         let first = tests.iter().copied().find(uses)?;
         let mut words = command(&["python3", "-m", "unittest", "discover"]);
         let dir = start_dir(view, first);
@@ -69,7 +92,12 @@ impl Runner for Unittest {
         }
         let is_loud = call.has("-v") || call.has("--verbose");
         let quiet = |word: &String| matches!(word.as_str(), "-q" | "--quiet" | "-f" | "--failfast");
-        let mut args: Vec<String> = call.args.iter().filter(|word| !quiet(word)).cloned().collect();
+        let mut args: Vec<String> = call
+            .args
+            .iter()
+            .filter(|word| !quiet(word))
+            .cloned()
+            .collect();
         if !is_loud {
             // `discover` is a subcommand and must come first.
             let at = usize::from(args.first().is_some_and(|word| word == "discover"));
@@ -100,7 +128,10 @@ impl Runner for Unittest {
                 "Couldn't import Django",
                 "run `python3 -m pip install -r requirements.txt` with the Python that the gate starts",
             ),
-            ("Start directory is not importable", "name the tests: `crucible run start --test \"COMMAND\"`"),
+            (
+                "Start directory is not importable",
+                "name the tests: `crucible run start --test \"COMMAND\"`",
+            ),
         ]
     }
 
@@ -110,9 +141,15 @@ impl Runner for Unittest {
         // A module that cannot be imported counts as one failed test.
         let is_all = !errors.is_empty() && results.tests.len() <= errors.len();
         let passed = results.with_status(TestStatus::Passed).next().is_some();
-        let total = told.tally().runners.get(&TestRunner::Unittest).map_or(0, |counts| counts.ran());
+        let total = told
+            .tally()
+            .runners
+            .get(&TestRunner::Unittest)
+            .map_or(0, |counts| counts.ran());
         let ran_more = total > errors.len() as u64;
-        (is_all && !passed && !ran_more).then(|| python::not_importable(&errors)).flatten()
+        (is_all && !passed && !ran_more)
+            .then(|| python::not_importable(&errors))
+            .flatten()
     }
 }
 
@@ -120,7 +157,11 @@ impl Runner for Unittest {
 fn start_dir<'n>(view: &TreeView, first: &'n str) -> &'n str {
     let dir = first.rsplit_once('/').map_or("", |(dir, _)| dir);
     match dir.split_once('/') {
-        Some((top, _)) if ["tests", "test"].contains(&top) && view.has(&format!("{dir}/__init__.py")) => top,
+        Some((top, _))
+            if ["tests", "test"].contains(&top) && view.has(&format!("{dir}/__init__.py")) =>
+        {
+            top
+        }
         _ => dir,
     }
 }
@@ -158,14 +199,21 @@ fn heading(line: &str) -> Option<(String, &str)> {
     let (method, rest) = line.trim_start().split_once(" (")?;
     let (class, behind) = rest.split_once(')')?;
     let is_name = |text: &str| {
-        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '<' | '>'))
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '<' | '>'))
     };
     if !is_name(method) || !is_name(class) || method.contains('.') {
         return None;
     }
-    let class =
-        class.strip_prefix("unittest.loader._FailedTest").map_or(class, |rest| rest.trim_start_matches('.'));
-    let is_full = class == method || class.strip_suffix(method).is_some_and(|before| before.ends_with('.'));
+    let class = class
+        .strip_prefix("unittest.loader._FailedTest")
+        .map_or(class, |rest| rest.trim_start_matches('.'));
+    let is_full = class == method
+        || class
+            .strip_suffix(method)
+            .is_some_and(|before| before.ends_with('.'));
     let name = match (is_full, class) {
         (true, _) => class.to_owned(),
         (false, "") => method.to_owned(),
@@ -190,14 +238,19 @@ mod tests {
     use crate::runner::tree_view::view;
 
     fn found(files: &[(&str, &str)]) -> Option<String> {
-        Unittest.detect(&view(files)).map(|(words, _)| words.join(" "))
+        Unittest
+            .detect(&view(files))
+            .map(|(words, _)| words.join(" "))
     }
 
     #[test]
     fn unittest_is_detected_without_pytest() {
         let uses = "import unittest\n";
         let discover = "python3 -m unittest discover";
-        assert_eq!(found(&[("tests/test_a.py", uses)]).unwrap(), format!("{discover} -s tests"));
+        assert_eq!(
+            found(&[("tests/test_a.py", uses)]).unwrap(),
+            format!("{discover} -s tests")
+        );
         assert_eq!(found(&[("test_a.py", uses)]).unwrap(), discover);
         assert_eq!(
             found(&[
@@ -208,14 +261,28 @@ mod tests {
             .unwrap(),
             format!("{discover} -s tests -t .")
         );
-        assert_eq!(found(&[("tests/a_test.py", uses)]).unwrap(), format!("{discover} -s tests -p *_test.py"));
         assert_eq!(
-            found(&[("manage.py", "import django"), ("app/tests/test_a.py", uses)]).unwrap(),
+            found(&[("tests/a_test.py", uses)]).unwrap(),
+            format!("{discover} -s tests -p *_test.py")
+        );
+        assert_eq!(
+            found(&[
+                ("manage.py", "import django"),
+                ("app/tests/test_a.py", uses)
+            ])
+            .unwrap(),
             "python3 manage.py test"
         );
-        for other in [("tox.ini", "pytest"), ("tests/conftest.py", ""), ("tests/test_b.py", "import pytest")]
-        {
-            assert_eq!(found(&[("tests/test_a.py", uses), other]), None, "{other:?}");
+        for other in [
+            ("tox.ini", "pytest"),
+            ("tests/conftest.py", ""),
+            ("tests/test_b.py", "import pytest"),
+        ] {
+            assert_eq!(
+                found(&[("tests/test_a.py", uses), other]),
+                None,
+                "{other:?}"
+            );
         }
         assert_eq!(found(&[("tests/test_a.py", "def test_a(): pass")]), None);
     }

@@ -3,7 +3,8 @@
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
+    command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -16,7 +17,10 @@ impl Runner for Vitest {
     }
 
     fn tool(&self) -> Tool {
-        Tool { program: "vitest", install: "install the packages first: run `npm ci`" }
+        Tool {
+            program: "vitest",
+            install: "install the packages first: run `npm ci`",
+        }
     }
 
     fn reads(&self) -> &'static [&'static str] {
@@ -34,11 +38,19 @@ impl Runner for Vitest {
     }
 
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
-        if call.args.iter().any(|word| word.starts_with("--outputFile")) {
+        if call
+            .args
+            .iter()
+            .any(|word| word.starts_with("--outputFile"))
+        {
             return None;
         }
         let file = format!("--outputFile.json={}", at.file);
-        Some(Reporting::files(call.appended(&["--reporter=default", "--reporter=json", &file])))
+        Some(Reporting::files(call.appended(&[
+            "--reporter=default",
+            "--reporter=json",
+            &file,
+        ])))
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
@@ -66,7 +78,11 @@ impl Runner for Vitest {
             "vitest.workspace.ts",
             "vitest.workspace.js",
         ];
-        Influence { programs: &["vitest"], settings, ..Influence::default() }
+        Influence {
+            programs: &["vitest"],
+            settings,
+            ..Influence::default()
+        }
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {

@@ -18,8 +18,9 @@ pub(super) trait Reader {
 
 /// A reader for each runner.
 pub(super) fn readers() -> Vec<(TestRunner, Box<dyn Reader>)> {
-    let plain =
-        |line: fn(&str) -> Option<TestCounts>| -> Box<dyn Reader> { Box::new(Plain { line, told: None }) };
+    let plain = |line: fn(&str) -> Option<TestCounts>| -> Box<dyn Reader> {
+        Box::new(Plain { line, told: None })
+    };
     vec![
         (TestRunner::Libtest, Box::new(Libtest::default())),
         (TestRunner::Nextest, Box::new(Nextest::default())),
@@ -38,7 +39,8 @@ pub(super) fn readers() -> Vec<(TestRunner, Box<dyn Reader>)> {
 
 /// Parses a decimal count; longer numbers are rejected.
 fn number(text: &str) -> Option<u64> {
-    let plain = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain =
+        !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }
 
@@ -49,7 +51,10 @@ fn counted(text: &str) -> Option<(u64, &str)> {
 }
 
 fn passed(count: u64) -> TestCounts {
-    TestCounts { passed: count, ..TestCounts::default() }
+    TestCounts {
+        passed: count,
+        ..TestCounts::default()
+    }
 }
 
 /// A runner whose lines are independent.
@@ -101,14 +106,20 @@ struct Libtest(Reports);
 impl Reader for Libtest {
     fn line(&mut self, line: &str) {
         if let Some(rest) = line.strip_prefix("running ") {
-            let count = rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"));
+            let count = rest
+                .strip_suffix(" tests")
+                .or_else(|| rest.strip_suffix(" test"));
             if let Some(count) = count.and_then(number) {
                 self.0.announce(count);
             }
             return;
         }
-        let Some((_, result)) = line.split_once("test result: ") else { return };
-        let Some((_, tallies)) = result.split_once(". ") else { return };
+        let Some((_, result)) = line.split_once("test result: ") else {
+            return;
+        };
+        let Some((_, tallies)) = result.split_once(". ") else {
+            return;
+        };
         let mut counts = TestCounts::default();
         let mut words = 0;
         for part in tallies.split(';') {
@@ -121,7 +132,8 @@ impl Reader for Libtest {
             words += 1;
         }
         if words >= 2 {
-            self.0.report(counts.ran().saturating_add(counts.skipped), counts);
+            self.0
+                .report(counts.ran().saturating_add(counts.skipped), counts);
         }
     }
 
@@ -143,10 +155,15 @@ impl Reader for Nextest {
             }
             return;
         }
-        let Some((_, run)) = text.strip_prefix("Summary [").and_then(|rest| rest.split_once("] ")) else {
+        let Some((_, run)) = text
+            .strip_prefix("Summary [")
+            .and_then(|rest| rest.split_once("] "))
+        else {
             return;
         };
-        let Some((of, tallies)) = run.split_once(" run: ") else { return };
+        let Some((of, tallies)) = run.split_once(" run: ") else {
+            return;
+        };
         let ran = of.split([' ', '/']).next().and_then(number);
         let mut counts = TestCounts::default();
         for (count, words) in tallies.split(',').filter_map(counted) {
@@ -179,8 +196,10 @@ struct Unittest {
 
 impl Reader for Unittest {
     fn line(&mut self, line: &str) {
-        let below_rule =
-            std::mem::replace(&mut self.ruled, line.len() == RULE && line.bytes().all(|byte| byte == b'='));
+        let below_rule = std::mem::replace(
+            &mut self.ruled,
+            line.len() == RULE && line.bytes().all(|byte| byte == b'='),
+        );
         if below_rule && (line.starts_with("FAIL: ") || line.starts_with("ERROR: ")) {
             self.headings = self.headings.saturating_add(1);
             return;
@@ -192,15 +211,24 @@ impl Reader for Unittest {
             }
             return;
         }
-        let words =
-            |word: &str| line == word || line.strip_prefix(word).is_some_and(|rest| rest.starts_with(" ("));
+        let words = |word: &str| {
+            line == word
+                || line
+                    .strip_prefix(word)
+                    .is_some_and(|rest| rest.starts_with(" ("))
+        };
         if !["OK", "FAILED", "NO TESTS RAN"].into_iter().any(words) {
             return;
         }
         let Some(all) = self.ran.take() else { return };
         let mut counts = TestCounts::default();
-        let inside = line.split_once('(').map_or("", |(_, inside)| inside.trim_end_matches(')'));
-        for (name, count) in inside.split(',').filter_map(|part| part.trim().split_once('=')) {
+        let inside = line
+            .split_once('(')
+            .map_or("", |(_, inside)| inside.trim_end_matches(')'));
+        for (name, count) in inside
+            .split(',')
+            .filter_map(|part| part.trim().split_once('='))
+        {
             let Some(count) = number(count) else { continue };
             match name {
                 "failures" | "errors" | "unexpected successes" => counts.failed += count,
@@ -210,7 +238,10 @@ impl Reader for Unittest {
         }
         // A test of several parts can fail or be skipped more than once.
         let ran = all.saturating_sub(counts.skipped);
-        counts.failed = counts.failed.max(std::mem::take(&mut self.headings)).min(ran);
+        counts.failed = counts
+            .failed
+            .max(std::mem::take(&mut self.headings))
+            .min(ran);
         counts.passed = ran - counts.failed;
         self.reports.report(all, counts);
     }
@@ -229,14 +260,24 @@ impl Reader for Pytest {
         if let Some((count, rest)) = line.strip_prefix("collected ").and_then(counted) {
             if rest.starts_with("item") {
                 let mut parts = rest.split(" / ").filter_map(counted);
-                let left_out = parts.find(|(_, word)| *word == "deselected").map_or(0, |(count, _)| count);
+                let left_out = parts
+                    .find(|(_, word)| *word == "deselected")
+                    .map_or(0, |(count, _)| count);
                 self.0.announce(count.saturating_sub(left_out));
             }
             return;
         }
-        let Some((tallies, time)) = line.trim_matches(['=', ' ']).rsplit_once(" in ") else { return };
-        let seconds = time.split(' ').next().and_then(|time| time.strip_suffix('s'));
-        if !seconds.is_some_and(|time| time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')) {
+        let Some((tallies, time)) = line.trim_matches(['=', ' ']).rsplit_once(" in ") else {
+            return;
+        };
+        let seconds = time
+            .split(' ')
+            .next()
+            .and_then(|time| time.strip_suffix('s'));
+        if !seconds.is_some_and(|time| {
+            time.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        }) {
             return;
         }
         if tallies == "no tests ran" || tallies.contains("tests collected") {
@@ -246,17 +287,21 @@ impl Reader for Pytest {
         }
         let mut counts = TestCounts::default();
         for part in tallies.split(", ") {
-            let Some((count, word)) = counted(part) else { return };
+            let Some((count, word)) = counted(part) else {
+                return;
+            };
             match word {
                 "passed" | "xpassed" => counts.passed += count,
                 "failed" | "error" | "errors" => counts.failed += count,
                 // Code under test can ask for the second as well as for the first.
                 "skipped" | "xfailed" => counts.skipped += count,
-                "deselected" | "warning" | "warnings" | "rerun" | "subtests passed" | "subtests failed" => {}
+                "deselected" | "warning" | "warnings" | "rerun" | "subtests passed"
+                | "subtests failed" => {}
                 _ => return,
             }
         }
-        self.0.report(counts.ran().saturating_add(counts.skipped), counts);
+        self.0
+            .report(counts.ran().saturating_add(counts.skipped), counts);
     }
 
     fn end(&mut self) -> Option<TestCounts> {
@@ -275,10 +320,14 @@ fn go_package(line: &str) -> Option<TestCounts> {
         "ok" | "?" if nothing => Some(TestCounts::default()),
         "ok" => {
             let time = rest.split_once('\t')?.1;
-            let timed = time.starts_with("(cached)") || time.starts_with(|c: char| c.is_ascii_digit());
+            let timed =
+                time.starts_with("(cached)") || time.starts_with(|c: char| c.is_ascii_digit());
             timed.then(|| passed(1))
         }
-        "FAIL" => Some(TestCounts { failed: 1, ..TestCounts::default() }),
+        "FAIL" => Some(TestCounts {
+            failed: 1,
+            ..TestCounts::default()
+        }),
         _ => None,
     }
 }
@@ -307,7 +356,10 @@ impl Reader for GoTests {
     fn end(&mut self) -> Option<TestCounts> {
         let told = self.told.ran().saturating_add(self.told.skipped);
         let unfinished = self.begun.saturating_sub(told);
-        (self.begun > 0).then_some(TestCounts { unfinished, ..self.told })
+        (self.begun > 0).then_some(TestCounts {
+            unfinished,
+            ..self.told
+        })
     }
 }
 
@@ -330,7 +382,12 @@ fn jest(line: &str) -> Option<TestCounts> {
 
 /// `      Tests  1 failed | 2 passed | 1 skipped (4)`.
 fn vitest(line: &str) -> Option<TestCounts> {
-    let tallies = line.trim_start().strip_prefix("Tests  ")?.trim().split_once('(')?.0;
+    let tallies = line
+        .trim_start()
+        .strip_prefix("Tests  ")?
+        .trim()
+        .split_once('(')?
+        .0;
     let mut counts = TestCounts::default();
     for part in tallies.split('|') {
         match counted(part)? {
@@ -359,8 +416,14 @@ impl Reader for Mocha {
             }
             Some((count, word @ ("pending" | "failing"))) if self.inside => {
                 let one = match word {
-                    "pending" => TestCounts { skipped: count, ..TestCounts::default() },
-                    _ => TestCounts { failed: count, ..TestCounts::default() },
+                    "pending" => TestCounts {
+                        skipped: count,
+                        ..TestCounts::default()
+                    },
+                    _ => TestCounts {
+                        failed: count,
+                        ..TestCounts::default()
+                    },
                 };
                 self.told.get_or_insert_default().add(one);
             }
@@ -386,8 +449,10 @@ struct Node {
 
 impl Reader for Node {
     fn line(&mut self, line: &str) {
-        let told =
-            line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ ")).and_then(|rest| rest.split_once(' '));
+        let told = line
+            .strip_prefix("# ")
+            .or_else(|| line.strip_prefix("ℹ "))
+            .and_then(|rest| rest.split_once(' '));
         if let Some((word, count)) = told {
             let Some(count) = number(count) else { return };
             if word == "tests" {
@@ -400,9 +465,17 @@ impl Reader for Node {
                 "skipped" | "todo" => counts.skipped += count,
                 _ => {}
             }
-        } else if line.strip_prefix("ok ").or_else(|| line.strip_prefix("✔ ")).is_some_and(names_file) {
+        } else if line
+            .strip_prefix("ok ")
+            .or_else(|| line.strip_prefix("✔ "))
+            .is_some_and(names_file)
+        {
             self.files_passed += 1;
-        } else if line.strip_prefix("not ok ").or_else(|| line.strip_prefix("✖ ")).is_some_and(names_file) {
+        } else if line
+            .strip_prefix("not ok ")
+            .or_else(|| line.strip_prefix("✖ "))
+            .is_some_and(names_file)
+        {
             self.files_failed += 1;
         }
     }
@@ -455,12 +528,25 @@ impl Reader for Tap {
             Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit() || c == '-') => rest,
             _ => return,
         };
-        let directive = rest.rsplit_once("# ").map_or("", |(_, directive)| directive);
-        let is = |word: &str| directive.get(..4).is_some_and(|first| first.eq_ignore_ascii_case(word));
+        let directive = rest
+            .rsplit_once("# ")
+            .map_or("", |(_, directive)| directive);
+        let is = |word: &str| {
+            directive
+                .get(..4)
+                .is_some_and(|first| first.eq_ignore_ascii_case(word))
+        };
         self.told.add(if is("skip") || is("todo") {
-            TestCounts { skipped: 1, ..TestCounts::default() }
+            TestCounts {
+                skipped: 1,
+                ..TestCounts::default()
+            }
         } else {
-            TestCounts { failed, passed: 1 - failed, ..TestCounts::default() }
+            TestCounts {
+                failed,
+                passed: 1 - failed,
+                ..TestCounts::default()
+            }
         });
     }
 
@@ -468,8 +554,15 @@ impl Reader for Tap {
         let told = self.told.ran().saturating_add(self.told.skipped);
         let seen = (self.plans > 0 && told > 0) || self.version;
         let missing = self.planned.saturating_sub(told);
-        let unfinished = if self.plans == 0 { missing.max(1) } else { missing };
-        seen.then_some(TestCounts { unfinished, ..self.told })
+        let unfinished = if self.plans == 0 {
+            missing.max(1)
+        } else {
+            missing
+        };
+        seen.then_some(TestCounts {
+            unfinished,
+            ..self.told
+        })
     }
 }
 
@@ -482,18 +575,28 @@ struct Ctest {
 
 impl Reader for Ctest {
     fn line(&mut self, line: &str) {
-        if line.contains(" Test ") && (line.contains("***Skipped") || line.contains("***Not Run (Disabled)"))
+        if line.contains(" Test ")
+            && (line.contains("***Skipped") || line.contains("***Not Run (Disabled)"))
         {
             self.skipped = self.skipped.saturating_add(1);
             return;
         }
-        let Some((percent, rest)) = line.split_once("% tests passed, ") else { return };
-        let Some((failed, total)) = rest.split_once(" failed out of ") else { return };
+        let Some((percent, rest)) = line.split_once("% tests passed, ") else {
+            return;
+        };
+        let Some((failed, total)) = rest.split_once(" failed out of ") else {
+            return;
+        };
         let failed = failed.split(' ').next().and_then(number);
         if let (Some(_), Some(failed), Some(total)) = (number(percent), failed, number(total)) {
             let skipped = std::mem::take(&mut self.skipped);
             let passed = total.saturating_sub(failed).saturating_sub(skipped);
-            self.told.get_or_insert_default().add(TestCounts { passed, failed, skipped, unfinished: 0 });
+            self.told.get_or_insert_default().add(TestCounts {
+                passed,
+                failed,
+                skipped,
+                unfinished: 0,
+            });
         }
     }
 

@@ -60,7 +60,11 @@ const ROWS: &[Row] = &[
         "running 2 tests\nrunning 3 tests\nx test result: ok. 3 passed; 0 failed; 0 ignored\ntest result: ok. 2 passed; 0 failed\n",
         [5, 0, 0, 0],
     ),
-    (TestRunner::Libtest, "running 3 tests\ntest result: ok. 1 passed; 0 failed\n", [1, 0, 0, 2]),
+    (
+        TestRunner::Libtest,
+        "running 3 tests\ntest result: ok. 1 passed; 0 failed\n",
+        [1, 0, 0, 2],
+    ),
     (
         TestRunner::Libtest,
         "running 2 tests\n\x1b[32m\ntest result: \x1b[32mok\x1b[0m. 1 passed; 0 failed; 0 ignored; 1 measured; 3 filtered out\n",
@@ -76,26 +80,58 @@ const ROWS: &[Row] = &[
         "    Starting 1 test across 1 binary\nrunning 1 test\ntest result: FAILED. 0 passed; 1 failed\n     Summary [   0.004s] 1 test run: 0 passed, 1 timed out, 0 skipped\n",
         [0, 1, 0, 0],
     ),
-    (TestRunner::Nextest, "    Starting 4 tests across 2 binaries\n", [0, 0, 0, 4]),
+    (
+        TestRunner::Nextest,
+        "    Starting 4 tests across 2 binaries\n",
+        [0, 0, 0, 4],
+    ),
     (TestRunner::Unittest, UNITTEST, [0, 2, 3, 0]),
-    (TestRunner::Unittest, "s\n-----\nRan 1 test in 0.000s\n\nOK (skipped=1)\n", [0, 0, 1, 0]),
+    (
+        TestRunner::Unittest,
+        "s\n-----\nRan 1 test in 0.000s\n\nOK (skipped=1)\n",
+        [0, 0, 1, 0],
+    ),
     (
         TestRunner::Unittest,
         "...\n-----\nRan 3 tests in 0.001s\n\nOK\n-----\nRan 2 tests in 0.1s\n\nFAILED (failures=1, errors=1)\n",
         [3, 2, 0, 0],
     ),
-    (TestRunner::Unittest, "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n", [0, 0, 0, 0]),
-    (TestRunner::Unittest, "Ran 3 tests in 0.001s\n", [0, 0, 0, 3]),
+    (
+        TestRunner::Unittest,
+        "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n",
+        [0, 0, 0, 0],
+    ),
+    (
+        TestRunner::Unittest,
+        "Ran 3 tests in 0.001s\n",
+        [0, 0, 0, 3],
+    ),
     (TestRunner::Pytest, PYTEST, [1, 1, 2, 0]),
-    (TestRunner::Pytest, "...\n3 passed in 65.10s (0:01:05)\n", [3, 0, 0, 0]),
+    (
+        TestRunner::Pytest,
+        "...\n3 passed in 65.10s (0:01:05)\n",
+        [3, 0, 0, 0],
+    ),
     (
         TestRunner::Pytest,
         "collected 3 items\n\n!!! _pytest.outcomes.Exit: x !!!\n==== 1 passed in 0.01s ====\n",
         [1, 0, 0, 2],
     ),
-    (TestRunner::Pytest, "collected 3 items\n\ntests/test_a.py .", [0, 0, 0, 3]),
-    (TestRunner::Pytest, "collected 0 items / 1 error\n==== 1 error in 0.10s ====\n", [0, 1, 0, 0]),
-    (TestRunner::Pytest, "collected 3 items\n==== 3 tests collected in 0.01s ====\n", [0, 0, 0, 0]),
+    (
+        TestRunner::Pytest,
+        "collected 3 items\n\ntests/test_a.py .",
+        [0, 0, 0, 3],
+    ),
+    (
+        TestRunner::Pytest,
+        "collected 0 items / 1 error\n==== 1 error in 0.10s ====\n",
+        [0, 1, 0, 0],
+    ),
+    (
+        TestRunner::Pytest,
+        "collected 3 items\n==== 3 tests collected in 0.01s ====\n",
+        [0, 0, 0, 0],
+    ),
     (
         TestRunner::GoPackages,
         "ok  \texample/a\t0.003s\nok  \texample/b\t(cached)\n?   \texample/c\t[no test files]\nFAIL\texample/d\t0.004s\nFAIL\n",
@@ -152,7 +188,12 @@ fn read(output: &str, failed: u64) -> TestTally {
 }
 
 fn counts([passed, failed, skipped, unfinished]: [u64; 4]) -> TestCounts {
-    TestCounts { passed, failed, skipped, unfinished }
+    TestCounts {
+        passed,
+        failed,
+        skipped,
+        unfinished,
+    }
 }
 
 #[test]
@@ -162,15 +203,29 @@ fn every_runner_is_recognised_uniquely() {
         if *runner == TestRunner::GoTests {
             told.remove(&TestRunner::GoPackages);
         }
-        assert_eq!(told, BTreeMap::from([(*runner, counts(*expected))]), "{output}");
+        assert_eq!(
+            told,
+            BTreeMap::from([(*runner, counts(*expected))]),
+            "{output}"
+        );
     }
     let without: Vec<_> = readers().into_iter().map(|(runner, _)| runner).collect();
-    assert!(without.iter().all(|runner| ROWS.iter().any(|(row, ..)| row == runner)), "{without:?}");
+    assert!(
+        without
+            .iter()
+            .all(|runner| ROWS.iter().any(|(row, ..)| row == runner)),
+        "{without:?}"
+    );
 }
 
 #[test]
 fn runner_counts_are_separate_and_summed() {
-    let run = run_of("make test", exit(0), &format!("{CARGO}{NODE}"), "Ran 2 tests in 0.1s\n\nOK\n");
+    let run = run_of(
+        "make test",
+        exit(0),
+        &format!("{CARGO}{NODE}"),
+        "Ran 2 tests in 0.1s\n\nOK\n",
+    );
     let told = TestTally::read(&run);
     assert_eq!(told.basis, TallyBasis::Whole);
     let expected = [
@@ -204,8 +259,8 @@ fn output_without_counts_has_no_tally() {
 
 #[test]
 fn hostile_output_neither_overflows_nor_takes_forever() {
-    let most =
-        "running 999999999 tests\ntest result: ok. 999999999 passed; 999999999 failed\n".repeat(20_000);
+    let most = "running 999999999 tests\ntest result: ok. 999999999 passed; 999999999 failed\n"
+        .repeat(20_000);
     assert!(read(&most, 0).runners[&TestRunner::Libtest].passed > 1_000_000_000_000);
     for piece in [
         "test result: ",
@@ -231,14 +286,26 @@ fn hostile_output_neither_overflows_nor_takes_forever() {
 fn before(output: &str, passed: bool) -> GateBefore {
     let run = run_of("x", exit(i32::from(!passed)), output, "");
     let tally = TestTally::read(&run);
-    GateBefore { id: "unit".into(), passed, tally, ..GateBefore::default() }
+    GateBefore {
+        id: "unit".into(),
+        passed,
+        tally,
+        ..GateBefore::default()
+    }
 }
 
 fn judged(before: Option<GateBefore>, tests: TestFiles, output: &str) -> Vec<(String, Level)> {
     let gates: Vec<_> = before.into_iter().collect();
-    let baseline = Baseline { gates: &gates, tests, ..Baseline::default() };
+    let baseline = Baseline {
+        gates: &gates,
+        tests,
+        ..Baseline::default()
+    };
     let verdict = judge_run_after(&run_of("x", exit(0), output, ""), &baseline).verdict;
-    codes(&verdict).into_iter().map(|(code, level)| (code.to_owned(), level)).collect()
+    codes(&verdict)
+        .into_iter()
+        .map(|(code, level)| (code.to_owned(), level))
+        .collect()
 }
 
 fn unittest(ran: u64, end: &str) -> String {
@@ -248,21 +315,48 @@ fn unittest(ran: u64, end: &str) -> String {
 #[test]
 fn tests_that_ran_before_have_to_run_still() {
     let one = |code: &str, level| vec![(code.to_owned(), level)];
-    let failed = || Some(before(&unittest(10, "FAILED (failures=1, skipped=2)"), false));
+    let failed = || {
+        Some(before(
+            &unittest(10, "FAILED (failures=1, skipped=2)"),
+            false,
+        ))
+    };
     let fixed = |output: &str| judged(failed(), TestFiles::Fixed, output);
     assert_eq!(fixed(&unittest(10, "OK (skipped=2)")), []);
-    assert_eq!(fixed(&unittest(14, "OK (skipped=2)")), [], "more tests are fine");
-    assert_eq!(fixed(&unittest(10, "OK (skipped=3)")), one("verify-fewer-tests", Level::Error));
-    assert_eq!(fixed(&unittest(9, "OK (skipped=2)")), one("verify-fewer-tests", Level::Error));
-    assert_eq!(fixed(&unittest(11, "OK (skipped=3)")), one("verify-more-skipped", Level::Error));
+    assert_eq!(
+        fixed(&unittest(14, "OK (skipped=2)")),
+        [],
+        "more tests are fine"
+    );
+    assert_eq!(
+        fixed(&unittest(10, "OK (skipped=3)")),
+        one("verify-fewer-tests", Level::Error)
+    );
+    assert_eq!(
+        fixed(&unittest(9, "OK (skipped=2)")),
+        one("verify-fewer-tests", Level::Error)
+    );
+    assert_eq!(
+        fixed(&unittest(11, "OK (skipped=3)")),
+        one("verify-more-skipped", Level::Error)
+    );
     assert_eq!(
         fixed(&unittest(20, "OK (skipped=3)")),
         one("verify-more-skipped", Level::Warning),
         "it stopped early"
     );
-    assert_eq!(fixed("all is well\n"), one("verify-tally-missing", Level::Error));
-    assert_eq!(fixed("3 passed in 0.01s\n"), one("verify-tally-missing", Level::Error));
-    assert_eq!(fixed("Ran 9 tests in 0.001s\n"), one("verify-tests-unfinished", Level::Error));
+    assert_eq!(
+        fixed("all is well\n"),
+        one("verify-tally-missing", Level::Error)
+    );
+    assert_eq!(
+        fixed("3 passed in 0.01s\n"),
+        one("verify-tally-missing", Level::Error)
+    );
+    assert_eq!(
+        fixed("Ran 9 tests in 0.001s\n"),
+        one("verify-tests-unfinished", Level::Error)
+    );
     let passed = Some(before(&unittest(3, "OK"), true));
     assert_eq!(
         judged(passed, TestFiles::Fixed, &unittest(20, "OK (skipped=3)")),
@@ -270,23 +364,52 @@ fn tests_that_ran_before_have_to_run_still() {
     );
 
     let editable = |output: &str| judged(failed(), TestFiles::Editable, output);
-    assert_eq!(editable(&unittest(9, "OK (skipped=2)")), one("verify-fewer-tests", Level::Warning));
-    assert_eq!(editable(&unittest(11, "OK (skipped=3)")), one("verify-more-skipped", Level::Warning));
-    assert_eq!(editable("3 passed in 0.01s\n"), one("verify-tally-missing", Level::Warning));
-    assert_eq!(editable("all is well\n"), one("verify-tally-missing", Level::Error));
-    assert_eq!(editable("Ran 9 tests in 0.001s\n"), one("verify-tests-unfinished", Level::Error));
+    assert_eq!(
+        editable(&unittest(9, "OK (skipped=2)")),
+        one("verify-fewer-tests", Level::Warning)
+    );
+    assert_eq!(
+        editable(&unittest(11, "OK (skipped=3)")),
+        one("verify-more-skipped", Level::Warning)
+    );
+    assert_eq!(
+        editable("3 passed in 0.01s\n"),
+        one("verify-tally-missing", Level::Warning)
+    );
+    assert_eq!(
+        editable("all is well\n"),
+        one("verify-tally-missing", Level::Error)
+    );
+    assert_eq!(
+        editable("Ran 9 tests in 0.001s\n"),
+        one("verify-tests-unfinished", Level::Error)
+    );
 }
 
 #[test]
 fn missing_baseline_requires_only_completion() {
-    let compile_error = || Some(before("error[E0425]: cannot find value `x` in this scope\n", false));
+    let compile_error = || {
+        Some(before(
+            "error[E0425]: cannot find value `x` in this scope\n",
+            false,
+        ))
+    };
     assert_eq!(judged(compile_error(), TestFiles::Fixed, "nothing\n"), []);
     assert_eq!(judged(compile_error(), TestFiles::Fixed, CARGO), []);
     let unfinished = [("verify-tests-unfinished".to_owned(), Level::Error)];
-    assert_eq!(judged(compile_error(), TestFiles::Fixed, "running 1 test\n"), unfinished);
-    assert_eq!(judged(None, TestFiles::Editable, "running 1 test\n"), unfinished);
+    assert_eq!(
+        judged(compile_error(), TestFiles::Fixed, "running 1 test\n"),
+        unfinished
+    );
+    assert_eq!(
+        judged(None, TestFiles::Editable, "running 1 test\n"),
+        unfinished
+    );
     let crashed = Some(before("running 1 test\n", false));
-    assert_eq!(judged(crashed, TestFiles::Fixed, "running 1 test\n"), unfinished);
+    assert_eq!(
+        judged(crashed, TestFiles::Fixed, "running 1 test\n"),
+        unfinished
+    );
     let usual = Some(before("running 1 test\n", true));
     let noted = [("verify-tests-unfinished".to_owned(), Level::Warning)];
     assert_eq!(judged(usual, TestFiles::Fixed, "running 1 test\n"), noted);
@@ -297,8 +420,12 @@ fn failed_tests_override_exit_code() {
     let error = [("verify-tests-failed".to_owned(), Level::Error)];
     let told = unittest(3, "FAILED (failures=1)");
     // Code under test can forge the runner's last line; the headings remain.
-    let headed =
-        format!("{}\nFAIL: test_a (t.T.test_a)\n{}\n\n{}", "=".repeat(70), "-".repeat(70), unittest(3, "OK"));
+    let headed = format!(
+        "{}\nFAIL: test_a (t.T.test_a)\n{}\n\n{}",
+        "=".repeat(70),
+        "-".repeat(70),
+        unittest(3, "OK")
+    );
     let pytest = "collected 2 items\n==== 1 failed, 1 passed in 0.02s ====\n";
     for output in [&told, &headed, pytest, CARGO_FAILED] {
         assert_eq!(judged(None, TestFiles::Editable, output), error, "{output}");
@@ -308,12 +435,23 @@ fn failed_tests_override_exit_code() {
         }
         // A gate that does not fail for its tests proves nothing by them, as before.
         let usual = [("verify-tests-failed".to_owned(), Level::Warning)];
-        assert_eq!(judged(Some(before(output, true)), TestFiles::Fixed, output), usual, "{output}");
+        assert_eq!(
+            judged(Some(before(output, true)), TestFiles::Fixed, output),
+            usual,
+            "{output}"
+        );
     }
     let more = unittest(3, "FAILED (failures=2)");
-    assert_eq!(judged(Some(before(&told, true)), TestFiles::Fixed, &more), error);
+    assert_eq!(
+        judged(Some(before(&told, true)), TestFiles::Fixed, &more),
+        error
+    );
     // Another line that begins so is no heading.
-    let printed = format!("FAIL: x\n{}\nFAIL: y\n{}", "=".repeat(69), unittest(3, "OK"));
+    let printed = format!(
+        "FAIL: x\n{}\nFAIL: y\n{}",
+        "=".repeat(69),
+        unittest(3, "OK")
+    );
     assert_eq!(judged(None, TestFiles::Fixed, &printed), []);
 }
 
@@ -328,7 +466,14 @@ fn file_without_report_is_not_a_test() {
         judged(before.clone(), TestFiles::Fixed, NODE_ENDED),
         [("verify-tally-missing".to_owned(), Level::Error)]
     );
-    assert_eq!(judged(before, TestFiles::Fixed, &NODE_ENDED.replace("/copy/a.test.mjs", "adds")), []);
+    assert_eq!(
+        judged(
+            before,
+            TestFiles::Fixed,
+            &NODE_ENDED.replace("/copy/a.test.mjs", "adds")
+        ),
+        []
+    );
 }
 
 #[test]
@@ -342,7 +487,14 @@ fn cut_log_neither_proves_nor_excuses() {
     let gates = [before(CARGO_FAILED, false)];
     let mut run = run_of("x", exit(0), "noise\n", "");
     run.stdout.extent = Extent::Cut;
-    let verdict = judge_run_after(&run, &Baseline { gates: &gates, ..Baseline::default() }).verdict;
+    let verdict = judge_run_after(
+        &run,
+        &Baseline {
+            gates: &gates,
+            ..Baseline::default()
+        },
+    )
+    .verdict;
     assert_eq!(codes(&verdict)[0], ("verify-log-cut", Level::Info));
     assert_eq!(codes(&verdict)[1], ("verify-tally-missing", Level::Error));
     assert!(verdict.findings()[1].hint.contains("make it print less"));
@@ -355,7 +507,14 @@ fn cut_log_neither_proves_nor_excuses() {
 fn failed_gate_reports_no_test_difference() {
     let gates = [before(&unittest(3, "OK"), true)];
     let run = run_of("x", exit(1), "running 3 tests\n", "");
-    let verdict = judge_run_after(&run, &Baseline { gates: &gates, ..Baseline::default() }).verdict;
+    let verdict = judge_run_after(
+        &run,
+        &Baseline {
+            gates: &gates,
+            ..Baseline::default()
+        },
+    )
+    .verdict;
     assert_eq!(codes(&verdict), [("verify-gate-failed", Level::Error)]);
 }
 

@@ -21,8 +21,16 @@ use crate::judge::{GateBefore, TestFiles};
 pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
     let (gate, now) = (run.id.as_str(), &TestTally::read(run));
     let mut findings = Verdict::default();
-    let earlier = |runner| before.and_then(|before| before.tally.runners.get(&runner)).copied();
-    let before_of = |runner| before.filter(|before| before.passed).and_then(|_| earlier(runner));
+    let earlier = |runner| {
+        before
+            .and_then(|before| before.tally.runners.get(&runner))
+            .copied()
+    };
+    let before_of = |runner| {
+        before
+            .filter(|before| before.passed)
+            .and_then(|_| earlier(runner))
+    };
     for (runner, counts) in &now.runners {
         let name = runner.name();
         let usual = before_of(*runner).unwrap_or_default();
@@ -32,7 +40,12 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
                 counts.unfinished
             );
             let code = Code::new("verify-tests-unfinished");
-            findings.push(finding(unless(usual.unfinished >= counts.unfinished), code, gate, hint));
+            findings.push(finding(
+                unless(usual.unfinished >= counts.unfinished),
+                code,
+                gate,
+                hint,
+            ));
         }
         if counts.failed > 0 && run.end == GateEnd::Exited(0) {
             let hint = format!(
@@ -47,20 +60,33 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
             ));
         }
     }
-    let Some(before) = before else { return findings };
-    for (runner, earlier) in before.tally.runners.iter().filter(|(_, counts)| !counts.is_empty()) {
+    let Some(before) = before else {
+        return findings;
+    };
+    for (runner, earlier) in before
+        .tally
+        .runners
+        .iter()
+        .filter(|(_, counts)| !counts.is_empty())
+    {
         let counts = now.runners.get(runner).copied().unwrap_or_default();
         if counts.unfinished > 0 {
             continue;
         }
-        let Some((level, code, hint)) = difference(*runner, *earlier, counts, before, now, tests) else {
+        let Some((level, code, hint)) = difference(*runner, *earlier, counts, before, now, tests)
+        else {
             continue;
         };
         if before.tally.basis == TallyBasis::Cut {
             let hint = format!(
                 "{hint}. Only the end of its output before the change was kept, so this is not proof"
             );
-            findings.push(finding(Level::Warning, Code::new("verify-tally-incomplete"), gate, hint));
+            findings.push(finding(
+                Level::Warning,
+                Code::new("verify-tally-incomplete"),
+                gate,
+                hint,
+            ));
         } else {
             let cut = match now.basis {
                 TallyBasis::Cut => {
@@ -94,7 +120,11 @@ fn difference(
             "{name} reported {} tests before the change and reports none now; the code under test must let them run",
             earlier.ran()
         );
-        return Some((if moved { level } else { Level::Error }, Code::new("verify-tally-missing"), hint));
+        return Some((
+            if moved { level } else { Level::Error },
+            Code::new("verify-tally-missing"),
+            hint,
+        ));
     }
     if counts.ran() < earlier.ran() {
         let hint = format!(

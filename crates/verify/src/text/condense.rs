@@ -30,7 +30,11 @@ pub(super) fn condense(log: &str) -> Cow<'_, str> {
 
 /// The lines that do not say of one test that it passed, was begun or was left out.
 fn without_passed<'l>(lines: &[&'l str]) -> Vec<&'l str> {
-    lines.iter().copied().filter(|line| !is_passed(line)).collect()
+    lines
+        .iter()
+        .copied()
+        .filter(|line| !is_passed(line))
+        .collect()
 }
 
 fn is_passed(line: &str) -> bool {
@@ -39,7 +43,13 @@ fn is_passed(line: &str) -> bool {
     let starts = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
     (text.starts_with("test ") && ends(&[" ... ok", " ... ignored"]))
         || ends(&[" PASSED", " SKIPPED", " ... ok"])
-        || starts(&["--- PASS:", "=== RUN ", "=== PAUSE ", "=== CONT ", "PASSED "])
+        || starts(&[
+            "--- PASS:",
+            "=== RUN ",
+            "=== PAUSE ",
+            "=== CONT ",
+            "PASSED ",
+        ])
         || (text.starts_with("ok ") && text.contains(" - "))
         || text.starts_with("note: run with `RUST_BACKTRACE=1`")
 }
@@ -126,7 +136,10 @@ fn indent(line: &str) -> usize {
 
 fn keep_innermost<'l>(out: &mut Vec<&'l str>, frames: &[Frame<'l>], stack: Stack) {
     let own = |frame: &&usize| {
-        frames.get(**frame).and_then(|frame| frame.lines.first()).is_some_and(|line| is_own(line))
+        frames
+            .get(**frame)
+            .and_then(|frame| frame.lines.first())
+            .is_some_and(|line| is_own(line))
     };
     let all: Vec<usize> = (0..frames.len()).collect();
     let mut wanted: Vec<usize> = all.iter().filter(own).copied().collect();
@@ -158,7 +171,11 @@ fn without_repetitions(lines: Vec<&str>) -> Vec<&str> {
     let mut seen: HashSet<Vec<&str>> = HashSet::new();
     let mut out = Vec::with_capacity(lines.len());
     for paragraph in lines.split_inclusive(|line| line.trim().is_empty()) {
-        let body: Vec<&str> = paragraph.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+        let body: Vec<&str> = paragraph
+            .iter()
+            .copied()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         if body.len() < 2 || seen.insert(body) {
             out.extend(paragraph);
         }
@@ -173,7 +190,10 @@ mod tests {
     #[test]
     fn fully_relevant_log_is_unchanged() {
         for log in ["", "a\nb", "error: x\n --> a.rs:1:1\n", "a\n\nb\n\na\n"] {
-            assert!(matches!(condense(log), Cow::Borrowed(kept) if kept == log), "{log:?}");
+            assert!(
+                matches!(condense(log), Cow::Borrowed(kept) if kept == log),
+                "{log:?}"
+            );
         }
     }
 
@@ -198,7 +218,10 @@ mod tests {
             frame("<copy>/b.py", 6),
         );
         assert_eq!(condense(&log), expected);
-        let foreign = format!("Traceback:\n{}ValueError: no\n", frame("/usr/lib/python3/x.py", 1));
+        let foreign = format!(
+            "Traceback:\n{}ValueError: no\n",
+            frame("/usr/lib/python3/x.py", 1)
+        );
         assert_eq!(condense(&foreign), foreign);
     }
 
@@ -206,8 +229,7 @@ mod tests {
     fn script_stack_keeps_first_repository_frames() {
         let log = "Error: no\n    at add (<copy>/src/a.js:3:9)\n    at run (node:internal/x:1:1)\n    at <copy>/test/a.test.js:5:3\n    \
                    at node_modules/jest/x.js:1:1\n";
-        let expected =
-            "Error: no\n    at add (<copy>/src/a.js:3:9)\n[…]\n    at <copy>/test/a.test.js:5:3\n[…]\n";
+        let expected = "Error: no\n    at add (<copy>/src/a.js:3:9)\n[…]\n    at <copy>/test/a.test.js:5:3\n[…]\n";
         assert_eq!(condense(log), expected);
     }
 
@@ -222,15 +244,20 @@ mod tests {
     #[test]
     fn repeated_message_is_removed() {
         let log = "FAIL: test_a\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nFAIL: test_b\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nend\n";
-        let expected = "FAIL: test_a\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nFAIL: test_b\n\nend\n";
+        let expected =
+            "FAIL: test_a\n\nE   assert 1 == 2\na.py:3: AssertionError\n\nFAIL: test_b\n\nend\n";
         assert_eq!(condense(log), expected);
     }
 
     #[test]
     fn hostile_logs_are_condensed_in_bounded_time() {
-        for piece in
-            ["  File \"<copy>/a.py\", line 1, in f\n", "    at x (a:1:1)\n", "\n", "a\n\n", "test x ... ok\n"]
-        {
+        for piece in [
+            "  File \"<copy>/a.py\", line 1, in f\n",
+            "    at x (a:1:1)\n",
+            "\n",
+            "a\n\n",
+            "test x ... ok\n",
+        ] {
             let log = piece.repeat(200_000);
             assert!(condense(&log).len() <= log.len());
         }

@@ -44,7 +44,8 @@ impl Row {
         if let Some(rest) = line.strip_prefix("error: could not compile `")
             && let Some((name, _)) = rest.split_once('`')
         {
-            self.crates.insert(format!("error: could not compile `{name}`"));
+            self.crates
+                .insert(format!("error: could not compile `{name}`"));
         }
     }
 
@@ -67,17 +68,25 @@ struct Block {
 
 impl Block {
     fn new(lines: Vec<String>) -> Self {
-        let place = lines.get(1).and_then(|line| place(line)).unwrap_or_default();
+        let place = lines
+            .get(1)
+            .and_then(|line| place(line))
+            .unwrap_or_default();
         let mut parts = place.split(':');
         let file = parts.next().unwrap_or_default().to_owned();
         let position = parts.filter_map(|part| part.parse().ok()).collect();
-        Self { file, position, lines }
+        Self {
+            file,
+            position,
+            lines,
+        }
     }
 }
 
 fn is_headline(line: &str) -> bool {
     ["error", "warning"].iter().any(|word| {
-        line.strip_prefix(word).is_some_and(|rest| rest.starts_with(':') || rest.starts_with('['))
+        line.strip_prefix(word)
+            .is_some_and(|rest| rest.starts_with(':') || rest.starts_with('['))
     })
 }
 
@@ -97,7 +106,9 @@ fn is_closing(line: &str) -> bool {
         "Some errors have detailed explanations:",
     ];
     CLOSINGS.iter().any(|closing| line.starts_with(closing))
-        || (line.starts_with("warning: `") && line.contains(" generated ") && line.contains(" warning"))
+        || (line.starts_with("warning: `")
+            && line.contains(" generated ")
+            && line.contains(" warning"))
 }
 
 #[cfg(test)]
@@ -110,7 +121,12 @@ mod tests {
 
     #[test]
     fn compilers_side_by_side_read_as_one() {
-        let a = ["error[E0425]: cannot find value `x`", "  --> a/src/lib.rs:10:3", "   |", ""];
+        let a = [
+            "error[E0425]: cannot find value `x`",
+            "  --> a/src/lib.rs:10:3",
+            "   |",
+            "",
+        ];
         let a2 = ["warning: unused", "  --> a/src/lib.rs:9:3", "   |", ""];
         let b = ["error: expected `;`", " --> b/src/lib.rs:2:1", "  |", ""];
         let more = "For more information about this error, try `rustc --explain E0425`.";
@@ -118,18 +134,49 @@ mod tests {
         let test = "error: could not compile `a` (lib test) due to 1 previous error";
         let b_failed = "error: could not compile `b` (lib) due to 1 previous error";
         let waiting = "warning: build failed, waiting for other jobs to finish...";
-        let one = [&a[..], &a2, &[more, lib, waiting], &b, &[b_failed, test, "end"]].concat();
-        let two = [&b[..], &[b_failed, waiting], &a2, &a, &[more, test, lib, "end"]].concat();
+        let one = [
+            &a[..],
+            &a2,
+            &[more, lib, waiting],
+            &b,
+            &[b_failed, test, "end"],
+        ]
+        .concat();
+        let two = [
+            &b[..],
+            &[b_failed, waiting],
+            &a2,
+            &a,
+            &[more, test, lib, "end"],
+        ]
+        .concat();
         assert_eq!(settled(&one), settled(&two));
-        let expected =
-            [&a2[..], &a, &b, &["error: could not compile `a`", "error: could not compile `b`", "end"]]
-                .concat();
+        let expected = [
+            &a2[..],
+            &a,
+            &b,
+            &[
+                "error: could not compile `a`",
+                "error: could not compile `b`",
+                "end",
+            ],
+        ]
+        .concat();
         assert_eq!(settled(&one), expected);
     }
 
     #[test]
     fn other_text_stays_where_it_is() {
-        let text = ["b", "", "error: no place", "a", "", "", "warning: neither", ""];
+        let text = [
+            "b",
+            "",
+            "error: no place",
+            "a",
+            "",
+            "",
+            "warning: neither",
+            "",
+        ];
         assert_eq!(settled(&text), text);
     }
 }

@@ -71,12 +71,21 @@ impl FailureEvidence {
         let mut frames: Vec<StackFrame> = reader
             .frames
             .into_iter()
-            .map(|((file, line, function), depth)| StackFrame { depth, file, line, function })
+            .map(|((file, line, function), depth)| StackFrame {
+                depth,
+                file,
+                line,
+                function,
+            })
             .collect();
         frames.sort_unstable();
         frames.truncate(MOST);
         let tests = reader.tests.into_iter().take(MOST).collect();
-        Self { tests, frames, names: reader.names.into_iter().take(MOST).collect() }
+        Self {
+            tests,
+            frames,
+            names: reader.names.into_iter().take(MOST).collect(),
+        }
     }
 
     /// Whether nothing was recognised.
@@ -100,7 +109,8 @@ impl FailureEvidence {
         self.tests.sort_unstable();
         self.tests.dedup();
         self.frames.sort_unstable();
-        self.frames.dedup_by(|a, b| (&a.file, a.line, &a.function) == (&b.file, b.line, &b.function));
+        self.frames
+            .dedup_by(|a, b| (&a.file, a.line, &a.function) == (&b.file, b.line, &b.function));
         self.names.sort_unstable();
         self.names.dedup();
     }
@@ -130,7 +140,9 @@ impl Reader {
         if let Some(test) = failing_test(line) {
             keep(&mut self.tests, test);
         }
-        if opens_trace(line) || (self.order == Order::InnermostFirst && number > self.last_frame + GAP) {
+        if opens_trace(line)
+            || (self.order == Order::InnermostFirst && number > self.last_frame + GAP)
+        {
             self.end_trace();
         }
         names_in(line, &mut self.names);
@@ -158,8 +170,13 @@ impl Reader {
         }
         // The kept frames do not depend on the order: the deepest are dropped first, and the last of equals.
         while self.frames.len() > 16 * MOST {
-            let last = self.frames.iter().max_by_key(|(place, depth)| (**depth, *place));
-            let Some(last) = last.map(|(place, _)| place.clone()) else { break };
+            let last = self
+                .frames
+                .iter()
+                .max_by_key(|(place, depth)| (**depth, *place));
+            let Some(last) = last.map(|(place, _)| place.clone()) else {
+                break;
+            };
             self.frames.remove(&last);
         }
     }
@@ -184,7 +201,9 @@ fn names_in(line: &str, names: &mut BTreeSet<String>) {
         let is_name = name.len() >= 3
             && name.len() <= 80
             && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:".contains(&byte));
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.:".contains(&byte));
         if is_name {
             keep(names, name.to_owned());
         }
@@ -193,10 +212,17 @@ fn names_in(line: &str, names: &mut BTreeSet<String>) {
         line.split(quote).skip(1).step_by(2).for_each(&mut add);
     }
     if let Some((_, rest)) = line.split_once("undefined: ") {
-        rest.split_whitespace().next().into_iter().for_each(&mut add);
+        rest.split_whitespace()
+            .next()
+            .into_iter()
+            .for_each(&mut add);
     }
     if let Some((before, _)) = line.split_once(" undefined (") {
-        before.split_whitespace().last().into_iter().for_each(&mut add);
+        before
+            .split_whitespace()
+            .last()
+            .into_iter()
+            .for_each(&mut add);
     }
 }
 

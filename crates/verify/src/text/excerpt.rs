@@ -92,8 +92,11 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
         let own = weight(line);
         if own == Weight::Key {
             block = FOLLOWERS;
-            let (before, weight) =
-                if is_python_exception(line) { (3, Weight::Detail) } else { (1, Weight::Context) };
+            let (before, weight) = if is_python_exception(line) {
+                (3, Weight::Detail)
+            } else {
+                (1, Weight::Context)
+            };
             for earlier in &mut weights[index.saturating_sub(before)..index] {
                 *earlier = weight.max(*earlier);
             }
@@ -104,30 +107,74 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
         if belongs {
             block -= 1;
         }
-        weights[index] = own.max(if belongs { Weight::Detail } else { Weight::Noise });
+        weights[index] = own.max(if belongs {
+            Weight::Detail
+        } else {
+            Weight::Noise
+        });
         announces = line.ends_with(':');
     }
     weights
 }
 
 /// With these a failure begins.
-const KEY_STARTS: &[&str] =
-    &["error[", "error:", "--- FAIL:", "E  ", "Error:", "not ok ", "FATAL", "fatal:", "✗ ", "✕ ", "● "];
+const KEY_STARTS: &[&str] = &[
+    "error[",
+    "error:",
+    "--- FAIL:",
+    "E  ",
+    "Error:",
+    "not ok ",
+    "FATAL",
+    "fatal:",
+    "✗ ",
+    "✕ ",
+    "● ",
+];
 
 /// These occur in the line that says what failed.
-const KEY_WORDS: &[&str] = &["panicked at", "): error TS", "SyntaxError:", ": error:", "AssertionError"];
+const KEY_WORDS: &[&str] = &[
+    "panicked at",
+    "): error TS",
+    "SyntaxError:",
+    ": error:",
+    "AssertionError",
+];
 
 /// With these a failure goes on.
-const DETAIL_STARTS: &[&str] =
-    &["left:", "right:", "assertion ", "> ", "expected", "actual", "+ ", "- ", "-->", "= note:", "= help:"];
+const DETAIL_STARTS: &[&str] = &[
+    "left:",
+    "right:",
+    "assertion ",
+    "> ",
+    "expected",
+    "actual",
+    "+ ",
+    "- ",
+    "-->",
+    "= note:",
+    "= help:",
+];
 
 const DETAIL_WORDS: &[&str] = &["Error: ", "error: ", "Exception"];
 
 /// With these a tool sums up.
-const SUMMARY_STARTS: &[&str] =
-    &["test result: FAILED", "FAILED ", "ERROR ", "failures:", "FAIL", "ERROR:", "---- "];
+const SUMMARY_STARTS: &[&str] = &[
+    "test result: FAILED",
+    "FAILED ",
+    "ERROR ",
+    "failures:",
+    "FAIL",
+    "ERROR:",
+    "---- ",
+];
 
-const SUMMARY_WORDS: &[&str] = &[" ... FAILED", "could not compile", " failed, ", " failed in "];
+const SUMMARY_WORDS: &[&str] = &[
+    " ... FAILED",
+    "could not compile",
+    " failed, ",
+    " failed in ",
+];
 
 fn weight(line: &str) -> Weight {
     let text = line.trim_start();
@@ -136,7 +183,11 @@ fn weight(line: &str) -> Weight {
     // Test output follows; that cargo ended because of it is irrelevant.
     if text.starts_with("error: test failed, to rerun") {
         Weight::Noise
-    } else if starts(KEY_STARTS) || has(KEY_WORDS) || is_go_position(text) || is_python_exception(text) {
+    } else if starts(KEY_STARTS)
+        || has(KEY_WORDS)
+        || is_go_position(text)
+        || is_python_exception(text)
+    {
         Weight::Key
     } else if starts(DETAIL_STARTS) || has(DETAIL_WORDS) {
         Weight::Detail
@@ -151,7 +202,10 @@ fn weight(line: &str) -> Weight {
 fn is_python_exception(line: &str) -> bool {
     line.split_once(": ").is_some_and(|(name, _)| {
         let named = name.ends_with("Error") || name.ends_with("Exception");
-        named && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
+        named
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
     })
 }
 
@@ -160,14 +214,22 @@ fn is_chatter(line: &str) -> bool {
     let text = line.trim();
     matches!(text, "---" | "..." | "stack backtrace:")
         || text.contains("node:internal/")
-        || ["duration_ms", "failureType:", "type: '", "at /rustc/", "at <home>/"]
-            .iter()
-            .any(|start| text.starts_with(start))
+        || [
+            "duration_ms",
+            "failureType:",
+            "type: '",
+            "at /rustc/",
+            "at <home>/",
+        ]
+        .iter()
+        .any(|start| text.starts_with(start))
 }
 
 /// A line that begins something else, so the previous block has ended.
 fn is_boundary(line: &str) -> bool {
-    ["warning:", "warning[", "test ", "running ", "=====", "____"].iter().any(|start| line.starts_with(start))
+    ["warning:", "warning[", "test ", "running ", "=====", "____"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 /// `./file.go:3:5: message` and `file_test.go:12: message`.
@@ -188,8 +250,11 @@ mod tests {
     use super::*;
 
     fn noisy(middle: &str) -> String {
-        let noise =
-            |from: usize| (from..from + 300).map(|n| format!("compiling module {n}\n")).collect::<String>();
+        let noise = |from: usize| {
+            (from..from + 300)
+                .map(|n| format!("compiling module {n}\n"))
+                .collect::<String>()
+        };
         format!("{}{middle}{}", noise(0), noise(1000))
     }
 
@@ -224,7 +289,10 @@ mod tests {
     fn pytest_and_go_failures_are_found() {
         let pytest = ">       assert add(1, 2) == 4\nE       assert 3 == 4\nE        +  where 3 = add(1, 2)\n\ntest_a.py:4: AssertionError\n";
         let found = short(&noisy(pytest));
-        assert!(found.contains("E       assert 3 == 4") && found.contains("> "), "{found}");
+        assert!(
+            found.contains("E       assert 3 == 4") && found.contains("> "),
+            "{found}"
+        );
         let go = "--- FAIL: TestAdd (<time>)\n    add_test.go:9: Add(1, 2) = 3, want 4\n";
         assert!(short(&noisy(go)).contains("want 4"));
     }
@@ -234,12 +302,17 @@ mod tests {
         let python = "ERROR: test_c (t.T.test_c)\n-----\nTraceback (most recent call last):\n  File \"<copy>/t.py\", line 6, in c\n    \
                       add(1)\n    ^^^^^^\nTypeError: add() missing 1 argument\n\n";
         let found = short(&noisy(python));
-        assert!(found.contains("line 6, in c\n    add(1)\n    ^^^^^^\nTypeError: add() missing"), "{found}");
+        assert!(
+            found.contains("line 6, in c\n    add(1)\n    ^^^^^^\nTypeError: add() missing"),
+            "{found}"
+        );
         let node = "not ok 1 - adds\n  ---\n  duration_ms: <time>\n  location: '<copy>/t.js:3:1'\n  error: |-\n    \
                     Expected values to be strictly equal:\n\n    0 !== 2\n\n  stack: |-\n    Test.run (node:internal/test)\n";
         let found = short(&noisy(node));
         assert!(
-            found.contains("0 !== 2") && found.contains("t.js:3:1") && !found.contains("node:internal"),
+            found.contains("0 !== 2")
+                && found.contains("t.js:3:1")
+                && !found.contains("node:internal"),
             "{found}"
         );
     }
@@ -247,7 +320,10 @@ mod tests {
     #[test]
     fn unrecognised_log_gives_its_end() {
         let found = short(&noisy(""));
-        assert!(found.starts_with("[…]\n") && found.ends_with("compiling module 1299\n"), "{found}");
+        assert!(
+            found.starts_with("[…]\n") && found.ends_with("compiling module 1299\n"),
+            "{found}"
+        );
     }
 
     #[test]

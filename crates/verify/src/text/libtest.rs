@@ -80,7 +80,9 @@ fn flush(sections: &mut Vec<Vec<String>>, out: &mut Vec<String>) {
 /// The number in `running 3 tests`.
 fn announced(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("running ")?;
-    let total = rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"))?;
+    let total = rest
+        .strip_suffix(" tests")
+        .or_else(|| rest.strip_suffix(" test"))?;
     (!total.is_empty() && total.bytes().all(|byte| byte.is_ascii_digit())).then_some(total)
 }
 
@@ -136,13 +138,20 @@ fn marks_of(line: &str) -> &str {
             .iter()
             .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    if counts && marks.bytes().all(|mark| matches!(mark, b'.' | b'i' | b'b')) { marks } else { "" }
+    if counts && marks.bytes().all(|mark| matches!(mark, b'.' | b'i' | b'b')) {
+        marks
+    } else {
+        ""
+    }
 }
 
 /// `test name ... ok`.
 fn is_status(line: &str) -> bool {
-    line.strip_prefix("test ")
-        .is_some_and(|rest| [" ... ok", " ... FAILED", " ... ignored"].iter().any(|end| rest.ends_with(end)))
+    line.strip_prefix("test ").is_some_and(|rest| {
+        [" ... ok", " ... FAILED", " ... ignored"]
+            .iter()
+            .any(|end| rest.ends_with(end))
+    })
 }
 
 /// `---- name stdout ----`.
@@ -180,7 +189,10 @@ mod tests {
     #[test]
     fn results_of_threads_are_sorted_where_they_stand() {
         let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
-        assert_eq!(settled(text), "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok");
+        assert_eq!(
+            settled(text),
+            "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok"
+        );
     }
 
     #[test]
@@ -193,22 +205,30 @@ mod tests {
         ] {
             assert_eq!(settled(text), expected, "{text}");
         }
-        assert_eq!(settled("running 2 tests\n..\nend"), "running 2 tests\n..\nend");
-        assert_eq!(settled("running 1 test\n... and more"), "running 1 test\n... and more");
+        assert_eq!(
+            settled("running 2 tests\n..\nend"),
+            "running 2 tests\n..\nend"
+        );
+        assert_eq!(
+            settled("running 1 test\n... and more"),
+            "running 1 test\n... and more"
+        );
         assert_eq!(
             settled("running 2 tests\nb --- FAILED\na --- FAILED"),
             "running 2 tests\na --- FAILED\nb --- FAILED"
         );
-        let many = format!("running 100 tests\n{} 88/100\n{}\nend", ".".repeat(88), ".".repeat(12));
+        let many = format!(
+            "running 100 tests\n{} 88/100\n{}\nend",
+            ".".repeat(88),
+            ".".repeat(12)
+        );
         assert_eq!(settled(&many), many);
     }
 
     #[test]
     fn outputs_of_failed_tests_are_sorted_by_name() {
-        let one =
-            "failures:\n\n---- b stdout ----\n\nB\n\n---- a stdout ----\nA\n\n\nfailures:\n    a\n    b";
-        let two =
-            "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\n\nfailures:\n    a\n    b";
+        let one = "failures:\n\n---- b stdout ----\n\nB\n\n---- a stdout ----\nA\n\n\nfailures:\n    a\n    b";
+        let two = "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\n\nfailures:\n    a\n    b";
         assert_eq!(settled(one), settled(two));
         assert_eq!(
             settled(one),
@@ -232,8 +252,7 @@ mod tests {
             settled(text),
             "panicked\nstack backtrace:\n      sum::one\n             at ./src/lib.rs:2:20\nend"
         );
-        let foreign =
-            "stack backtrace:\n   0: core::panicking::panic\n             at /rustc/a.rs:80:14\nend";
+        let foreign = "stack backtrace:\n   0: core::panicking::panic\n             at /rustc/a.rs:80:14\nend";
         assert_eq!(settled(foreign), "end");
     }
 }

@@ -106,9 +106,9 @@ pub(super) fn replace_user_places(line: String) -> String {
                 };
                 let taken = match named {
                     Named::Whole => 0,
-                    Named::ByNextSegment => {
-                        after.find(|c: char| !is_name_char(c) && c != '.').unwrap_or(after.len())
-                    }
+                    Named::ByNextSegment => after
+                        .find(|c: char| !is_name_char(c) && c != '.')
+                        .unwrap_or(after.len()),
                 };
                 if named == Named::ByNextSegment && taken == 0 {
                     continue;
@@ -156,8 +156,11 @@ fn replace_numbers_after(mut line: String, words: &[&str], name: &str) -> String
         let mut out = String::with_capacity(line.len());
         let mut rest = line.as_str();
         while let Some(at) = rest.find(word) {
-            let begins =
-                !rest[..at].chars().next_back().or(out.chars().next_back()).is_some_and(is_name_char);
+            let begins = !rest[..at]
+                .chars()
+                .next_back()
+                .or(out.chars().next_back())
+                .is_some_and(is_name_char);
             let (head, tail) = rest.split_at(at + word.len());
             out.push_str(head);
             let digits = leading_digits(tail);
@@ -178,9 +181,17 @@ fn replace_numbers_after(mut line: String, words: &[&str], name: &str) -> String
 /// Replaces durations written by test runners and build tools.
 pub(super) fn without_durations(line: String) -> String {
     let trimmed = line.trim_start();
-    for label in ["Time:", "Duration ", "duration_ms: ", "duration_ms ", "# duration_ms "] {
+    for label in [
+        "Time:",
+        "Duration ",
+        "duration_ms: ",
+        "duration_ms ",
+        "# duration_ms ",
+    ] {
         if trimmed.starts_with(label)
-            && trimmed[label.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit())
+            && trimmed[label.len()..]
+                .trim_start()
+                .starts_with(|c: char| c.is_ascii_digit())
         {
             let indent = &line[..line.len() - trimmed.len()];
             return format!("{indent}{} <time>", label.trim_end());
@@ -240,8 +251,13 @@ fn spent_in(line: String) -> String {
     {
         rest = after;
     }
-    let decoration = rest.trim_end_matches(['=', ' ']).is_empty() || rest.starts_with([';', ',', ')']);
-    if decoration { format!("{head} in <time>{rest}") } else { line }
+    let decoration =
+        rest.trim_end_matches(['=', ' ']).is_empty() || rest.starts_with([';', ',', ')']);
+    if decoration {
+        format!("{head} in <time>{rest}")
+    } else {
+        line
+    }
 }
 
 /// The length of `0.03s` at the beginning of a text.
@@ -257,7 +273,8 @@ fn minutes_and_seconds(text: &str) -> Option<usize> {
     let minutes = leading_digits(text);
     let rest = text.get(minutes..)?.strip_prefix("m ")?;
     let seconds = leading_digits(rest);
-    (minutes > 0 && seconds > 0 && rest[seconds..].starts_with('s')).then_some(minutes + 2 + seconds + 1)
+    (minutes > 0 && seconds > 0 && rest[seconds..].starts_with('s'))
+        .then_some(minutes + 2 + seconds + 1)
 }
 
 /// The length of a decimal number of seconds, or a number of milliseconds, at the beginning of a text.
@@ -272,7 +289,10 @@ fn time_length(text: &str) -> Option<usize> {
     if let Some(rest) = text[end..].strip_prefix('.') {
         end += 1 + leading_digits(rest);
     }
-    [" ms", "ms", " s"].iter().find(|unit| text[end..].starts_with(**unit)).map(|unit| end + unit.len())
+    [" ms", "ms", " s"]
+        .iter()
+        .find(|unit| text[end..].starts_with(**unit))
+        .map(|unit| end + unit.len())
 }
 
 /// Replaces a time at the beginning of a line, as written by loggers.

@@ -33,7 +33,8 @@ impl Normaliser {
         if text.len() > 1 {
             self.places.push((text.to_owned(), name));
             // A directory inside another one must be searched first.
-            self.places.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+            self.places
+                .sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         }
         self
     }
@@ -59,7 +60,9 @@ impl Normaliser {
     /// A name on one line, with the known directories replaced and without control characters.
     pub(crate) fn name(&self, raw: &str) -> String {
         let places = self.places.iter();
-        places.fold(line::visible(raw), |text, (place, name)| line::replace_path(text, place, name))
+        places.fold(line::visible(raw), |text, (place, name)| {
+            line::replace_path(text, place, name)
+        })
     }
 
     /// Returns one line, or `None` if it only shows build progress.
@@ -87,7 +90,11 @@ impl Normaliser {
 pub fn normalise(log: &[u8], copy: &Path) -> String {
     let text = Normaliser::new(copy).apply(log);
     // A message of one line stays one.
-    if log.ends_with(b"\n") { text } else { text.trim_end_matches('\n').to_owned() }
+    if log.ends_with(b"\n") {
+        text
+    } else {
+        text.trim_end_matches('\n').to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -109,8 +116,22 @@ mod tests {
             )
         };
         let (a, b) = ("test tests::a ... FAILED", "test tests::b ... ok");
-        let one = log("/data/tmp/x1/copy", "12345", "0.01", "0123456789abcdef", a, b);
-        let two = log("/var/elsewhere/copy", "99999", "61.70", "fedcba9876543210", b, a);
+        let one = log(
+            "/data/tmp/x1/copy",
+            "12345",
+            "0.01",
+            "0123456789abcdef",
+            a,
+            b,
+        );
+        let two = log(
+            "/var/elsewhere/copy",
+            "99999",
+            "61.70",
+            "fedcba9876543210",
+            b,
+            a,
+        );
         let one = normalise(one.as_bytes(), Path::new("/data/tmp/x1/copy"));
         let two = normalise(two.as_bytes(), Path::new("/var/elsewhere/copy"));
         assert_eq!(one, two);
@@ -133,18 +154,30 @@ mod tests {
     #[test]
     fn durations_go_where_tools_write_them() {
         let cases = [
-            ("=== 1 failed, 2 passed in 0.03s ===", "=== 1 failed, 2 passed in <time> ==="),
+            (
+                "=== 1 failed, 2 passed in 0.03s ===",
+                "=== 1 failed, 2 passed in <time> ===",
+            ),
             ("1 failed in 61.02s (0:01:01)", "1 failed in <time>"),
             ("--- FAIL: TestA (0.00s)", "--- FAIL: TestA (<time>)"),
             ("FAIL\texample.com/a\t0.003s", "FAIL\texample.com/a\t<time>"),
-            ("ok  \texample.com/a\t(cached)", "ok  \texample.com/a\t(cached)"),
-            ("        FAIL [   0.006s] p tests::a", "        FAIL [<time>] p tests::a"),
+            (
+                "ok  \texample.com/a\t(cached)",
+                "ok  \texample.com/a\t(cached)",
+            ),
+            (
+                "        FAIL [   0.006s] p tests::a",
+                "        FAIL [<time>] p tests::a",
+            ),
             ("  ✓ adds (5 ms)", "  ✓ adds (<time>)"),
             ("Time:        1.234 s", "Time: <time>"),
             ("  duration_ms: 1.25", "  duration_ms: <time>"),
             ("# duration_ms 57.1", "# duration_ms <time>"),
             ("Ran 3 tests in 0.001s", "Ran 3 tests in <time>"),
-            ("Finished `dev` profile in 4.53s", "Finished `dev` profile in <time>"),
+            (
+                "Finished `dev` profile in 4.53s",
+                "Finished `dev` profile in <time>",
+            ),
             ("target(s) in 1m 02s", "target(s) in <time>"),
         ];
         for (text, expected) in cases {
@@ -175,20 +208,41 @@ mod tests {
         let cases = [
             ("at /data/tmp/run-1/copy/src/a.rs:1", "at <copy>/src/a.rs:1"),
             ("'/data/tmp/run-1/copy'", "'<copy>'"),
-            ("/data/tmp/run-1/copying stays", "/data/tmp/run-1/copying stays"),
+            (
+                "/data/tmp/run-1/copying stays",
+                "/data/tmp/run-1/copying stays",
+            ),
             ("file:///data/tmp/run-1/copy/a", "file://<copy>/a"),
             ("open /tmp/pytest-of-me/pytest-0/x", "open <tmp>/pytest-0/x"),
-            ("/home/someone/.cargo/registry/a.rs", "<home>/.cargo/registry/a.rs"),
+            (
+                "/home/someone/.cargo/registry/a.rs",
+                "<home>/.cargo/registry/a.rs",
+            ),
             ("/root/.cargo/a", "<home>/.cargo/a"),
             ("src/tmp/a and /tmp", "src/tmp/a and /tmp"),
-            ("thread '<unnamed>' (42) panicked", "thread '<unnamed>' panicked"),
-            ("killed pid 4321 now, pid=9", "killed pid <pid> now, pid=<pid>"),
-            ("<Foo object at 0x7f12ab34cd56>", "<Foo object at <address>>"),
-            ("deps/foo-0123456789abcdef (signal: 6)", "deps/foo-<hash> (signal: 6)"),
+            (
+                "thread '<unnamed>' (42) panicked",
+                "thread '<unnamed>' panicked",
+            ),
+            (
+                "killed pid 4321 now, pid=9",
+                "killed pid <pid> now, pid=<pid>",
+            ),
+            (
+                "<Foo object at 0x7f12ab34cd56>",
+                "<Foo object at <address>>",
+            ),
+            (
+                "deps/foo-0123456789abcdef (signal: 6)",
+                "deps/foo-<hash> (signal: 6)",
+            ),
             ("2026-01-31T09:30:00.123Z WARN x", "<instant> WARN x"),
             ("[2026-01-31 09:30:00] x", "[<instant>] x"),
             ("2026/01/31 09:30:00 listening", "<instant> listening"),
-            ("connect 127.0.0.1:45123 refused", "connect 127.0.0.1:<port> refused"),
+            (
+                "connect 127.0.0.1:45123 refused",
+                "connect 127.0.0.1:<port> refused",
+            ),
             ("10%\r50%\r100% done", "100% done"),
             ("\u{1b}]0;title\u{7}\u{1b}[1;31mred\u{1b}[0m", "red"),
         ];
@@ -199,16 +253,24 @@ mod tests {
 
     #[test]
     fn normalising_is_idempotent() {
-        let log =
-            "thread 'a' (12) panicked at /tmp/x/y.rs in 0.1s\nFAIL [  0.1s] a\n\u{1b}[1mx\n\rTime: 3 s\n";
+        let log = "thread 'a' (12) panicked at /tmp/x/y.rs in 0.1s\nFAIL [  0.1s] a\n\u{1b}[1mx\n\rTime: 3 s\n";
         assert_eq!(clean(&clean(log)), clean(log));
     }
 
     #[test]
     fn hostile_logs_are_normalised_in_linear_time() {
-        for piece in
-            ["\u{1b}[", "/tmp/", "(", "0x", " in ", "thread '", "\r", "-0123456789abcde", "pid ", "é"]
-        {
+        for piece in [
+            "\u{1b}[",
+            "/tmp/",
+            "(",
+            "0x",
+            " in ",
+            "thread '",
+            "\r",
+            "-0123456789abcde",
+            "pid ",
+            "é",
+        ] {
             let log = piece.repeat(100_000);
             assert!(clean(&log).len() <= 4 * log.len());
         }

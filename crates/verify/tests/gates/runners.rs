@@ -24,12 +24,20 @@ impl Project {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        Self { scene, reports: tempfile::tempdir().unwrap(), path: Vec::new() }
+        Self {
+            scene,
+            reports: tempfile::tempdir().unwrap(),
+            path: Vec::new(),
+        }
     }
 
     /// With the programs that the test command put there.
     fn with_tools(mut self, dir: &str) -> Self {
-        self.path.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools").join(dir));
+        self.path.push(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../.tools")
+                .join(dir),
+        );
         self
     }
 
@@ -54,7 +62,11 @@ impl Project {
             ..self.scene.setting()
         };
         let gate = timed("gate", words, Duration::from_secs(120));
-        match run_gates(&Sandbox::new(None, &env), &[gate], &setting, &Silent).await.pop().unwrap() {
+        match run_gates(&Sandbox::new(None, &env), &[gate], &setting, &Silent)
+            .await
+            .pop()
+            .unwrap()
+        {
             GateOutcome::Ran(run) => *run,
             GateOutcome::Judged { .. } => panic!("not a command"),
         }
@@ -63,11 +75,21 @@ impl Project {
 
 fn expect(run: &GateRun, expected: &[(&str, TestStatus)]) {
     let results = TestResults::read(run).unwrap_or_default();
-    let read: Vec<(&str, TestStatus)> =
-        results.tests.iter().map(|(name, status)| (name.as_str(), *status)).collect();
+    let read: Vec<(&str, TestStatus)> = results
+        .tests
+        .iter()
+        .map(|(name, status)| (name.as_str(), *status))
+        .collect();
     let mut expected = expected.to_vec();
     expected.sort_unstable();
-    assert_eq!(read, expected, "{}\n{}{}", run.command_line(), run.stdout.text(), run.stderr.text());
+    assert_eq!(
+        read,
+        expected,
+        "{}\n{}{}",
+        run.command_line(),
+        run.stdout.text(),
+        run.stderr.text()
+    );
 }
 
 const PYTHON: &[(&str, &str)] = &[
@@ -76,13 +98,26 @@ const PYTHON: &[(&str, &str)] = &[
         "tests/test_calc.py",
         "from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_one():\n    assert add(1, 1) == 2\n",
     ),
-    ("tests/test_gone.py", "from calc import gone\n\n\ndef test_gone():\n    assert gone\n"),
+    (
+        "tests/test_gone.py",
+        "from calc import gone\n\n\ndef test_gone():\n    assert gone\n",
+    ),
 ];
 
 #[tokio::test]
 async fn pytest_reports_tests_beside_broken_module() {
     let project = Project::new(PYTHON).with_tools("python/bin");
-    let run = project.run(&["python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]).await;
+    let run = project
+        .run(&[
+            "python3",
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+        ])
+        .await;
     expect(
         &run,
         &[
@@ -107,13 +142,22 @@ async fn pytest_that_cannot_import_could_not_run() {
     let project = Project::new(&[
         ("pkg/__init__.py", "import a_package_that_nobody_has\n"),
         ("tests/conftest.py", ""),
-        ("tests/test_a.py", "import pkg\n\n\ndef test_a():\n    pass\n"),
-        ("tests/test_b.py", "import pkg\n\n\ndef test_b():\n    pass\n"),
+        (
+            "tests/test_a.py",
+            "import pkg\n\n\ndef test_a():\n    pass\n",
+        ),
+        (
+            "tests/test_b.py",
+            "import pkg\n\n\ndef test_b():\n    pass\n",
+        ),
     ])
     .with_tools("python/bin");
     let words = ["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
     let found = could_not_run(&project.run(&words).await).unwrap();
-    assert!(found.cause.contains("a_package_that_nobody_has"), "{found:?}");
+    assert!(
+        found.cause.contains("a_package_that_nobody_has"),
+        "{found:?}"
+    );
     let project = Project::new(&[
         ("tests/conftest.py", "import a_package_that_nobody_has\n"),
         ("tests/test_a.py", "def test_a():\n    pass\n"),
@@ -139,22 +183,36 @@ async fn unittest_reports_each_test() {
     let gates = crucible_verify::detect(project.scene.dir.path()).unwrap();
     assert_eq!(gates.len(), 1);
     let words: Vec<&str> = gates[0].command.iter().map(String::as_str).collect();
-    assert_eq!(words, ["python3", "-m", "unittest", "discover", "-s", "tests"]);
+    assert_eq!(
+        words,
+        ["python3", "-m", "unittest", "discover", "-s", "tests"]
+    );
     let run = project.run(&words).await;
     expect(
         &run,
-        &[("test_calc.Add.test_zero", TestStatus::Passed), ("test_calc.Add.test_one", TestStatus::Failed)],
+        &[
+            ("test_calc.Add.test_zero", TestStatus::Passed),
+            ("test_calc.Add.test_one", TestStatus::Failed),
+        ],
     );
 }
 
 #[tokio::test]
 async fn cargo_reports_each_test_of_every_target() {
     let project = Project::new(&[
-        ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+        ),
         ("src/lib.rs", "#[test]\nfn fails() {\n    panic!();\n}\n"),
-        ("tests/it.rs", "#[test]\nfn works() {}\n\n#[test]\n#[ignore]\nfn later() {}\n"),
+        (
+            "tests/it.rs",
+            "#[test]\nfn works() {}\n\n#[test]\n#[ignore]\nfn later() {}\n",
+        ),
     ]);
-    let run = project.run(&["cargo", "test", "--offline", "--quiet"]).await;
+    let run = project
+        .run(&["cargo", "test", "--offline", "--quiet"])
+        .await;
     expect(
         &run,
         &[
@@ -198,10 +256,16 @@ async fn node_reports_tests_directly_and_via_script() {
         );
         assert_eq!(could_not_run(&run), None);
     }
-    let missing = Project::new(&[("package.json", r#"{"name": "demo", "scripts": {"test": "vitest run"}}"#)])
-        .with_tools("node/bin");
+    let missing = Project::new(&[(
+        "package.json",
+        r#"{"name": "demo", "scripts": {"test": "vitest run"}}"#,
+    )])
+    .with_tools("node/bin");
     let found = could_not_run(&missing.run(&["npm", "test"]).await).unwrap();
-    assert!(found.cause.contains("vitest") && found.remedy.contains("npm ci"), "{found:?}");
+    assert!(
+        found.cause.contains("vitest") && found.remedy.contains("npm ci"),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]
@@ -223,7 +287,9 @@ async fn irregular_report_file_is_not_read() {
          atexit.register(swap, next(word[11:] for word in sys.argv if word.startswith('--junitxml=')))\n",
     )])
     .with_tools("python/bin");
-    let run = project.run(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]).await;
+    let run = project
+        .run(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .await;
     assert_eq!(run.end, GateEnd::Exited(0), "{}", run.stderr.text());
     assert_eq!(TestResults::read(&run), None);
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_host::http::{HttpClient, HttpRequest, Payload};
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, ClientOptions, Context as Surroundings, Limit, LlmInvocation, Message,
-    ModelClient, ProviderSettings, Recording, construct,
+    Backend, BudgetLimits, CallBudget, ClientOptions, Context as Surroundings, Limit,
+    LlmInvocation, Message, ModelClient, ProviderSettings, Recording, construct,
 };
 use crucible_model::{ByteLimit, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -47,7 +47,12 @@ impl Asking {
             cli_cap: Surroundings::CLI_CAP,
             http_cap: Surroundings::HTTP_CAP,
         };
-        Ok(Self { bench, address, surroundings, runtime })
+        Ok(Self {
+            bench,
+            address,
+            surroundings,
+            runtime,
+        })
     }
 
     /// The backend without its layers.
@@ -67,7 +72,10 @@ impl Asking {
         recording: Recording,
         budget: Arc<CallBudget>,
     ) -> Result<ModelClient, TaskError> {
-        let options = ClientOptions { recording, ..ClientOptions::new(budget) };
+        let options = ClientOptions {
+            recording,
+            ..ClientOptions::new(budget)
+        };
         Ok(ModelClient::new(self.backend()?, options))
     }
 
@@ -90,8 +98,10 @@ impl Asking {
 
 /// A question about some text.
 pub(super) fn question(text: &str) -> LlmInvocation {
-    let asked =
-        PromptBuilder::new().ours("Review this.\n").untrusted("lib.rs", &Untrusted::new(text)).build();
+    let asked = PromptBuilder::new()
+        .ours("Review this.\n")
+        .untrusted("lib.rs", &Untrusted::new(text))
+        .build();
     LlmInvocation {
         spec_id: "bench".to_owned(),
         phase_id: "patch".to_owned(),
@@ -106,5 +116,8 @@ pub(super) fn question(text: &str) -> LlmInvocation {
 }
 
 /// Limits that hold nothing back and are still checked at each call.
-pub(super) const AMPLE: BudgetLimits =
-    BudgetLimits { calls: Limit::At(1 << 40), tokens: Limit::At(1 << 50), micro_dollars: Limit::Unlimited };
+pub(super) const AMPLE: BudgetLimits = BudgetLimits {
+    calls: Limit::At(1 << 40),
+    tokens: Limit::At(1 << 50),
+    micro_dollars: Limit::Unlimited,
+};

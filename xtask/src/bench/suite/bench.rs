@@ -21,7 +21,9 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Builds the program in release and tells where it is.
     pub(super) fn program(&self) -> Result<PathBuf, TaskError> {
-        Call::cargo(self.root).args(["build", "--quiet", "--release", "--package", "crucible"]).run()?;
+        Call::cargo(self.root)
+            .args(["build", "--quiet", "--release", "--package", "crucible"])
+            .run()?;
         Ok(self.root.target().join("release/crucible"))
     }
 
@@ -45,5 +47,8 @@ pub(super) trait Bench {
 
 /// Turns what a crate of the product says into the error of a bench.
 pub(super) fn unmeasured<E: std::fmt::Display>(bench: &'static str) -> impl Fn(E) -> TaskError {
-    move |error| TaskError::Unmeasured { bench, reason: error.to_string() }
+    move |error| TaskError::Unmeasured {
+        bench,
+        reason: error.to_string(),
+    }
 }

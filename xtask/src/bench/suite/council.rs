@@ -49,7 +49,8 @@ impl Bench for Council {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
-        let server = ModelServer::start(LATENCY).map_err(TaskError::io("start", "the model's server"))?;
+        let server =
+            ModelServer::start(LATENCY).map_err(TaskError::io("start", "the model's server"))?;
         let folder = scratch()?;
         let mut cases = Vec::new();
         for bytes in QUESTIONS {
@@ -68,24 +69,50 @@ impl Bench for Council {
 
 fn cases_of(bytes: usize, rounds: &[Round]) -> [Case; 3] {
     let times = |of: fn(&Waves) -> u64| -> Vec<Duration> {
-        rounds.iter().map(|round| Duration::from_micros(of(&round.waves))).collect()
+        rounds
+            .iter()
+            .map(|round| Duration::from_micros(of(&round.waves)))
+            .collect()
     };
     let alone = times(|waves| waves.alone_us);
-    let connections = rounds.iter().map(|round| round.connections).max().unwrap_or_default();
-    let peak = rounds.iter().map(|round| round.peak).max().unwrap_or_default();
+    let connections = rounds
+        .iter()
+        .map(|round| round.connections)
+        .max()
+        .unwrap_or_default();
+    let peak = rounds
+        .iter()
+        .map(|round| round.peak)
+        .max()
+        .unwrap_or_default();
     let case = |what: &str, ours: Vec<Duration>, goal: Goal| Case {
         bench: NAME,
         ours: format!("{CALLS} calls of {} kB at once, {what}", bytes / 1000),
         beside: "one by the HTTP client".to_owned(),
-        pair: Pair { ours, beside: alone.clone() },
+        pair: Pair {
+            ours,
+            beside: alone.clone(),
+        },
         goal,
     };
     let apart = median(&times(|waves| waves.connect_us));
     let (cold, warm) = (times(|waves| waves.cold_us), times(|waves| waves.warm_us));
     [
-        case("no connection yet", cold.clone(), Goal::TimesAtMostBeyond { times: MOST, apart }),
-        case(&format!("again; {connections} connections in all"), warm, Goal::TimesAtMost(MOST)),
-        case("its peak of memory", cold, Goal::MemoryAtMost { peak, most: MEMORY }),
+        case(
+            "no connection yet",
+            cold.clone(),
+            Goal::TimesAtMostBeyond { times: MOST, apart },
+        ),
+        case(
+            &format!("again; {connections} connections in all"),
+            warm,
+            Goal::TimesAtMost(MOST),
+        ),
+        case(
+            "its peak of memory",
+            cold,
+            Goal::MemoryAtMost { peak, most: MEMORY },
+        ),
     ]
 }
 
@@ -116,9 +143,20 @@ impl Round {
         let before = server.connections();
         let program = env::current_exe().map_err(TaskError::io("find", "this program"))?;
         let mut command = Command::new(program);
-        command.args(["bench", "--ask-at-once", &server.address().to_string(), "--about"]).arg(text);
+        command
+            .args([
+                "bench",
+                "--ask-at-once",
+                &server.address().to_string(),
+                "--about",
+            ])
+            .arg(text);
         let (line, peak) = peak_of(command)?;
-        Ok(Self { waves: serde_json::from_str(&line)?, peak, connections: server.connections() - before })
+        Ok(Self {
+            waves: serde_json::from_str(&line)?,
+            peak,
+            connections: server.connections() - before,
+        })
     }
 }
 
@@ -133,25 +171,41 @@ fn first_line(from: ChildStdout) -> io::Result<String> {
 pub(super) fn peak_of(mut command: Command) -> Result<(String, u64), TaskError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let spawned = command.spawn();
-    let mut child = spawned.map_err(|source| TaskError::Spawn { command: format!("{command:?}"), source })?;
-    let told = child.stdout.take().map_or(Err(io::ErrorKind::BrokenPipe.into()), first_line);
+    let mut child = spawned.map_err(|source| TaskError::Spawn {
+        command: format!("{command:?}"),
+        source,
+    })?;
+    let told = child
+        .stdout
+        .take()
+        .map_or(Err(io::ErrorKind::BrokenPipe.into()), first_line);
     let peak = told.and_then(|line| {
         let status = fs::read_to_string(PathBuf::from(format!("/proc/{}/status", child.id())))?;
         Ok((line, peak_in(&status)?))
     });
     drop(child.stdin.take());
-    let status = child.wait().map_err(TaskError::io("wait for", "the process that measures"))?;
+    let status = child
+        .wait()
+        .map_err(TaskError::io("wait for", "the process that measures"))?;
     if !status.success() {
-        return Err(TaskError::Failed { command: format!("{command:?}"), status });
+        return Err(TaskError::Failed {
+            command: format!("{command:?}"),
+            status,
+        });
     }
     peak.map_err(TaskError::io("read", "what a process measured"))
 }
 
 /// The most that a process had resident, in bytes, as its status tells.
 pub(super) fn peak_in(status: &str) -> io::Result<u64> {
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     let kilobytes = kilobytes.ok_or(io::ErrorKind::Unsupported)?;
-    kilobytes.parse().map(|kilobytes: u64| kilobytes * 1024).map_err(io::Error::other)
+    kilobytes
+        .parse()
+        .map(|kilobytes: u64| kilobytes * 1024)
+        .map_err(io::Error::other)
 }
 
 /// The process of the calls: asks, says what it measured, and waits for the end of its input.
@@ -161,15 +215,24 @@ pub(super) fn ask_at_once(address: &str, text: &Path) -> Result<(), TaskError> {
     let client = Arc::new(asking.client(Recording::Off, CallBudget::new(AMPLE))?);
     let text = fs::read_to_string(text).map_err(TaskError::io("read", text))?;
     let waves = asking.runtime.block_on(async {
-        let connect_us = connect(address).await.map_err(TaskError::io("reach", "the model's server"))?;
+        let connect_us = connect(address)
+            .await
+            .map_err(TaskError::io("reach", "the model's server"))?;
         let cold_us = wave(&client, &text).await?;
         let warm_us = wave(&client, &text).await?;
         let alone_us = alone(&asking, &text).await?;
-        Ok::<_, TaskError>(Waves { connect_us, cold_us, warm_us, alone_us })
+        Ok::<_, TaskError>(Waves {
+            connect_us,
+            cold_us,
+            warm_us,
+            alone_us,
+        })
     })?;
     let line = serde_json::to_string(&waves)?;
     let mut out = io::stdout();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(TaskError::io("write", "standard output"))?;
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(TaskError::io("write", "standard output"))?;
     io::copy(&mut io::stdin(), &mut io::sink()).map_err(TaskError::io("read", "standard input"))?;
     Ok(())
 }
@@ -204,7 +267,11 @@ async fn wave(client: &Arc<ModelClient>, text: &str) -> Result<u64, TaskError> {
 async fn alone(asking: &Asking, text: &str) -> Result<u64, TaskError> {
     let request = asking.request(text.as_bytes().to_vec());
     let start = Instant::now();
-    asking.http().send(request).await.map_err(unmeasured(NAME))?;
+    asking
+        .http()
+        .send(request)
+        .await
+        .map_err(unmeasured(NAME))?;
     Ok(micros(start))
 }
 
@@ -218,7 +285,10 @@ mod tests {
 
     #[test]
     fn the_peak_of_memory_is_read_from_what_the_system_says() {
-        assert_eq!(peak_in("Name:\tx\nVmHWM:\t   12345 kB\nVmRSS:\t 1 kB\n").unwrap(), 12345 * 1024);
+        assert_eq!(
+            peak_in("Name:\tx\nVmHWM:\t   12345 kB\nVmRSS:\t 1 kB\n").unwrap(),
+            12345 * 1024
+        );
         assert!(peak_in("Name:\tx\n").is_err());
     }
 
@@ -226,12 +296,22 @@ mod tests {
     fn both_waves_wait_for_the_model_once_and_share_their_connections() {
         let server = ModelServer::start(Duration::from_millis(50)).unwrap();
         let asking = Asking::new(NAME, server.address()).unwrap();
-        let client = Arc::new(asking.client(Recording::Off, CallBudget::new(AMPLE)).unwrap());
+        let client = Arc::new(
+            asking
+                .client(Recording::Off, CallBudget::new(AMPLE))
+                .unwrap(),
+        );
         let (first, second) = asking.runtime.block_on(async {
-            (wave(&client, "fn main() {}\n").await.unwrap(), wave(&client, "fn main() {}\n").await.unwrap())
+            (
+                wave(&client, "fn main() {}\n").await.unwrap(),
+                wave(&client, "fn main() {}\n").await.unwrap(),
+            )
         });
         // One after the other they would take 3.2 seconds each at the very least.
-        assert!(first.min(second) >= 50_000 && first.max(second) < 50_000 * CALLS as u64, "{first} {second}");
+        assert!(
+            first.min(second) >= 50_000 && first.max(second) < 50_000 * CALLS as u64,
+            "{first} {second}"
+        );
         assert!(server.connections() < 2 * CALLS, "{}", server.connections());
     }
 }

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crucible_crawl::{
-    FetchMethod, Fetched, FoundRepo, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect, rank,
-    validate_plan_safety,
+    FetchMethod, Fetched, FoundRepo, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect,
+    rank, validate_plan_safety,
 };
 use crucible_model::Timestamp;
 use crucible_repo::{SampleCaps, sample};
@@ -65,14 +65,25 @@ fn inspections(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     let (repository, files) = many_times(&context.trees()?.branched)?;
     let top = repository.path();
     let sampled = sample(top, None, &SampleCaps::STANDARD).map_err(unmeasured(NAME))?;
-    let sampled: Vec<PathBuf> = sampled.files.iter().map(|file| top.join(&file.path)).collect();
+    let sampled: Vec<PathBuf> = sampled
+        .files
+        .iter()
+        .map(|file| top.join(&file.path))
+        .collect();
     let ours = format!("inspect, {files} files");
-    let git = side_by_side(context.rounds, || look(top), || list_and_read(&repository, &sampled))?;
+    let git = side_by_side(
+        context.rounds,
+        || look(top),
+        || list_and_read(&repository, &sampled),
+    )?;
     let mut peak = 0;
     for _ in 0..context.rounds.min(3) {
         peak = peak.max(peak_of_inspection(top)?);
     }
-    let beside = format!("git ls-files, and reading the {} sampled files", sampled.len());
+    let beside = format!(
+        "git ls-files, and reading the {} sampled files",
+        sampled.len()
+    );
     let repomix = tools::repomix(context.root)?;
     // It takes seconds: more rounds say nothing more.
     let packed = side_by_side(context.rounds.min(3), || look(top), || pack(&repomix, top))?;
@@ -87,7 +98,11 @@ fn inspections(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     Ok(vec![
         case(&beside, git.clone(), Goal::TimesAtMost(2.0)),
         case(&beside, git, memory),
-        case("repomix packing the same tree", packed, Goal::TimesAtMost(1.0)),
+        case(
+            "repomix packing the same tree",
+            packed,
+            Goal::TimesAtMost(1.0),
+        ),
     ])
 }
 
@@ -107,7 +122,10 @@ pub(super) fn many_times(tree: &SourceTree) -> Result<(Repository, usize), TaskE
         }
         files += contents.len();
     }
-    for words in [&["add", "--all", "--force"][..], &["commit", "--quiet", "--message", "Many times"]] {
+    for words in [
+        &["add", "--all", "--force"][..],
+        &["commit", "--quiet", "--message", "Many times"],
+    ] {
         succeed(repository.git(words))?;
     }
     Ok((repository, files))
@@ -122,7 +140,12 @@ fn look(top: &Path) -> Result<Duration, TaskError> {
         resolved_commit: "0".repeat(40),
         default_branch: "main".to_owned(),
     };
-    let fetched = Fetched { tree: top.to_owned(), repo, method: FetchMethod::ShallowClone, subpath: None };
+    let fetched = Fetched {
+        tree: top.to_owned(),
+        repo,
+        method: FetchMethod::ShallowClone,
+        subpath: None,
+    };
     let (time, inspection) = timed(|| inspect(&fetched, None, at));
     let inspection = inspection.map_err(unmeasured(NAME))?;
     if inspection.artifact.sampled_files == 0 {
@@ -134,7 +157,10 @@ fn look(top: &Path) -> Result<Duration, TaskError> {
 fn list_and_read(repository: &Repository, sampled: &[PathBuf]) -> Result<Duration, TaskError> {
     let (time, outcome) = timed(|| {
         let mut list = repository.git(&["ls-files", "-z"]);
-        let listed = list.stdout(Stdio::piped()).output().map_err(TaskError::io("run", "git ls-files"))?;
+        let listed = list
+            .stdout(Stdio::piped())
+            .output()
+            .map_err(TaskError::io("run", "git ls-files"))?;
         let mut bytes = listed.stdout.len();
         for path in sampled {
             bytes += read(path)?.len();
@@ -172,7 +198,9 @@ fn peak_of_inspection(top: &Path) -> Result<u64, TaskError> {
 pub(super) fn inspect_once(top: &Path) -> Result<(), TaskError> {
     look(top)?;
     let mut out = io::stdout();
-    writeln!(out, "done").and_then(|()| out.flush()).map_err(TaskError::io("write", "standard output"))?;
+    writeln!(out, "done")
+        .and_then(|()| out.flush())
+        .map_err(TaskError::io("write", "standard output"))?;
     io::copy(&mut io::stdin(), &mut io::sink()).map_err(TaskError::io("read", "standard input"))?;
     Ok(())
 }
@@ -227,11 +255,15 @@ fn judging(rounds: u32) -> Result<Vec<Case>, TaskError> {
         command + end
     };
     let mut cases = Vec::new();
-    for (what, command, valid) in
-        [("allowed", long(" --locked"), true), ("refused", long(" --locked;x"), false)]
-    {
+    for (what, command, valid) in [
+        ("allowed", long(" --locked"), true),
+        ("refused", long(" --locked;x"), false),
+    ] {
         let plan = plan(&command)?;
-        let workspace = Workspace { root: "/workspace".into(), ..Default::default() };
+        let workspace = Workspace {
+            root: "/workspace".into(),
+            ..Default::default()
+        };
         let slowest = || {
             let mut times = Vec::with_capacity(JUDGEMENTS);
             for _ in 0..JUDGEMENTS {
@@ -242,18 +274,27 @@ fn judging(rounds: u32) -> Result<Vec<Case>, TaskError> {
                 times.push(time);
             }
             times.sort_unstable();
-            Ok(times.get(JUDGEMENTS * 99 / 100).copied().unwrap_or_default())
+            Ok(times
+                .get(JUDGEMENTS * 99 / 100)
+                .copied()
+                .unwrap_or_default())
         };
         let dash = || {
             let mut command_line = Command::new("dash");
-            command_line.args(["-n", "-c", &command]).stdin(Stdio::null()).stderr(Stdio::null());
+            command_line
+                .args(["-n", "-c", &command])
+                .stdin(Stdio::null())
+                .stderr(Stdio::null());
             let (time, status) = timed(|| command_line.status());
             status.map_err(TaskError::io("run", "dash"))?;
             Ok(time)
         };
         cases.push(Case {
             bench: NAME,
-            ours: format!("judge {} bytes, {what}, the slowest of a hundred", command.len()),
+            ours: format!(
+                "judge {} bytes, {what}, the slowest of a hundred",
+                command.len()
+            ),
             beside: "dash -n".to_owned(),
             pair: side_by_side(rounds, slowest, dash)?,
             goal: MILLISECOND,

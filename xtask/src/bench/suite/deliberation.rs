@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{env, mem};
 
-use crucible_council::{Crucible, DegradationKind, EngineConfig, LoopGrammar, Observability, TriageContext};
+use crucible_council::{
+    Crucible, DegradationKind, EngineConfig, LoopGrammar, Observability, TriageContext,
+};
 use serde_json::{Value, json};
 
 use super::asking::Asking;
@@ -56,19 +58,28 @@ impl Bench for Deliberation {
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         let hall = Hall::open(LATENCY)?;
-        hall.deliberate(&Shape { grammar: LoopGrammar::Debate, seats: 3, loops: 2 })?;
+        hall.deliberate(&Shape {
+            grammar: LoopGrammar::Debate,
+            seats: 3,
+            loops: 2,
+        })?;
         let rounds = context.rounds.min(MOST_ROUNDS);
         let mut cases = Vec::new();
         for &grammar in LoopGrammar::ALL {
-            let measured: Result<Vec<Measured>, TaskError> =
-                Shape::of(grammar).map(|shape| hall.measure(shape, rounds)).collect();
+            let measured: Result<Vec<Measured>, TaskError> = Shape::of(grammar)
+                .map(|shape| hall.measure(shape, rounds))
+                .collect();
             let measured = measured?;
             cases.extend(worst(&measured, Measured::beside_chain));
             cases.extend(worst(&measured, Measured::beside_critical_path));
             cases.extend(measured.iter().filter_map(Measured::beside_script));
         }
         for &grammar in LoopGrammar::ALL {
-            cases.push(hall.memory(&Shape { grammar, seats: 5, loops: 5 })?);
+            cases.push(hall.memory(&Shape {
+                grammar,
+                seats: 5,
+                loops: 5,
+            })?);
         }
         Ok(cases)
     }
@@ -85,13 +96,25 @@ struct Shape {
 impl Shape {
     /// Every one of a grammar.
     fn of(grammar: LoopGrammar) -> impl Iterator<Item = Self> {
-        (3..=5).flat_map(move |seats| (2..=5).map(move |loops| Self { grammar, seats, loops }))
+        (3..=5).flat_map(move |seats| {
+            (2..=5).map(move |loops| Self {
+                grammar,
+                seats,
+                loops,
+            })
+        })
     }
 
     /// The question whose council has this shape and whose answers have so many bytes.
     fn question(&self, answer: usize) -> String {
-        let Self { grammar, seats, loops } = self;
-        format!("{MARK} {grammar} {seats} {loops} {answer} . Should a team of five split its one program?")
+        let Self {
+            grammar,
+            seats,
+            loops,
+        } = self;
+        format!(
+            "{MARK} {grammar} {seats} {loops} {answer} . Should a team of five split its one program?"
+        )
     }
 
     /// How many calls are made at the same time, one step after the other.
@@ -128,7 +151,11 @@ impl Shape {
 
     fn named(&self) -> String {
         let (deep, calls) = (self.steps().len(), self.steps().iter().sum::<usize>());
-        let Self { grammar, seats, loops } = self;
+        let Self {
+            grammar,
+            seats,
+            loops,
+        } = self;
         format!("{grammar}, {seats} seats, {loops} loops: {calls} calls, {deep} deep")
     }
 }
@@ -146,12 +173,19 @@ impl Hall {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
         let server = ModelServer::saying(latency, move |body| {
-            hearing.lock().unwrap_or_else(PoisonError::into_inner).push(body.to_vec());
+            hearing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(body.to_vec());
             said(&String::from_utf8_lossy(body))
         });
         let server = server.map_err(TaskError::io("start", "the model's server"))?;
         let asking = Asking::new(NAME, server.address())?;
-        Ok(Self { server, heard, asking })
+        Ok(Self {
+            server,
+            heard,
+            asking,
+        })
     }
 
     /// The time of a deliberation, and the requests that it made.
@@ -162,7 +196,10 @@ impl Hall {
         let (made, required) = (heard.len(), shape.steps().iter().sum::<usize>());
         if made != required {
             let reason = format!("{}: {made} calls were made", shape.named());
-            return Err(TaskError::Unmeasured { bench: NAME, reason });
+            return Err(TaskError::Unmeasured {
+                bench: NAME,
+                reason,
+            });
         }
         Ok((time, heard))
     }
@@ -188,11 +225,18 @@ impl Hall {
     /// One shape beside plain exchanges, in turns: along its longest chain, and of all its calls where that is of interest.
     fn measure(&self, shape: Shape, rounds: u32) -> Result<Measured, TaskError> {
         let steps = shape.steps();
-        let mut measured = Measured { shape, ours: Vec::new(), chain: Vec::new(), script: Vec::new() };
+        let mut measured = Measured {
+            shape,
+            ours: Vec::new(),
+            chain: Vec::new(),
+            script: Vec::new(),
+        };
         for _ in 0..rounds {
             let (time, heard) = self.deliberate(&measured.shape)?;
             measured.ours.push(time);
-            measured.chain.push(self.exchange(longest_of_each(&heard, &steps))?);
+            measured
+                .chain
+                .push(self.exchange(longest_of_each(&heard, &steps))?);
             if measured.shape.is_an_extreme() {
                 measured.script.push(self.exchange(heard)?);
             }
@@ -204,16 +248,28 @@ impl Hall {
     fn memory(&self, shape: &Shape) -> Result<Case, TaskError> {
         let program = env::current_exe().map_err(TaskError::io("find", "this program"))?;
         let mut command = Command::new(program);
-        command.args(["bench", "--deliberate-once", &self.server.address().to_string(), "--question"]);
+        command.args([
+            "bench",
+            "--deliberate-once",
+            &self.server.address().to_string(),
+            "--question",
+        ]);
         command.arg(shape.question(LONG_ANSWER));
         let (line, peak) = peak_of(command)?;
         self.heard();
         let took = Duration::from_micros(line.trim().parse().map_err(unmeasured(NAME))?);
         Ok(Case {
             bench: NAME,
-            ours: format!("{}, its peak of memory with answers of {} kB", shape.named(), LONG_ANSWER / 1000),
+            ours: format!(
+                "{}, its peak of memory with answers of {} kB",
+                shape.named(),
+                LONG_ANSWER / 1000
+            ),
             beside: shape.critical_path_named(),
-            pair: Pair { ours: vec![took], beside: vec![shape.critical_path()] },
+            pair: Pair {
+                ours: vec![took],
+                beside: vec![shape.critical_path()],
+            },
             goal: Goal::MemoryAtMost { peak, most: MEMORY },
         })
     }
@@ -235,32 +291,54 @@ impl Measured {
             bench: NAME,
             ours: self.shape.named(),
             beside,
-            pair: Pair { ours: self.ours.clone(), beside: times.to_vec() },
+            pair: Pair {
+                ours: self.ours.clone(),
+                beside: times.to_vec(),
+            },
             goal: Goal::TimesAtMost(most),
         }
     }
 
     fn beside_chain(&self) -> Case {
-        self.case("the longest chain as plain exchanges".to_owned(), &self.chain, MOST)
+        self.case(
+            "the longest chain as plain exchanges".to_owned(),
+            &self.chain,
+            MOST,
+        )
     }
 
     fn beside_critical_path(&self) -> Case {
-        self.case(self.shape.critical_path_named(), &[self.shape.critical_path()], MOST)
+        self.case(
+            self.shape.critical_path_named(),
+            &[self.shape.critical_path()],
+            MOST,
+        )
     }
 
     fn beside_script(&self) -> Option<Case> {
         let steps = self.shape.steps();
         let share = lossless(steps.len()) / lossless(steps.iter().sum());
-        let case = || self.case("a script, one call after another".to_owned(), &self.script, MOST * share);
+        let case = || {
+            self.case(
+                "a script, one call after another".to_owned(),
+                &self.script,
+                MOST * share,
+            )
+        };
         (!self.script.is_empty()).then(case)
     }
 }
 
 /// Of all shapes of a grammar the one that takes longest beside what it is measured with.
 fn worst(measured: &[Measured], case: fn(&Measured) -> Case) -> Option<Case> {
-    let worst =
-        measured.iter().map(case).max_by(|one, other| one.pair.ratio().total_cmp(&other.pair.ratio()))?;
-    Some(Case { ours: format!("worst of {}: {}", measured.len(), worst.ours), ..worst })
+    let worst = measured
+        .iter()
+        .map(case)
+        .max_by(|one, other| one.pair.ratio().total_cmp(&other.pair.ratio()))?;
+    Some(Case {
+        ours: format!("worst of {}: {}", measured.len(), worst.ours),
+        ..worst
+    })
 }
 
 /// The process of one deliberation: asks, says how many microseconds it took, and waits for the end of its input.
@@ -281,13 +359,23 @@ fn deliberate(asking: &Asking, question: &str, loops: usize) -> Result<Duration,
     let mut config = EngineConfig::with_backend(asking.backend()?);
     config.observability = Observability::On;
     let engine = Crucible::new(config).map_err(unmeasured(NAME))?;
-    let (time, result) = timed(|| asking.runtime.block_on(engine.run(question, &TriageContext::none())));
+    let (time, result) = timed(|| {
+        asking
+            .runtime
+            .block_on(engine.run(question, &TriageContext::none()))
+    });
     let result = result.map_err(unmeasured(NAME))?;
     // The synthesis of a long deliberation sees a part of it, as it should; nothing else may be worse than asked for.
-    let worse = result.degradations.iter().find(|worse| worse.kind != DegradationKind::SummaryCut);
+    let worse = result
+        .degradations
+        .iter()
+        .find(|worse| worse.kind != DegradationKind::SummaryCut);
     if usize::try_from(result.loops_executed) != Ok(loops) || worse.is_some() {
         let reason = format!("{} loops were run, with {worse:?}", result.loops_executed);
-        return Err(TaskError::Unmeasured { bench: NAME, reason });
+        return Err(TaskError::Unmeasured {
+            bench: NAME,
+            reason,
+        });
     }
     Ok(time)
 }
@@ -298,7 +386,10 @@ fn longest_of_each(bodies: &[Vec<u8>], steps: &[usize]) -> Vec<Vec<u8>> {
     let longest = steps.iter().map(|&calls| {
         let (step, after) = rest.split_at(calls.min(rest.len()));
         rest = after;
-        step.iter().max_by_key(|body| body.len()).cloned().unwrap_or_default()
+        step.iter()
+            .max_by_key(|body| body.len())
+            .cloned()
+            .unwrap_or_default()
     });
     longest.collect()
 }
@@ -312,7 +403,8 @@ fn said(body: &str) -> String {
     match wanted {
         Some(wanted) if body.contains("You configure a council") => triage(&wanted).to_string(),
         wanted => {
-            let sentence = "The costs stand against it, and nothing that was said here takes them away. ";
+            let sentence =
+                "The costs stand against it, and nothing that was said here takes them away. ";
             sentence.repeat(wanted.map_or(ANSWER, |wanted| wanted.answer) / sentence.len())
         }
     }
@@ -330,12 +422,23 @@ fn wanted(text: &str) -> Option<Wanted<'_>> {
     let mut words = text.split_once(MARK)?.1.split_whitespace();
     let grammar = words.next()?;
     let mut number = || words.next()?.parse().ok();
-    Some(Wanted { grammar, seats: number()?, loops: number()?, answer: number()? })
+    Some(Wanted {
+        grammar,
+        seats: number()?,
+        loops: number()?,
+        answer: number()?,
+    })
 }
 
 fn triage(wanted: &Wanted<'_>) -> Value {
-    let seat = |role: &str| json!({"role": role, "system_prompt": "Weigh the costs.", "model_hint": null});
-    let Wanted { grammar, seats, loops, answer } = wanted;
+    let seat =
+        |role: &str| json!({"role": role, "system_prompt": "Weigh the costs.", "model_hint": null});
+    let Wanted {
+        grammar,
+        seats,
+        loops,
+        answer,
+    } = wanted;
     let voices = ROLES.iter().take(seats - 1).copied();
     json!({
         "reconstructed_query": format!("{MARK} {grammar} {seats} {loops} {answer} . Should the team split it?"),
@@ -350,7 +453,10 @@ fn triage(wanted: &Wanted<'_>) -> Value {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a number of calls is far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a number of calls is far below 2^53"
+)]
 fn lossless(calls: usize) -> f64 {
     calls as f64
 }
@@ -362,40 +468,78 @@ mod tests {
     #[test]
     fn the_longest_chain_of_each_grammar_is_what_its_rules_say() {
         let depth = |grammar, seats, loops| {
-            let steps = Shape { grammar, seats, loops }.steps();
+            let steps = Shape {
+                grammar,
+                seats,
+                loops,
+            }
+            .steps();
             (steps.len(), steps.iter().sum::<usize>())
         };
         // Triage, per loop the grammar's steps, a judgement after each loop but the first and the last, synthesis.
-        assert_eq!(depth(LoopGrammar::Parallel, 3, 2), (1 + 2 * 2 + 1, 1 + 2 * 3 + 1));
-        assert_eq!(depth(LoopGrammar::Debate, 4, 3), (1 + 3 * 3 + 1 + 1, 1 + 3 * 7 + 1 + 1));
-        assert_eq!(depth(LoopGrammar::Sequential, 5, 5), (1 + 5 * 9 + 3 + 1, 1 + 5 * 9 + 3 + 1));
+        assert_eq!(
+            depth(LoopGrammar::Parallel, 3, 2),
+            (1 + 2 * 2 + 1, 1 + 2 * 3 + 1)
+        );
+        assert_eq!(
+            depth(LoopGrammar::Debate, 4, 3),
+            (1 + 3 * 3 + 1 + 1, 1 + 3 * 7 + 1 + 1)
+        );
+        assert_eq!(
+            depth(LoopGrammar::Sequential, 5, 5),
+            (1 + 5 * 9 + 3 + 1, 1 + 5 * 9 + 3 + 1)
+        );
     }
 
     #[test]
     fn the_server_configures_what_the_question_asks_for() {
-        let shape = Shape { grammar: LoopGrammar::Debate, seats: 4, loops: 3 };
-        let triage: Value =
-            serde_json::from_str(&said(&format!("You configure a council {}", shape.question(9)))).unwrap();
-        assert_eq!((&triage["loop_grammar"], &triage["loop_count"]), (&json!("debate"), &json!(3)));
+        let shape = Shape {
+            grammar: LoopGrammar::Debate,
+            seats: 4,
+            loops: 3,
+        };
+        let triage: Value = serde_json::from_str(&said(&format!(
+            "You configure a council {}",
+            shape.question(9)
+        )))
+        .unwrap();
+        assert_eq!(
+            (&triage["loop_grammar"], &triage["loop_count"]),
+            (&json!("debate"), &json!(3))
+        );
         assert_eq!(triage["council"].as_array().unwrap().len(), 4);
         assert_eq!(said("You judge whether positions changed"), "YES");
-        let words = said(&format!("You hold one seat of a council {}", shape.question(900))).len();
+        let words = said(&format!(
+            "You hold one seat of a council {}",
+            shape.question(900)
+        ))
+        .len();
         assert!((800..=900).contains(&words), "{words}");
     }
 
     #[test]
     fn of_each_step_the_longest_request_counts() {
-        let bodies: Vec<Vec<u8>> = ["a", "bb", "b", "c"].map(|body| body.as_bytes().to_vec()).into();
-        assert_eq!(longest_of_each(&bodies, &[1, 2, 1]), [&b"a"[..], b"bb", b"c"]);
+        let bodies: Vec<Vec<u8>> = ["a", "bb", "b", "c"]
+            .map(|body| body.as_bytes().to_vec())
+            .into();
+        assert_eq!(
+            longest_of_each(&bodies, &[1, 2, 1]),
+            [&b"a"[..], b"bb", b"c"]
+        );
     }
 
     #[test]
     fn every_grammar_makes_the_calls_that_are_counted_for_it() {
         let hall = Hall::open(Duration::ZERO).unwrap();
         for &grammar in LoopGrammar::ALL {
-            let shape = Shape { grammar, seats: 4, loops: 3 };
+            let shape = Shape {
+                grammar,
+                seats: 4,
+                loops: 3,
+            };
             let (_, heard) = hall.deliberate(&shape).unwrap();
-            hall.exchange(longest_of_each(&heard, &shape.steps())).unwrap();
+            hall.exchange(longest_of_each(&heard, &shape.steps()))
+                .unwrap();
         }
     }
 }

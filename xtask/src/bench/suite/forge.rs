@@ -42,7 +42,10 @@ impl Bench for ForgeCopy {
         let pair = side_by_side(context.rounds, || scene.ours(), || scene.copy())?;
         Ok(vec![Case {
             bench: self.name(),
-            ours: format!("copy for a skill: {FILES} files, {} MB", scene.bytes / 1_000_000),
+            ours: format!(
+                "copy for a skill: {FILES} files, {} MB",
+                scene.bytes / 1_000_000
+            ),
             beside: "cp -a".to_owned(),
             pair,
             goal: Goal::TimesAtMost(MOST),
@@ -63,10 +66,18 @@ impl Scene {
         let folder = scratch()?;
         let trees = context.trees()?;
         let mut contents = trees.branched.contents()?;
-        contents.extend(trees.largest.contents()?.into_iter().filter(|content| content.len() < 64 << 10));
+        contents.extend(
+            trees
+                .largest
+                .contents()?
+                .into_iter()
+                .filter(|content| content.len() < 64 << 10),
+        );
         let mut bytes = 0;
         for (number, content) in contents.iter().cycle().take(FILES).enumerate() {
-            let directory = folder.path().join(format!("project/part{}/src", number / IN_ONE));
+            let directory = folder
+                .path()
+                .join(format!("project/part{}/src", number / IN_ONE));
             fs::create_dir_all(&directory).map_err(TaskError::io("create", &directory))?;
             let file = directory.join(format!("module_{number}.py"));
             fs::write(&file, content).map_err(TaskError::io("write", &file))?;
@@ -76,7 +87,12 @@ impl Scene {
             .enable_all()
             .build()
             .map_err(TaskError::io("start", "the event loop"))?;
-        Ok(Self { folder, runtime, env: Environment::capture(), bytes })
+        Ok(Self {
+            folder,
+            runtime,
+            env: Environment::capture(),
+            bytes,
+        })
     }
 
     fn project(&self) -> PathBuf {
@@ -95,11 +111,17 @@ impl Scene {
         };
         let package = "skillset".parse().map_err(unmeasured("forge-copy"))?;
         let project = ForgeProject::new(self.project(), Digest::of(b"project"), package);
-        let (time, made) = timed(|| self.runtime.block_on(SkillWorkspace::make(&world, &project)));
+        let (time, made) = timed(|| {
+            self.runtime
+                .block_on(SkillWorkspace::make(&world, &project))
+        });
         let made = made.map_err(unmeasured::<WorkspaceError>("forge-copy"))?;
-        let left_out = made.omitted().len() + usize::try_from(made.more_omitted()).unwrap_or(usize::MAX);
+        let left_out =
+            made.omitted().len() + usize::try_from(made.more_omitted()).unwrap_or(usize::MAX);
         if left_out > FILES / 20 {
-            return Err(unmeasured("forge-copy")(format!("{left_out} of {FILES} files were left out")));
+            return Err(unmeasured("forge-copy")(format!(
+                "{left_out} of {FILES} files were left out"
+            )));
         }
         Ok(time)
     }
@@ -114,6 +136,10 @@ impl Scene {
 
 fn cp(from: &Path, to: &Path) -> Command {
     let mut command = Command::new("cp");
-    command.arg("-a").arg("--").args([from, to]).stdin(Stdio::null());
+    command
+        .arg("-a")
+        .arg("--")
+        .args([from, to])
+        .stdin(Stdio::null());
     command
 }

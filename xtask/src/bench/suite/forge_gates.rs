@@ -47,8 +47,15 @@ impl Bench for ForgeGates {
                 drop(digest.to_string());
                 Ok(time)
             };
-            let pair = side_by_side(context.rounds.saturating_mul(4), || judge.judge(&text), beside)?;
-            let ours = format!("policy and invariants: {what}, {} lines", text.lines().count());
+            let pair = side_by_side(
+                context.rounds.saturating_mul(4),
+                || judge.judge(&text),
+                beside,
+            )?;
+            let ours = format!(
+                "policy and invariants: {what}, {} lines",
+                text.lines().count()
+            );
             cases.push(Case {
                 bench: self.name(),
                 ours,
@@ -67,7 +74,13 @@ impl Bench for ForgeGates {
             || startup::start(beside, &[], home.path()),
         )?;
         let ours = format!("crucible skill list, {SKILLS} skills");
-        cases.push(Case { bench: self.name(), ours, beside: startup::BESIDE.to_owned(), pair, goal: LISTED });
+        cases.push(Case {
+            bench: self.name(),
+            ours,
+            beside: startup::BESIDE.to_owned(),
+            pair,
+            goal: LISTED,
+        });
         Ok(cases)
     }
 }
@@ -104,7 +117,12 @@ impl Judge {
     fn new() -> Result<Self, Box<dyn std::error::Error>> {
         let name: SkillName = "word_count".parse()?;
         let paths = SkillPaths::of(&"skillset".parse()?, &name)?;
-        Ok(Self { name, paths, policy: SkillPolicy::default(), grants: Grants::default() })
+        Ok(Self {
+            name,
+            paths,
+            policy: SkillPolicy::default(),
+            grants: Grants::default(),
+        })
     }
 
     /// How long a verdict on these bytes takes. It has to be one that lets the skill pass: a refusal could come sooner.
@@ -133,7 +151,10 @@ fn propose(home: &Path) -> Result<(), Box<dyn std::error::Error>> {
     fs::create_dir(home.join(".crucible"))?;
     let project = Digest::of(home.canonicalize()?.as_os_str().as_encoded_bytes());
     let mut ledger = Ledger::open(&home.join("ledger.db"))?;
-    let moment = Moment { at: "2026-01-31T09:30:00Z".parse()?, clock: ClockSource::System };
+    let moment = Moment {
+        at: "2026-01-31T09:30:00Z".parse()?,
+        clock: ClockSource::System,
+    };
     for number in 0..SKILLS {
         ledger.propose_skill(&NewSkill {
             moment,
@@ -158,7 +179,11 @@ mod tests {
     fn what_is_measured_passes_and_what_is_refused_is_not_measured() {
         let judge = Judge::new().unwrap();
         assert!(judge.judge(&skill(3)).is_ok());
-        assert!(judge.judge(&format!("import subprocess\n{}", skill(3))).is_err());
+        assert!(
+            judge
+                .judge(&format!("import subprocess\n{}", skill(3)))
+                .is_err()
+        );
         assert!(judge.judge("def broken(:\n").is_err());
     }
 }

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use crucible_host::clock::SystemClock;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Asks, Budgeted, CallBudget, CassetteHeader, CassetteWriter, ClientExtra, LlmBackend, LlmInvocation,
-    LlmResult, Origin, Recording, Retried, RetryPolicy, Reuse,
+    Asks, Budgeted, CallBudget, CassetteHeader, CassetteWriter, ClientExtra, LlmBackend,
+    LlmInvocation, LlmResult, Origin, Recording, Retried, RetryPolicy, Reuse,
 };
 use crucible_model::RunId;
 use crucible_run::LedgerBook;
@@ -68,32 +68,70 @@ impl Bench for Layers {
         let mut cases = Vec::new();
         let mut row = |ours: &str, beside: &str, pair: Pair| {
             let (ours, beside) = (ours.to_owned(), beside.to_owned());
-            cases.push(Case { bench: NAME, ours, beside, pair, goal: Goal::MoreAtMost(MOST) });
+            cases.push(Case {
+                bench: NAME,
+                ours,
+                beside,
+                pair,
+                goal: Goal::MoreAtMost(MOST),
+            });
         };
-        let (backend, budget, retry, full) =
-            (Rung::Backend, Rung::Budget, Rung::Retry, Rung::Client(Kept::Nowhere));
-        let climb =
-            |upper: Rung, lower: Rung| side_by_side(rounds, || stand.rung(upper), || stand.rung(lower));
+        let (backend, budget, retry, full) = (
+            Rung::Backend,
+            Rung::Budget,
+            Rung::Retry,
+            Rung::Client(Kept::Nowhere),
+        );
+        let climb = |upper: Rung, lower: Rung| {
+            side_by_side(rounds, || stand.rung(upper), || stand.rung(lower))
+        };
         let whole = |kept: Kept, writes: &[usize]| {
-            side_by_side(rounds, || stand.rung(Rung::Client(kept)), || stand.http(writes))
+            side_by_side(
+                rounds,
+                || stand.rung(Rung::Client(kept)),
+                || stand.http(writes),
+            )
         };
         row(
             "backend alone",
             "HTTP client",
             side_by_side(rounds, || stand.rung(backend), || stand.http(&nothing))?,
         );
-        row("… with a budget in memory", "backend alone", climb(budget, backend)?);
-        row("… and retries", "… with a budget in memory", climb(retry, budget)?);
-        row("… and the secret scan: all layers", "… and retries", climb(full, retry)?);
+        row(
+            "… with a budget in memory",
+            "backend alone",
+            climb(budget, backend)?,
+        );
+        row(
+            "… and retries",
+            "… with a budget in memory",
+            climb(retry, budget)?,
+        );
+        row(
+            "… and the secret scan: all layers",
+            "… and retries",
+            climb(full, retry)?,
+        );
         row("all layers", "HTTP client", whole(Kept::Nowhere, &nothing)?);
         for (ours, kept, writes) in [
             ("all layers, recorded", Kept::Recorded, &line),
             ("all layers, budget in the ledger", Kept::InLedger, &rows),
-            ("all layers, recorded, budget in the ledger", Kept::Both, &all),
+            (
+                "all layers, recorded, budget in the ledger",
+                Kept::Both,
+                &all,
+            ),
         ] {
             row(ours, "HTTP client", whole(kept, &nothing)?);
-            let sizes: Vec<String> = writes.iter().map(|bytes| format!("{} kB", bytes / 1000)).collect();
-            row(ours, &format!("HTTP client, appends of {}", sizes.join(" and ")), whole(kept, writes)?);
+            let sizes: Vec<String> = writes
+                .iter()
+                .map(|bytes| format!("{} kB", bytes / 1000))
+                .collect();
+            row(
+                ours,
+                &format!("HTTP client, appends of {}", sizes.join(" and ")),
+                whole(kept, writes)?,
+            );
         }
         Ok(cases)
     }
@@ -131,8 +169,8 @@ struct Stand {
 impl Stand {
     /// Asks the question once in every way, so that the bytes are known that it makes.
     fn new(text: &str) -> Result<Self, TaskError> {
-        let server =
-            ModelServer::start(Duration::ZERO).map_err(TaskError::io("start", "the model's server"))?;
+        let server = ModelServer::start(Duration::ZERO)
+            .map_err(TaskError::io("start", "the model's server"))?;
         let asking = Asking::new(NAME, server.address())?;
         let mut stand = Self {
             asking,
@@ -142,11 +180,15 @@ impl Stand {
             folder: scratch()?,
         };
         let sample = stand.folder.path().join("sample.jsonl");
-        let client = stand.asking.client(Self::record(sample.clone())?, CallBudget::new(AMPLE))?;
+        let client = stand
+            .asking
+            .client(Self::record(sample.clone())?, CallBudget::new(AMPLE))?;
         stand.calls(1, |inv| client.call(inv))?;
         let recording = fs::read(&sample).map_err(TaskError::io("read", &sample))?;
-        stand.recorded_bytes =
-            recording.split_inclusive(|byte| *byte == b'\n').next_back().map_or(0, <[u8]>::len);
+        stand.recorded_bytes = recording
+            .split_inclusive(|byte| *byte == b'\n')
+            .next_back()
+            .map_or(0, <[u8]>::len);
         stand.body = server.last_body();
         Ok(stand)
     }
@@ -155,9 +197,12 @@ impl Stand {
         let header = CassetteHeader::new(
             "gateway",
             "bench-model",
-            crucible_llm::provider("gateway").map_err(unmeasured(NAME))?.capabilities(),
+            crucible_llm::provider("gateway")
+                .map_err(unmeasured(NAME))?
+                .capabilities(),
         );
-        let writer = CassetteWriter::open(&path, &header, Reuse::Nothing).map_err(unmeasured(NAME))?;
+        let writer =
+            CassetteWriter::open(&path, &header, Reuse::Nothing).map_err(unmeasured(NAME))?;
         Ok(Recording::To(Arc::new(writer)))
     }
 
@@ -171,7 +216,12 @@ impl Stand {
                 extra: ClientExtra::NONE,
                 origin: Origin::Live,
             };
-            Ok(Budgeted::new(self.asking.backend()?, asks, CallBudget::new(AMPLE), Arc::default()))
+            Ok(Budgeted::new(
+                self.asking.backend()?,
+                asks,
+                CallBudget::new(AMPLE),
+                Arc::default(),
+            ))
         };
         match rung {
             Rung::Backend => {
@@ -189,7 +239,9 @@ impl Stand {
             Rung::Client(kept) => {
                 let place = scratch_in(&self.folder)?;
                 let recording = match kept {
-                    Kept::Recorded | Kept::Both => Self::record(place.path().join("cassette.jsonl"))?,
+                    Kept::Recorded | Kept::Both => {
+                        Self::record(place.path().join("cassette.jsonl"))?
+                    }
                     Kept::Nowhere | Kept::InLedger => Recording::Off,
                 };
                 let budget = match kept {
@@ -203,7 +255,11 @@ impl Stand {
     }
 
     /// The time of a call. What the caller hands over is made before the time starts.
-    fn calls<F, E>(&self, number: u32, ask: impl Fn(LlmInvocation) -> F) -> Result<Duration, TaskError>
+    fn calls<F, E>(
+        &self,
+        number: u32,
+        ask: impl Fn(LlmInvocation) -> F,
+    ) -> Result<Duration, TaskError>
     where
         F: Future<Output = Result<LlmResult, E>>,
         E: Display,
@@ -224,13 +280,23 @@ impl Stand {
         let path = place.path().join("plain");
         let mut file = File::create(&path).map_err(TaskError::io("create", &path))?;
         let lines: Vec<Vec<u8>> = appends.iter().map(|bytes| vec![b'x'; *bytes]).collect();
-        let requests: Vec<_> = (0..CALLS).map(|_| self.asking.request(self.body.clone())).collect();
+        let requests: Vec<_> = (0..CALLS)
+            .map(|_| self.asking.request(self.body.clone()))
+            .collect();
         self.asking.runtime.block_on(async {
             let start = Instant::now();
             for request in requests {
-                let answer = self.asking.http().send(request).await.map_err(unmeasured(NAME))?;
+                let answer = self
+                    .asking
+                    .http()
+                    .send(request)
+                    .await
+                    .map_err(unmeasured(NAME))?;
                 if answer.status != 200 {
-                    return Err(unmeasured(NAME)(format!("the server answered {}", answer.status)));
+                    return Err(unmeasured(NAME)(format!(
+                        "the server answered {}",
+                        answer.status
+                    )));
                 }
                 for line in &lines {
                     file.write_all(line)
@@ -251,7 +317,10 @@ fn scratch_in(folder: &TempDir) -> Result<TempDir, TaskError> {
 fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
     let ledger = Ledger::open(&path).map_err(unmeasured(NAME))?;
     let run: RunId = "bench".parse().map_err(unmeasured(NAME))?;
-    Ok(CallBudget::kept(AMPLE, Arc::new(LedgerBook::new(ledger, run, Box::new(SystemClock)))))
+    Ok(CallBudget::kept(
+        AMPLE,
+        Arc::new(LedgerBook::new(ledger, run, Box::new(SystemClock))),
+    ))
 }
 
 #[cfg(test)]
@@ -262,8 +331,15 @@ mod tests {
     fn every_rung_gets_its_answers_and_both_sides_send_the_same_bytes() {
         let stand = Stand::new("fn main() {}\n").unwrap();
         let body = String::from_utf8(stand.body.clone()).unwrap();
-        assert!(body.contains("fn main") && body.contains("bench-model"), "{body}");
-        assert!(stand.recorded_bytes > body.len() + 2000, "{}", stand.recorded_bytes);
+        assert!(
+            body.contains("fn main") && body.contains("bench-model"),
+            "{body}"
+        );
+        assert!(
+            stand.recorded_bytes > body.len() + 2000,
+            "{}",
+            stand.recorded_bytes
+        );
         for rung in [Rung::Backend, Rung::Budget, Rung::Retry] {
             assert!(stand.rung(rung).unwrap() > Duration::ZERO);
         }

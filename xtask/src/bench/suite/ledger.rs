@@ -30,11 +30,15 @@ impl Bench for Appends {
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         let folder = scratch()?;
-        let mut ledger = Ledger::open(&folder.path().join("ledger.db")).map_err(unmeasured(self.name()))?;
+        let mut ledger =
+            Ledger::open(&folder.path().join("ledger.db")).map_err(unmeasured(self.name()))?;
         let run: RunId = "bench".parse().map_err(unmeasured(self.name()))?;
-        let ts: Timestamp = "2026-01-31T09:30:00Z".parse().map_err(unmeasured(self.name()))?;
+        let ts: Timestamp = "2026-01-31T09:30:00Z"
+            .parse()
+            .map_err(unmeasured(self.name()))?;
         let sample = append(&mut ledger, &run, ts, 0).map_err(unmeasured(self.name()))?;
-        let bare = Bare::open(&folder.path().join("bare.db"), &sample).map_err(unmeasured(self.name()))?;
+        let bare =
+            Bare::open(&folder.path().join("bare.db"), &sample).map_err(unmeasured(self.name()))?;
         let mut bare = bare;
 
         let mut number = 0;
@@ -61,9 +65,18 @@ impl Bench for Appends {
     }
 }
 
-fn append(ledger: &mut Ledger, run: &RunId, ts: Timestamp, number: u64) -> Result<EventRecord, LedgerError> {
+fn append(
+    ledger: &mut Ledger,
+    run: &RunId,
+    ts: Timestamp,
+    number: u64,
+) -> Result<EventRecord, LedgerError> {
     let event = NewEvent::new(run.clone(), ts, "verifier", "gate-finished", body(number));
-    ledger.append(event.about("artifacts/verify_report.json").once(format!("gate-finished:{number:08}")))
+    ledger.append(
+        event
+            .about("artifacts/verify_report.json")
+            .once(format!("gate-finished:{number:08}")),
+    )
 }
 
 /// An event as a run writes them.
@@ -137,15 +150,25 @@ mod tests {
     fn both_sides_write_their_rows_and_wait_for_the_disk() {
         let folder = scratch().unwrap();
         let mut ledger = Ledger::open(&folder.path().join("ledger.db")).unwrap();
-        let (run, ts) = ("bench".parse().unwrap(), "2026-01-31T09:30:00Z".parse().unwrap());
+        let (run, ts) = (
+            "bench".parse().unwrap(),
+            "2026-01-31T09:30:00Z".parse().unwrap(),
+        );
         let sample = append(&mut ledger, &run, ts, 0).unwrap();
         assert_eq!(append(&mut ledger, &run, ts, 1).unwrap().seq, 2);
 
         let mut bare = Bare::open(&folder.path().join("bare.db"), &sample).unwrap();
         bare.insert().unwrap();
-        let ask = |what: &str| -> String { bare.connection.query_row(what, [], |row| row.get(0)).unwrap() };
+        let ask = |what: &str| -> String {
+            bare.connection
+                .query_row(what, [], |row| row.get(0))
+                .unwrap()
+        };
         assert_eq!(ask("SELECT cast(count(*) AS TEXT) FROM events"), "1");
         assert_eq!(ask("PRAGMA journal_mode"), "wal");
-        assert_eq!(ask("SELECT cast(synchronous AS TEXT) FROM pragma_synchronous"), "2");
+        assert_eq!(
+            ask("SELECT cast(synchronous AS TEXT) FROM pragma_synchronous"),
+            "2"
+        );
     }
 }

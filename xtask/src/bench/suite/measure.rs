@@ -80,33 +80,46 @@ impl Case {
             Goal::MemoryAtMost { peak, most } => peak <= most,
             Goal::CallsAtMost { seen, most } => seen <= most,
             Goal::SpeedAtLeast(least) => 1.0 / self.pair.ratio() >= least,
-            Goal::BytesPerSecond { bytes, megabytes } => rate(bytes, median(&self.pair.ours)) >= megabytes,
+            Goal::BytesPerSecond { bytes, megabytes } => {
+                rate(bytes, median(&self.pair.ours)) >= megabytes
+            }
         }
     }
 
     /// What was measured against the goal, in the goal's own unit, and the goal.
     pub(super) fn verdict(&self) -> (String, String) {
         match self.goal {
-            Goal::TimeAtMost(most) => {
-                (milliseconds(median(&self.pair.ours)), format!("at most {}", milliseconds(most)))
-            }
-            Goal::TimesAtMost(most) => {
-                (format!("{:.2} times", self.pair.ratio()), format!("at most {most:.2} times"))
-            }
+            Goal::TimeAtMost(most) => (
+                milliseconds(median(&self.pair.ours)),
+                format!("at most {}", milliseconds(most)),
+            ),
+            Goal::TimesAtMost(most) => (
+                format!("{:.2} times", self.pair.ratio()),
+                format!("at most {most:.2} times"),
+            ),
             Goal::TimesAtMostBeyond { times, apart } => (
-                format!("{:.2} times beyond {}", self.pair.ratio_beyond(apart), milliseconds(apart)),
+                format!(
+                    "{:.2} times beyond {}",
+                    self.pair.ratio_beyond(apart),
+                    milliseconds(apart)
+                ),
                 format!("at most {times:.2} times"),
             ),
-            Goal::MoreAtMost(most) => {
-                (format!("{:+.3} ms", self.pair.difference()), format!("at most +{}", milliseconds(most)))
+            Goal::MoreAtMost(most) => (
+                format!("{:+.3} ms", self.pair.difference()),
+                format!("at most +{}", milliseconds(most)),
+            ),
+            Goal::MemoryAtMost { peak, most } => (
+                format!("{} resident", megabytes(peak)),
+                format!("at most {}", megabytes(most)),
+            ),
+            Goal::CallsAtMost { seen, most } => {
+                (format!("{seen} calls"), format!("at most {most}"))
             }
-            Goal::MemoryAtMost { peak, most } => {
-                (format!("{} resident", megabytes(peak)), format!("at most {}", megabytes(most)))
-            }
-            Goal::CallsAtMost { seen, most } => (format!("{seen} calls"), format!("at most {most}")),
-            Goal::SpeedAtLeast(least) => {
-                (format!("{:.2} of its speed", 1.0 / self.pair.ratio()), format!("at least {least:.2}"))
-            }
+            Goal::SpeedAtLeast(least) => (
+                format!("{:.2} of its speed", 1.0 / self.pair.ratio()),
+                format!("at least {least:.2}"),
+            ),
             Goal::BytesPerSecond { bytes, megabytes } => (
                 format!("{:.0} MB/s", rate(bytes, median(&self.pair.ours))),
                 format!("at least {megabytes:.0} MB/s"),
@@ -142,7 +155,10 @@ pub(super) fn side_by_side(
 ) -> Result<Pair, TaskError> {
     ours()?;
     beside()?;
-    let mut pair = Pair { ours: Vec::new(), beside: Vec::new() };
+    let mut pair = Pair {
+        ours: Vec::new(),
+        beside: Vec::new(),
+    };
     for _ in 0..rounds {
         pair.ours.push(ours()?);
         pair.beside.push(beside()?);
@@ -163,7 +179,11 @@ pub(super) fn median(times: &[Duration]) -> Duration {
     sorted.sort_unstable();
     let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { at(middle) } else { (at(middle.saturating_sub(1)) + at(middle)) / 2 }
+    if sorted.len() % 2 == 1 {
+        at(middle)
+    } else {
+        (at(middle.saturating_sub(1)) + at(middle)) / 2
+    }
 }
 
 /// A time as a person reads it.
@@ -176,7 +196,10 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate for people, far below 2^53 bytes")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rate for people, far below 2^53 bytes"
+)]
 fn rate(bytes: u64, time: Duration) -> f64 {
     bytes as f64 / 1e6 / time.as_secs_f64().max(f64::MIN_POSITIVE)
 }
@@ -188,9 +211,17 @@ mod tests {
     use super::*;
 
     fn case(ours: u64, beside: u64, goal: Goal) -> Case {
-        let pair =
-            Pair { ours: vec![Duration::from_millis(ours)], beside: vec![Duration::from_millis(beside)] };
-        Case { bench: "b", ours: "ours".to_owned(), beside: "beside".to_owned(), pair, goal }
+        let pair = Pair {
+            ours: vec![Duration::from_millis(ours)],
+            beside: vec![Duration::from_millis(beside)],
+        };
+        Case {
+            bench: "b",
+            ours: "ours".to_owned(),
+            beside: "beside".to_owned(),
+            pair,
+            goal,
+        }
     }
 
     #[test]
@@ -207,8 +238,15 @@ mod tests {
 
     #[test]
     fn the_median_ignores_the_odd_slow_round() {
-        let times = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect::<Vec<_>>();
-        assert_eq!(median(&times(&[9000, 2, 1, 3, 2])), Duration::from_millis(2));
+        let times = |list: &[u64]| {
+            list.iter()
+                .map(|ms| Duration::from_millis(*ms))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            median(&times(&[9000, 2, 1, 3, 2])),
+            Duration::from_millis(2)
+        );
         assert_eq!(median(&times(&[1, 3])), Duration::from_millis(2));
         assert_eq!(median(&[]), Duration::ZERO);
     }
@@ -220,7 +258,10 @@ mod tests {
         assert!(case(3, 2, Goal::TimesAtMost(1.5)).reached());
         assert!(!case(4, 2, Goal::TimesAtMost(1.5)).reached());
         let beyond = |ours| {
-            let goal = Goal::TimesAtMostBeyond { times: 1.5, apart: Duration::from_millis(4) };
+            let goal = Goal::TimesAtMostBeyond {
+                times: 1.5,
+                apart: Duration::from_millis(4),
+            };
             case(ours, 2, goal).reached()
         };
         assert!(beyond(7) && !beyond(8));
@@ -229,7 +270,16 @@ mod tests {
         assert!(!case(10, 8, one_more).reached());
         assert_eq!(case(10, 8, one_more).verdict().0, "+2.000 ms");
         assert_eq!(case(7, 8, one_more).verdict().0, "-1.000 ms");
-        let memory = |peak| case(1, 1, Goal::MemoryAtMost { peak, most: 40_000_000 });
+        let memory = |peak| {
+            case(
+                1,
+                1,
+                Goal::MemoryAtMost {
+                    peak,
+                    most: 40_000_000,
+                },
+            )
+        };
         assert!(memory(40_000_000).reached() && !memory(40_000_001).reached());
         assert_eq!(
             memory(23_456_789).verdict(),
@@ -237,7 +287,27 @@ mod tests {
         );
         assert!(case(10, 8, Goal::SpeedAtLeast(0.8)).reached());
         assert!(!case(10, 7, Goal::SpeedAtLeast(0.8)).reached());
-        assert!(case(10, 1, Goal::BytesPerSecond { bytes: 2_000_000, megabytes: 200.0 }).reached());
-        assert!(!case(11, 1, Goal::BytesPerSecond { bytes: 2_000_000, megabytes: 200.0 }).reached());
+        assert!(
+            case(
+                10,
+                1,
+                Goal::BytesPerSecond {
+                    bytes: 2_000_000,
+                    megabytes: 200.0
+                }
+            )
+            .reached()
+        );
+        assert!(
+            !case(
+                11,
+                1,
+                Goal::BytesPerSecond {
+                    bytes: 2_000_000,
+                    megabytes: 200.0
+                }
+            )
+            .reached()
+        );
     }
 }

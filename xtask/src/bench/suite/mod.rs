@@ -67,7 +67,11 @@ pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
     if let (Some(address), Some(question)) = (&args.deliberate_once, &args.question) {
         return deliberation::deliberate_once(address, question);
     }
-    let context = Context { root, rounds: args.rounds, trees: OnceCell::new() };
+    let context = Context {
+        root,
+        rounds: args.rounds,
+        trees: OnceCell::new(),
+    };
     let chosen = choose(&args.names)?;
     let mut cases = Vec::new();
     for bench in chosen {
@@ -88,12 +92,18 @@ fn choose(names: &[String]) -> Result<Vec<&'static dyn Bench>, TaskError> {
     names
         .iter()
         .map(|name| {
-            BENCHES.iter().copied().find(|bench| bench.name() == name).ok_or_else(|| {
-                TaskError::UnknownBench {
+            BENCHES
+                .iter()
+                .copied()
+                .find(|bench| bench.name() == name)
+                .ok_or_else(|| TaskError::UnknownBench {
                     name: name.clone(),
-                    known: BENCHES.iter().map(|bench| bench.name()).collect::<Vec<_>>().join(", "),
-                }
-            })
+                    known: BENCHES
+                        .iter()
+                        .map(|bench| bench.name())
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                })
         })
         .collect()
 }
@@ -105,8 +115,13 @@ mod tests {
     #[test]
     fn benches_are_chosen_by_name() {
         assert_eq!(choose(&[]).map(|all| all.len()).ok(), Some(BENCHES.len()));
-        assert_eq!(choose(&["startup".to_owned()]).map(|one| one.len()).ok(), Some(1));
-        let unknown = choose(&["no-such".to_owned()]).err().map(|error| error.to_string());
+        assert_eq!(
+            choose(&["startup".to_owned()]).map(|one| one.len()).ok(),
+            Some(1)
+        );
+        let unknown = choose(&["no-such".to_owned()])
+            .err()
+            .map(|error| error.to_string());
         assert!(unknown.is_some_and(|text| text.contains("no-such") && text.contains("startup")));
     }
 }

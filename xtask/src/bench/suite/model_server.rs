@@ -81,7 +81,11 @@ impl ModelServer {
 
     /// The body of the request that came last.
     pub(super) fn last_body(&self) -> Vec<u8> {
-        self.shared.last_body.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared
+            .last_body
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -101,7 +105,9 @@ fn response(content: &str) -> Arc<[u8]> {
     .to_string();
     let length = body.len();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
-    format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes().into()
+    format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+        .into()
 }
 
 fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
@@ -116,7 +122,13 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         served += 1;
         let asked = Instant::now();
         let answer = (shared.answerer)(&body);
-        std::mem::swap(&mut body, &mut *shared.last_body.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::swap(
+            &mut body,
+            &mut *shared
+                .last_body
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         if !shared.latency.is_zero() {
             thread::sleep(shared.latency.saturating_sub(asked.elapsed()));
         }
@@ -161,7 +173,8 @@ mod tests {
 
     fn ask(stream: &mut TcpStream, body: &str, answer_bytes: usize) -> Vec<u8> {
         let length = body.len();
-        let request = format!("POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+        let request =
+            format!("POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).unwrap();
         let mut seen = vec![0; answer_bytes];
         stream.read_exact(&mut seen).unwrap();
@@ -175,15 +188,20 @@ mod tests {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         for body in ["one", "three"] {
             let seen = ask(&mut stream, body, always.len());
-            assert_eq!((&seen[..], server.last_body()), (&always[..], body.as_bytes().to_vec()));
+            assert_eq!(
+                (&seen[..], server.last_body()),
+                (&always[..], body.as_bytes().to_vec())
+            );
         }
         assert_eq!(server.connections(), 1);
     }
 
     #[test]
     fn an_answer_can_depend_on_the_request() {
-        let server =
-            ModelServer::saying(Duration::ZERO, |body| String::from_utf8_lossy(body).repeat(2)).unwrap();
+        let server = ModelServer::saying(Duration::ZERO, |body| {
+            String::from_utf8_lossy(body).repeat(2)
+        })
+        .unwrap();
         let mut stream = TcpStream::connect(server.address()).unwrap();
         for body in ["one", "three"] {
             let expected = response(&body.repeat(2));

@@ -17,8 +17,8 @@ use std::time::Duration;
 use crucible_host::fs::read_prefix;
 use crucible_model::{ByteLimit, FileLimit, RepoPath};
 use crucible_pack::{
-    Budget, ContextPack, Entry, FileRequest, Mandatory, Mode, Need, RequestVersion, Source, SourceError,
-    build,
+    Budget, ContextPack, Entry, FileRequest, Mandatory, Mode, Need, RequestVersion, Source,
+    SourceError, build,
 };
 use crucible_secrets::{Scanner, is_secret_file};
 
@@ -45,7 +45,8 @@ const NAMED_MEMORY: u64 = 20_000_000;
 const NAMED_BYTES: u64 = 128 * 1024;
 
 /// What is looked for in the large tree: words and a name, as in a sentence of a person.
-const GOAL: &str = "parse_item must keep the attributes of a token stream when the parser meets an error";
+const GOAL: &str =
+    "parse_item must keep the attributes of a token stream when the parser meets an error";
 
 /// The words of it that a ranking looks for, for `rg`.
 const PATTERN: &str = "parse_item|keep|attributes|token|stream|parser|meets|parse|item";
@@ -70,14 +71,23 @@ impl Bench for Pack {
             let shapes = [
                 (Looks::Away, Looks::Away, "pack, no secret scan", "reading"),
                 (Looks::ForSecrets, Looks::Away, "pack", "reading"),
-                (Looks::ForSecrets, Looks::ForSecrets, "pack", "reading and scanning"),
+                (
+                    Looks::ForSecrets,
+                    Looks::ForSecrets,
+                    "pack",
+                    "reading and scanning",
+                ),
             ];
             for (ours, beside, name, beside_name) in shapes {
                 cases.push(Case {
                     bench: self.name(),
                     ours: format!("{name}: {what}"),
                     beside: beside_name.to_owned(),
-                    pair: side_by_side(context.rounds, || packed.build(ours), || packed.read(beside))?,
+                    pair: side_by_side(
+                        context.rounds,
+                        || packed.build(ours),
+                        || packed.read(beside),
+                    )?,
                     goal: Goal::TimesAtMost(MOST),
                 });
             }
@@ -91,7 +101,11 @@ impl Bench for Pack {
 fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     let program = context.program()?;
     let (repository, files) = many_times(&context.trees()?.branched)?;
-    let desk = Desk { program, home: scratch()?, repository };
+    let desk = Desk {
+        program,
+        home: scratch()?,
+        repository,
+    };
     desk.write_request()?;
     let case = |ours: String, beside: &str, pair, goal| Case {
         bench: "pack",
@@ -113,12 +127,39 @@ fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     // It takes seconds: more rounds say nothing more.
     let rounds = context.rounds.min(3);
     let top = desk.repository.path();
-    let packed = side_by_side(rounds, || desk.pack_for_goal(), || repomix_packs(&repomix, top))?;
+    let packed = side_by_side(
+        rounds,
+        || desk.pack_for_goal(),
+        || repomix_packs(&repomix, top),
+    )?;
     Ok(vec![
-        case(named.clone(), "reading these files", pair.clone(), Goal::TimeAtMost(NAMED_TIME)),
-        case(named, "reading these files", pair, Goal::MemoryAtMost { peak, most: NAMED_MEMORY }),
-        case(goal.clone(), "rg searching the same tree", searched, Goal::TimesAtMost(TIMES_RG)),
-        case(goal, "repomix packing the same tree", packed, Goal::TimesAtMost(TIMES_REPOMIX)),
+        case(
+            named.clone(),
+            "reading these files",
+            pair.clone(),
+            Goal::TimeAtMost(NAMED_TIME),
+        ),
+        case(
+            named,
+            "reading these files",
+            pair,
+            Goal::MemoryAtMost {
+                peak,
+                most: NAMED_MEMORY,
+            },
+        ),
+        case(
+            goal.clone(),
+            "rg searching the same tree",
+            searched,
+            Goal::TimesAtMost(TIMES_RG),
+        ),
+        case(
+            goal,
+            "repomix packing the same tree",
+            packed,
+            Goal::TimesAtMost(TIMES_REPOMIX),
+        ),
     ])
 }
 
@@ -139,10 +180,15 @@ impl Desk {
         let files = self.large_files()?;
         let bytes: u64 = files.iter().map(|(size, _)| size).sum();
         if bytes < NAMED_BYTES {
-            return Err(unmeasured("pack")(format!("the {NAMED} files have {bytes} bytes together")));
+            return Err(unmeasured("pack")(format!(
+                "the {NAMED} files have {bytes} bytes together"
+            )));
         }
         let mut request = request(files.into_iter().map(|(_, path)| path));
-        request.budget = Budget { max_files: FileLimit(100), max_total_bytes: ByteLimit(16 << 20) };
+        request.budget = Budget {
+            max_files: FileLimit(100),
+            max_total_bytes: ByteLimit(16 << 20),
+        };
         let path = self.request_path();
         fs::write(&path, serde_json::to_vec(&request)?).map_err(TaskError::io("write", &path))
     }
@@ -150,10 +196,15 @@ impl Desk {
     /// As many as are named, of those that can be told from the others by their size, and no larger than 64 KiB.
     fn large_files(&self) -> Result<Vec<(u64, String)>, TaskError> {
         let mut list = self.repository.git(&["ls-files", "-z"]);
-        let listed = list.stdout(Stdio::piped()).output().map_err(TaskError::io("run", "git ls-files"))?;
+        let listed = list
+            .stdout(Stdio::piped())
+            .output()
+            .map_err(TaskError::io("run", "git ls-files"))?;
         let mut files: Vec<(u64, String)> = Vec::new();
         for name in listed.stdout.split(|byte| *byte == 0) {
-            let Ok(name) = std::str::from_utf8(name) else { continue };
+            let Ok(name) = std::str::from_utf8(name) else {
+                continue;
+            };
             let size = fs::metadata(self.repository.path().join(name)).map_or(0, |meta| meta.len());
             if name.ends_with(".rs") && size < 64 << 10 {
                 files.push((size, name.to_owned()));
@@ -201,7 +252,10 @@ impl Desk {
         let files = self.large_files()?;
         let (time, contents) = timed(|| {
             let top = self.repository.path();
-            files.iter().map(|(_, path)| read(&top.join(path))).collect::<Result<Vec<_>, _>>()
+            files
+                .iter()
+                .map(|(_, path)| read(&top.join(path)))
+                .collect::<Result<Vec<_>, _>>()
         });
         contents.map(|_| time)
     }
@@ -209,15 +263,27 @@ impl Desk {
     fn search(&self) -> Result<Duration, TaskError> {
         let mut command = Command::new("rg");
         command
-            .args(["--no-config", "--ignore-case", "--count-matches", "--regexp", PATTERN])
+            .args([
+                "--no-config",
+                "--ignore-case",
+                "--count-matches",
+                "--regexp",
+                PATTERN,
+            ])
             .arg(self.repository.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         let (time, status) = timed(|| command.status());
         match status {
             Ok(status) if status.success() => Ok(time),
-            Ok(status) => Err(TaskError::Failed { command: format!("{command:?}"), status }),
-            Err(source) => Err(TaskError::Spawn { command: format!("{command:?}"), source }),
+            Ok(status) => Err(TaskError::Failed {
+                command: format!("{command:?}"),
+                status,
+            }),
+            Err(source) => Err(TaskError::Spawn {
+                command: format!("{command:?}"),
+                source,
+            }),
         }
     }
 
@@ -225,16 +291,23 @@ impl Desk {
     fn peak_of_named(&self) -> Result<u64, TaskError> {
         let mut command = self.named();
         let spawned = command.stdout(Stdio::piped()).spawn();
-        let mut child =
-            spawned.map_err(|source| TaskError::Spawn { command: format!("{command:?}"), source })?;
+        let mut child = spawned.map_err(|source| TaskError::Spawn {
+            command: format!("{command:?}"),
+            source,
+        })?;
         let id = child.id();
-        let peak = child.stdout.take().map_or(Err(io::ErrorKind::BrokenPipe.into()), |mut out| {
-            out.read_exact(&mut [0])?;
-            let peak = peak_in(&fs::read_to_string(format!("/proc/{id}/status"))?);
-            io::copy(&mut out, &mut io::sink())?;
-            peak
-        });
-        child.wait().map_err(TaskError::io("wait for", "the process that packs"))?;
+        let peak = child
+            .stdout
+            .take()
+            .map_or(Err(io::ErrorKind::BrokenPipe.into()), |mut out| {
+                out.read_exact(&mut [0])?;
+                let peak = peak_in(&fs::read_to_string(format!("/proc/{id}/status"))?);
+                io::copy(&mut out, &mut io::sink())?;
+                peak
+            });
+        child
+            .wait()
+            .map_err(TaskError::io("wait for", "the process that packs"))?;
         peak.map_err(TaskError::io("read", "what the process had resident"))
     }
 }
@@ -242,7 +315,10 @@ impl Desk {
 /// How long a command takes that prints a pack of at least so many files.
 fn packed(mut command: Command, least: usize) -> Result<Duration, TaskError> {
     let (time, output) = timed(|| command.output());
-    let output = output.map_err(|source| TaskError::Spawn { command: format!("{command:?}"), source })?;
+    let output = output.map_err(|source| TaskError::Spawn {
+        command: format!("{command:?}"),
+        source,
+    })?;
     let pack = ContextPack::parse(&output.stdout).map_err(unmeasured("pack"))?;
     if pack.files.len() < least {
         return Err(unmeasured("pack")(format!(
@@ -279,7 +355,10 @@ impl<'a> Packed<'a> {
     fn describe(&self) -> String {
         match self.tree.files.len() - self.request.needs.len() {
             0 => self.tree.name.clone(),
-            refused => format!("{} without {refused} files that look like secrets", self.tree.name),
+            refused => format!(
+                "{} without {refused} files that look like secrets",
+                self.tree.name
+            ),
         }
     }
 
@@ -289,7 +368,10 @@ impl<'a> Packed<'a> {
         if files == self.request.needs.len() {
             Ok(time)
         } else {
-            Err(unmeasured("pack")(format!("it holds {files} of {} files", self.request.needs.len())))
+            Err(unmeasured("pack")(format!(
+                "it holds {files} of {} files",
+                self.request.needs.len()
+            )))
         }
     }
 
@@ -316,14 +398,26 @@ fn request(paths: impl Iterator<Item = String>) -> FileRequest {
     FileRequest {
         schema_version: RequestVersion::V1,
         goal: "measure".to_owned(),
-        needs: paths.map(|path| Need { path, mode: Mode::Full, line_ranges: Vec::new() }).collect(),
-        budget: Budget { max_files: FileLimit(u64::MAX), max_total_bytes: ByteLimit(1 << 40) },
+        needs: paths
+            .map(|path| Need {
+                path,
+                mode: Mode::Full,
+                line_ranges: Vec::new(),
+            })
+            .collect(),
+        budget: Budget {
+            max_files: FileLimit(u64::MAX),
+            max_total_bytes: ByteLimit(1 << 40),
+        },
         reason: "every file".to_owned(),
     }
 }
 
 fn pack(tree: &SourceTree, request: &FileRequest, looks: Looks) -> Result<ContextPack, TaskError> {
-    let source = Folder { top: &tree.folder, looks };
+    let source = Folder {
+        top: &tree.folder,
+        looks,
+    };
     build(request, &Mandatory::default(), &tree.name, &source).map_err(unmeasured("pack"))
 }
 
@@ -345,7 +439,10 @@ impl Source for Folder<'_> {
     fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
         read_prefix(&self.top.join(path), ByteLimit(max))
             .map(|prefix| prefix.bytes)
-            .map_err(|error| SourceError { path: path.clone(), problem: error.to_string() })
+            .map_err(|error| SourceError {
+                path: path.clone(),
+                problem: error.to_string(),
+            })
     }
 
     fn is_secret(&self, path: &RepoPath, content: &[u8]) -> Option<String> {
@@ -355,6 +452,9 @@ impl Source for Folder<'_> {
         if self.looks == Looks::Away {
             return None;
         }
-        Scanner::builtin().scan(content).first().map(|found| found.rule.to_string())
+        Scanner::builtin()
+            .scan(content)
+            .first()
+            .map(|found| found.rule.to_string())
     }
 }

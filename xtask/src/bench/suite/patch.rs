@@ -64,7 +64,10 @@ impl Bench for PatchCheck {
                 let goal = if files == USUAL {
                     Goal::TimeAtMost(USUAL_TIME)
                 } else {
-                    Goal::TimesAtMostBeyond { times: MOST, apart: median(&apart) }
+                    Goal::TimesAtMostBeyond {
+                        times: MOST,
+                        apart: median(&apart),
+                    }
                 };
                 cases.push(Case {
                     bench: "patch",
@@ -80,7 +83,9 @@ impl Bench for PatchCheck {
                 let verdict = verdict.map_err(|error| unmeasured("patch")(error))?;
                 passed(&verdict).map(|()| time)
             })?;
-            case("crucible patch check", &|| command(&program, &repository, &patch))?;
+            case("crucible patch check", &|| {
+                command(&program, &repository, &patch)
+            })?;
         }
         Ok(cases)
     }
@@ -98,13 +103,23 @@ struct Patch {
 impl Patch {
     /// Adds a line in the middle of as many source files, spread evenly over the tree.
     fn write(tree: &SourceTree, folder: &Path, files: usize) -> Result<Self, TaskError> {
-        let sources: Vec<&RepoPath> =
-            tree.files.iter().filter(|path| path.extension() == Some("rs") && !is_test_path(path)).collect();
+        let sources: Vec<&RepoPath> = tree
+            .files
+            .iter()
+            .filter(|path| path.extension() == Some("rs") && !is_test_path(path))
+            .collect();
         let mut before = BTreeMap::new();
         let mut after = BTreeMap::new();
-        for path in sources.iter().step_by((sources.len() / files).max(1)).take(files) {
+        for path in sources
+            .iter()
+            .step_by((sources.len() / files).max(1))
+            .take(files)
+        {
             let content = read(&tree.folder.join(path))?;
-            let line = content.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let line = content
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(0, |end| end + 1);
             let mut changed = content.clone();
             changed.splice(line..line, *b"// A line that was not here before.\n");
             before.insert((*path).clone(), content);
@@ -112,12 +127,21 @@ impl Patch {
         }
         let bytes = make_diff(&before, &after).map_err(unmeasured("patch"))?;
         let everywhere = ".".parse().map_err(unmeasured("patch"))?;
-        let policy = Policy { max_files: files as u64, ..Policy::within(vec![everywhere]) };
+        let policy = Policy {
+            max_files: files as u64,
+            ..Policy::within(vec![everywhere])
+        };
         let (path, policy_path) = (folder.join("change.patch"), folder.join("policy.json"));
         fs::write(&path, &bytes).map_err(TaskError::io("write", &path))?;
         fs::write(&policy_path, serde_json::to_vec(&policy)?)
             .map_err(TaskError::io("write", &policy_path))?;
-        Ok(Self { path, bytes, paths: before.into_keys().collect(), policy, policy_path })
+        Ok(Self {
+            path,
+            bytes,
+            paths: before.into_keys().collect(),
+            policy,
+            policy_path,
+        })
     }
 }
 
@@ -150,14 +174,23 @@ fn passed(verdict: &Verdict) -> Result<(), TaskError> {
         return Ok(());
     }
     let first = verdict.findings().first();
-    let why = first.map_or_else(String::new, |finding| format!("{} {}", finding.code, finding.subject));
+    let why = first.map_or_else(String::new, |finding| {
+        format!("{} {}", finding.code, finding.subject)
+    });
     Err(unmeasured("patch")(format!("the patch is refused: {why}")))
 }
 
 fn command(program: &Path, repository: &Repository, patch: &Patch) -> Result<Duration, TaskError> {
     let mut command = Command::new(program);
-    command.args(["patch", "check", "--patch"]).arg(&patch.path).arg("--policy").arg(&patch.policy_path);
-    command.current_dir(repository.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .args(["patch", "check", "--patch"])
+        .arg(&patch.path)
+        .arg("--policy")
+        .arg(&patch.policy_path);
+    command
+        .current_dir(repository.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let (time, checked) = timed(|| succeed(command));
     checked.map(|()| time)
 }
@@ -192,12 +225,15 @@ fn index(repository: &Repository, patch: &Patch) -> Result<Duration, TaskError> 
         own(&["ls-files", "--stage"]),
     );
     let file = |at: &Path| fs::File::create(at).map_err(TaskError::io("write", at));
-    list.args(patch.paths.iter().map(RepoPath::as_str)).stdout(file(&entries)?);
+    list.args(patch.paths.iter().map(RepoPath::as_str))
+        .stdout(file(&entries)?);
     apply.arg(&patch.path);
     let (time, made) = timed(|| {
         succeed(list)?;
         fill.stdin(fs::File::open(&entries).map_err(TaskError::io("read", &entries))?);
-        succeed(fill).and_then(|()| succeed(apply)).and_then(|()| succeed(show))
+        succeed(fill)
+            .and_then(|()| succeed(apply))
+            .and_then(|()| succeed(show))
     });
     made.map(|()| time)
 }

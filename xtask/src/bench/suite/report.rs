@@ -39,7 +39,9 @@ struct CaseReport<'a> {
 pub(super) fn table(cases: &[Case]) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY);
-    table.set_header(["bench", "ours", "median", "beside", "median", "ratio", "measured", "goal", ""]);
+    table.set_header([
+        "bench", "ours", "median", "beside", "median", "ratio", "measured", "goal", "",
+    ]);
     for case in cases {
         let (measured, goal) = case.verdict();
         table.add_row([
@@ -61,7 +63,12 @@ pub(super) fn table(cases: &[Case]) -> String {
 pub(super) fn write(path: &Path, cases: &[Case], rounds: u32) -> Result<(), TaskError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let cases = cases.iter().map(CaseReport::of).collect();
-    let report = BenchReport { schema_version: "crucible-bench-v1", rounds, cores, cases };
+    let report = BenchReport {
+        schema_version: "crucible-bench-v1",
+        rounds,
+        cores,
+        cases,
+    };
     fs::write(path, serde_json::to_vec_pretty(&report)?).map_err(TaskError::io("write", path))
 }
 
@@ -97,11 +104,17 @@ mod tests {
             bench: "startup",
             ours: "crucible --version".to_owned(),
             beside: "/bin/true".to_owned(),
-            pair: Pair { ours: vec![Duration::from_millis(12)], beside: vec![Duration::from_millis(4)] },
+            pair: Pair {
+                ours: vec![Duration::from_millis(12)],
+                beside: vec![Duration::from_millis(4)],
+            },
             goal: Goal::TimeAtMost(Duration::from_millis(10)),
         };
         let table = table(std::slice::from_ref(&case));
-        assert!(table.contains("SHORT") && table.contains("12.00 ms") && table.contains("3.00"), "{table}");
+        assert!(
+            table.contains("SHORT") && table.contains("12.00 ms") && table.contains("3.00"),
+            "{table}"
+        );
 
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bench.json");

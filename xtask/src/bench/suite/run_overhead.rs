@@ -39,8 +39,14 @@ const MAX_CHANGED: usize = 8000;
 /// The files of the small repository.
 const SMALL: [(&str, &str); 3] = [
     ("README.md", "# Areas\n\nAdds and multiplies.\n"),
-    ("src/area.py", "def area(width, height):\n    return width + height\n"),
-    ("src/length.py", "def length(item):\n    return item.length\n"),
+    (
+        "src/area.py",
+        "def area(width, height):\n    return width + height\n",
+    ),
+    (
+        "src/length.py",
+        "def length(item):\n    return item.length\n",
+    ),
 ];
 
 /// The bench of a whole run.
@@ -55,9 +61,11 @@ impl Bench for WholeRun {
         let program = context.program()?;
         let (small, folder) = small_tree()?;
         let mut cases = Vec::new();
-        for (tree, end) in
-            [(&small, End::Verified), (&context.trees()?.branched, End::Verified), (&small, End::Landed)]
-        {
+        for (tree, end) in [
+            (&small, End::Verified),
+            (&context.trees()?.branched, End::Verified),
+            (&small, End::Landed),
+        ] {
             let desk = Desk::new(&program, tree)?;
             let pair = side_by_side(context.rounds, || desk.run(end), || desk.commit())?;
             let what = match end {
@@ -83,7 +91,14 @@ impl Bench for WholeRun {
 fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Case; 2], TaskError> {
     tools::strace(context.root)?;
     let desk = Desk::new(program, tree)?;
-    let words = ["run", "start", "change what it says", "--mode", "manual_outbox", "--repo"];
+    let words = [
+        "run",
+        "start",
+        "change what it says",
+        "--mode",
+        "manual_outbox",
+        "--repo",
+    ];
     let start = || {
         let mut start = desk.command(&words);
         start.arg(desk.repository.path());
@@ -94,9 +109,15 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
     let (time, ended) = start();
     ended?;
     let log = desk.home.path().join("calls");
-    let mut traced =
-        desk.command_of(Path::new("strace"), &["-f", "-qq", "-e", "trace=execve,fsync,fdatasync", "-o"]);
-    traced.arg(&log).arg(program).args(words).arg(desk.repository.path());
+    let mut traced = desk.command_of(
+        Path::new("strace"),
+        &["-f", "-qq", "-e", "trace=execve,fsync,fdatasync", "-o"],
+    );
+    traced
+        .arg(&log)
+        .arg(program)
+        .args(words)
+        .arg(desk.repository.path());
     // It waits for the person, which is no success.
     traced.status().map_err(TaskError::io("start", "strace"))?;
     let log = String::from_utf8_lossy(&read(&log)?).into_owned();
@@ -105,7 +126,10 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         bench: "run",
         ours: format!("{what} of run start until a person is asked: {}", tree.name),
         beside: "the same run, untraced".to_owned(),
-        pair: Pair { ours: vec![time], beside: vec![time] },
+        pair: Pair {
+            ours: vec![time],
+            beside: vec![time],
+        },
         goal: Goal::CallsAtMost { seen, most },
     };
     Ok([
@@ -116,7 +140,9 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
 
 /// Whether a line of strace's, `PID NAME(…) = RESULT`, begins one of these calls. A failed try along `PATH` starts nothing.
 fn began(line: &str, names: &[&str]) -> bool {
-    let call = line.split_once(' ').map_or("", |(_, call)| call.trim_start());
+    let call = line
+        .split_once(' ')
+        .map_or("", |(_, call)| call.trim_start());
     let name = call.split_once('(').map_or("", |(name, _)| name);
     names.contains(&name) && !call.contains("ENOENT")
 }
@@ -144,20 +170,37 @@ impl<'a> Desk<'a> {
     fn new(program: &'a Path, tree: &SourceTree) -> Result<Self, TaskError> {
         let repository = tree.repository()?;
         let (path, after) = change(tree)?;
-        let answer = format!("FILE: {path}\n```\n{}```\n", String::from_utf8_lossy(&after));
+        let answer = format!(
+            "FILE: {path}\n```\n{}```\n",
+            String::from_utf8_lossy(&after)
+        );
         let server = ModelServer::saying(Duration::ZERO, move |_| answer.clone())
             .map_err(TaskError::io("start", "the model server"))?;
         let home = scratch()?;
         let config = home.path().join(".config/crucible");
         fs::create_dir_all(&config).map_err(TaskError::io("create", &config))?;
-        write(&config.join("config.toml"), "[gates.nothing]\ncommand = [\"true\"]\ncanary = false\n")?;
-        write(&home.path().join(".gitconfig"), "[user]\n\tname = bench\n\temail = bench@example.invalid\n")?;
-        Ok(Self { program, repository, home, server, path, after })
+        write(
+            &config.join("config.toml"),
+            "[gates.nothing]\ncommand = [\"true\"]\ncanary = false\n",
+        )?;
+        write(
+            &home.path().join(".gitconfig"),
+            "[user]\n\tname = bench\n\temail = bench@example.invalid\n",
+        )?;
+        Ok(Self {
+            program,
+            repository,
+            home,
+            server,
+            path,
+            after,
+        })
     }
 
     /// One run as far as it is to go.
     fn run(&self, end: End) -> Result<Duration, TaskError> {
-        let mut start = self.command(&["run", "start", "change what it says", "--file", &self.path]);
+        let mut start =
+            self.command(&["run", "start", "change what it says", "--file", &self.path]);
         start.arg("--repo").arg(self.repository.path());
         let (mut time, started) = timed(|| succeed(start));
         started?;
@@ -179,15 +222,22 @@ impl<'a> Desk<'a> {
     fn commit(&self) -> Result<Duration, TaskError> {
         let path = self.repository.path().join(&self.path);
         fs::write(&path, &self.after).map_err(TaskError::io("write", &path))?;
-        let (time, committed) =
-            timed(|| succeed(self.repository.git(&["commit", "--quiet", "--all", "--message", "Change it"])));
+        let (time, committed) = timed(|| {
+            succeed(
+                self.repository
+                    .git(&["commit", "--quiet", "--all", "--message", "Change it"]),
+            )
+        });
         committed?;
         self.take_back()?;
         Ok(time)
     }
 
     fn take_back(&self) -> Result<(), TaskError> {
-        succeed(self.repository.git(&["reset", "--quiet", "--hard", "HEAD~1"]))
+        succeed(
+            self.repository
+                .git(&["reset", "--quiet", "--hard", "HEAD~1"]),
+        )
     }
 
     /// The name of the newest run: nothing is written into an older one.
@@ -198,8 +248,10 @@ impl<'a> Desk<'a> {
             .flatten()
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();
-        let newest =
-            named.into_iter().max().and_then(|(_, path)| Some(path.file_name()?.to_str()?.to_owned()));
+        let newest = named
+            .into_iter()
+            .max()
+            .and_then(|(_, path)| Some(path.file_name()?.to_str()?.to_owned()));
         newest.ok_or_else(|| unmeasured("run")("no run was made"))
     }
 
@@ -215,7 +267,10 @@ impl<'a> Desk<'a> {
             .env("HOME", self.home.path())
             .env("CRUCIBLE_HOME", self.home.path().join("data"))
             .env("CRUCIBLE_LLM_PROVIDER", "gateway")
-            .env("CRUCIBLE_GATEWAY_BASE_URL", format!("http://{}/v1", self.server.address()))
+            .env(
+                "CRUCIBLE_GATEWAY_BASE_URL",
+                format!("http://{}/v1", self.server.address()),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -225,19 +280,28 @@ impl<'a> Desk<'a> {
 
 /// The first file that is small enough and no test, with a line more.
 fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
-    for path in
-        tree.files.iter().filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
+    for path in tree
+        .files
+        .iter()
+        .filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
     {
         let mut content = read(&tree.folder.join(path))?;
         // An answer gives a file whole between two fences.
         let fits = (1..=MAX_CHANGED).contains(&content.len());
         if fits && content.ends_with(b"\n") && !content.windows(3).any(|three| three == b"```") {
-            let comment = if path.extension() == Some("py") { "# Said anew.\n" } else { "// Said anew.\n" };
+            let comment = if path.extension() == Some("py") {
+                "# Said anew.\n"
+            } else {
+                "// Said anew.\n"
+            };
             content.extend_from_slice(comment.as_bytes());
             return Ok((path.as_str().to_owned(), content));
         }
     }
-    Err(unmeasured("run")(format!("{} has no small source file", tree.name)))
+    Err(unmeasured("run")(format!(
+        "{} has no small source file",
+        tree.name
+    )))
 }
 
 fn small_tree() -> Result<(SourceTree, TempDir), TaskError> {
@@ -253,8 +317,12 @@ fn small_tree() -> Result<(SourceTree, TempDir), TaskError> {
         files.push(name.parse().map_err(unmeasured("run"))?);
         bytes += text.len() as u64;
     }
-    let tree =
-        SourceTree { name: "a small repository".to_owned(), folder: folder.path().to_owned(), files, bytes };
+    let tree = SourceTree {
+        name: "a small repository".to_owned(),
+        folder: folder.path().to_owned(),
+        files,
+        bytes,
+    };
     Ok((tree, folder))
 }
 
@@ -272,7 +340,10 @@ mod tests {
         let (path, after) = change(&tree).unwrap();
         assert_eq!(path, "src/area.py");
         assert!(after.starts_with(SMALL[1].1.as_bytes()) && after.ends_with(b"anew.\n"));
-        let none = SourceTree { files: Vec::new(), ..tree };
+        let none = SourceTree {
+            files: Vec::new(),
+            ..tree
+        };
         assert!(change(&none).is_err());
     }
 
@@ -282,7 +353,10 @@ mod tests {
         assert!(began(started, &["execve"]) && !began(started, &["fsync"]));
         assert!(began("12 fsync(7 <unfinished ...>", &["fsync"]));
         assert!(!began("12 <... fsync resumed>) = 0", &["fsync"]));
-        assert!(!began(r#"12 execve("/a/git", ["git"], 0x7ffd) = -1 ENOENT (No such file)"#, &["execve"]));
+        assert!(!began(
+            r#"12 execve("/a/git", ["git"], 0x7ffd) = -1 ENOENT (No such file)"#,
+            &["execve"]
+        ));
     }
 
     #[test]

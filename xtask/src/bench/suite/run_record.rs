@@ -39,8 +39,15 @@ impl Bench for RunRecords {
         let program = context.program()?;
         let place = scratch()?;
         let run = long_run(&program, place.path()).map_err(unmeasured(BENCH))?;
-        let ours = || call(&program, &["run", "verify-record", run.as_str()], place.path());
-        let files = format!("cat home/ledger.db home/runs/{run}/events.jsonl home/runs/{run}/artifacts/*");
+        let ours = || {
+            call(
+                &program,
+                &["run", "verify-record", run.as_str()],
+                place.path(),
+            )
+        };
+        let files =
+            format!("cat home/ledger.db home/runs/{run}/events.jsonl home/runs/{run}/artifacts/*");
         let beside = || call(Path::new("/bin/sh"), &["-c", &files], place.path());
         Ok(vec![Case {
             bench: BENCH,
@@ -58,15 +65,47 @@ type Made<T> = Result<T, Box<dyn std::error::Error>>;
 fn long_run(program: &Path, place: &Path) -> Made<RunId> {
     let repo = place.join("repo");
     std::fs::create_dir_all(repo.join(".crucible"))?;
-    std::fs::write(repo.join(".crucible/config.toml"), "[gates.tests]\ncommand = [\"true\"]\n")?;
-    std::fs::write(repo.join("area.py"), "def area(width, height):\n    return width + height\n")?;
+    std::fs::write(
+        repo.join(".crucible/config.toml"),
+        "[gates.tests]\ncommand = [\"true\"]\n",
+    )?;
+    std::fs::write(
+        repo.join("area.py"),
+        "def area(width, height):\n    return width + height\n",
+    )?;
     let git = Path::new("git");
-    let identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"];
+    let identity = [
+        "-c",
+        "user.name=bench",
+        "-c",
+        "user.email=bench@example.invalid",
+    ];
     call(git, &["init", "--quiet", "repo"], place)?;
     call(git, &["-C", "repo", "add", "--all"], place)?;
-    call(git, &[&["-C", "repo"][..], &identity, &["commit", "--quiet", "-m", "base"]].concat(), place)?;
+    call(
+        git,
+        &[
+            &["-C", "repo"][..],
+            &identity,
+            &["commit", "--quiet", "-m", "base"],
+        ]
+        .concat(),
+        place,
+    )?;
     let goal = "make area in area.py multiply width and height";
-    call(program, &["run", "new", goal, "--repo", "repo", "--provider", "gateway"], place)?;
+    call(
+        program,
+        &[
+            "run",
+            "new",
+            goal,
+            "--repo",
+            "repo",
+            "--provider",
+            "gateway",
+        ],
+        place,
+    )?;
     let mut ledger = Ledger::open(&place.join("home/ledger.db"))?;
     let run = ledger.runs()?.pop().ok_or("no run was made")?.id;
     let dir = place.join("home/runs").join(run.as_str());
@@ -97,13 +136,22 @@ fn long_run(program: &Path, place: &Path) -> Made<RunId> {
 /// How long a program takes from its start to its end.
 fn call(program: &Path, args: &[&str], place: &Path) -> Result<Duration, TaskError> {
     let mut command = Command::new(program);
-    command.args(args).current_dir(place).env("CRUCIBLE_HOME", place.join("home"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .current_dir(place)
+        .env("CRUCIBLE_HOME", place.join("home"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let shown = format!("{} {}", program.display(), args.join(" "));
     let (time, status) = timed(|| command.status());
     match status {
         Ok(status) if status.success() => Ok(time),
         Ok(status) => Err(unmeasured(BENCH)(format!("`{shown}` ended with {status}"))),
-        Err(source) => Err(TaskError::Spawn { command: shown, source }),
+        Err(source) => Err(TaskError::Spawn {
+            command: shown,
+            source,
+        }),
     }
 }

@@ -23,8 +23,12 @@ impl Bench for Scan {
         for tree in context.trees()?.both() {
             let contents = tree.contents()?;
             let scan = || {
-                let (time, _) =
-                    timed(|| contents.iter().map(|bytes| scanner.scan(bytes).len()).sum::<usize>());
+                let (time, _) = timed(|| {
+                    contents
+                        .iter()
+                        .map(|bytes| scanner.scan(bytes).len())
+                        .sum::<usize>()
+                });
                 Ok(time)
             };
             let read = || {
@@ -36,7 +40,10 @@ impl Bench for Scan {
                 ours: format!("secret scan: {}", tree.name),
                 beside: "reading".to_owned(),
                 pair: side_by_side(context.rounds, scan, read)?,
-                goal: Goal::BytesPerSecond { bytes: tree.bytes, megabytes: LEAST },
+                goal: Goal::BytesPerSecond {
+                    bytes: tree.bytes,
+                    megabytes: LEAST,
+                },
             });
         }
         Ok(cases)

@@ -68,7 +68,12 @@ impl Stand {
         for directory in [&git, &home] {
             std::fs::create_dir_all(directory).map_err(TaskError::io("create", directory))?;
         }
-        let stand = Self { program, python: python()?, project, home };
+        let stand = Self {
+            program,
+            python: python()?,
+            project,
+            home,
+        };
         stand.crucible(&["skill", "init"])?;
         let io = room.join("io.json");
         let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
@@ -94,21 +99,46 @@ impl Stand {
     fn verify(&self) -> Result<(), Box<dyn std::error::Error>> {
         let skills = self.project.join("src/skillset/skills");
         let text = std::fs::read_to_string(skills.join("word_count.py"))?;
-        let text = text.replace("WordCount", "WordsOf").replace("word_count", SKILL);
+        let text = text
+            .replace("WordCount", "WordsOf")
+            .replace("word_count", SKILL);
         std::fs::write(skills.join(format!("{SKILL}.py")), &text)?;
-        std::fs::write(self.project.join(format!("tests/test_skill_{SKILL}.py")), "")?;
+        std::fs::write(
+            self.project.join(format!("tests/test_skill_{SKILL}.py")),
+            "",
+        )?;
         let mut ledger = Ledger::open(&self.home.join("data/ledger.db"))?;
         let project = Digest::of(self.project.canonicalize()?.as_os_str().as_encoded_bytes());
-        let proposal = ledger.skill(&project, SKILL)?.ok_or("the skill is not in the ledger")?.id;
+        let proposal = ledger
+            .skill(&project, SKILL)?
+            .ok_or("the skill is not in the ledger")?
+            .id;
         let at: Timestamp = "2026-01-02T03:04:05Z".parse()?;
-        let moment = Moment { at, clock: ClockSource::System };
+        let moment = Moment {
+            at,
+            clock: ClockSource::System,
+        };
         let (skill, test) = (Digest::of(text.as_bytes()), Digest::of(b""));
-        let new = NewSkillBuild { moment, proposal, agent: "bench".to_owned() };
+        let new = NewSkillBuild {
+            moment,
+            proposal,
+            agent: "bench".to_owned(),
+        };
         let build = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec()))?;
         ledger.end_skill_build(&build, moment, &SkillBuildEnd::Succeeded { skill, test })?;
         let level = VerificationLevel::Skill;
-        let required = SkillGate::REQUIRED.map(|gate| gate.as_str().to_owned()).to_vec();
-        let new = NewVerification { moment, proposal, build: build.id, level, required, skill, test };
+        let required = SkillGate::REQUIRED
+            .map(|gate| gate.as_str().to_owned())
+            .to_vec();
+        let new = NewVerification {
+            moment,
+            proposal,
+            build: build.id,
+            level,
+            required,
+            skill,
+            test,
+        };
         let verification = ledger.begin_verification(&new)?;
         for gate in SkillGate::REQUIRED {
             let findings = serde_json::json!([]);
@@ -131,7 +161,9 @@ impl Stand {
 
     fn plain(&self) -> Result<Duration, TaskError> {
         let mut command = Command::new(&self.python);
-        command.args(["-B", "-c", PLAIN]).env("PYTHONPATH", self.project.join("src"));
+        command
+            .args(["-B", "-c", PLAIN])
+            .env("PYTHONPATH", self.project.join("src"));
         self.time(command)
     }
 
@@ -146,15 +178,22 @@ impl Stand {
 
     fn time(&self, mut command: Command) -> Result<Duration, TaskError> {
         command.current_dir(&self.project).env("HOME", &self.home);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let shown = format!("{command:?}");
         let (time, status) = timed(|| command.status());
         match status {
             Ok(status) if status.success() => Ok(time),
-            Ok(status) => {
-                Err(TaskError::Unmeasured { bench: NAME, reason: format!("`{shown}` ended with {status}") })
-            }
-            Err(source) => Err(TaskError::Spawn { command: shown, source }),
+            Ok(status) => Err(TaskError::Unmeasured {
+                bench: NAME,
+                reason: format!("`{shown}` ended with {status}"),
+            }),
+            Err(source) => Err(TaskError::Spawn {
+                command: shown,
+                source,
+            }),
         }
     }
 }
@@ -162,7 +201,14 @@ impl Stand {
 /// The interpreter itself: a manager's script would be measured with both.
 fn python() -> Result<PathBuf, TaskError> {
     let question = "import os, sys; print(os.path.realpath(sys.executable), end='')";
-    let answer = Command::new("python3").args(["-I", "-S", "-c", question]).output();
-    let answer = answer.map_err(|source| TaskError::Spawn { command: "python3".to_owned(), source })?;
-    Ok(PathBuf::from(String::from_utf8_lossy(&answer.stdout).into_owned()))
+    let answer = Command::new("python3")
+        .args(["-I", "-S", "-c", question])
+        .output();
+    let answer = answer.map_err(|source| TaskError::Spawn {
+        command: "python3".to_owned(),
+        source,
+    })?;
+    Ok(PathBuf::from(
+        String::from_utf8_lossy(&answer.stdout).into_owned(),
+    ))
 }

@@ -64,20 +64,29 @@ impl Opened {
             .map_err(TaskError::io("start", "the event loop"))?;
         let env = Environment::capture();
         let sandbox = Arc::new(Sandbox::new(None, &env));
-        let git =
-            runtime.block_on(Git::open(sandbox, &env, repository.path())).map_err(unmeasured("snapshot"))?;
+        let git = runtime
+            .block_on(Git::open(sandbox, &env, repository.path()))
+            .map_err(unmeasured("snapshot"))?;
         Ok(Self { runtime, git })
     }
 
     fn snapshot(&self, files: u64) -> Result<Duration, TaskError> {
         let folder = scratch()?;
-        let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(named_secret) };
+        let options = SnapshotOptions {
+            untracked: Untracked::Leave,
+            secret: Arc::new(named_secret),
+        };
         let dest = folder.path().join("copy");
-        let (time, report) =
-            timed(|| self.runtime.block_on(crucible_repo::snapshot(&self.git, &dest, &options)));
+        let (time, report) = timed(|| {
+            self.runtime
+                .block_on(crucible_repo::snapshot(&self.git, &dest, &options))
+        });
         let report = report.map_err(unmeasured::<RepoError>("snapshot"))?;
         if report.files + report.omitted.len() as u64 != files {
-            return Err(unmeasured("snapshot")(format!("{} of {files} files were copied", report.files)));
+            return Err(unmeasured("snapshot")(format!(
+                "{} of {files} files were copied",
+                report.files
+            )));
         }
         Ok(time)
     }
@@ -93,7 +102,12 @@ fn copy(entries: &[PathBuf]) -> Result<Duration, TaskError> {
     let dest = folder.path().join("copy");
     fs::create_dir(&dest).map_err(TaskError::io("create", &dest))?;
     let mut command = Command::new("cp");
-    command.args(["-a", "--reflink=auto", "-t"]).arg(&dest).arg("--").args(entries).stdin(Stdio::null());
+    command
+        .args(["-a", "--reflink=auto", "-t"])
+        .arg(&dest)
+        .arg("--")
+        .args(entries)
+        .stdin(Stdio::null());
     let (time, copied) = timed(|| succeed(command));
     copied.map(|()| time)
 }

@@ -55,8 +55,9 @@ impl Bench for Specs {
         for args in [status, gate] {
             let all = "cat .crucible/specs/long/receipts/*.json";
             let ours = || cpu(|| run(&program, args, long.path()));
-            let pair =
-                side_by_side(rounds, ours, || cpu(|| run(Path::new("/bin/sh"), &["-c", all], long.path())))?;
+            let pair = side_by_side(rounds, ours, || {
+                cpu(|| run(Path::new("/bin/sh"), &["-c", all], long.path()))
+            })?;
             let ours = format!("CPU of crucible {}, {RECEIPTS} receipts", args.join(" "));
             cases.push(Case {
                 bench: BENCH,
@@ -68,12 +69,26 @@ impl Bench for Specs {
         }
         for args in [&["status", "fresh"][..], &["gate", "fresh"]] {
             let ours = || run(&program, args, fresh.path());
-            let pair = side_by_side(rounds, ours, || run(Path::new("/bin/true"), &[], fresh.path()))?;
+            let pair = side_by_side(rounds, ours, || {
+                run(Path::new("/bin/true"), &[], fresh.path())
+            })?;
             let ours = format!("crucible {}, 3 receipts", args.join(" "));
-            cases.push(Case { bench: BENCH, ours, beside: "/bin/true".to_owned(), pair, goal: FRESH });
+            cases.push(Case {
+                bench: BENCH,
+                ours,
+                beside: "/bin/true".to_owned(),
+                pair,
+                goal: FRESH,
+            });
         }
         let ours = || run(&program, &["project", "status"], many.path());
-        let find = || run(Path::new("/usr/bin/find"), &[".crucible", "-type", "f"], many.path());
+        let find = || {
+            run(
+                Path::new("/usr/bin/find"),
+                &[".crucible", "-type", "f"],
+                many.path(),
+            )
+        };
         cases.push(Case {
             bench: BENCH,
             ours: format!("crucible project status, {SPECS} specs"),
@@ -91,7 +106,12 @@ type Made<T> = Result<T, Box<dyn std::error::Error>>;
 fn history(project: &Path, spec: &str, receipts: u64) -> Made<()> {
     let mut ledger = Ledger::open(&project.join("home/ledger.db"))?;
     let phases = [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks];
-    promote(project, spec, &mut ledger, phases.into_iter().cycle().take(usize::try_from(receipts)?))
+    promote(
+        project,
+        spec,
+        &mut ledger,
+        phases.into_iter().cycle().take(usize::try_from(receipts)?),
+    )
 }
 
 /// A workspace of so many specs, each with its requirements.
@@ -129,8 +149,13 @@ fn promote(
             bytes: bytes.len() as u64,
         };
         let artifact = |before: PhaseId| input(format!("artifacts/{}", before.artifact()), &text);
-        let earlier = PhaseId::ALL.into_iter().filter(|before| *before < phase).map(artifact);
-        let inputs = std::iter::once(input("context/idea.md".to_owned(), idea)).chain(earlier).collect();
+        let earlier = PhaseId::ALL
+            .into_iter()
+            .filter(|before| *before < phase)
+            .map(artifact);
+        let inputs = std::iter::once(input("context/idea.md".to_owned(), idea))
+            .chain(earlier)
+            .collect();
         let ran = PhaseEntry {
             status: PhaseStatus::Success,
             finished_at: Some(ts),
@@ -169,7 +194,14 @@ fn promote(
             crucible_version: None,
             digest: None,
         };
-        lock.promote(receipt, vec![PhaseOutput { path: output, bytes: text.clone() }], ledger)?;
+        lock.promote(
+            receipt,
+            vec![PhaseOutput {
+                path: output,
+                bytes: text.clone(),
+            }],
+            ledger,
+        )?;
     }
     Ok(())
 }
@@ -177,14 +209,23 @@ fn promote(
 /// How long the program takes from its start to its end.
 fn run(program: &Path, args: &[&str], project: &Path) -> Result<Duration, TaskError> {
     let mut command = Command::new(program);
-    command.args(args).current_dir(project).env("CRUCIBLE_HOME", project.join("home"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .current_dir(project)
+        .env("CRUCIBLE_HOME", project.join("home"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let shown = format!("{} {}", program.display(), args.join(" "));
     let (time, status) = timed(|| command.status());
     match status {
         Ok(status) if status.success() => Ok(time),
         Ok(status) => Err(unmeasured(BENCH)(format!("`{shown}` ended with {status}"))),
-        Err(source) => Err(TaskError::Spawn { command: shown, source }),
+        Err(source) => Err(TaskError::Spawn {
+            command: shown,
+            source,
+        }),
     }
 }
 
@@ -196,5 +237,7 @@ fn cpu(work: impl FnOnce() -> Result<Duration, TaskError>) -> Result<Duration, T
     };
     let before = used()?;
     work()?;
-    Ok(Duration::from_micros(u64::try_from(used()? - before).unwrap_or_default()))
+    Ok(Duration::from_micros(
+        u64::try_from(used()? - before).unwrap_or_default(),
+    ))
 }

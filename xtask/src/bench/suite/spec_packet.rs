@@ -36,7 +36,10 @@ impl Bench for SpecPacket {
         let folder = scratch()?;
         let project = Project::write(folder.path()).map_err(unmeasured("spec-packet"))?;
         let shapes = [
-            (format!("{FILES} files, named"), project.selectors(project.names.clone(), Vec::new())),
+            (
+                format!("{FILES} files, named"),
+                project.selectors(project.names.clone(), Vec::new()),
+            ),
             (
                 format!("{FILES} files, found among {}", FILES + OTHERS),
                 project.selectors(Vec::new(), vec!["**/*.rs".to_owned()]),
@@ -77,17 +80,34 @@ impl Project {
             names.push(name);
         }
         for number in 0..OTHERS {
-            write(root, &format!("docs/part-{}/page-{number}.md", number % 20), "# A page\n\nText.\n")?;
+            write(
+                root,
+                &format!("docs/part-{}/page-{number}.md", number % 20),
+                "# A page\n\nText.\n",
+            )?;
         }
-        Ok(Self { root: root.to_owned(), names })
+        Ok(Self {
+            root: root.to_owned(),
+            names,
+        })
     }
 
     fn selectors(&self, named: Vec<String>, include: Vec<String>) -> FileSelectors {
-        FileSelectors { root: self.root.clone(), named, include, exclude: vec!["target".to_owned()] }
+        FileSelectors {
+            root: self.root.clone(),
+            named,
+            include,
+            exclude: vec!["target".to_owned()],
+        }
     }
 
     fn read(&self) -> Result<Duration, TaskError> {
-        let all = || self.names.iter().map(|name| read(&self.root.join(name))).collect::<Result<Vec<_>, _>>();
+        let all = || {
+            self.names
+                .iter()
+                .map(|name| read(&self.root.join(name)))
+                .collect::<Result<Vec<_>, _>>()
+        };
         let (time, contents) = timed(all);
         contents.map(|_| time)
     }
@@ -104,13 +124,25 @@ fn write(root: &Path, name: &str, text: &str) -> std::io::Result<()> {
 /// The packet with an idea; every file has to be in it.
 fn gather(selectors: &FileSelectors) -> Result<Duration, TaskError> {
     let content = Untrusted::new("users can export their data\n");
-    let idea = PacketEntry { kind: EntryKind::Idea, name: "idea".to_owned(), content };
-    let limits = PacketLimits { max_lines: 4_096, ..PacketLimits::default() };
+    let idea = PacketEntry {
+        kind: EntryKind::Idea,
+        name: "idea".to_owned(),
+        content,
+    };
+    let limits = PacketLimits {
+        max_lines: 4_096,
+        ..PacketLimits::default()
+    };
     let (time, packet) = timed(|| gather_packet(vec![idea], selectors, limits));
-    let files = packet.map_err(|error| unmeasured("spec-packet")(error))?.files().count();
+    let files = packet
+        .map_err(|error| unmeasured("spec-packet")(error))?
+        .files()
+        .count();
     if files == FILES {
         Ok(time)
     } else {
-        Err(unmeasured("spec-packet")(format!("it holds {files} of {FILES} files")))
+        Err(unmeasured("spec-packet")(format!(
+            "it holds {files} of {FILES} files"
+        )))
     }
 }

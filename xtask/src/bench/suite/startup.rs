@@ -36,9 +36,21 @@ impl Bench for Startup {
         let (empty, used) = (scratch()?, scratch()?);
         record_runs(used.path()).map_err(unmeasured(self.name()))?;
         let starts = [
-            ("crucible --version".to_owned(), &["--version"][..], empty.path()),
-            ("crucible run list, no ledger".to_owned(), &["run", "list"], empty.path()),
-            (format!("crucible run list, {RUNS} runs"), &["run", "list"], used.path()),
+            (
+                "crucible --version".to_owned(),
+                &["--version"][..],
+                empty.path(),
+            ),
+            (
+                "crucible run list, no ledger".to_owned(),
+                &["run", "list"],
+                empty.path(),
+            ),
+            (
+                format!("crucible run list, {RUNS} runs"),
+                &["run", "list"],
+                used.path(),
+            ),
         ];
         let mut cases = Vec::new();
         for (ours, args, home) in starts {
@@ -48,7 +60,13 @@ impl Bench for Startup {
                 || start(&program, args, home),
                 || start(Path::new(BESIDE), &[], home),
             )?;
-            cases.push(Case { bench: self.name(), ours, beside: BESIDE.to_owned(), pair, goal: GOAL });
+            cases.push(Case {
+                bench: self.name(),
+                ours,
+                beside: BESIDE.to_owned(),
+                pair,
+                goal: GOAL,
+            });
         }
         Ok(cases)
     }
@@ -73,16 +91,26 @@ fn record_runs(home: &Path) -> Result<(), Box<dyn std::error::Error>> {
 /// How long a start takes, with `home` as the program's own directory and as the working directory.
 pub(super) fn start(program: &Path, args: &[&str], home: &Path) -> Result<Duration, TaskError> {
     let mut command = Command::new(program);
-    command.args(args).current_dir(home).env("CRUCIBLE_HOME", home);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .current_dir(home)
+        .env("CRUCIBLE_HOME", home);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let (time, status) = timed(|| command.status());
     let shown = format!("{} {}", program.display(), args.join(" "));
     match status {
         Ok(status) if status.success() => Ok(time),
-        Ok(status) => {
-            Err(TaskError::Unmeasured { bench: "startup", reason: format!("`{shown}` ended with {status}") })
-        }
-        Err(source) => Err(TaskError::Spawn { command: shown, source }),
+        Ok(status) => Err(TaskError::Unmeasured {
+            bench: "startup",
+            reason: format!("`{shown}` ended with {status}"),
+        }),
+        Err(source) => Err(TaskError::Spawn {
+            command: shown,
+            source,
+        }),
     }
 }
 
@@ -94,7 +122,8 @@ mod tests {
     fn a_program_that_fails_is_not_measured() {
         let home = tempfile::tempdir().unwrap();
         assert!(start(Path::new(BESIDE), &[], home.path()).is_ok());
-        let failed = start(Path::new("/bin/false"), &[], home.path()).map_err(|error| error.to_string());
+        let failed =
+            start(Path::new("/bin/false"), &[], home.path()).map_err(|error| error.to_string());
         assert!(failed.is_err_and(|text| text.contains("/bin/false")));
         let missing = start(&home.path().join("no-such-program"), &[], home.path());
         assert!(matches!(missing, Err(TaskError::Spawn { .. })));

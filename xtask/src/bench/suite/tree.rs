@@ -64,7 +64,10 @@ impl Trees {
             .filter(|package| package.source.is_some())
             .filter_map(|package| {
                 let folder = package.manifest_path.parent()?.as_std_path();
-                Some(Candidate::look(format!("{}-{}", package.name, package.version), folder))
+                Some(Candidate::look(
+                    format!("{}-{}", package.name, package.version),
+                    folder,
+                ))
             })
             .collect();
         let missing = || TaskError::Missing {
@@ -72,7 +75,10 @@ impl Trees {
             fix: "Build the workspace first.".to_owned(),
         };
         let most = |weight: fn(&Candidate) -> u64| {
-            candidates.iter().max_by_key(|one| weight(one)).ok_or_else(missing)
+            candidates
+                .iter()
+                .max_by_key(|one| weight(one))
+                .ok_or_else(missing)
         };
         let trees = Self {
             largest: SourceTree::read(most(|one| one.bytes)?)?,
@@ -105,7 +111,12 @@ impl SourceTree {
             }
         }
         files.sort();
-        Ok(Self { name: candidate.name.clone(), folder: candidate.folder.clone(), files, bytes })
+        Ok(Self {
+            name: candidate.name.clone(),
+            folder: candidate.folder.clone(),
+            files,
+            bytes,
+        })
     }
 
     /// The name, how many files, how many bytes.
@@ -122,7 +133,10 @@ impl SourceTree {
 
     /// What its files hold, in their order.
     pub(super) fn contents(&self) -> Result<Vec<Vec<u8>>, TaskError> {
-        self.files.iter().map(|path| read(&self.folder.join(path))).collect()
+        self.files
+            .iter()
+            .map(|path| read(&self.folder.join(path)))
+            .collect()
     }
 
     /// About the first so many bytes of what its files hold.
@@ -148,7 +162,8 @@ impl SourceTree {
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent).map_err(TaskError::io("create", parent))?;
             }
-            fs::write(&target, read(&self.folder.join(path))?).map_err(TaskError::io("write", &target))?;
+            fs::write(&target, read(&self.folder.join(path))?)
+                .map_err(TaskError::io("write", &target))?;
         }
         for words in [
             &["init", "--quiet"][..],
@@ -164,8 +179,17 @@ impl SourceTree {
 
 impl Candidate {
     fn look(name: String, folder: &Path) -> Self {
-        let mut candidate = Self { name, folder: folder.to_owned(), paths: Vec::new(), bytes: 0 };
-        for entry in WalkBuilder::new(folder).standard_filters(false).build().flatten() {
+        let mut candidate = Self {
+            name,
+            folder: folder.to_owned(),
+            paths: Vec::new(),
+            bytes: 0,
+        };
+        for entry in WalkBuilder::new(folder)
+            .standard_filters(false)
+            .build()
+            .flatten()
+        {
             if entry.file_type().is_some_and(|kind| kind.is_file())
                 && let Ok(path) = entry.path().strip_prefix(folder)
             {
@@ -191,7 +215,9 @@ impl Repository {
     /// What lies at the top of its work tree, git's own folder aside.
     pub(super) fn entries(&self) -> Result<Vec<PathBuf>, TaskError> {
         let listed = || -> std::io::Result<Vec<PathBuf>> {
-            fs::read_dir(self.path())?.map(|entry| entry.map(|entry| entry.path())).collect()
+            fs::read_dir(self.path())?
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect()
         };
         let mut entries = listed().map_err(TaskError::io("list", self.path()))?;
         entries.retain(|path| path.file_name() != Some(".git".as_ref()));
@@ -203,7 +229,12 @@ impl Repository {
     pub(super) fn git(&self, words: &[&str]) -> Command {
         let mut command = Command::new("git");
         command
-            .args(["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"])
+            .args([
+                "-c",
+                "user.name=bench",
+                "-c",
+                "user.email=bench@example.invalid",
+            ])
             .args(words)
             .current_dir(self.path())
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -228,7 +259,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TaskError> {
 pub(super) fn succeed(mut command: Command) -> Result<(), TaskError> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(TaskError::Failed { command: format!("{command:?}"), status }),
-        Err(source) => Err(TaskError::Spawn { command: format!("{command:?}"), source }),
+        Ok(status) => Err(TaskError::Failed {
+            command: format!("{command:?}"),
+            status,
+        }),
+        Err(source) => Err(TaskError::Spawn {
+            command: format!("{command:?}"),
+            source,
+        }),
     }
 }

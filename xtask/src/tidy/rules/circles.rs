@@ -52,7 +52,10 @@ impl Rule for Circles {
         }
         for files in crates.values() {
             let graph = graph_of(files);
-            for circle in circles(&graph).into_iter().filter(|circle| circle.len() > MAX_FILES) {
+            for circle in circles(&graph)
+                .into_iter()
+                .filter(|circle| circle.len() > MAX_FILES)
+            {
                 let names: Vec<&str> = circle.iter().map(|module| files[module].0).collect();
                 let known = KNOWN.iter().find(|(name, _)| names.contains(name));
                 if known.is_some_and(|(_, most)| names.len() <= *most) {
@@ -72,8 +75,15 @@ impl Rule for Circles {
 /// `crates/a/src/b/mod.rs` is the module `b`; a file outside of `src` is none.
 fn module_of(path: &str) -> Option<Module> {
     let (_, below) = path.split_once("/src/")?;
-    let mut module: Module = below.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
-    if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+    let mut module: Module = below
+        .strip_suffix(".rs")?
+        .split('/')
+        .map(str::to_owned)
+        .collect();
+    if module
+        .last()
+        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
+    {
         module.pop();
     }
     Some(module)
@@ -92,14 +102,19 @@ fn graph_of(files: &Files<'_>) -> BTreeMap<Module, BTreeSet<Module>> {
         .collect();
     let imports = |module: &Module, tokens: &[Token]| -> BTreeSet<Module> {
         let exported: Vec<(usize, usize)> = export_spans(tokens);
-        let is_export = |path: &Path| exported.iter().any(|(start, end)| (*start..*end).contains(&path.end));
+        let is_export = |path: &Path| {
+            exported
+                .iter()
+                .any(|(start, end)| (*start..*end).contains(&path.end))
+        };
         paths(tokens)
             .iter()
             .filter(|path| is_import(&path.segments) && !is_export(path))
             .filter_map(|path| {
                 let (mut target, mut rest) = resolve(module, &path.segments, files)?;
-                while let Some(next) =
-                    rest.first().and_then(|name| exports.get(&(target.clone(), name.clone())))
+                while let Some(next) = rest
+                    .first()
+                    .and_then(|name| exports.get(&(target.clone(), name.clone())))
                 {
                     target = next.clone();
                     rest.remove(0);
@@ -108,7 +123,10 @@ fn graph_of(files: &Files<'_>) -> BTreeMap<Module, BTreeSet<Module>> {
             })
             .collect()
     };
-    files.iter().map(|(module, (_, tokens))| (module.clone(), imports(module, tokens))).collect()
+    files
+        .iter()
+        .map(|(module, (_, tokens))| (module.clone(), imports(module, tokens)))
+        .collect()
 }
 
 /// The module that a path of `module` leads to, and what of the path names something in it; `None` for another crate's.
@@ -155,15 +173,22 @@ fn is_import(segments: &[String]) -> bool {
 /// Where the `pub use` items of a file begin and end among its tokens.
 fn export_spans(tokens: &[Token]) -> Vec<(usize, usize)> {
     let is_public = |at: usize| match at.checked_sub(1).and_then(|before| tokens.get(before)) {
-        Some(before) if before.kind == Kind::Close => {
-            tokens[..at].iter().rposition(|token| token.is("pub")).is_some_and(|public| at - public <= 6)
-        }
+        Some(before) if before.kind == Kind::Close => tokens[..at]
+            .iter()
+            .rposition(|token| token.is("pub"))
+            .is_some_and(|public| at - public <= 6),
         Some(before) => before.is("pub"),
         None => false,
     };
-    let uses = tokens.iter().enumerate().filter(|(at, token)| token.is("use") && is_public(*at));
+    let uses = tokens
+        .iter()
+        .enumerate()
+        .filter(|(at, token)| token.is("use") && is_public(*at));
     uses.map(|(at, _)| {
-        let end = tokens[at..].iter().position(|token| token.is(";")).map_or(tokens.len(), |end| at + end);
+        let end = tokens[at..]
+            .iter()
+            .position(|token| token.is(";"))
+            .map_or(tokens.len(), |end| at + end);
         (at, end + 1)
     })
     .collect()
@@ -175,15 +200,20 @@ fn exported(tokens: &[Token]) -> Vec<(Vec<String>, String)> {
         .into_iter()
         .flat_map(|(start, end)| {
             let item = &tokens[start + 1..end];
-            paths(item).into_iter().filter(|path| path.segments.len() > 1).map(|path| {
-                let alias =
-                    item.get(path.end).filter(|token| token.is("as")).and_then(|_| item.get(path.end + 1));
-                let name = alias.map_or_else(
-                    || path.segments.last().cloned().unwrap_or_default(),
-                    |alias| alias.text.clone(),
-                );
-                (path.segments, name)
-            })
+            paths(item)
+                .into_iter()
+                .filter(|path| path.segments.len() > 1)
+                .map(|path| {
+                    let alias = item
+                        .get(path.end)
+                        .filter(|token| token.is("as"))
+                        .and_then(|_| item.get(path.end + 1));
+                    let name = alias.map_or_else(
+                        || path.segments.last().cloned().unwrap_or_default(),
+                        |alias| alias.text.clone(),
+                    );
+                    (path.segments, name)
+                })
         })
         .collect()
 }
@@ -229,7 +259,11 @@ impl Search<'_> {
         }
         self.lowest.insert(module.clone(), lowest);
         if lowest == number {
-            let start = self.open.iter().position(|open| open == module).unwrap_or_default();
+            let start = self
+                .open
+                .iter()
+                .position(|open| open == module)
+                .unwrap_or_default();
             let mut circle = self.open.split_off(start);
             circle.sort();
             self.found.push(circle);
@@ -244,39 +278,67 @@ mod tests {
     use super::*;
 
     fn found(files: &[(String, String)]) -> Vec<String> {
-        let files: Vec<(&str, &str)> =
-            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        said(&Circles, &Workspace::of(&files, vec![Package::sample("crucible-a")]))
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        said(
+            &Circles,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        )
     }
 
     /// A crate of `count` files, each of which imports the next one, and the last one the first.
     fn ring(count: usize, import: impl Fn(usize) -> String) -> Vec<(String, String)> {
         let mods: String = (0..count).map(|at| format!("mod m{at};")).collect();
         let file = |at: usize| {
-            (format!("crates/a/src/m{at}.rs"), format!("{}\nstruct S{at};", import((at + 1) % count)))
+            (
+                format!("crates/a/src/m{at}.rs"),
+                format!("{}\nstruct S{at};", import((at + 1) % count)),
+            )
         };
-        [("crates/a/src/lib.rs".to_owned(), mods)].into_iter().chain((0..count).map(file)).collect()
+        [("crates/a/src/lib.rs".to_owned(), mods)]
+            .into_iter()
+            .chain((0..count).map(file))
+            .collect()
     }
 
     #[test]
     fn circle_of_seven_files_is_reported_once() {
         let seven = found(&ring(7, |next| format!("use crate::m{next}::S{next};")));
         assert_eq!(seven.len(), 1, "{seven:?}");
-        assert!(seven[0].starts_with("crates/a/src/m0.rs:1: 7 files import each other"), "{seven:?}");
-        let grouped = found(&ring(7, |next| format!("use super::{{m{next}::{{S{next} as T}}}};")));
+        assert!(
+            seven[0].starts_with("crates/a/src/m0.rs:1: 7 files import each other"),
+            "{seven:?}"
+        );
+        let grouped = found(&ring(7, |next| {
+            format!("use super::{{m{next}::{{S{next} as T}}}};")
+        }));
         assert_eq!(grouped.len(), 1, "{grouped:?}");
-        let in_code = found(&ring(7, |next| format!("fn f(_: crate::m{next}::S{next}) {{}}")));
+        let in_code = found(&ring(7, |next| {
+            format!("fn f(_: crate::m{next}::S{next}) {{}}")
+        }));
         assert_eq!(in_code.len(), 1, "{in_code:?}");
     }
 
     #[test]
     fn small_circles_chains_tests_and_comments_are_fine() {
-        assert_eq!(found(&ring(6, |next| format!("use crate::m{next}::S{next};"))), [""; 0]);
-        let chain =
-            |next: usize| if next == 0 { String::new() } else { format!("use crate::m{next}::S{next};") };
+        assert_eq!(
+            found(&ring(6, |next| format!("use crate::m{next}::S{next};"))),
+            [""; 0]
+        );
+        let chain = |next: usize| {
+            if next == 0 {
+                String::new()
+            } else {
+                format!("use crate::m{next}::S{next};")
+            }
+        };
         assert_eq!(found(&ring(9, chain)), [""; 0]);
         let tests = |next: usize| {
-            format!("#[cfg(test)] mod tests {{ use crate::m{next}::S{next}; }} // crate::m{next}::S{next}")
+            format!(
+                "#[cfg(test)] mod tests {{ use crate::m{next}::S{next}; }} // crate::m{next}::S{next}"
+            )
         };
         assert_eq!(found(&ring(9, tests)), [""; 0]);
     }
@@ -285,7 +347,10 @@ mod tests {
     fn exported_name_counts_as_its_own_module() {
         let mut files = ring(7, |_| "use crate::Top;".to_owned());
         files[0].1.push_str("mod top; pub use top::Top;");
-        files.push(("crates/a/src/top.rs".to_owned(), "pub struct Top;".to_owned()));
+        files.push((
+            "crates/a/src/top.rs".to_owned(),
+            "pub struct Top;".to_owned(),
+        ));
         assert_eq!(found(&files), [""; 0]);
     }
 }

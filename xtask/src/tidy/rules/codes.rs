@@ -28,12 +28,12 @@ impl Rule for Codes {
             for (line, code) in codes(&parsed.product) {
                 match code {
                     None => {
-                        let message =
-                            "a code made from something else than a literal: this rule cannot see it";
+                        let message = "a code made from something else than a literal: this rule cannot see it";
                         report(&file.path, line, message.to_owned());
                     }
                     Some(code) => {
-                        made.entry(code.to_owned()).or_insert_with(|| (file.path.clone(), line));
+                        made.entry(code.to_owned())
+                            .or_insert_with(|| (file.path.clone(), line));
                     }
                 }
             }
@@ -46,16 +46,28 @@ impl Rule for Codes {
                     format!("`{code}` is not lowercase words joined by `-`, family first"),
                 ),
                 Some(page) if !headings.contains_key(&(page.as_str(), code.as_str())) => {
-                    report(path, *line, format!("`{code}` has no heading `## {code}` in {page}"));
+                    report(
+                        path,
+                        *line,
+                        format!("`{code}` has no heading `## {code}` in {page}"),
+                    );
                 }
                 Some(_) => {}
             }
         }
         for ((path, code), line) in &headings {
             if !made.contains_key(*code) {
-                report(path, *line, format!("no code in the source is named `{code}`"));
+                report(
+                    path,
+                    *line,
+                    format!("no code in the source is named `{code}`"),
+                );
             } else if page(code).as_deref() != Some(*path) {
-                report(path, *line, format!("`{code}` belongs into the file of its family"));
+                report(
+                    path,
+                    *line,
+                    format!("`{code}` belongs into the file of its family"),
+                );
             }
         }
     }
@@ -64,7 +76,10 @@ impl Rule for Codes {
 /// The page of a well-formed code's family.
 fn page(code: &str) -> Option<String> {
     let word = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     let (family, rest) = code.split_once('-')?;
     (word(family) && rest.split('-').all(word)).then(|| format!("{FOLDER}{family}.md"))
@@ -72,10 +87,15 @@ fn page(code: &str) -> Option<String> {
 
 fn codes(tokens: &[Token]) -> impl Iterator<Item = (usize, Option<&str>)> {
     source::paths(tokens).into_iter().filter_map(|path| {
-        let is_call =
-            path.ends_with(&["Code", "new"]) && tokens.get(path.end).is_some_and(|token| token.is("("));
-        let closes = tokens.get(path.end + 2).is_some_and(|token| token.is(")") || token.is(","));
-        let literal = tokens.get(path.end + 1).filter(|_| closes).and_then(Token::string);
+        let is_call = path.ends_with(&["Code", "new"])
+            && tokens.get(path.end).is_some_and(|token| token.is("("));
+        let closes = tokens
+            .get(path.end + 2)
+            .is_some_and(|token| token.is(")") || token.is(","));
+        let literal = tokens
+            .get(path.end + 1)
+            .filter(|_| closes)
+            .and_then(Token::string);
         is_call.then_some((path.line, literal))
     })
 }
@@ -84,8 +104,9 @@ fn codes(tokens: &[Token]) -> impl Iterator<Item = (usize, Option<&str>)> {
 fn headings(workspace: &Workspace) -> BTreeMap<(&str, &str), usize> {
     let mut found = BTreeMap::new();
     for file in workspace.files() {
-        let is_page =
-            file.path.starts_with(FOLDER) && file.path.ends_with(".md") && !file.path.ends_with("/README.md");
+        let is_page = file.path.starts_with(FOLDER)
+            && file.path.ends_with(".md")
+            && !file.path.ends_with("/README.md");
         if !is_page {
             continue;
         }
@@ -94,7 +115,10 @@ fn headings(workspace: &Workspace) -> BTreeMap<(&str, &str), usize> {
             if line.starts_with("```") {
                 fenced = !fenced;
             } else if let Some(heading) = line.strip_prefix("## ").filter(|_| !fenced) {
-                found.insert((file.path.as_str(), heading.trim().trim_matches('`')), at + 1);
+                found.insert(
+                    (file.path.as_str(), heading.trim().trim_matches('`')),
+                    at + 1,
+                );
             }
         }
     }
@@ -108,8 +132,15 @@ mod tests {
     use super::*;
 
     fn said_of(code: &str, page: (&str, &str)) -> Vec<String> {
-        let files = [("crates/a/src/lib.rs", code), page, ("docs/codes/README.md", "## how to read these")];
-        said(&Codes, &Workspace::of(&files, vec![Package::sample("crucible-a")]))
+        let files = [
+            ("crates/a/src/lib.rs", code),
+            page,
+            ("docs/codes/README.md", "## how to read these"),
+        ];
+        said(
+            &Codes,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        )
     }
 
     #[test]
@@ -136,8 +167,10 @@ mod tests {
 
     #[test]
     fn a_code_in_the_wrong_page_or_form_or_hidden_is_named() {
-        let wrong_page =
-            said_of("const A: Code = Code::new(\"patch-new\");", ("docs/codes/pack.md", "## patch-new\n"));
+        let wrong_page = said_of(
+            "const A: Code = Code::new(\"patch-new\");",
+            ("docs/codes/pack.md", "## patch-new\n"),
+        );
         assert_eq!(wrong_page.len(), 2, "{wrong_page:?}");
         for code in [
             "Code::new(\"Patch-New\")",
@@ -146,7 +179,11 @@ mod tests {
             "Code::new(concat!(\"a\", \"-b\"))",
         ] {
             let code = format!("fn f() {{ {code}; }}");
-            assert_eq!(said_of(&code, ("docs/codes/patch.md", "")).len(), 1, "{code}");
+            assert_eq!(
+                said_of(&code, ("docs/codes/patch.md", "")).len(),
+                1,
+                "{code}"
+            );
         }
     }
 }

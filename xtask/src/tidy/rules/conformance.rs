@@ -39,7 +39,9 @@ impl Rule for Conformance {
         let text = workspace.file(TABLE).map_or("", |file| file.text.as_str());
         let wanted: BTreeSet<String> = FAMILIES
             .iter()
-            .flat_map(|(family, count)| (1..=*count).map(move |number| format!("{family}{number:02}")))
+            .flat_map(|(family, count)| {
+                (1..=*count).map(move |number| format!("{family}{number:02}"))
+            })
             .collect();
         let tests = TestIndex::new(workspace);
         let mut seen = BTreeSet::new();
@@ -91,17 +93,25 @@ fn check_row(row: &Row<'_>, tests: &TestIndex, say: &mut dyn FnMut(String)) {
         "open" => {}
         "holds" | "partial" => {
             if named.is_empty() {
-                say(format!("`{id}` is said to hold (`{status}`) and names no test in backticks"));
+                say(format!(
+                    "`{id}` is said to hold (`{status}`) and names no test in backticks"
+                ));
             }
             if shown.is_empty() {
-                say(format!("`{id}` is said to hold (`{status}`) and does not say how a user sees it"));
+                say(format!(
+                    "`{id}` is said to hold (`{status}`) and does not say how a user sees it"
+                ));
             }
         }
-        other => say(format!("`{id}` has status `{other}`: it is one of holds, partial, open")),
+        other => say(format!(
+            "`{id}` has status `{other}`: it is one of holds, partial, open"
+        )),
     }
     for name in named {
         if !tests.has(name) {
-            say(format!("`{id}` names the test `{name}`, which does not exist"));
+            say(format!(
+                "`{id}` names the test `{name}`, which does not exist"
+            ));
         }
     }
 }
@@ -123,11 +133,20 @@ impl TestIndex {
         }
         for path in workspace.paths() {
             let scenario = workspace.packages().iter().find_map(|package| {
-                let rest = path.strip_prefix(&package.folder)?.strip_prefix("/tests/scenarios/")?;
-                Some((package.short_name().to_owned(), rest.split_once('/')?.0.to_owned()))
+                let rest = path
+                    .strip_prefix(&package.folder)?
+                    .strip_prefix("/tests/scenarios/")?;
+                Some((
+                    package.short_name().to_owned(),
+                    rest.split_once('/')?.0.to_owned(),
+                ))
             });
             if let Some(key) = scenario {
-                index.places.entry(key).or_default().push(BTreeSet::from(["scenarios".to_owned()]));
+                index
+                    .places
+                    .entry(key)
+                    .or_default()
+                    .push(BTreeSet::from(["scenarios".to_owned()]));
             }
         }
         index
@@ -142,17 +161,27 @@ impl TestIndex {
             if path.last().is_none_or(|word| !word.is("test")) {
                 continue;
             }
-            let function = tokens.iter().skip(attribute.end).skip_while(|token| !token.is("fn")).nth(1);
+            let function = tokens
+                .iter()
+                .skip(attribute.end)
+                .skip_while(|token| !token.is("fn"))
+                .nth(1);
             let Some(function) = function else { continue };
             let parts = parts.get_or_insert_with(|| {
-                let from_path = file.path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
+                let from_path = file
+                    .path
+                    .split('/')
+                    .map(|part| part.strip_suffix(".rs").unwrap_or(part));
                 let modules = tokens.windows(2).filter_map(|two| match two {
                     [word, name] if word.is("mod") => Some(name.text.as_str()),
                     _ => None,
                 });
                 from_path.chain(modules).map(str::to_owned).collect()
             });
-            self.places.entry((package.to_owned(), function.text.clone())).or_default().push(parts.clone());
+            self.places
+                .entry((package.to_owned(), function.text.clone()))
+                .or_default()
+                .push(parts.clone());
         }
     }
 
@@ -165,7 +194,11 @@ impl TestIndex {
         let package = short_name(&package.replace('_', "-")).to_owned();
         self.places
             .get(&(package, (*function).to_owned()))
-            .is_some_and(|places| places.iter().any(|place| middle.iter().all(|part| place.contains(*part))))
+            .is_some_and(|places| {
+                places
+                    .iter()
+                    .any(|place| middle.iter().all(|part| place.contains(*part)))
+            })
     }
 }
 
@@ -176,9 +209,11 @@ mod tests {
     use super::*;
 
     fn table(change: impl Fn(&str) -> Option<String>) -> String {
-        let ids =
-            FAMILIES.iter().flat_map(|(family, count)| (1..=*count).map(move |n| format!("{family}{n:02}")));
-        let rows = ids.map(|id| change(&id).unwrap_or_else(|| format!("| {id} | words | open |  |  |")));
+        let ids = FAMILIES
+            .iter()
+            .flat_map(|(family, count)| (1..=*count).map(move |n| format!("{family}{n:02}")));
+        let rows =
+            ids.map(|id| change(&id).unwrap_or_else(|| format!("| {id} | words | open |  |  |")));
         format!(
             "| id | row | status | tests | how |\n|---|---|---|---|---|\n{}\n",
             rows.collect::<Vec<_>>().join("\n")
@@ -193,10 +228,16 @@ mod tests {
                 "crates/a/src/inner.rs",
                 "#[cfg(test)] mod tests { #[test] fn one() {} proptest! { #[test] fn many(x in 0..9) {} } }",
             ),
-            ("crates/a/tests/whole.rs", "#[tokio::test(flavor = \"x\")] async fn two() {}"),
+            (
+                "crates/a/tests/whole.rs",
+                "#[tokio::test(flavor = \"x\")] async fn two() {}",
+            ),
             ("crates/a/tests/scenarios/003_empty/input.json", "{}"),
         ];
-        said(&Conformance, &Workspace::of(&files, vec![Package::sample("crucible-a")]))
+        said(
+            &Conformance,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        )
     }
 
     fn said_of_row(id: &str, row: &str) -> Vec<String> {
@@ -212,8 +253,14 @@ mod tests {
 
     #[test]
     fn missing_doubled_and_unknown_rows_are_named() {
-        assert_eq!(said_of_row("C25", ""), ["docs/conformance.md:1: row `C25` is missing"]);
-        let said = said_of_row("C25", "| C24 | again | open |  |  |\n| Z99 | what | open |  |  |");
+        assert_eq!(
+            said_of_row("C25", ""),
+            ["docs/conformance.md:1: row `C25` is missing"]
+        );
+        let said = said_of_row(
+            "C25",
+            "| C24 | again | open |  |  |\n| Z99 | what | open |  |  |",
+        );
         assert_eq!(said.len(), 3, "{said:?}");
     }
 

@@ -46,24 +46,36 @@ impl Rule for Edges {
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         let text = workspace.file(TABLE).map_or("", |file| file.text.as_str());
         let table = read_table(text, report);
-        let crates: BTreeMap<&str, &Package> =
-            workspace.packages().iter().map(|package| (package.short_name(), package)).collect();
+        let crates: BTreeMap<&str, &Package> = workspace
+            .packages()
+            .iter()
+            .map(|package| (package.short_name(), package))
+            .collect();
         for (name, row) in &table {
             if !crates.contains_key(name) {
-                report(TABLE, row.line, format!("`{name}` has a row and is no crate of the workspace"));
+                report(
+                    TABLE,
+                    row.line,
+                    format!("`{name}` has a row and is no crate of the workspace"),
+                );
             }
         }
         for (name, package) in &crates {
             let declared = edges_of(package, Need::Product, &crates);
             match table.get(name) {
-                None => report(TABLE, 1, format!("`{name}` has no row in the `edges` block")),
+                None => report(
+                    TABLE,
+                    1,
+                    format!("`{name}` has no row in the `edges` block"),
+                ),
                 Some(row) => compare(name, row, &declared, report),
             }
             check_direction(name, package, &declared, report);
             for dependency in edges_of(package, Need::Test, &crates) {
                 if dependency != "testkit" && !declared.contains(dependency) {
-                    let message =
-                        format!("the tests of `{name}` depend on `{dependency}`: only `testkit` is free");
+                    let message = format!(
+                        "the tests of `{name}` depend on `{dependency}`: only `testkit` is free"
+                    );
                     report(&package.manifest(), 1, message);
                 }
             }
@@ -88,7 +100,10 @@ fn read_table<'a>(text: &'a str, report: &mut Report<'_>) -> BTreeMap<&'a str, R
                 report(TABLE, at + 1, format!("`{line}` is no `crate: dep dep`"));
                 continue;
             };
-            let row = Row { line: at + 1, edges: edges.split_whitespace().collect() };
+            let row = Row {
+                line: at + 1,
+                edges: edges.split_whitespace().collect(),
+            };
             if table.insert(name.trim(), row).is_some() {
                 report(TABLE, at + 1, format!("`{}` has two rows", name.trim()));
             }
@@ -97,40 +112,69 @@ fn read_table<'a>(text: &'a str, report: &mut Report<'_>) -> BTreeMap<&'a str, R
     table
 }
 
-fn edges_of<'a>(package: &'a Package, need: Need, crates: &BTreeMap<&str, &Package>) -> BTreeSet<&'a str> {
+fn edges_of<'a>(
+    package: &'a Package,
+    need: Need,
+    crates: &BTreeMap<&str, &Package>,
+) -> BTreeSet<&'a str> {
     package
         .dependencies
         .iter()
         .filter(|dependency| dependency.kind == need)
         .map(|dependency| short_name(&dependency.name))
-        .filter(|name| crates.get(name).is_some_and(|other| other.name != package.name))
+        .filter(|name| {
+            crates
+                .get(name)
+                .is_some_and(|other| other.name != package.name)
+        })
         .collect()
 }
 
 fn compare(name: &str, row: &Row<'_>, declared: &BTreeSet<&str>, report: &mut Report<'_>) {
     for edge in declared.difference(&row.edges) {
-        report(TABLE, row.line, format!("`{name}` depends on `{edge}`, and the row does not allow it"));
+        report(
+            TABLE,
+            row.line,
+            format!("`{name}` depends on `{edge}`, and the row does not allow it"),
+        );
     }
     for edge in row.edges.difference(declared) {
-        report(TABLE, row.line, format!("the row says `{name}` depends on `{edge}`, and cargo does not"));
+        report(
+            TABLE,
+            row.line,
+            format!("the row says `{name}` depends on `{edge}`, and cargo does not"),
+        );
     }
 }
 
-fn check_direction(name: &str, package: &Package, declared: &BTreeSet<&str>, report: &mut Report<'_>) {
+fn check_direction(
+    name: &str,
+    package: &Package,
+    declared: &BTreeSet<&str>,
+    report: &mut Report<'_>,
+) {
     let Some(own) = layer(name) else {
-        report(&package.manifest(), 1, format!("`{name}` has no layer: give it one in the edges rule"));
+        report(
+            &package.manifest(),
+            1,
+            format!("`{name}` has no layer: give it one in the edges rule"),
+        );
         return;
     };
     for edge in declared {
         if layer(edge).is_some_and(|below| below >= own) {
-            let message = format!("`{name}` (layer {own}) depends on `{edge}`, which is not below it");
+            let message =
+                format!("`{name}` (layer {own}) depends on `{edge}`, which is not below it");
             report(&package.manifest(), 1, message);
         }
     }
 }
 
 fn layer(name: &str) -> Option<u8> {
-    LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
+    LAYERS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, layer)| *layer)
 }
 
 #[cfg(test)]
@@ -146,7 +190,9 @@ mod tests {
     fn sample() -> Vec<Package> {
         vec![
             Package::sample("crucible-model").needs("serde"),
-            Package::sample("crucible-host").needs("crucible-model").tests_need("crucible-testkit"),
+            Package::sample("crucible-host")
+                .needs("crucible-model")
+                .tests_need("crucible-testkit"),
             Package::sample("crucible-testkit"),
             Package::sample("crucible").needs("crucible-host"),
         ]
@@ -154,7 +200,10 @@ mod tests {
 
     #[test]
     fn a_table_that_equals_cargo_is_fine() {
-        assert_eq!(said_of("model:\nhost: model\ntestkit:\ncli: host", sample()), [""; 0]);
+        assert_eq!(
+            said_of("model:\nhost: model\ntestkit:\ncli: host", sample()),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -180,7 +229,9 @@ mod tests {
         let said = said_of("run: council\ncouncil:", packages);
         assert_eq!(
             said,
-            ["crates/run/Cargo.toml:1: `run` (layer 4) depends on `council`, which is not below it"]
+            [
+                "crates/run/Cargo.toml:1: `run` (layer 4) depends on `council`, which is not below it"
+            ]
         );
     }
 

@@ -27,21 +27,41 @@ impl Rule for Effects {
             let tokens = &parsed.product;
             if owner != "cli" {
                 for (line, name) in printers(tokens) {
-                    report(&file.path, line, format!("`{name}!`: only cli prints; return a value instead"));
+                    report(
+                        &file.path,
+                        line,
+                        format!("`{name}!`: only cli prints; return a value instead"),
+                    );
                 }
             }
             for path in source::paths(tokens) {
                 if owner != "cli" && path.ends_with(&["process", "exit"]) {
-                    report(&file.path, path.line, format!("`{path}`: only cli ends the program"));
+                    report(
+                        &file.path,
+                        path.line,
+                        format!("`{path}`: only cli ends the program"),
+                    );
                 }
-                if owner != "sandbox" && path.ends_with(&["Command", "new"]) && !path.starts_with(&["clap"]) {
-                    report(&file.path, path.line, format!("`{path}`: only sandbox starts processes"));
+                if owner != "sandbox"
+                    && path.ends_with(&["Command", "new"])
+                    && !path.starts_with(&["clap"])
+                {
+                    report(
+                        &file.path,
+                        path.line,
+                        format!("`{path}`: only sandbox starts processes"),
+                    );
                 }
             }
             if !matches!(owner, "host" | "sandbox") {
                 for attribute in source::attributes(tokens) {
-                    if attribute.tokens.iter().any(|token| token.is("disallowed_methods")) {
-                        let message = "lifts the ban on disallowed methods: call host or sandbox instead";
+                    if attribute
+                        .tokens
+                        .iter()
+                        .any(|token| token.is("disallowed_methods"))
+                    {
+                        let message =
+                            "lifts the ban on disallowed methods: call host or sandbox instead";
                         report(&file.path, attribute.line, message.to_owned());
                     }
                 }
@@ -89,8 +109,18 @@ mod tests {
                 "crates/a/src/lib.rs:4: `Command::new`: only sandbox starts processes",
             ]
         );
-        assert_eq!(said_of("crucible-host", "fn f() { tokio::process::Command::new(\"ls\"); }").len(), 1);
-        assert_eq!(said_of("crucible", "fn f() { std::process::Command::new(\"ls\"); }").len(), 1);
+        assert_eq!(
+            said_of(
+                "crucible-host",
+                "fn f() { tokio::process::Command::new(\"ls\"); }"
+            )
+            .len(),
+            1
+        );
+        assert_eq!(
+            said_of("crucible", "fn f() { std::process::Command::new(\"ls\"); }").len(),
+            1
+        );
     }
 
     #[test]
@@ -102,10 +132,31 @@ mod tests {
 
     #[test]
     fn owners_tests_and_argument_parsers_are_free() {
-        assert_eq!(said_of("crucible-sandbox", "fn f() { Command::new(\"ls\"); }"), [""; 0]);
-        assert_eq!(said_of("crucible", "fn f() { println!(\"x\"); clap::Command::new(\"x\"); }"), [""; 0]);
-        assert_eq!(said_of("crucible-a", "#[cfg(test)] mod tests { fn f() { println!(\"x\"); } }"), [""; 0]);
-        assert_eq!(said_of("crucible-testkit", "fn f() { Command::new(\"git\"); }"), [""; 0]);
-        assert_eq!(said_of("xtask", "fn f() { println!(\"x\"); Command::new(\"ls\"); }"), [""; 0]);
+        assert_eq!(
+            said_of("crucible-sandbox", "fn f() { Command::new(\"ls\"); }"),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of(
+                "crucible",
+                "fn f() { println!(\"x\"); clap::Command::new(\"x\"); }"
+            ),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of(
+                "crucible-a",
+                "#[cfg(test)] mod tests { fn f() { println!(\"x\"); } }"
+            ),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of("crucible-testkit", "fn f() { Command::new(\"git\"); }"),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of("xtask", "fn f() { println!(\"x\"); Command::new(\"ls\"); }"),
+            [""; 0]
+        );
     }
 }

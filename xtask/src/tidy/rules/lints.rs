@@ -22,9 +22,15 @@ impl Rule for Lints {
         }
         for package in workspace.packages() {
             let manifest = package.manifest();
-            let text = workspace.file(&manifest).map_or("", |file| file.text.as_str());
+            let text = workspace
+                .file(&manifest)
+                .map_or("", |file| file.text.as_str());
             if !text.contains("[lints]\nworkspace = true\n") {
-                report(&manifest, 1, "takes its own lints: add `[lints]` with `workspace = true`".to_owned());
+                report(
+                    &manifest,
+                    1,
+                    "takes its own lints: add `[lints]` with `workspace = true`".to_owned(),
+                );
             }
         }
         if let Some(file) = workspace.file("Cargo.toml") {
@@ -44,23 +50,43 @@ impl Rule for Lints {
 fn check_source(file: &SourceFile, report: &mut Report<'_>) {
     for (at, line) in file.text.lines().enumerate() {
         let line = line.trim_start();
-        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).unwrap_or_default();
-        if doc.trim_start().strip_prefix("```").is_some_and(|info| info.contains("ignore")) {
-            report(&file.path, at + 1, "an example that never runs: make it run, or `text`".to_owned());
+        let doc = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))
+            .unwrap_or_default();
+        if doc
+            .trim_start()
+            .strip_prefix("```")
+            .is_some_and(|info| info.contains("ignore"))
+        {
+            report(
+                &file.path,
+                at + 1,
+                "an example that never runs: make it run, or `text`".to_owned(),
+            );
         }
     }
     let Ok(parsed) = file.parsed() else { return };
     for attribute in source::attributes(&parsed.tokens) {
         let line = attribute.line;
         if calls(&attribute, "allow").is_some() {
-            let message = "`allow` silences a lint: use `expect(lint, reason = \"…\")`, or better, fix it";
+            let message =
+                "`allow` silences a lint: use `expect(lint, reason = \"…\")`, or better, fix it";
             report(&file.path, line, message.to_owned());
         }
         if calls(&attribute, "expect").is_some_and(|gives_reason| !gives_reason) {
-            report(&file.path, line, "`expect` without `reason = \"…\"`".to_owned());
+            report(
+                &file.path,
+                line,
+                "`expect` without `reason = \"…\"`".to_owned(),
+            );
         }
         if has_word(&attribute, "ignore") {
-            report(&file.path, line, "an ignored test proves nothing: make it run or delete it".to_owned());
+            report(
+                &file.path,
+                line,
+                "an ignored test proves nothing: make it run or delete it".to_owned(),
+            );
         }
     }
 }
@@ -74,7 +100,13 @@ fn calls(attribute: &Attribute, name: &str) -> Option<bool> {
             && tokens.get(at + 1).is_some_and(|token| token.is("("))
     })?;
     let end = source::closing(tokens, start + 1);
-    Some(tokens.get(start..end).unwrap_or_default().iter().any(|token| token.is("reason")))
+    Some(
+        tokens
+            .get(start..end)
+            .unwrap_or_default()
+            .iter()
+            .any(|token| token.is("reason")),
+    )
 }
 
 fn has_word(attribute: &Attribute, word: &str) -> bool {
@@ -87,7 +119,10 @@ fn has_word(attribute: &Attribute, word: &str) -> bool {
 }
 
 fn is_conditional(attribute: &Attribute) -> bool {
-    attribute.tokens.first().is_some_and(|token| token.is("cfg_attr"))
+    attribute
+        .tokens
+        .first()
+        .is_some_and(|token| token.is("cfg_attr"))
 }
 
 #[cfg(test)]
@@ -96,11 +131,17 @@ mod tests {
     use super::super::super::workspace::Package;
     use super::*;
 
-    const MANIFEST: (&str, &str) = ("crates/a/Cargo.toml", "[package]\n\n[lints]\nworkspace = true\n");
+    const MANIFEST: (&str, &str) = (
+        "crates/a/Cargo.toml",
+        "[package]\n\n[lints]\nworkspace = true\n",
+    );
 
     fn said_of(code: &str) -> Vec<String> {
         let files = [("crates/a/src/lib.rs", code), MANIFEST];
-        said(&Lints, &Workspace::of(&files, vec![Package::sample("crucible-a")]))
+        said(
+            &Lints,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        )
     }
 
     #[test]
@@ -136,9 +177,15 @@ mod tests {
     fn a_crate_with_its_own_lints_is_named() {
         let files = [
             ("crates/a/Cargo.toml", "[package]\n"),
-            ("Cargo.toml", "[workspace.lints.rust]\ndead_code = \"allow\"\n"),
+            (
+                "Cargo.toml",
+                "[workspace.lints.rust]\ndead_code = \"allow\"\n",
+            ),
         ];
-        let said = said(&Lints, &Workspace::of(&files, vec![Package::sample("crucible-a")]));
+        let said = said(
+            &Lints,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        );
         assert_eq!(said.len(), 2);
         assert!(said[0].starts_with("Cargo.toml:2: "));
         assert!(said[1].starts_with("crates/a/Cargo.toml:1: "));

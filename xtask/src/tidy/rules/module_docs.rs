@@ -13,10 +13,13 @@ impl Rule for ModuleDocs {
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         for file in workspace.rust_files() {
-            let in_source =
-                workspace.package_of(file).is_some_and(|package| package.holds_source(&file.path));
+            let in_source = workspace
+                .package_of(file)
+                .is_some_and(|package| package.holds_source(&file.path));
             let opening = file.text.lines().next().unwrap_or_default();
-            let says_something = opening.strip_prefix("//!").is_some_and(|words| !words.trim().is_empty());
+            let says_something = opening
+                .strip_prefix("//!")
+                .is_some_and(|words| !words.trim().is_empty());
             if in_source && !says_something {
                 report(
                     &file.path,
@@ -37,7 +40,10 @@ mod tests {
     #[test]
     fn a_file_without_an_opening_comment_is_named() {
         let files = [
-            ("crates/a/src/lib.rs", "//! Owns a.\nmod bare;\nmod empty;\n"),
+            (
+                "crates/a/src/lib.rs",
+                "//! Owns a.\nmod bare;\nmod empty;\n",
+            ),
             ("crates/a/src/bare.rs", "// not a doc comment\nfn f() {}\n"),
             ("crates/a/src/empty.rs", "//!\nfn f() {}\n"),
             ("crates/a/tests/whole.rs", "fn outside_src() {}\n"),

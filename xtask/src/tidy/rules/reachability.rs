@@ -14,10 +14,18 @@ impl Rule for Reachability {
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         for file in workspace.rust_files() {
             if let Err(problem) = file.parsed() {
-                report(&file.path, problem.line, format!("does not parse: {}", problem.message));
+                report(
+                    &file.path,
+                    problem.line,
+                    format!("does not parse: {}", problem.message),
+                );
             }
             if workspace.reach(file).is_none() {
-                report(&file.path, 1, "no `mod` reaches this file: declare it or delete it".to_owned());
+                report(
+                    &file.path,
+                    1,
+                    "no `mod` reaches this file: declare it or delete it".to_owned(),
+                );
             }
         }
     }
@@ -36,7 +44,10 @@ mod tests {
             ("crates/a/src/broken.rs", "\nfn ("),
             ("crates/a/src/stray.rs", ""),
         ];
-        let said = said(&Reachability, &Workspace::of(&files, vec![Package::sample("crucible-a")]));
+        let said = said(
+            &Reachability,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        );
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].starts_with("crates/a/src/broken.rs:2: does not parse"));
         assert!(said[1].starts_with("crates/a/src/stray.rs:1: no `mod` reaches"));
@@ -49,6 +60,12 @@ mod tests {
             ("crates/a/src/one.rs", ""),
             ("crates/a/tests/fixtures/broken.rs", "fn ("),
         ];
-        assert_eq!(said(&Reachability, &Workspace::of(&files, vec![Package::sample("crucible-a")])), [""; 0]);
+        assert_eq!(
+            said(
+                &Reachability,
+                &Workspace::of(&files, vec![Package::sample("crucible-a")])
+            ),
+            [""; 0]
+        );
     }
 }

@@ -76,16 +76,24 @@ impl Rule for Walls {
 
 fn check_dependencies(package: &Package, report: &mut Report<'_>) {
     let owner = package.short_name();
-    for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == Need::Product) {
+    for dependency in package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind == Need::Product)
+    {
         let name = dependency.name.as_str();
         if let Some((_, owners)) = WALLS.iter().find(|(walled, _)| *walled == name)
             && !owners.contains(&owner)
         {
-            let message = format!("`{owner}` depends on `{name}`, which belongs to {}", owners.join(", "));
+            let message = format!(
+                "`{owner}` depends on `{name}`, which belongs to {}",
+                owners.join(", ")
+            );
             report(&package.manifest(), 1, message);
         }
         if PURE.contains(&owner) && OUTSIDE.contains(&name) {
-            let message = format!("`{owner}` is pure and depends on `{name}`, which reaches outside");
+            let message =
+                format!("`{owner}` is pure and depends on `{name}`, which reaches outside");
             report(&package.manifest(), 1, message);
         }
     }
@@ -107,8 +115,10 @@ fn check_purity(package: &Package, file: &SourceFile, parsed: &Parsed, report: &
     }
     for token in &parsed.product {
         if token.kind == Kind::Ident && matches!(token.text.as_str(), "SystemTime" | "Instant") {
-            let message =
-                format!("`{owner}` is pure and names `{}`: take an instant as an argument", token.text);
+            let message = format!(
+                "`{owner}` is pure and names `{}`: take an instant as an argument",
+                token.text
+            );
             report(&file.path, token.line, message);
         }
     }
@@ -126,8 +136,13 @@ mod tests {
 
     #[test]
     fn a_library_outside_its_wall_is_named() {
-        let said =
-            said_of(Package::sample("crucible-run").needs("rusqlite").needs("clap").needs("serde"), "");
+        let said = said_of(
+            Package::sample("crucible-run")
+                .needs("rusqlite")
+                .needs("clap")
+                .needs("serde"),
+            "",
+        );
         assert_eq!(
             said,
             [
@@ -139,7 +154,10 @@ mod tests {
 
     #[test]
     fn a_pure_crate_that_reaches_outside_is_named() {
-        assert_eq!(said_of(Package::sample("crucible-pack").needs("tokio"), "").len(), 1);
+        assert_eq!(
+            said_of(Package::sample("crucible-pack").needs("tokio"), "").len(),
+            1
+        );
         for code in [
             "use std::{fmt, fs};",
             "fn f() { std::env::var(\"HOME\"); }",
@@ -149,15 +167,34 @@ mod tests {
             "fn f(at: Instant) {}",
             "fn f() { jiff::Timestamp::now(); }",
         ] {
-            assert_eq!(said_of(Package::sample("crucible-model"), code).len(), 1, "{code}");
+            assert_eq!(
+                said_of(Package::sample("crucible-model"), code).len(),
+                1,
+                "{code}"
+            );
         }
     }
 
     #[test]
     fn owners_tests_and_impure_crates_are_free() {
-        assert_eq!(said_of(Package::sample("crucible-ledger").needs("rusqlite"), "use std::fs;"), [""; 0]);
-        assert_eq!(said_of(Package::sample("crucible-run").tests_need("rusqlite"), ""), [""; 0]);
+        assert_eq!(
+            said_of(
+                Package::sample("crucible-ledger").needs("rusqlite"),
+                "use std::fs;"
+            ),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of(Package::sample("crucible-run").tests_need("rusqlite"), ""),
+            [""; 0]
+        );
         let tested = "//! Says `std::fs`.\n#[cfg(test)] mod tests { use std::fs; }";
-        assert_eq!(said_of(Package::sample("crucible-patch").tests_need("tempfile"), tested), [""; 0]);
+        assert_eq!(
+            said_of(
+                Package::sample("crucible-patch").tests_need("tempfile"),
+                tested
+            ),
+            [""; 0]
+        );
     }
 }

@@ -24,7 +24,10 @@ impl Rule for Words {
     }
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
-        let forbidden: Vec<String> = FORBIDDEN.iter().map(|(head, tail)| format!("{head}{tail}")).collect();
+        let forbidden: Vec<String> = FORBIDDEN
+            .iter()
+            .map(|(head, tail)| format!("{head}{tail}"))
+            .collect();
         for file in workspace.files().filter(|file| file.path != "Cargo.lock") {
             let text = file.text.to_ascii_lowercase();
             for word in &forbidden {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use crucible_council::{
-    CallUsage, CouncilError, CouncilFailure, Degradation, ExecutorResult, LoopRecord, Observability, Part,
-    TriageContext, TriageOutput,
+    CallUsage, CouncilError, CouncilFailure, Degradation, ExecutorResult, LoopRecord,
+    Observability, Part, TriageContext, TriageOutput,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use serde::Serialize;
@@ -82,7 +82,11 @@ impl Ask {
         } else {
             assembly.watched(Arc::clone(&progress) as _)
         };
-        let engine = assembly.engine(if self.trace { Observability::On } else { Observability::Off })?;
+        let engine = assembly.engine(if self.trace {
+            Observability::On
+        } else {
+            Observability::Off
+        })?;
         let ended = app.block_on(async { Ok(engine.run(&question, &context).await) });
         progress.finish();
         let ended = ended.map_err(|error| match error.status {
@@ -114,14 +118,24 @@ impl Ask {
         let mut known = BTreeMap::new();
         for (key, value) in &self.context {
             if known.insert(key, value).is_some() {
-                return Err(CommandError::usage(format!("--context names {key:?} twice"))
-                    .hint("Give each key once, with its whole value."));
+                return Err(
+                    CommandError::usage(format!("--context names {key:?} twice"))
+                        .hint("Give each key once, with its whole value."),
+                );
             }
         }
-        Ok(known.into_iter().map(|(key, value)| (key.as_str(), value.as_str())).collect())
+        Ok(known
+            .into_iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect())
     }
 
-    fn print(&self, app: &App, assembly: &Assembly, result: &ExecutorResult) -> Result<(), CommandError> {
+    fn print(
+        &self,
+        app: &App,
+        assembly: &Assembly,
+        result: &ExecutorResult,
+    ) -> Result<(), CommandError> {
         if app.output.is_json() {
             return app.output.json(&document(result));
         }
@@ -129,14 +143,19 @@ impl Ask {
             app.output.remark(&warning);
         }
         if self.trace {
-            app.output.line(&format!("{}\n{}", show::answer(result), show::trace(result).trim_end()));
+            app.output.line(&format!(
+                "{}\n{}",
+                show::answer(result),
+                show::trace(result).trim_end()
+            ));
         } else {
             app.output.line(result.final_response.as_str().trim_end());
             let summary = show::summary(result);
-            app.output.remark(&match assembly.asked(&result.usage_by_part)[..] {
-                [] => summary,
-                ref models => format!("{summary}; asked: {}", one_line(&models.join(", "))),
-            });
+            app.output
+                .remark(&match assembly.asked(&result.usage_by_part)[..] {
+                    [] => summary,
+                    ref models => format!("{summary}; asked: {}", one_line(&models.join(", "))),
+                });
         }
         Ok(())
     }
@@ -150,7 +169,8 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     for warning in show::warnings(&failure.degradations) {
         app.output.remark(&warning);
     }
-    app.output.remark(&format!("no answer; {}", show::took(&failure.usage)));
+    app.output
+        .remark(&format!("no answer; {}", show::took(&failure.usage)));
 }
 
 /// The document of a result. It names every field of the result, so that a new one is not forgotten.
@@ -181,7 +201,9 @@ fn document(result: &ExecutorResult) -> Document<'_> {
 /// Parses an entry of the context, `KEY=VALUE`.
 fn entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.to_owned()))
+        }
         Some(_) | None => Err("expected KEY=VALUE, such as audience=board".to_owned()),
     }
 }
@@ -198,18 +220,30 @@ fn no_question() -> CommandError {
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
     let most = limit.saturating_add(input::SPACE_AROUND);
     let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
-        CommandError::usage(format!("cannot read the question from standard input: {why}"))
-            .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
+        CommandError::usage(format!(
+            "cannot read the question from standard input: {why}"
+        ))
+        .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
     })?;
     if bytes.len() > most {
-        let error = CouncilError::QueryTooLong { bytes: bytes.len(), limit };
-        let message =
-            format!("the question on standard input has more than {limit} bytes, which is the limit");
-        return Err(CommandError { message, ..error.into() });
+        let error = CouncilError::QueryTooLong {
+            bytes: bytes.len(),
+            limit,
+        };
+        let message = format!(
+            "the question on standard input has more than {limit} bytes, which is the limit"
+        );
+        return Err(CommandError {
+            message,
+            ..error.into()
+        });
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        CommandError::usage(format!("the question on standard input is not UTF-8 (at byte {})", at + 1))
-            .hint("Convert it first, for example with iconv.")
+        CommandError::usage(format!(
+            "the question on standard input is not UTF-8 (at byte {})",
+            at + 1
+        ))
+        .hint("Convert it first, for example with iconv.")
     })
 }

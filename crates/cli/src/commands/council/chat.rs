@@ -98,7 +98,8 @@ impl Conversation<'_> {
                 }
                 Line::NotText => {
                     self.tell(
-                        &CommandError::usage("the question is not UTF-8").hint("Write it as UTF-8 text."),
+                        &CommandError::usage("the question is not UTF-8")
+                            .hint("Write it as UTF-8 text."),
                     );
                     continue;
                 }
@@ -121,7 +122,13 @@ impl Conversation<'_> {
                 Wish::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
                 Wish::Help => output.line(WORDS),
                 Wish::Answer(question) if question.len() > limit => {
-                    self.tell(&CouncilError::QueryTooLong { bytes: question.len(), limit }.into());
+                    self.tell(
+                        &CouncilError::QueryTooLong {
+                            bytes: question.len(),
+                            limit,
+                        }
+                        .into(),
+                    );
                 }
                 Wish::Answer(question) => self.answer(question, observability)?,
             }
@@ -139,7 +146,10 @@ impl Conversation<'_> {
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");
-            CommandError::new(ExitStatus::Refused, format!("cannot read standard input: {error}"))
+            CommandError::new(
+                ExitStatus::Refused,
+                format!("cannot read standard input: {error}"),
+            )
         })
     }
 
@@ -150,9 +160,14 @@ impl Conversation<'_> {
         if output.is_lost() {
             return Ok(());
         }
-        let engine = self.assembly.engine(observability).inspect_err(|_| output.line(" failed]"))?;
+        let engine = self
+            .assembly
+            .engine(observability)
+            .inspect_err(|_| output.line(" failed]"))?;
         let context = TriageContext::none();
-        let ended = self.app.block_on(async { Ok(engine.run(question, &context).await) });
+        let ended = self
+            .app
+            .block_on(async { Ok(engine.run(question, &context).await) });
         let ended = ended.map_err(|error| {
             output.line(" interrupted]");
             error.hint(self.assembly.kept())
@@ -164,13 +179,18 @@ impl Conversation<'_> {
                 // same place.
                 output.line(" failed]");
                 tell_in_vain(self.app, &failure);
-                let unrecorded =
-                    matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
+                let unrecorded = matches!(
+                    *failure.error,
+                    CouncilError::Call {
+                        source: CallError::Record(_),
+                        ..
+                    }
+                );
                 let error = CommandError::from(failure);
                 if unrecorded {
-                    return Err(
-                        error.hint("The conversation ends, because further calls would not be recorded.")
-                    );
+                    return Err(error.hint(
+                        "The conversation ends, because further calls would not be recorded.",
+                    ));
                 }
                 output.line("");
                 self.tell(&error);
@@ -190,9 +210,16 @@ impl Conversation<'_> {
         for warning in show::warnings(&result.degradations) {
             output.remark(&warning);
         }
-        output.line(&format!("\n{}\n", result.final_response.as_str().trim_end()));
+        output.line(&format!(
+            "\n{}\n",
+            result.final_response.as_str().trim_end()
+        ));
         // A question that bypassed the council has no argument to show.
-        let trace = if council_met { show::trace(result) } else { String::new() };
+        let trace = if council_met {
+            show::trace(result)
+        } else {
+            String::new()
+        };
         if !trace.is_empty() {
             output.line(&format!("{}\n", trace.trim_end()));
         }
@@ -223,7 +250,11 @@ fn wish(line: &str) -> Wish<'_> {
         // Two words that begin with `trace` are taken as the switch, so that a typing error costs no
         // call.
         [Some("trace"), _, None] => Wish::Usage,
-        [Some("quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?"), None, _] => Wish::Help,
+        [
+            Some("quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?"),
+            None,
+            _,
+        ] => Wish::Help,
         _ => Wish::Answer(line),
     }
 }
@@ -234,7 +265,16 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_only_when_it_is_one_alone() {
-        let wishes = ["", " \t", "exit\r", " Exit ", "TRACE ON", "trace off ", "Trace"].map(wish);
+        let wishes = [
+            "",
+            " \t",
+            "exit\r",
+            " Exit ",
+            "TRACE ON",
+            "trace off ",
+            "Trace",
+        ]
+        .map(wish);
         assert_eq!(
             wishes,
             [
@@ -250,8 +290,17 @@ mod tests {
         for word in ["quit", " HELP", "?", "/exit", "/Quit\r"] {
             assert_eq!(wish(word), Wish::Help);
         }
-        assert_eq!(["trace maybe", "Trace  on "].map(wish), [Wish::Usage, Wish::Observe(Observability::On)]);
-        for question in ["exit?", "help!", "EXITUS", "trace the costs", "how do I exit"] {
+        assert_eq!(
+            ["trace maybe", "Trace  on "].map(wish),
+            [Wish::Usage, Wish::Observe(Observability::On)]
+        );
+        for question in [
+            "exit?",
+            "help!",
+            "EXITUS",
+            "trace the costs",
+            "how do I exit",
+        ] {
             assert_eq!(wish(question), Wish::Answer(question));
         }
     }

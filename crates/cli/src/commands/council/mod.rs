@@ -19,8 +19,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::{
-    CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels,
-    Observability, Part, Wording,
+    CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig,
+    HintedModels, Observability, Part, Wording,
 };
 use crucible_llm::{
     Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected, UNSPECIFIED,
@@ -120,8 +120,16 @@ impl CouncilFlags {
         add("council.triage_model", self.triage_model.clone());
         add("council.default_model", self.model.clone());
         add("council.delta", self.delta.clone());
-        add("council.calls", self.max_calls.map(|calls| calls.to_string()));
-        add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
+        add(
+            "council.calls",
+            self.max_calls.map(|calls| calls.to_string()),
+        );
+        add(
+            "llm.replay.cassette",
+            self.cassette
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
         settings
     }
 }
@@ -133,19 +141,36 @@ impl Assembly {
         let provider = provider(&config)?;
         model::check_cassette(flags.cassette.as_deref(), provider)?;
         let bench = Bench::of(app, &config, flags, provider)?;
-        let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let record = flags
+            .record
+            .as_deref()
+            .map(|path| Record::at(app.absolute(path)))
+            .transpose()?;
         Ok(Self { bench, record })
     }
 
     /// Creates an engine with its own budget.
     pub(crate) fn engine(&self, observability: Observability) -> Result<Crucible, CommandError> {
-        let recording = self.record.as_ref().map(|record| record.of(&self.bench.backend)).transpose()?;
-        Ok(Crucible::new(self.bench.config(recording.unwrap_or(Recording::Off), observability))?)
+        let recording = self
+            .record
+            .as_ref()
+            .map(|record| record.of(&self.bench.backend))
+            .transpose()?;
+        Ok(Crucible::new(self.bench.config(
+            recording.unwrap_or(Recording::Off),
+            observability,
+        ))?)
     }
 
     /// Adds an observer of each call.
     pub(crate) fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
-        Self { bench: Bench { backend: self.bench.backend.watched(watch), ..self.bench }, ..self }
+        Self {
+            bench: Bench {
+                backend: self.bench.backend.watched(watch),
+                ..self.bench
+            },
+            ..self
+        }
     }
 
     /// The limits of one question.
@@ -156,7 +181,10 @@ impl Assembly {
     /// The note that an interrupted question saves nothing.
     pub(crate) fn kept(&self) -> String {
         let nothing = || "No partial result was saved; ask the question again.".to_owned();
-        self.record.as_ref().and_then(Record::kept).unwrap_or_else(nothing)
+        self.record
+            .as_ref()
+            .and_then(Record::kept)
+            .unwrap_or_else(nothing)
     }
 
     /// The models that these parts used, each once; empty if all used the provider's own. Models that the
@@ -177,7 +205,9 @@ impl Bench {
         let (limits, delta) = (limits(config)?, delta(config)?);
         let prices = Arc::new(model::prices(config)?);
         let context = model::context(app, config, &shared_sandbox(app))?;
-        let Selected { backend, fell_back, .. } = model::selected_with(app, config, &context, provider)?;
+        let Selected {
+            backend, fell_back, ..
+        } = model::selected_with(app, config, &context, provider)?;
         let mut models = match &fell_back {
             None => Models::of(config, flags).or_those_of_openrouter(config, backend.provider()),
             Some(_) => Models::none_of(config, flags, app, &backend),
@@ -190,7 +220,14 @@ impl Bench {
             let default = std::mem::take(&mut models.default);
             each_phase_with_a_model(backend, &default)
         };
-        let bench = Self { backend, models, delta, limits, prices, fell_back };
+        let bench = Self {
+            backend,
+            models,
+            delta,
+            limits,
+            prices,
+            fell_back,
+        };
         // Settings that no engine accepts are refused here, before a question waits for an answer.
         Crucible::new(bench.config(Recording::Off, Observability::Off))?;
         Ok(bench)
@@ -204,7 +241,10 @@ impl Bench {
         limits: CouncilLimits,
     ) -> Result<Crucible, CouncilError> {
         Crucible::new(EngineConfig {
-            backend: self.backend.clone().within(Arc::clone(budget), Arc::clone(&self.prices)),
+            backend: self
+                .backend
+                .clone()
+                .within(Arc::clone(budget), Arc::clone(&self.prices)),
             limits,
             wording: Wording::AsAsked,
             ..self.config(Recording::Off, Observability::Off)
@@ -257,7 +297,11 @@ impl Bench {
     fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let asked = self.models_of(parts);
         let own = self.backend.default_model();
-        if asked.iter().any(|model| *model != own) { asked } else { Vec::new() }
+        if asked.iter().any(|model| *model != own) {
+            asked
+        } else {
+            Vec::new()
+        }
     }
 
     fn model_of(&self, part: Part) -> &str {
@@ -272,7 +316,10 @@ impl Bench {
             Part::Judge => judge,
             Part::Synthesis => synthesis,
         };
-        self.backend.phase_models().get(phase).map_or(self.backend.default_model(), String::as_str)
+        self.backend
+            .phase_models()
+            .get(phase)
+            .map_or(self.backend.default_model(), String::as_str)
     }
 }
 
@@ -280,7 +327,9 @@ impl Bench {
 fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
     let mut models = backend.phase_models().clone();
     for phase in PHASES {
-        models.entry(phase.to_owned()).or_insert_with(|| default.to_owned());
+        models
+            .entry(phase.to_owned())
+            .or_insert_with(|| default.to_owned());
     }
     backend.with_phase_models(models)
 }
@@ -288,7 +337,11 @@ fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
 impl Models {
     fn of(config: &Settings, flags: &CouncilFlags) -> Self {
         let list = |given: &[String], configured: &[String]| match given {
-            [] => configured.iter().filter(|model| !model.is_empty()).cloned().collect(),
+            [] => configured
+                .iter()
+                .filter(|model| !model.is_empty())
+                .cloned()
+                .collect(),
             given => given.to_vec(),
         };
         let council = &config.council;
@@ -314,8 +367,17 @@ impl Models {
         } else {
             self.triage
         };
-        let hinted = if self.hinted.is_empty() { vec![ANY_MODEL.to_owned()] } else { self.hinted };
-        Self { triage, default: EngineConfig::OPENROUTER_MODEL.to_owned(), hinted, ..self }
+        let hinted = if self.hinted.is_empty() {
+            vec![ANY_MODEL.to_owned()]
+        } else {
+            self.hinted
+        };
+        Self {
+            triage,
+            default: EngineConfig::OPENROUTER_MODEL.to_owned(),
+            hinted,
+            ..self
+        }
     }
 
     /// Drops the configured models: a fallback provider does not know models of another provider.
@@ -354,8 +416,10 @@ fn limits(config: &Settings) -> Result<CouncilLimits, CommandError> {
     let council = &config.council;
     let calls = number("council.calls", council.calls)?;
     if calls < FEWEST_CALLS {
-        return Err(CommandError::usage(format!("council.calls is {calls}, which is too few for an answer"))
-            .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
+        return Err(CommandError::usage(format!(
+            "council.calls is {calls}, which is too few for an answer"
+        ))
+        .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
     let size = |key: &str, value: u64| {
@@ -374,8 +438,10 @@ fn limits(config: &Settings) -> Result<CouncilLimits, CommandError> {
 /// Reads a limit that must be greater than zero.
 pub(crate) fn number(key: &str, value: u64) -> Result<u64, CommandError> {
     match value {
-        0 => Err(CommandError::usage(format!("{key} is 0, so no model can be called"))
-            .hint("Set a whole number of at least 1.")),
+        0 => Err(
+            CommandError::usage(format!("{key} is 0, so no model can be called"))
+                .hint("Set a whole number of at least 1."),
+        ),
         number => Ok(number),
     }
 }
@@ -383,8 +449,10 @@ pub(crate) fn number(key: &str, value: u64) -> Result<u64, CommandError> {
 fn delta(config: &Settings) -> Result<DeltaChoice, CommandError> {
     let threshold = config.council.similarity;
     if !(0.0..=1.0).contains(&threshold) {
-        return Err(CommandError::usage(format!("council.similarity is {threshold}"))
-            .hint("Set a number from 0 (nothing in common) to 1 (the same words)."));
+        return Err(
+            CommandError::usage(format!("council.similarity is {threshold}"))
+                .hint("Set a number from 0 (nothing in common) to 1 (the same words)."),
+        );
     }
     match config.council.delta.get() {
         Ok(DeltaRule::Judge) => Ok(DeltaChoice::Judge),

@@ -24,8 +24,15 @@ struct Calls {
 
 impl CouncilProgress {
     pub(crate) fn new(output: &Output) -> Self {
-        let calls = Calls { spinner: Spinner::timed(), begun: 0, waiting: BTreeMap::new() };
-        Self { output: output.clone(), shown: Shown::new(calls) }
+        let calls = Calls {
+            spinner: Spinner::timed(),
+            begun: 0,
+            waiting: BTreeMap::new(),
+        };
+        Self {
+            output: output.clone(),
+            shown: Shown::new(calls),
+        }
     }
 
     /// Removes the spinner before other output.
@@ -43,14 +50,18 @@ impl CallWatch for CouncilProgress {
         if self.output.live {
             shown.turn();
         } else {
-            self.output.remark(&one_line(&format!("  ... call {}: {part}", shown.begun)));
+            self.output
+                .remark(&one_line(&format!("  ... call {}: {part}", shown.begun)));
         }
     }
 
     fn answered(&self, phase_id: &str) {
         let mut shown = self.shown.lock();
         let part = part(phase_id);
-        let left = shown.waiting.get(&part).map_or(0, |waiting| waiting.saturating_sub(1));
+        let left = shown
+            .waiting
+            .get(&part)
+            .map_or(0, |waiting| waiting.saturating_sub(1));
         if left == 0 {
             shown.waiting.remove(&part);
         } else {
@@ -70,11 +81,15 @@ impl Calls {
             several => format!("{several} × {part}"),
         };
         let waiting = self.waiting.iter().map(one).collect::<Vec<_>>().join(", ");
-        self.spinner.turn(&format!("call {}: {waiting}", self.begun));
+        self.spinner
+            .turn(&format!("call {}: {waiting}", self.begun));
     }
 }
 
 /// The part that makes a call, in words.
 fn part(phase_id: &str) -> String {
-    phase_id.strip_prefix("council-").unwrap_or(phase_id).replace('-', " ")
+    phase_id
+        .strip_prefix("council-")
+        .unwrap_or(phase_id)
+        .replace('-', " ")
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use crucible_council::{
-    AfterAttack, CallUsage, Degradation, DegradationKind, DeltaVerdict, ExecutorResult, Independence,
-    LoopGrammar, LoopRecord, Part, SeatId, TriageOutput, Turn, TurnKind,
+    AfterAttack, CallUsage, Degradation, DegradationKind, DeltaVerdict, ExecutorResult,
+    Independence, LoopGrammar, LoopRecord, Part, SeatId, TriageOutput, Turn, TurnKind,
 };
 use crucible_llm::CostBasis;
 use crucible_model::counted;
@@ -41,7 +41,10 @@ pub(super) fn answer(result: &ExecutorResult) -> String {
 
 /// The degradations, one warning line each.
 pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
-    degraded(degradations).iter().map(|line| format!("warning: {line}")).collect()
+    degraded(degradations)
+        .iter()
+        .map(|line| format!("warning: {line}"))
+        .collect()
 }
 
 /// The degradations, one line each.
@@ -50,7 +53,10 @@ pub(crate) fn degraded(degradations: &[Degradation]) -> Vec<String> {
         Some(number) => format!("loop {number}: {}", worse(degradation)),
         None => worse(degradation),
     };
-    degradations.iter().map(|degradation| one_line(&line(degradation))).collect()
+    degradations
+        .iter()
+        .map(|degradation| one_line(&line(degradation)))
+        .collect()
 }
 
 /// The whole run on one line.
@@ -58,7 +64,10 @@ pub(crate) fn summary(result: &ExecutorResult) -> String {
     let how = match result.loops_executed {
         0 => "answered without a council".to_owned(),
         loops if result.early_exit => {
-            format!("{}, then nothing changed any more", counted(u64::from(loops), "loop"))
+            format!(
+                "{}, then nothing changed any more",
+                counted(u64::from(loops), "loop")
+            )
         }
         loops => counted(u64::from(loops), "loop"),
     };
@@ -84,7 +93,11 @@ pub(super) fn took(usage: &CallUsage) -> String {
         attempts if attempts > usage.calls => format!(" in {}", counted(attempts, "attempt")),
         _ => String::new(),
     };
-    format!("{}{attempts}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
+    format!(
+        "{}{attempts}, {tokens}, {cost}, {}",
+        counted(usage.calls, "call"),
+        seconds(usage.elapsed_ms)
+    )
 }
 
 /// A page of text, built line by line.
@@ -122,29 +135,62 @@ impl Page {
 
     fn triage(&mut self, triage: &TriageOutput, loops: u32) {
         self.heading("THE COUNCIL");
-        let TriageOutput { complexity, loop_grammar, loop_count, red_team_flavor, .. } = triage;
+        let TriageOutput {
+            complexity,
+            loop_grammar,
+            loop_count,
+            red_team_flavor,
+            ..
+        } = triage;
         if loops == 0 {
-            self.line(&format!("  {complexity}; answered without a council, as the triage allowed"));
-            self.said("the question as it was understood", triage.reconstructed_query.as_str());
+            self.line(&format!(
+                "  {complexity}; answered without a council, as the triage allowed"
+            ));
+            self.said(
+                "the question as it was understood",
+                triage.reconstructed_query.as_str(),
+            );
             return;
         }
-        let up_to = if triage.allow_early_exit { "up to " } else { "" };
+        let up_to = if triage.allow_early_exit {
+            "up to "
+        } else {
+            ""
+        };
         self.line(&format!(
             "  {complexity}; {loop_grammar}, {up_to}{loop_count} loops; red team: {red_team_flavor}"
         ));
-        self.said("the question as it was understood", triage.reconstructed_query.as_str());
+        self.said(
+            "the question as it was understood",
+            triage.reconstructed_query.as_str(),
+        );
         let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
         for (seat, name) in triage.council.iter().zip(names) {
-            let asked = seat.model_hint.as_ref().map(|model| format!(" (wants {model})")).unwrap_or_default();
+            let asked = seat
+                .model_hint
+                .as_ref()
+                .map(|model| format!(" (wants {model})"))
+                .unwrap_or_default();
             self.said(&format!("{name}{asked}"), seat.system_prompt.as_str());
         }
         self.said("the answer is to be", triage.synthesis_instruction.as_str());
     }
 
-    fn one_loop(&mut self, record: &LoopRecord, grammar: Option<LoopGrammar>, degradations: &[Degradation]) {
+    fn one_loop(
+        &mut self,
+        record: &LoopRecord,
+        grammar: Option<LoopGrammar>,
+        degradations: &[Degradation],
+    ) {
         self.heading(&format!("LOOP {}", record.loop_number));
         for turn in &record.turns {
-            let Turn { seat, kind, text, model, .. } = turn;
+            let Turn {
+                seat,
+                kind,
+                text,
+                model,
+                ..
+            } = turn;
             let kind = match (kind, grammar) {
                 (TurnKind::Position, Some(LoopGrammar::Sequential)) => "draft".to_owned(),
                 (TurnKind::Position, _) => "position".to_owned(),
@@ -156,10 +202,16 @@ impl Page {
             };
             self.said(&format!("{seat}, {kind} ({model})"), text.as_str());
         }
-        for degradation in degradations.iter().filter(|it| it.loop_number == Some(record.loop_number)) {
+        for degradation in degradations
+            .iter()
+            .filter(|it| it.loop_number == Some(record.loop_number))
+        {
             self.line(&format!("  - {}", one_line(&worse(degradation))));
         }
-        self.line(&format!("  - after the attack: {}", after_attack(&record.after_attack, grammar)));
+        self.line(&format!(
+            "  - after the attack: {}",
+            after_attack(&record.after_attack, grammar)
+        ));
         if !record.resemblance_to_prior.is_empty() {
             self.line(&format!(
                 "  - resemblance to the loop before: {}",
@@ -170,7 +222,10 @@ impl Page {
         if record.loop_number > 1 {
             self.line(&format!("  - {}", delta(record)));
         }
-        self.line(&format!("  - {}", independence(record.council_responses.len(), &record.independence)));
+        self.line(&format!(
+            "  - {}",
+            independence(record.council_responses.len(), &record.independence)
+        ));
     }
 
     fn usage(&mut self, parts: &BTreeMap<Part, CallUsage>, whole: &CallUsage) {
@@ -237,7 +292,9 @@ fn seconds(milliseconds: u64) -> String {
 
 /// A degradation in words.
 fn worse(degradation: &Degradation) -> String {
-    let Degradation { part, kind, detail, .. } = degradation;
+    let Degradation {
+        part, kind, detail, ..
+    } = degradation;
     let what = match kind {
         DegradationKind::SeatMissing => "gave no position",
         DegradationKind::DefenseMissing => "gave no defence; its position is unchanged",
@@ -254,15 +311,26 @@ fn worse(degradation: &Degradation) -> String {
 }
 
 fn joined(seats: &[SeatId]) -> String {
-    seats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    seats
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Which seats held their positions and which changed them.
 fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGrammar>) -> String {
-    if outcomes.values().all(|outcome| *outcome == AfterAttack::NotAskedAgain) {
+    if outcomes
+        .values()
+        .all(|outcome| *outcome == AfterAttack::NotAskedAgain)
+    {
         return "no seat was asked again".to_owned();
     }
-    let whose = if grammar == Some(LoopGrammar::Sequential) { "the draft of " } else { "" };
+    let whose = if grammar == Some(LoopGrammar::Sequential) {
+        "the draft of "
+    } else {
+        ""
+    };
     let one = |(seat, outcome): (&SeatId, &AfterAttack)| {
         let became = match outcome {
             AfterAttack::Held => "held",
@@ -289,19 +357,34 @@ fn delta(record: &LoopRecord) -> String {
     match &record.delta {
         None => "not checked for changes".to_owned(),
         Some(DeltaVerdict::Changed) => "something changed".to_owned(),
-        Some(DeltaVerdict::Unchanged) => "nothing of substance changed: the loops end here".to_owned(),
+        Some(DeltaVerdict::Unchanged) => {
+            "nothing of substance changed: the loops end here".to_owned()
+        }
         Some(DeltaVerdict::Unclear(why)) => {
-            format!("it is unclear whether anything changed, so it counts as changed: {}", one_line(why))
+            format!(
+                "it is unclear whether anything changed, so it counts as changed: {}",
+                one_line(why)
+            )
         }
     }
 }
 
 fn independence(seats: usize, independence: &Independence) -> String {
-    let Independence { mean_similarity, moved_to_majority, distinct_models, .. } = independence;
-    let mut text =
-        format!("{}, {}", counted(seats as u64, "seat"), counted(u64::from(*distinct_models), "model"));
+    let Independence {
+        mean_similarity,
+        moved_to_majority,
+        distinct_models,
+        ..
+    } = independence;
+    let mut text = format!(
+        "{}, {}",
+        counted(seats as u64, "seat"),
+        counted(u64::from(*distinct_models), "model")
+    );
     if let Some(mean) = mean_similarity {
-        text.push_str(&format!("; positions resemble each other {mean:.2} on average"));
+        text.push_str(&format!(
+            "; positions resemble each other {mean:.2} on average"
+        ));
     }
     if let Some(moved) = moved_to_majority {
         text.push_str(&format!("; {moved} moved towards the majority"));
@@ -317,25 +400,53 @@ mod tests {
     use super::*;
 
     fn usage(calls: u64) -> CallUsage {
-        CallUsage { calls, ..CallUsage::default() }
+        CallUsage {
+            calls,
+            ..CallUsage::default()
+        }
     }
 
     #[test]
     fn money_is_told_with_who_says_so_and_never_as_nothing_where_it_is_not_known() {
         let of = |micro_dollars, calls_without_cost, cost_basis| {
-            cost(&CallUsage { micro_dollars, calls_without_cost, cost_basis, ..usage(4) })
+            cost(&CallUsage {
+                micro_dollars,
+                calls_without_cost,
+                cost_basis,
+                ..usage(4)
+            })
         };
         assert_eq!(of(0, 4, None), "unknown");
-        assert_eq!(of(1_234_500, 0, Some(CostBasis::Reported)), "$1.2345 reported");
+        assert_eq!(
+            of(1_234_500, 0, Some(CostBasis::Reported)),
+            "$1.2345 reported"
+        );
         assert_eq!(of(20_000, 0, Some(CostBasis::Estimated)), "$0.02 estimated");
-        assert_eq!(of(20_000, 1, Some(CostBasis::Estimated)), "$0.02 estimated + 1 unknown call");
+        assert_eq!(
+            of(20_000, 1, Some(CostBasis::Estimated)),
+            "$0.02 estimated + 1 unknown call"
+        );
     }
 
     #[test]
     fn tokens_that_nobody_told_are_unknown() {
-        let of = |calls_without_tokens, count| tokens(&CallUsage { calls_without_tokens, ..usage(3) }, count);
-        assert_eq!([of(0, 0), of(0, 7), of(2, 7), of(3, 0)], ["0", "7", "7 + 2 unknown calls", "unknown"]);
-        assert_eq!([seconds(0), seconds(999), seconds(61_250)], ["0.0 s", "0.9 s", "61.2 s"]);
+        let of = |calls_without_tokens, count| {
+            tokens(
+                &CallUsage {
+                    calls_without_tokens,
+                    ..usage(3)
+                },
+                count,
+            )
+        };
+        assert_eq!(
+            [of(0, 0), of(0, 7), of(2, 7), of(3, 0)],
+            ["0", "7", "7 + 2 unknown calls", "unknown"]
+        );
+        assert_eq!(
+            [seconds(0), seconds(999), seconds(61_250)],
+            ["0.0 s", "0.9 s", "61.2 s"]
+        );
     }
 
     #[test]
@@ -343,7 +454,14 @@ mod tests {
         use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
         let seats = SeatId::of_roles([CouncilRole::Creative; 4]);
         let told = |outcomes: &[AfterAttack], grammar| {
-            after_attack(&seats.iter().copied().zip(outcomes.iter().copied()).collect(), Some(grammar))
+            after_attack(
+                &seats
+                    .iter()
+                    .copied()
+                    .zip(outcomes.iter().copied())
+                    .collect(),
+                Some(grammar),
+            )
         };
         assert_eq!(
             told(&[Held, Changed, NotAttacked, NoAnswer], LoopGrammar::Debate),
@@ -353,9 +471,15 @@ mod tests {
             told(&[Held, NotAskedAgain], LoopGrammar::Sequential),
             "the draft of creative held, the draft of creative#2 was the last one"
         );
-        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "no seat was asked again");
+        assert_eq!(
+            told(&[NotAskedAgain; 2], LoopGrammar::Parallel),
+            "no seat was asked again"
+        );
         let figures = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999), (seats[2], 0.29)]);
-        assert_eq!(likeness(&figures), "creative 0.80, creative#2 0.79, creative#3 0.29");
+        assert_eq!(
+            likeness(&figures),
+            "creative 0.80, creative#2 0.79, creative#3 0.29"
+        );
     }
 
     fn record(delta: Option<DeltaVerdict>) -> LoopRecord {
@@ -380,10 +504,18 @@ mod tests {
 
     #[test]
     fn every_verdict_has_its_words_and_a_reason_cannot_begin_a_line() {
-        assert_eq!(delta(&record(Some(DeltaVerdict::Changed))), "something changed");
+        assert_eq!(
+            delta(&record(Some(DeltaVerdict::Changed))),
+            "something changed"
+        );
         assert_eq!(delta(&record(None)), "not checked for changes");
-        let unclear = delta(&record(Some(DeltaVerdict::Unclear("MAYBE\nLOOP 9".to_owned()))));
-        assert!(unclear.contains("counts as changed") && !unclear.contains('\n'), "{unclear}");
+        let unclear = delta(&record(Some(DeltaVerdict::Unclear(
+            "MAYBE\nLOOP 9".to_owned(),
+        ))));
+        assert!(
+            unclear.contains("counts as changed") && !unclear.contains('\n'),
+            "{unclear}"
+        );
     }
 
     #[test]

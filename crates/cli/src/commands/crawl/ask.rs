@@ -27,7 +27,9 @@ pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandEr
         app.output.question(&one_line(question));
         match input::line(app, MAX_LINE)? {
             Ok(Line::Text(answer)) => return Ok(Some(answer.trim().to_owned())),
-            Ok(Line::TooLong(_)) => app.output.remark(&format!("Write at most {MAX_LINE} bytes.")),
+            Ok(Line::TooLong(_)) => app
+                .output
+                .remark(&format!("Write at most {MAX_LINE} bytes.")),
             Ok(Line::NotText) => app.output.remark("Write UTF-8 text."),
             Ok(Line::End) | Err(_) => return Ok(None),
         }
@@ -35,14 +37,20 @@ pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandEr
 }
 
 /// Asks for a number from 1 to `most`; returns nothing at the end of the input.
-pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Option<usize>, CommandError> {
+pub(crate) fn ask_number(
+    app: &App,
+    question: &str,
+    most: usize,
+) -> Result<Option<usize>, CommandError> {
     loop {
         let Some(answer) = ask(app, &format!("{question} [1-{most}]"))? else {
             return Ok(None);
         };
         match answer.parse::<usize>() {
             Ok(number) if (1..=most).contains(&number) => return Ok(Some(number)),
-            Ok(_) | Err(_) => app.output.remark(&format!("Write a number from 1 to {most}.")),
+            Ok(_) | Err(_) => app
+                .output
+                .remark(&format!("Write a number from 1 to {most}.")),
         }
     }
 }
@@ -59,11 +67,17 @@ pub(crate) fn choose_result<'a>(
     results: &'a [SearchItem],
 ) -> Result<&'a SearchItem, CommandError> {
     for item in results {
-        let line = format!("{:>3}) {:.4}  {}  {}", item.rank, item.score, item.full_name, item.description);
-        app.output.remark(&one_line(&line.chars().take(100).collect::<String>()));
+        let line = format!(
+            "{:>3}) {:.4}  {}  {}",
+            item.rank, item.score, item.full_name, item.description
+        );
+        app.output
+            .remark(&one_line(&line.chars().take(100).collect::<String>()));
     }
     let chosen = ask_number(app, "Which one?", results.len())?;
-    chosen.and_then(|number| results.get(number - 1)).ok_or_else(nothing_chosen)
+    chosen
+        .and_then(|number| results.get(number - 1))
+        .ok_or_else(nothing_chosen)
 }
 
 /// Lets the user choose a sub-project, or the top level if something builds there, which is none of them.
@@ -78,11 +92,16 @@ pub(crate) fn choose_project(
     });
     let whole = top.map(|system| (None, format!("the whole repository ({system})")));
     let part = |project: &SubProject| {
-        (Some(project.path.clone()), format!("{} ({})", project.path, project.build_system))
+        (
+            Some(project.path.clone()),
+            format!("{} ({})", project.path, project.build_system),
+        )
     };
-    let places: Vec<(Option<String>, String)> = whole.into_iter().chain(projects.iter().map(part)).collect();
+    let places: Vec<(Option<String>, String)> =
+        whole.into_iter().chain(projects.iter().map(part)).collect();
     for (number, (_, name)) in places.iter().enumerate() {
-        app.output.remark(&one_line(&format!("{:>3}) {name}", number + 1)));
+        app.output
+            .remark(&one_line(&format!("{:>3}) {name}", number + 1)));
     }
     let chosen = ask_number(app, "Which one?", places.len())?;
     let place = chosen.and_then(|number| places.into_iter().nth(number - 1));

@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crucible_crawl::{
-    Checked, ConfigSnapshot, CrawlError, CrawlSession, ExportOf, Exported, FetchTools, GitHub, InspectError,
-    Inspected, OutputDir, Pipeline, PlannedCrawl, PreparedExport, RefChoice, SearchOptions, SearchV1,
-    SessionStatus, Target,
+    Checked, ConfigSnapshot, CrawlError, CrawlSession, ExportOf, Exported, FetchTools, GitHub,
+    InspectError, Inspected, OutputDir, Pipeline, PlannedCrawl, PreparedExport, RefChoice,
+    SearchOptions, SearchV1, SessionStatus, Target,
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::clock_from;
@@ -36,15 +36,25 @@ pub(crate) struct Intent {
 
 impl Intent {
     pub(crate) fn new(trace: &Trace) -> Self {
-        Self { query: None, dry: trace.dry_run, options: Vec::new() }
+        Self {
+            query: None,
+            dry: trace.dry_run,
+            options: Vec::new(),
+        }
     }
 
     pub(crate) fn query(self, query: &str) -> Self {
-        Self { query: Some(query.to_owned()), ..self }
+        Self {
+            query: Some(query.to_owned()),
+            ..self
+        }
     }
 
     /// Adds options that are not settings, by name.
-    pub(crate) fn with(mut self, options: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+    pub(crate) fn with(
+        mut self,
+        options: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Self {
         self.options.extend(options);
         self
     }
@@ -88,7 +98,11 @@ impl CrawlContext<'_> {
             .map(CloneUrl::parse)
             .transpose()
             .map_err(|error| CommandError::usage(format!("crawl.clone_base: {error}")))?;
-        let tools = FetchTools { sandbox: shared_sandbox(app), env: app.env.clone(), clone_base };
+        let tools = FetchTools {
+            sandbox: shared_sandbox(app),
+            env: app.env.clone(),
+            clone_base,
+        };
         let snapshot = snapshot(app, config, &intent)?;
         WorkDir::sweep(&app.env.temporary_directory(), WORK_PREFIX);
         let session = if intent.dry {
@@ -101,8 +115,15 @@ impl CrawlContext<'_> {
         };
         let pipeline = Pipeline::new(session, app.clock.now(), &progress);
         let github = OnceCell::new();
-        let mut context =
-            CrawlContext { app, config, tools, progress: &progress, github, pipeline, snapshot };
+        let mut context = CrawlContext {
+            app,
+            config,
+            tools,
+            progress: &progress,
+            github,
+            pipeline,
+            snapshot,
+        };
         let worked = work(&mut context);
         progress.finish();
         let status = match &worked {
@@ -141,7 +162,9 @@ impl CrawlContext<'_> {
     ) -> Result<Checked<SearchV1>, CommandError> {
         let github = github(&self.github, self.app, &self.tools, self.progress);
         let pipeline = &mut self.pipeline;
-        let found = self.app.block_on(async { Ok(pipeline.search(github, query, options).await?) });
+        let found = self
+            .app
+            .block_on(async { Ok(pipeline.search(github, query, options).await?) });
         self.progress.finish();
         found
     }
@@ -154,14 +177,23 @@ impl CrawlContext<'_> {
         look_up: LookUp,
     ) -> Result<(Inspected, Option<Checked<SearchV1>>), CommandError> {
         let (target, found) = match (&wanted.source, look_up) {
-            (RepoSource::Found { query, options, pick }, _) => {
+            (
+                RepoSource::Found {
+                    query,
+                    options,
+                    pick,
+                },
+                _,
+            ) => {
                 let found = self.search(query, options)?;
                 (picked(self.app, &found.document, *pick)?, Some(found))
             }
             (RepoSource::Named(Target::GitHub(name)), LookUp::Yes) => {
                 let github = github(&self.github, self.app, &self.tools, self.progress);
                 let pipeline = &mut self.pipeline;
-                let found = self.app.block_on(async { Ok(pipeline.look_up(github, name).await?) })?;
+                let found = self
+                    .app
+                    .block_on(async { Ok(pipeline.look_up(github, name).await?) })?;
                 (Target::GitHub(name.clone()), Some(found))
             }
             (RepoSource::Named(target), _) => (target.clone(), None),
@@ -180,30 +212,48 @@ impl CrawlContext<'_> {
     ) -> Result<Inspected, CommandError> {
         let app = self.app;
         let session = self.pipeline.session();
-        let label = if session.is_dry() { "dry".to_owned() } else { session.id().to_string() };
+        let label = if session.is_dry() {
+            "dry".to_owned()
+        } else {
+            session.id().to_string()
+        };
         let work = WorkDir::create(&app.env.temporary_directory(), WORK_PREFIX, &label)?;
         let fetched = match target {
             Target::GitHub(name) => {
                 let github = github(&self.github, app, &self.tools, self.progress);
                 let (pipeline, tools) = (&mut self.pipeline, &self.tools);
-                app.block_on(async { Ok(pipeline.fetch(github, tools, name, choice, work.path()).await?) })?
+                app.block_on(async {
+                    Ok(pipeline
+                        .fetch(github, tools, name, choice, work.path())
+                        .await?)
+                })?
             }
             Target::Local(path) => {
                 let (pipeline, tools) = (&mut self.pipeline, &self.tools);
-                app.block_on(async { Ok(pipeline.fetch_local(tools, path, choice, work.path()).await?) })?
+                app.block_on(async {
+                    Ok(pipeline
+                        .fetch_local(tools, path, choice, work.path())
+                        .await?)
+                })?
             }
         };
         let pipeline = &mut self.pipeline;
-        let looked = app.block_on(async { Ok(pipeline.look(&fetched, choice.subpath.as_ref()).await) })?;
+        let looked =
+            app.block_on(async { Ok(pipeline.look(&fetched, choice.subpath.as_ref()).await) })?;
         let sub_projects = match &looked {
-            Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) => sub_projects,
+            Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) => {
+                sub_projects
+            }
             Ok(seen) if fetched.subpath.is_none() => &seen.artifact.sub_projects,
             _ => &Vec::new(),
         };
         let mut chosen = None;
         if may_ask && !sub_projects.is_empty() {
             self.progress.finish();
-            let top = looked.as_ref().ok().map(|seen| seen.artifact.build_system.name.as_str());
+            let top = looked
+                .as_ref()
+                .ok()
+                .map(|seen| seen.artifact.build_system.name.as_str());
             chosen = ask::choose_project(app, top, sub_projects)?;
         }
         let inspection = match chosen {
@@ -224,7 +274,9 @@ impl CrawlContext<'_> {
         minds: &OpenPlannerBackends,
     ) -> Result<PlannedCrawl, CommandError> {
         let (pipeline, planner) = (&mut self.pipeline, minds.planner());
-        let planned = self.app.block_on(async { Ok(pipeline.plan(inspected, &planner).await?) });
+        let planned = self
+            .app
+            .block_on(async { Ok(pipeline.plan(inspected, &planner).await?) });
         self.progress.finish();
         planned
     }
@@ -272,14 +324,20 @@ fn github<'d, 'a>(
 /// The effective configuration, the additional options, and whether the clock is real.
 fn snapshot(app: &App, config: &Settings, intent: &Intent) -> Result<ConfigSnapshot, CommandError> {
     let settings = config.effective().map(|(key, setting)| {
-        let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
+        let value = setting
+            .value
+            .as_str()
+            .map_or_else(|| setting.value.to_string(), str::to_owned);
         (key.to_owned(), value)
     });
     let clock = match app.clock.source() {
         ClockSource::System => "system",
         ClockSource::Pinned => "pinned",
     };
-    let options = intent.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let options = intent
+        .options
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()));
     let beside = options.chain([("clock".to_owned(), clock.to_owned())]);
     Ok(ConfigSnapshot::of(settings.chain(beside)).map_err(CrawlError::from)?)
 }

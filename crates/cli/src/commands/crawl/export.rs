@@ -40,8 +40,12 @@ impl Export {
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
         // Refused before anything is fetched or sent, and checked again before anything is written.
-        let named =
-            self.place.output_dir.as_ref().map(|dir| OutputDir::resolve(&app.absolute(dir))).transpose()?;
+        let named = self
+            .place
+            .output_dir
+            .as_ref()
+            .map(|dir| OutputDir::resolve(&app.absolute(dir)))
+            .transpose()?;
         let intent = wanted.intent(&self.trace).with(minds.options());
         CrawlContext::open(app, &config, intent, |context| {
             let minds = minds.open(context)?;
@@ -50,17 +54,29 @@ impl Export {
             let prepared = context.prepare(search, &inspected, &planned)?;
             if self.trace.dry_run {
                 let dir = named.as_ref().map(|dir| dir.path().to_owned());
-                let dir =
-                    dir.map_or_else(|| Ok(app.home()?.join("exports/SESSION")), Ok::<_, CommandError>)?;
-                print(app, prepared.manifest(), "would write", &prepared.files(&dir));
+                let dir = dir.map_or_else(
+                    || Ok(app.home()?.join("exports/SESSION")),
+                    Ok::<_, CommandError>,
+                )?;
+                print(
+                    app,
+                    prepared.manifest(),
+                    "would write",
+                    &prepared.files(&dir),
+                );
                 return Ok(ExitStatus::Success);
             }
             let dir = match &named {
                 Some(dir) => dir.clone(),
-                None => OutputDir::in_home(&app.home()?, context.session()).map_err(CommandError::from)?,
+                None => OutputDir::in_home(&app.home()?, context.session())
+                    .map_err(CommandError::from)?,
             };
             let exported = context.export(&prepared, &dir)?;
-            let files: Vec<_> = exported.files.iter().map(|file| exported.dir.join(file)).collect();
+            let files: Vec<_> = exported
+                .files
+                .iter()
+                .map(|file| exported.dir.join(file))
+                .collect();
             print(app, prepared.manifest(), "wrote", &files);
             Ok(ExitStatus::Success)
         })
@@ -69,8 +85,15 @@ impl Export {
 
 /// Prints the manifest for the whole export, and its directory on standard error.
 fn print(app: &App, manifest: Option<&CheckedArtifact>, did: &str, files: &[PathBuf]) {
-    let dir = files.first().and_then(|file| file.parent()).map(|dir| dir.display().to_string());
-    let summary = format!("{did} {} to {}", counted(files.len() as u64, "file"), dir.unwrap_or_default());
+    let dir = files
+        .first()
+        .and_then(|file| file.parent())
+        .map(|dir| dir.display().to_string());
+    let summary = format!(
+        "{did} {} to {}",
+        counted(files.len() as u64, "file"),
+        dir.unwrap_or_default()
+    );
     if app.output.is_json() {
         app.output.remark(&one_line(&summary));
         if let Some(manifest) = manifest {

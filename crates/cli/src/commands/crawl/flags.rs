@@ -117,7 +117,14 @@ impl Searching {
         let wanted = self.max_results.unwrap_or(DEFAULT_RESULTS);
         let max_results = MaxResults::for_command_line(wanted);
         held(app, "--max-results", wanted, max_results.get());
-        SearchOptions { max_results, cache: if self.no_cache { UseCache::No } else { UseCache::Yes } }
+        SearchOptions {
+            max_results,
+            cache: if self.no_cache {
+                UseCache::No
+            } else {
+                UseCache::Yes
+            },
+        }
     }
 }
 
@@ -125,7 +132,8 @@ impl Debating {
     /// The settings that the options override.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
-        let mut add = |key, value: &Option<String>| settings.extend(value.clone().map(|value| (key, value)));
+        let mut add =
+            |key, value: &Option<String>| settings.extend(value.clone().map(|value| (key, value)));
         add("crawl.gpt_provider", &self.gpt_provider);
         add("crawl.claude_provider", &self.claude_provider);
         settings
@@ -153,12 +161,16 @@ impl Which {
     /// Parses the ref and the sub-project.
     pub(crate) fn choice(&self) -> Result<RefChoice, CommandError> {
         let choice = self.reference.as_deref().map(RefChoice::parse).transpose();
-        Ok(choice.map_err(|error| CommandError::usage(error.to_string()))?.unwrap_or_default())
+        Ok(choice
+            .map_err(|error| CommandError::usage(error.to_string()))?
+            .unwrap_or_default())
     }
 }
 
 fn held(app: &App, flag: &str, wanted: u32, given: u32) {
     if wanted != given {
-        app.output.remark(&format!("Warning: {flag} {wanted} is over the cap; {given} is used"));
+        app.output.remark(&format!(
+            "Warning: {flag} {wanted} is over the cap; {given} is used"
+        ));
     }
 }

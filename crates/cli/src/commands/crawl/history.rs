@@ -55,14 +55,26 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
         return Ok(ExitStatus::Success);
     }
     if sessions.is_empty() {
-        app.output.line("no crawl yet; begin with: crucible crawl search QUERY");
+        app.output
+            .line("no crawl yet; begin with: crucible crawl search QUERY");
         return Ok(ExitStatus::Success);
     }
-    let mut all =
-        table(["session", "began", "status", "repository", "ref", "builds with", "plan", "exported to"]);
+    let mut all = table([
+        "session",
+        "began",
+        "status",
+        "repository",
+        "ref",
+        "builds with",
+        "plan",
+        "exported to",
+    ]);
     for session in &sessions {
         let known = |text: &Option<String>| text.as_deref().unwrap_or("-").to_owned();
-        let searched = session.query.as_ref().map(|query| format!("search {:?}", short_line(query, SHOWN)));
+        let searched = session
+            .query
+            .as_ref()
+            .map(|query| format!("search {:?}", short_line(query, SHOWN)));
         let row = [
             session.id.to_string(),
             session.started_at.to_string(),
@@ -83,9 +95,15 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
 fn document(sessions: &[Session<'_>]) -> Result<String, CommandError> {
     let lines: Result<Vec<String>, _> = sessions.iter().map(serde_json::to_string).collect();
     let lines = lines.map_err(|error| {
-        CommandError::new(ExitStatus::Refused, format!("the history has no JSON form: {error}"))
+        CommandError::new(
+            ExitStatus::Refused,
+            format!("the history has no JSON form: {error}"),
+        )
     })?;
-    Ok(format!("{{\"schema_version\":\"{SCHEMA}\",\"sessions\":[\n{}\n]}}", lines.join(",\n")))
+    Ok(format!(
+        "{{\"schema_version\":\"{SCHEMA}\",\"sessions\":[\n{}\n]}}",
+        lines.join(",\n")
+    ))
 }
 
 #[derive(Serialize)]

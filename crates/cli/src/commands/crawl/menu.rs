@@ -73,38 +73,63 @@ impl Menu {
     }
 
     fn search(&self) -> search::Search {
-        search::Search { searching: self.searching, trace: self.trace, ..Default::default() }
+        search::Search {
+            searching: self.searching,
+            trace: self.trace,
+            ..Default::default()
+        }
     }
 
     fn inspect(&self) -> inspect::Inspect {
-        inspect::Inspect { which: self.which(), trace: self.trace, ..Default::default() }
+        inspect::Inspect {
+            which: self.which(),
+            trace: self.trace,
+            ..Default::default()
+        }
     }
 
     fn plan(&self, app: &App) -> Result<plan::Plan, CommandError> {
         let debating = self.debating(app)?;
-        Ok(plan::Plan { which: self.which(), debating, trace: self.trace, ..Default::default() })
+        Ok(plan::Plan {
+            which: self.which(),
+            debating,
+            trace: self.trace,
+            ..Default::default()
+        })
     }
 
     fn export(&self, app: &App) -> Result<export::Export, CommandError> {
         let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
         if place.output_dir.is_none() {
-            let question =
-                "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
-            place.output_dir = ask::ask(app, question)?.filter(|named| !named.is_empty()).map(PathBuf::from);
+            let question = "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
+            place.output_dir = ask::ask(app, question)?
+                .filter(|named| !named.is_empty())
+                .map(PathBuf::from);
         }
-        Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })
+        Ok(export::Export {
+            which,
+            debating,
+            place,
+            trace: self.trace,
+            ..Default::default()
+        })
     }
 
     fn which(&self) -> Which {
-        Which { searching: self.searching, ..Which::default() }
+        Which {
+            searching: self.searching,
+            ..Which::default()
+        }
     }
 
     /// The debate options. If no model is configured, asks whether to use the standard steps.
     fn debating(&self, app: &App) -> Result<Debating, CommandError> {
         let mut debating = self.debating.clone();
         if !debating.offline && !debating.somebody_plans(app)? {
-            debating.offline =
-                ask::confirm(app, "No model is configured. Plan with the standard steps, without one?")?;
+            debating.offline = ask::confirm(
+                app,
+                "No model is configured. Plan with the standard steps, without one?",
+            )?;
         }
         Ok(debating)
     }

@@ -61,15 +61,22 @@ enum CrawlCommand {
 impl Crawl {
     /// The output mode: JSON if standard output is not a terminal, unless text is requested.
     pub(crate) fn mode(&self, json: bool) -> OutputMode {
-        let asked =
-            if json || self.wants_lines() { Some(FormatName::Json) } else { self.output_args().format };
+        let asked = if json || self.wants_lines() {
+            Some(FormatName::Json)
+        } else {
+            self.output_args().format
+        };
         let (format, errors) = match asked {
             Some(FormatName::Json) => (Format::Json, Format::Json),
             Some(FormatName::Pretty) => (Format::Human, Format::Human),
             None if std::io::stdout().is_terminal() => (Format::Human, Format::Human),
             None => (Format::Json, Format::Human),
         };
-        OutputMode { format, errors, voice: Voice::Crawl }
+        OutputMode {
+            format,
+            errors,
+            voice: Voice::Crawl,
+        }
     }
 
     fn output_args(&self) -> &OutputArgs {

@@ -7,7 +7,8 @@ use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
 use crucible_host::clock::clock_from;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED, construct,
+    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED,
+    construct,
 };
 use crucible_run::LedgerBook;
 use crucible_settings::{Settings, variable_of};
@@ -36,7 +37,12 @@ pub(crate) struct Both {
 /// The planner within a session.
 pub(crate) enum OpenPlannerBackends {
     Offline,
-    Both { gpt: Box<Gpt>, claude: Box<Claude>, rounds: DebateRounds, timeout: Duration },
+    Both {
+        gpt: Box<Gpt>,
+        claude: Box<Claude>,
+        rounds: DebateRounds,
+        timeout: Duration,
+    },
 }
 
 impl PlannerBackends {
@@ -57,8 +63,15 @@ impl PlannerBackends {
         if trace.dry_run {
             context.temporary = app.env.temporary_directory();
         }
-        let (drafts, criticises) = (provider(config, Owner::Gpt)?, provider(config, Owner::Claude)?);
-        let Selected { backend: gpt, candidate, .. } = model::selected_with(app, config, &context, drafts)?;
+        let (drafts, criticises) = (
+            provider(config, Owner::Gpt)?,
+            provider(config, Owner::Claude)?,
+        );
+        let Selected {
+            backend: gpt,
+            candidate,
+            ..
+        } = model::selected_with(app, config, &context, drafts)?;
         // A provider that serves both roles is prepared again without repeating its warnings.
         let claude = if drafts == criticises {
             construct(&candidate.name, &candidate.settings, &context)?
@@ -67,12 +80,19 @@ impl PlannerBackends {
         };
         let timeout = match config.llm.timeout_s {
             0 => {
-                return Err(CommandError::usage("llm.timeout_s is 0, which leaves no time for an answer")
-                    .hint("Set a whole number of seconds of at least 1."));
+                return Err(CommandError::usage(
+                    "llm.timeout_s is 0, which leaves no time for an answer",
+                )
+                .hint("Set a whole number of seconds of at least 1."));
             }
             seconds => Duration::from_secs(seconds),
         };
-        Ok(Self::Both(Box::new(Both { gpt, claude, rounds, timeout })))
+        Ok(Self::Both(Box::new(Both {
+            gpt,
+            claude,
+            rounds,
+            timeout,
+        })))
     }
 
     /// The debate options for the snapshot of the configuration.
@@ -81,17 +101,28 @@ impl PlannerBackends {
         match self {
             Self::Offline => vec![offline(true)],
             Self::Both(both) => {
-                vec![offline(false), ("--max-debate-rounds", both.rounds.get().to_string())]
+                vec![
+                    offline(false),
+                    ("--max-debate-rounds", both.rounds.get().to_string()),
+                ]
             }
         }
     }
 
     /// Wraps both for this session with one budget, which is in the ledger except in a dry run.
-    pub(crate) fn open(self, context: &CrawlContext<'_>) -> Result<OpenPlannerBackends, CommandError> {
+    pub(crate) fn open(
+        self,
+        context: &CrawlContext<'_>,
+    ) -> Result<OpenPlannerBackends, CommandError> {
         let Self::Both(both) = self else {
             return Ok(OpenPlannerBackends::Offline);
         };
-        let Both { gpt, claude, rounds, timeout } = *both;
+        let Both {
+            gpt,
+            claude,
+            rounds,
+            timeout,
+        } = *both;
         let (app, config) = (context.app, context.config);
         let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
         let mut limits = model::limits(config)?;
@@ -99,16 +130,33 @@ impl PlannerBackends {
         let budget = match context.run_id() {
             Some(run) => {
                 let ledger = Ledger::open(&app.ledger_path()?)?;
-                CallBudget::kept(limits, Arc::new(LedgerBook::new(ledger, run, clock_from(&app.env)?)))
+                CallBudget::kept(
+                    limits,
+                    Arc::new(LedgerBook::new(ledger, run, clock_from(&app.env)?)),
+                )
             }
             None => CallBudget::new(limits),
         };
         let client = |backend: Backend| {
             let options = ClientOptions::new(Arc::clone(&budget));
-            ModelClient::new(backend, ClientOptions { prices: Arc::clone(&prices), ..options })
+            ModelClient::new(
+                backend,
+                ClientOptions {
+                    prices: Arc::clone(&prices),
+                    ..options
+                },
+            )
         };
-        let (gpt, claude) = (Box::new(Gpt::new(client(gpt))), Box::new(Claude::new(client(claude))));
-        Ok(OpenPlannerBackends::Both { gpt, claude, rounds, timeout })
+        let (gpt, claude) = (
+            Box::new(Gpt::new(client(gpt))),
+            Box::new(Claude::new(client(claude))),
+        );
+        Ok(OpenPlannerBackends::Both {
+            gpt,
+            claude,
+            rounds,
+            timeout,
+        })
     }
 }
 
@@ -117,9 +165,17 @@ impl OpenPlannerBackends {
     pub(crate) fn planner(&self) -> Planner<'_> {
         match self {
             Self::Offline => Planner::Offline,
-            Self::Both { gpt, claude, rounds, timeout } => {
-                Planner::Debate { gpt, claude, rounds: *rounds, timeout: *timeout }
-            }
+            Self::Both {
+                gpt,
+                claude,
+                rounds,
+                timeout,
+            } => Planner::Debate {
+                gpt,
+                claude,
+                rounds: *rounds,
+                timeout: *timeout,
+            },
         }
     }
 }
@@ -133,16 +189,33 @@ enum Owner {
 
 /// The provider of an owner.
 fn provider(config: &Settings, owner: Owner) -> Result<&str, CommandError> {
-    let (gpt, claude) = (config.crawl.gpt_provider.as_deref(), config.crawl.claude_provider.as_deref());
+    let (gpt, claude) = (
+        config.crawl.gpt_provider.as_deref(),
+        config.crawl.claude_provider.as_deref(),
+    );
     let (own, flag, set, other, does) = match owner {
-        Owner::Gpt => (gpt, "--gpt-provider", claude, "crawl.claude_provider", "drafts the plan"),
-        Owner::Claude => (claude, "--claude-provider", gpt, "crawl.gpt_provider", "criticises the plan"),
+        Owner::Gpt => (
+            gpt,
+            "--gpt-provider",
+            claude,
+            "crawl.claude_provider",
+            "drafts the plan",
+        ),
+        Owner::Claude => (
+            claude,
+            "--claude-provider",
+            gpt,
+            "crawl.gpt_provider",
+            "criticises the plan",
+        ),
     };
     let everyone = config.llm.provider.as_deref();
     if own.is_none() && everyone.is_none() && set.is_some() {
         let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
-        return Err(CommandError::usage(message)
-            .hint(format!("Pass {flag}, or set {} for both.", variable_of("llm.provider"))));
+        return Err(CommandError::usage(message).hint(format!(
+            "Pass {flag}, or set {} for both.",
+            variable_of("llm.provider")
+        )));
     }
     own.or(everyone).ok_or_else(|| {
         CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))

@@ -56,8 +56,13 @@ fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
     if planned.planned.plan.safety_validated {
         return ExitStatus::Success;
     }
-    let violations = counted(planned.planned.plan.safety_violations.len() as u64, "violation");
-    app.output.remark(&format!("the safety rules reject this plan ({violations}); do not run any of it"));
+    let violations = counted(
+        planned.planned.plan.safety_violations.len() as u64,
+        "violation",
+    );
+    app.output.remark(&format!(
+        "the safety rules reject this plan ({violations}); do not run any of it"
+    ));
     app.output.remark(if planned.outcome.rounds > 0 {
         "  hint: try again with more rounds (--max-debate-rounds) or other models; or use the standard steps \
         of the build system with --offline"

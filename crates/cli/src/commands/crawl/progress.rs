@@ -25,8 +25,14 @@ struct Wait {
 
 impl CrawlProgress {
     pub(crate) fn new(output: &Output) -> Self {
-        let wait = Wait { spinner: Spinner::behind(output.prefix()), told: None };
-        Self { output: output.clone(), shown: Shown::new(wait) }
+        let wait = Wait {
+            spinner: Spinner::behind(output.prefix()),
+            told: None,
+        };
+        Self {
+            output: output.clone(),
+            shown: Shown::new(wait),
+        }
     }
 
     /// Removes the spinner before other output.
@@ -48,7 +54,10 @@ impl CrawlObserver for CrawlProgress {
 
     fn warning(&self, what: &str) {
         let line = one_line(&format!("Warning: {what}"));
-        self.shown.lock().spinner.beside(|| self.output.remark(&line));
+        self.shown
+            .lock()
+            .spinner
+            .beside(|| self.output.remark(&line));
     }
 
     fn waiting(&self, why: &str, left: Duration) {

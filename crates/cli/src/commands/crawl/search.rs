@@ -45,7 +45,9 @@ impl Search {
                 "Warning: --auto-select chooses for inspect, plan and export; a search lists what it finds",
             );
         }
-        let intent = Intent::new(&self.trace).query(&query).with([options_of(&options)]);
+        let intent = Intent::new(&self.trace)
+            .query(&query)
+            .with([options_of(&options)]);
         CrawlContext::open(app, &config, intent, |context| {
             let found = context.search(&query, &options)?;
             self.print(app, &found);
@@ -60,10 +62,12 @@ impl Search {
             None if ask::may_ask(&self.output_args) => ask::ask(app, "Search for:")?,
             given => given,
         };
-        asked.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
-            CommandError::usage("no search query given")
-                .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")
-        })
+        asked
+            .filter(|query| !query.trim().is_empty())
+            .ok_or_else(|| {
+                CommandError::usage("no search query given")
+                    .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")
+            })
     }
 
     fn print(&self, app: &App, found: &Checked<SearchV1>) {
@@ -85,12 +89,18 @@ fn searched(app: &App, found: &SearchV1) -> ExitStatus {
     if !found.rate_limited || found.result_count > 0 {
         return ExitStatus::Success;
     }
-    app.output.remark("GitHub's rate limit is exhausted and nothing was found before; try again later");
+    app.output
+        .remark("GitHub's rate limit is exhausted and nothing was found before; try again later");
     ExitStatus::RateLimited
 }
 
 /// The items of a search document, one JSON text each.
 fn lines(artifact: &CheckedArtifact) -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(artifact.json()).unwrap_or_default();
-    document["results"].as_array().into_iter().flatten().map(ToString::to_string).collect()
+    document["results"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(ToString::to_string)
+        .collect()
 }

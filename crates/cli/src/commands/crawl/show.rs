@@ -2,8 +2,8 @@
 
 use comfy_table::ContentArrangement;
 use crucible_crawl::{
-    FetchMethod, Inspected, Inspection, KeyFileRole, PlanStep, PlannedCrawl, RedactedMessage, ScoreBreakdown,
-    SearchItem, SearchV1,
+    FetchMethod, Inspected, Inspection, KeyFileRole, PlanStep, PlannedCrawl, RedactedMessage,
+    ScoreBreakdown, SearchItem, SearchV1,
 };
 use crucible_model::counted;
 
@@ -64,8 +64,14 @@ fn reasons(breakdown: &ScoreBreakdown) -> String {
         ("penalties", breakdown.penalties),
     ];
     let counts = parts.iter().filter(|(_, value)| *value != 0.0);
-    let parts: Vec<String> = counts.map(|(name, value)| format!("{name} {}", signed(*value))).collect();
-    if parts.is_empty() { "no points".to_owned() } else { parts.join(", ") }
+    let parts: Vec<String> = counts
+        .map(|(name, value)| format!("{name} {}", signed(*value)))
+        .collect();
+    if parts.is_empty() {
+        "no points".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 fn signed(value: f64) -> String {
@@ -82,28 +88,57 @@ fn marks(item: &SearchItem) -> String {
         .filter(|(_, is)| *is)
         .map(|(name, _)| *name)
         .collect();
-    if marks.is_empty() { String::new() } else { format!("\n({})", marks.join(", ")) }
+    if marks.is_empty() {
+        String::new()
+    } else {
+        format!("\n({})", marks.join(", "))
+    }
 }
 
 /// Shows a repository, its build system and the evidence for it.
 pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
-    let Inspection { artifact, version_constraints, reasons, .. } = &inspected.inspection;
+    let Inspection {
+        artifact,
+        version_constraints,
+        reasons,
+        ..
+    } = &inspected.inspection;
     let row = |name: &str, text: &str| row(output, name, text);
     let repo = &artifact.repo;
-    row("repository", &format!("{} at {}", repo.full_name, repo.selected_ref));
-    row("commit", &format!("{} (default branch {})", repo.resolved_commit, repo.default_branch));
-    row("from", &format!("{}, as a {}", repo.url, method(artifact.fetch_method)));
+    row(
+        "repository",
+        &format!("{} at {}", repo.full_name, repo.selected_ref),
+    );
+    row(
+        "commit",
+        &format!(
+            "{} (default branch {})",
+            repo.resolved_commit, repo.default_branch
+        ),
+    );
+    row(
+        "from",
+        &format!("{}, as a {}", repo.url, method(artifact.fetch_method)),
+    );
     let system = &artifact.build_system;
-    row("builds with", &format!("{} (confidence {:.2})", system.name, system.confidence));
+    row(
+        "builds with",
+        &format!("{} (confidence {:.2})", system.name, system.confidence),
+    );
     for (number, reason) in reasons.iter().enumerate() {
         row(if number == 0 { "because" } else { "" }, reason);
     }
-    let versions = version_constraints.iter().map(|(program, version)| format!("{program} {version}"));
+    let versions = version_constraints
+        .iter()
+        .map(|(program, version)| format!("{program} {version}"));
     if !version_constraints.is_empty() {
         row("needs", &versions.collect::<Vec<_>>().join(", "));
     }
     if artifact.monorepo {
-        row("monorepo", &counted(artifact.sub_projects.len() as u64, "sub-project"));
+        row(
+            "monorepo",
+            &counted(artifact.sub_projects.len() as u64, "sub-project"),
+        );
         some_of(
             output,
             artifact
@@ -112,19 +147,53 @@ pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
                 .map(|project| format!("{} ({})", project.path, project.build_system)),
         );
     }
-    let languages = artifact
-        .detected_languages
-        .iter()
-        .map(|language| format!("{} ({})", language.language, counted(language.file_count, "file")));
-    row("languages", &listed(&languages.take(SHOWN).collect::<Vec<_>>(), "none recognised"));
-    let cut = if artifact.sampling_truncated { "; a cap was reached, so this may be incomplete" } else { "" };
+    let languages = artifact.detected_languages.iter().map(|language| {
+        format!(
+            "{} ({})",
+            language.language,
+            counted(language.file_count, "file")
+        )
+    });
+    row(
+        "languages",
+        &listed(
+            &languages.take(SHOWN).collect::<Vec<_>>(),
+            "none recognised",
+        ),
+    );
+    let cut = if artifact.sampling_truncated {
+        "; a cap was reached, so this may be incomplete"
+    } else {
+        ""
+    };
     let sampled = counted(artifact.sampled_files, "file");
-    row("read", &format!("{sampled}, {}{cut}", counted(artifact.sampled_bytes, "byte")));
-    row("key files", &counted(artifact.key_files.len() as u64, "file"));
-    some_of(output, artifact.key_files.iter().map(|file| format!("{} ({})", file.path, role(file.role))));
-    let readme = artifact.readme_excerpt.lines().filter(|line| !line.trim().is_empty());
+    row(
+        "read",
+        &format!(
+            "{sampled}, {}{cut}",
+            counted(artifact.sampled_bytes, "byte")
+        ),
+    );
+    row(
+        "key files",
+        &counted(artifact.key_files.len() as u64, "file"),
+    );
+    some_of(
+        output,
+        artifact
+            .key_files
+            .iter()
+            .map(|file| format!("{} ({})", file.path, role(file.role))),
+    );
+    let readme = artifact
+        .readme_excerpt
+        .lines()
+        .filter(|line| !line.trim().is_empty());
     for (number, line) in readme.take(README_LINES).enumerate() {
-        row(if number == 0 { "readme" } else { "" }, &cut_to(line, DESCRIPTION));
+        row(
+            if number == 0 { "readme" } else { "" },
+            &cut_to(line, DESCRIPTION),
+        );
     }
 }
 
@@ -132,14 +201,25 @@ pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
 pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
     let plan = &planned.planned.plan;
     let line = |text: &str| output.line(&one_line(text));
-    row(output, "plan", &format!("{} at {}", plan.repo.full_name, plan.repo.selected_ref));
+    row(
+        output,
+        "plan",
+        &format!("{} at {}", plan.repo.full_name, plan.repo.selected_ref),
+    );
     row(output, "commit", &plan.repo.resolved_commit);
     row(
         output,
         "builds with",
-        &format!("{} (confidence {:.2})", plan.detected.build_system, plan.detected.confidence),
+        &format!(
+            "{} (confidence {:.2})",
+            plan.detected.build_system, plan.detected.confidence
+        ),
     );
-    row(output, "tools", &listed(&plan.dependencies.tools, "none named"));
+    row(
+        output,
+        "tools",
+        &listed(&plan.dependencies.tools, "none named"),
+    );
     if !plan.dependencies.notes.is_empty() {
         row(output, "", &plan.dependencies.notes);
     }
@@ -156,21 +236,38 @@ pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
     section(output, "Who said what", &said);
     section(output, "Why it is rejected", &plan.safety_violations);
     output.line("");
-    let verdict =
-        if plan.safety_validated { "passes the safety rules" } else { "rejected; do not run any of it" };
+    let verdict = if plan.safety_validated {
+        "passes the safety rules"
+    } else {
+        "rejected; do not run any of it"
+    };
     row(output, "verdict", verdict);
     let rounds = counted(plan.debate_rounds, "round");
     row(
         output,
         "hashes",
-        &format!("plan {}, prompts {}; {rounds} of debate", plan.plan_hash, plan.prompt_hash),
+        &format!(
+            "plan {}, prompts {}; {rounds} of debate",
+            plan.plan_hash, plan.prompt_hash
+        ),
     );
 }
 
 fn step_lines(number: usize, step: &PlanStep) -> Vec<String> {
-    let place = if step.cwd == "." { String::new() } else { format!(" (in {})", step.cwd) };
-    let mut lines = vec![format!("{number}. {}{place}", step.name), format!("     {}", step.cmd)];
-    lines.extend(step.env.iter().map(|(name, value)| format!("     with {name}={value}")));
+    let place = if step.cwd == "." {
+        String::new()
+    } else {
+        format!(" (in {})", step.cwd)
+    };
+    let mut lines = vec![
+        format!("{number}. {}{place}", step.name),
+        format!("     {}", step.cmd),
+    ];
+    lines.extend(
+        step.env
+            .iter()
+            .map(|(name, value)| format!("     with {name}={value}")),
+    );
     if !step.note.is_empty() {
         lines.push(format!("   {}", step.note));
     }
@@ -185,10 +282,25 @@ fn who_said(message: &RedactedMessage) -> String {
         "synthesis" => "settled the plan",
         _ => message.verdict,
     };
-    let did = if message.error.is_empty() { did.to_owned() } else { format!("failed: {}", message.error) };
-    let round = if message.round == 0 { "last".to_owned() } else { format!("round {}", message.round) };
-    let model = if message.model.is_empty() { "no model" } else { &message.model };
-    format!("{round}: {} {did} ({model} of {})", message.owner, message.provider)
+    let did = if message.error.is_empty() {
+        did.to_owned()
+    } else {
+        format!("failed: {}", message.error)
+    };
+    let round = if message.round == 0 {
+        "last".to_owned()
+    } else {
+        format!("round {}", message.round)
+    };
+    let model = if message.model.is_empty() {
+        "no model"
+    } else {
+        &message.model
+    };
+    format!(
+        "{round}: {} {did} ({model} of {})",
+        message.owner, message.provider
+    )
 }
 
 fn section(output: &Output, title: &str, lines: &[String]) {
@@ -217,7 +329,11 @@ fn some_of(output: &Output, all: impl ExactSizeIterator<Item = String>) {
 }
 
 fn listed(texts: &[String], none: &str) -> String {
-    if texts.is_empty() { none.to_owned() } else { texts.join(", ") }
+    if texts.is_empty() {
+        none.to_owned()
+    } else {
+        texts.join(", ")
+    }
 }
 
 fn cut_to(text: &str, characters: usize) -> String {

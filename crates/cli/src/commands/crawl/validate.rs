@@ -43,15 +43,20 @@ impl Validate {
             Some(directory) => workspace_of(&app.absolute(directory))?,
             // It is unknown where the plan will run. Every path in a plan is relative, so any root gives
             // the same verdict.
-            None => Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() },
+            None => Workspace {
+                root: PathBuf::from("/workspace"),
+                ..Workspace::default()
+            },
         };
         let (verdict, refused) = match judge_plan(&bytes, &workspace) {
             Ok(safety) => (safety.verdict, ExitStatus::PlanRejected),
             Err(verdict) => (verdict, ExitStatus::Schema),
         };
         let passes = verdict.passes();
-        let _told =
-            app.output.verdict(&verdict.report(SCHEMA), "the plan passes its schema and the safety rules")?;
+        let _told = app.output.verdict(
+            &verdict.report(SCHEMA),
+            "the plan passes its schema and the safety rules",
+        )?;
         Ok(if passes { ExitStatus::Success } else { refused })
     }
 
@@ -60,15 +65,20 @@ impl Validate {
             return Ok(read_regular_up_to(&app.absolute(&self.plan), MAX_PLAN)?);
         }
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(MAX_PLAN.0.saturating_add(1)).read_to_end(&mut bytes).map_err(
-            |error| {
+        std::io::stdin()
+            .lock()
+            .take(MAX_PLAN.0.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|error| {
                 CommandError::usage(format!("cannot read the plan from standard input: {error}"))
                     .hint("Pipe it in, or name its file.")
-            },
-        )?;
+            })?;
         if bytes.len() as u64 > MAX_PLAN.0 {
-            return Err(CommandError::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
-                .hint("A plan is a short list of commands; check that this is one."));
+            return Err(CommandError::usage(format!(
+                "the plan has more than {} bytes",
+                MAX_PLAN.0
+            ))
+            .hint("A plan is a short list of commands; check that this is one."));
         }
         Ok(bytes)
     }

@@ -22,7 +22,11 @@ pub(crate) enum RepoSource {
     /// By name.
     Named(Target),
     /// By a search.
-    Found { query: String, options: SearchOptions, pick: Pick },
+    Found {
+        query: String,
+        options: SearchOptions,
+        pick: Pick,
+    },
 }
 
 /// How to choose among results.
@@ -36,20 +40,29 @@ pub(crate) enum Pick {
 
 impl RepoSelection {
     /// Reads the command line, and asks on a terminal for missing values.
-    pub(crate) fn of(app: &App, which: &Which, output_args: &OutputArgs) -> Result<Self, CommandError> {
+    pub(crate) fn of(
+        app: &App,
+        which: &Which,
+        output_args: &OutputArgs,
+    ) -> Result<Self, CommandError> {
         let may_ask = ask::may_ask(output_args);
         let choice = which.choice()?;
         let named = match (&which.repo, &which.query) {
-            (None, None) if may_ask => {
-                ask::ask(app, "Repository (owner/repo or ./path; leave empty to search for one):")?
-            }
+            (None, None) if may_ask => ask::ask(
+                app,
+                "Repository (owner/repo or ./path; leave empty to search for one):",
+            )?,
             (repo, _) => repo.clone(),
         };
         if let Some(named) = named.filter(|named| !named.is_empty()) {
             let target = Target::parse(&named).map_err(|error| {
                 CommandError::usage(error.to_string()).hint("To search for one: --query QUERY.")
             })?;
-            return Ok(Self { source: RepoSource::Named(target), choice, may_ask });
+            return Ok(Self {
+                source: RepoSource::Named(target),
+                choice,
+                may_ask,
+            });
         }
         let query = match &which.query {
             None if may_ask => ask::ask(app, "Search for:")?,
@@ -60,7 +73,10 @@ impl RepoSelection {
                 "Name it, as owner/repo or ./path; or search for it: --query QUERY --auto-select takes the best result.",
             )
         })?;
-        let pick = match (which.searching.auto_select || output_args.non_interactive, may_ask) {
+        let pick = match (
+            which.searching.auto_select || output_args.non_interactive,
+            may_ask,
+        ) {
             (true, _) => Pick::Best,
             (false, true) => Pick::User,
             (false, false) => {
@@ -70,7 +86,15 @@ impl RepoSelection {
             }
         };
         let options = which.searching.options(app);
-        Ok(Self { source: RepoSource::Found { query, options, pick }, choice, may_ask })
+        Ok(Self {
+            source: RepoSource::Found {
+                query,
+                options,
+                pick,
+            },
+            choice,
+            may_ask,
+        })
     }
 
     /// The purpose of the session.
@@ -78,7 +102,9 @@ impl RepoSelection {
         let intent = Intent::new(trace);
         match &self.source {
             RepoSource::Named(_) => intent,
-            RepoSource::Found { query, options, .. } => intent.query(query).with([options_of(options)]),
+            RepoSource::Found { query, options, .. } => {
+                intent.query(query).with([options_of(options)])
+            }
         }
     }
 }
@@ -110,7 +136,10 @@ pub(crate) fn picked(app: &App, found: &SearchV1, pick: Pick) -> Result<Target, 
         Pick::User => ask::choose_result(app, &found.results)?,
     };
     if pick == Pick::Best {
-        app.output.remark(&format!("took the best result: {} (score {:.4})", best.full_name, best.score));
+        app.output.remark(&format!(
+            "took the best result: {} (score {:.4})",
+            best.full_name, best.score
+        ));
     }
     let name = RepoName::parse(&chosen.full_name)
         .map_err(|error| CommandError::new(ExitStatus::Refused, error.to_string()))?;

@@ -30,7 +30,8 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let (directory, tasks) = tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
+        let (directory, tasks) =
+            tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
         let config = app.config(std::path::Path::new("/"), &[])?;
         let room = temp_dir_in(&app.env.temporary_directory(), "crucible-eval-check-")?;
         let machine = Machine {
@@ -54,7 +55,10 @@ impl Check {
             }
             Ok(proved)
         })?;
-        let broken = proved.iter().filter(|(_, validity)| validity.problem.is_some()).count();
+        let broken = proved
+            .iter()
+            .filter(|(_, validity)| validity.problem.is_some())
+            .count();
         if app.output.is_json() {
             let tasks: Vec<_> = proved
                 .iter()
@@ -65,8 +69,13 @@ impl Check {
             });
             app.output.json(&document)?;
         } else {
-            app.output.line(&format!("{} tasks, {broken} broken", proved.len()));
+            app.output
+                .line(&format!("{} tasks, {broken} broken", proved.len()));
         }
-        Ok(if broken == 0 { ExitStatus::Success } else { ExitStatus::Refused })
+        Ok(if broken == 0 {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Refused
+        })
     }
 }

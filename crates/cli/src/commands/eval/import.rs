@@ -28,7 +28,8 @@ pub(super) struct Import {
 
 impl Import {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let [file, repos, out] = [&self.file, &self.repos, &self.out].map(|path| app.absolute(path));
+        let [file, repos, out] =
+            [&self.file, &self.repos, &self.out].map(|path| app.absolute(path));
         let ImportSummary { written, skipped } = import_swe_bench(&file, &repos, &out)?;
         for (name, why) in &skipped {
             app.output.remark(&format!("skipped {name}: {why}"));
@@ -42,8 +43,16 @@ impl Import {
                 "schema_version": "crucible-eval-import-v1", "written": written, "skipped": skipped,
             }))?;
         } else {
-            app.output.line(&format!("{} tasks written, {} skipped", written.len(), skipped.len()));
+            app.output.line(&format!(
+                "{} tasks written, {} skipped",
+                written.len(),
+                skipped.len()
+            ));
         }
-        Ok(if written.is_empty() { ExitStatus::Refused } else { ExitStatus::Success })
+        Ok(if written.is_empty() {
+            ExitStatus::Refused
+        } else {
+            ExitStatus::Success
+        })
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_eval::{
-    Configuration, EvalPlan, EvalReportInput, Machine, Observer, Report, Task, TrialDocument, TrialMode,
-    Validity, evaluate, read_tasks, spent_before,
+    Configuration, EvalPlan, EvalReportInput, Machine, Observer, Report, Task, TrialDocument,
+    TrialMode, Validity, evaluate, read_tasks, spent_before,
 };
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_host::lock::Lock;
@@ -122,15 +122,19 @@ impl Eval {
 
 impl EvalRun {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let (directory, tasks) = tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
+        let (directory, tasks) =
+            tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
         let sandbox = shared_sandbox(app);
         let limits = self.limits()?;
         let (variants, configurations) = self.configurations(app, &sandbox, &limits)?;
         let out = self.out(app, &directory)?;
         let begun = out.join("trials").symlink_metadata().is_ok();
         if begun && !self.resume {
-            return Err(CommandError::usage(format!("{} already holds an evaluation", out.display()))
-                .hint("Continue it with --resume, or name another directory with --out."));
+            return Err(CommandError::usage(format!(
+                "{} already holds an evaluation",
+                out.display()
+            ))
+            .hint("Continue it with --resume, or name another directory with --out."));
         }
         create_dir_all(&out)?;
         let _lock = Lock::acquire(&out.join("lock"), "crucible eval")?;
@@ -144,15 +148,30 @@ impl EvalRun {
             out,
         };
         let spent = spent_before(&plan)?;
-        let used =
-            Amount { calls: spent.calls, tokens: 0, micro_dollars: spent.micro_dollars.unwrap_or_default() };
+        let used = Amount {
+            calls: spent.calls,
+            tokens: 0,
+            micro_dollars: spent.micro_dollars.unwrap_or_default(),
+        };
         let pool = CallPool::new(limits, used);
         let config = app.config(Path::new("/"), &[])?;
-        let machine =
-            Machine { env: &app.env, sandbox, strength: strength(&config)?, masked: vec![directory] };
-        let solver = RunSolver { app, variants, machine: &machine, pool };
-        let teller = Teller { output: &app.output };
-        let trials = app.block_on(async { Ok(evaluate(&machine, &plan, &solver, &teller).await?) })?;
+        let machine = Machine {
+            env: &app.env,
+            sandbox,
+            strength: strength(&config)?,
+            masked: vec![directory],
+        };
+        let solver = RunSolver {
+            app,
+            variants,
+            machine: &machine,
+            pool,
+        };
+        let teller = Teller {
+            output: &app.output,
+        };
+        let trials =
+            app.block_on(async { Ok(evaluate(&machine, &plan, &solver, &teller).await?) })?;
         let report = Report::of(EvalReportInput {
             configurations: &plan.configurations,
             samples: plan.samples,
@@ -167,7 +186,11 @@ impl EvalRun {
         } else {
             app.output.line(&table::lines(&report, &plan.out));
         }
-        Ok(if report.is_complete() { ExitStatus::Success } else { ExitStatus::Provider })
+        Ok(if report.is_complete() {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Provider
+        })
     }
 
     fn limits(&self) -> Result<BudgetLimits, CommandError> {
@@ -176,34 +199,49 @@ impl EvalRun {
             Some(dollars) => match micro_dollars(dollars).filter(|limit| *limit > 0) {
                 Some(limit) => Limit::At(limit),
                 None => {
-                    return Err(CommandError::usage(format!("invalid --max-dollars {dollars}"))
-                        .hint("Give US dollars above 0, such as 1.5."));
+                    return Err(
+                        CommandError::usage(format!("invalid --max-dollars {dollars}"))
+                            .hint("Give US dollars above 0, such as 1.5."),
+                    );
                 }
             },
         };
         let calls = self.max_calls.map_or(Limit::Unlimited, Limit::At);
-        Ok(BudgetLimits { calls, tokens: Limit::Unlimited, micro_dollars: dollars })
+        Ok(BudgetLimits {
+            calls,
+            tokens: Limit::Unlimited,
+            micro_dollars: dollars,
+        })
     }
 
     /// The evaluation's own directory. Nothing of it may lie among the tasks, nor they in it: what a run writes must not become a task.
     fn out(&self, app: &App, directory: &Path) -> Result<PathBuf, CommandError> {
-        let name = directory.file_name().map_or_else(|| "tasks".into(), |name| name.to_string_lossy());
+        let name = directory
+            .file_name()
+            .map_or_else(|| "tasks".into(), |name| name.to_string_lossy());
         let out = match &self.out {
             Some(out) => app.absolute(out),
             None => app.home()?.join("evals").join(name.as_ref()),
         };
-        let existing = out.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+        let existing = out
+            .ancestors()
+            .find_map(|part| Some((part, part.canonicalize().ok()?)));
         let real = existing.map_or_else(
             || out.clone(),
             |(part, real)| real.join(out.strip_prefix(part).unwrap_or(Path::new(""))),
         );
         if real.starts_with(directory) || directory.starts_with(&real) {
-            let message = format!("{} and the task directory contain each other", out.display());
+            let message = format!(
+                "{} and the task directory contain each other",
+                out.display()
+            );
             return Err(CommandError::usage(message).hint("Name a separate directory with --out."));
         }
         if real.to_str().is_none() {
-            return Err(CommandError::usage(format!("the path is not UTF-8: {}", out.display()))
-                .hint("Name another directory with --out."));
+            return Err(
+                CommandError::usage(format!("the path is not UTF-8: {}", out.display()))
+                    .hint("Name another directory with --out."),
+            );
         }
         Ok(real)
     }
@@ -219,28 +257,37 @@ impl EvalRun {
         if named.is_empty() {
             named.push((DEFAULT.to_owned(), None));
         }
-        let mut modes: Vec<_> =
-            named.iter().map(|(name, file)| (name.clone(), file, TrialMode::Governed)).collect();
+        let mut modes: Vec<_> = named
+            .iter()
+            .map(|(name, file)| (name.clone(), file, TrialMode::Governed))
+            .collect();
         if let Some((_, file)) = named.first().filter(|_| self.direct) {
             modes.push((DIRECT.to_owned(), file, TrialMode::Direct));
         }
         let (mut variants, mut configurations) = (Vec::new(), Vec::<Configuration>::new());
         for (name, file, mode) in modes {
             if configurations.iter().any(|known| known.name == name) {
-                return Err(CommandError::usage(format!("duplicate configuration name {name:?}"))
-                    .hint("Give each --config a different name; `direct` is the baseline."));
+                return Err(
+                    CommandError::usage(format!("duplicate configuration name {name:?}"))
+                        .hint("Give each --config a different name; `direct` is the baseline."),
+                );
             }
             let over: Vec<PathBuf> = file.iter().map(|file| app.absolute(file)).collect();
             if let Some(missing) = over.iter().find(|file| !file.is_file()) {
-                return Err(CommandError::usage(format!("{} is not a file", missing.display()))
-                    .hint("Give a name and a settings file: --config NAME=FILE"));
+                return Err(
+                    CommandError::usage(format!("{} is not a file", missing.display()))
+                        .hint("Give a name and a settings file: --config NAME=FILE"),
+                );
             }
             let own = app.with_settings(over.clone())?;
             let flags = model::flags(&self.provider, &None);
             let config = own.config(Path::new("/"), &flags)?;
             let provider = config.llm.provider.clone().unwrap_or_default();
             let selected = model::selected(&own, &config, sandbox, &provider)?;
-            let model = self.model.clone().unwrap_or_else(|| selected.backend.default_model().to_owned());
+            let model = self
+                .model
+                .clone()
+                .unwrap_or_else(|| selected.backend.default_model().to_owned());
             configurations.push(Configuration {
                 name,
                 provider: selected.candidate.name.clone(),
@@ -253,7 +300,13 @@ impl EvalRun {
                 Limit::At(limit) if config.budget.dollars == 0.0 => Some(limit),
                 Limit::At(_) | Limit::Unlimited => None,
             };
-            variants.push(Variant { over, provider, model: self.model.clone(), mode, dollars });
+            variants.push(Variant {
+                over,
+                provider,
+                model: self.model.clone(),
+                mode,
+                dollars,
+            });
         }
         Ok((variants, configurations))
     }
@@ -266,12 +319,14 @@ fn settings_digest(config: &Settings) -> Result<Digest, CommandError> {
         .filter(|(key, _)| !key.starts_with("paths."))
         .map(|(key, setting)| format!("{key} = {}", setting.value))
         .collect();
-    Digest::of_canonical(&settings).map_err(|error| CommandError::new(ExitStatus::Refused, error.to_string()))
+    Digest::of_canonical(&settings)
+        .map_err(|error| CommandError::new(ExitStatus::Refused, error.to_string()))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, CommandError> {
     path.canonicalize().map_err(|error| {
-        CommandError::usage(format!("{}: {error}", path.display())).hint("Name an existing directory.")
+        CommandError::usage(format!("{}: {error}", path.display()))
+            .hint("Name an existing directory.")
     })
 }
 
@@ -280,7 +335,10 @@ fn named_file(text: &str) -> Result<(String, Option<PathBuf>), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && name.len() <= 40 && name.bytes().all(plain) => {
-            Ok((name.to_owned(), Some(PathBuf::from(file)).filter(|file| !file.as_os_str().is_empty())))
+            Ok((
+                name.to_owned(),
+                Some(PathBuf::from(file)).filter(|file| !file.as_os_str().is_empty()),
+            ))
         }
         _ => Err("write a plain name, `=` and a file, such as `large=large.toml`".to_owned()),
     }
@@ -294,16 +352,25 @@ struct Teller<'a> {
 impl Observer for Teller<'_> {
     fn proved(&self, task: &str, validity: &Validity) {
         if let Some(problem) = &validity.problem {
-            self.output.remark(&format!("warning: task {task} is broken: {problem}"));
+            self.output
+                .remark(&format!("warning: task {task} is broken: {problem}"));
         }
     }
 
     fn started(&self, configuration: &str, task: &str, sample: u64) {
-        self.output.remark(&format!("  ... {task} ({configuration}, sample {sample})"));
+        self.output
+            .remark(&format!("  ... {task} ({configuration}, sample {sample})"));
     }
 
     fn finished(&self, document: &TrialDocument, done: usize, total: usize) {
-        let TrialDocument { task, configuration, outcome, seconds, reason, .. } = document;
+        let TrialDocument {
+            task,
+            configuration,
+            outcome,
+            seconds,
+            reason,
+            ..
+        } = document;
         let line = format!(
             "[{done}/{total}] {task} ({configuration}): {}, {seconds:.1} s  {reason}",
             outcome.as_str()
@@ -320,7 +387,9 @@ fn tasks_of(
     repos: Option<&Path>,
 ) -> Result<(PathBuf, Vec<Task>), CommandError> {
     let directory = canonical(&app.absolute(directory))?;
-    let repos = repos.map(|repos| canonical(&app.absolute(repos))).transpose()?;
+    let repos = repos
+        .map(|repos| canonical(&app.absolute(repos)))
+        .transpose()?;
     let tasks = read_tasks(&directory, named, repos.as_deref())?;
     Ok((directory, tasks))
 }

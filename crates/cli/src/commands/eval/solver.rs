@@ -24,7 +24,12 @@ use crate::commands::run::world;
 use crate::error::CommandError;
 
 /// Calls of nobody cost nothing.
-const NOTHING: Spent = Spent { calls: 0, tokens_input: 0, tokens_output: 0, micro_dollars: Some(0) };
+const NOTHING: Spent = Spent {
+    calls: 0,
+    tokens_input: 0,
+    tokens_output: 0,
+    micro_dollars: Some(0),
+};
 
 /// What it takes to run a configuration.
 pub(super) struct Variant {
@@ -61,8 +66,17 @@ impl Solver for RunSolver<'_> {
         solved.unwrap_or_else(|error| {
             // Before a run there is nothing that was spent; a provider that cannot be asked says nothing of the task.
             let unfinished = matches!(error.status, ExitStatus::Provider | ExitStatus::Interrupted);
-            let ending = if unfinished { Ending::Unfinished } else { Ending::Declined };
-            Solved { ending, reason: error.message, run: None, spent: NOTHING }
+            let ending = if unfinished {
+                Ending::Unfinished
+            } else {
+                Ending::Declined
+            };
+            Solved {
+                ending,
+                reason: error.message,
+                run: None,
+                spent: NOTHING,
+            }
         })
     }
 
@@ -78,7 +92,10 @@ impl RunSolver<'_> {
         let seed = job.seed.map(first_seed);
         let adjust = |options: &mut crucible_run::RunOptions| {
             if let Some(seed) = seed {
-                options.settings.parameters.insert("seed".to_owned(), seed.into());
+                options
+                    .settings
+                    .parameters
+                    .insert("seed".to_owned(), seed.into());
             }
         };
         let begun = begin(&app, &options, adjust, &mut Unwatched).await?;
@@ -86,29 +103,41 @@ impl RunSolver<'_> {
         let pool = Some(Arc::clone(&self.pool));
         let (dir, mut ledger, advanced) = begun.advance(&app, &world, pool, &mut Unwatched).await?;
         let landed = match advanced {
-            Ok(RunState::Verified) => land(&world, &dir, None, &mut ledger, &mut Unwatched).await.map(Some),
+            Ok(RunState::Verified) => land(&world, &dir, None, &mut ledger, &mut Unwatched)
+                .await
+                .map(Some),
             Ok(_) => Ok(None),
             Err(error) => Err(error),
         };
         let run = status(&dir, &ledger)?.run.run_id;
         let spent = spent(&ledger, &run)?;
         let (ending, reason) = match landed {
-            Ok(Some(landing)) => (Ending::Landed(landing.commit), "the check passes".to_owned()),
+            Ok(Some(landing)) => (
+                Ending::Landed(landing.commit),
+                "the check passes".to_owned(),
+            ),
             Ok(None) => (without_commit(spent), why(&dir, &ledger)?),
             Err(error) => (self.stopped(&error, spent), error.to_string()),
         };
-        Ok(Solved { ending, reason, run: Some(run.to_string()), spent })
+        Ok(Solved {
+            ending,
+            reason,
+            run: Some(run.to_string()),
+            spent,
+        })
     }
 
     /// What an error of a run says of its configuration.
     fn stopped(&self, error: &RunError, spent: Spent) -> Ending {
         match error {
-            RunError::Call(CallError::Llm(LlmError::BudgetExceeded { .. })) if self.pool.has_refused() => {
+            RunError::Call(CallError::Llm(LlmError::BudgetExceeded { .. }))
+                if self.pool.has_refused() =>
+            {
                 Ending::Unfinished
             }
-            RunError::Call(CallError::Llm(LlmError::BudgetExceeded { .. } | LlmError::Timeout { .. })) => {
-                without_commit(spent)
-            }
+            RunError::Call(CallError::Llm(
+                LlmError::BudgetExceeded { .. } | LlmError::Timeout { .. },
+            )) => without_commit(spent),
             RunError::Call(CallError::Llm(_) | CallError::Record(_)) => Ending::Unfinished,
             _ => without_commit(spent),
         }
@@ -120,16 +149,27 @@ impl RunSolver<'_> {
         let config = app.config(Path::new("/"), &flags)?;
         let selected = model::selected(&app, &config, &self.machine.sandbox, &variant.provider)?;
         let (backend, name) = (selected.backend, selected.candidate.name);
-        let model = variant.model.clone().unwrap_or_else(|| backend.default_model().to_owned());
+        let model = variant
+            .model
+            .clone()
+            .unwrap_or_else(|| backend.default_model().to_owned());
         let mut parameters = parameters(&config, &name, &backend);
-        parameters.extend(job.seed.map(|seed| ("seed".to_owned(), (first_seed(seed) + 1).into())));
+        parameters.extend(
+            job.seed
+                .map(|seed| ("seed".to_owned(), (first_seed(seed) + 1).into())),
+        );
         let options = ClientOptions {
             prices: Arc::new(model::prices(&config)?),
             ..ClientOptions::new(self.pool.budget())
         };
         let client = ModelClient::new(backend, options);
         let timeout = Duration::from_secs(config.llm.timeout_s.max(1));
-        let request = DirectRequest { client: &client, model, parameters, timeout };
+        let request = DirectRequest {
+            client: &client,
+            model,
+            parameters,
+            timeout,
+        };
         Ok(ask_directly(self.machine, request, job).await?)
     }
 
@@ -138,7 +178,10 @@ impl RunSolver<'_> {
         let home = job.place.join("home");
         create_dir_all(&home)?;
         let settings = job.place.join("settings.toml");
-        write_atomic(&settings, task_settings(job.task, variant.dollars)?.as_bytes())?;
+        write_atomic(
+            &settings,
+            task_settings(job.task, variant.dollars)?.as_bytes(),
+        )?;
         let own: [(OsString, OsString); 1] = [("CRUCIBLE_HOME".into(), home.into())];
         let kept = |(name, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {
             let replaced = name == "CRUCIBLE_HOME" || name == "CRUCIBLE_RUNS_ROOT";
@@ -165,7 +208,8 @@ impl App {
 
 /// What a run of a task is started with, read as the command line of `run start` is.
 fn options(variant: &Variant, job: &Job<'_>) -> Result<Options, CommandError> {
-    let mut words: Vec<OsString> = vec!["start".into(), "--repo".into(), job.workspace.top().into()];
+    let mut words: Vec<OsString> =
+        vec!["start".into(), "--repo".into(), job.workspace.top().into()];
     words.extend(["--provider".into(), (&variant.provider).into()]);
     if let Some(model) = &variant.model {
         words.extend(["--model".into(), model.into()]);
@@ -202,24 +246,37 @@ fn first_seed(seed: u64) -> u64 {
 }
 
 fn without_commit(spent: Spent) -> Ending {
-    if spent.calls == 0 { Ending::Declined } else { Ending::Nothing }
+    if spent.calls == 0 {
+        Ending::Declined
+    } else {
+        Ending::Nothing
+    }
 }
 
 /// Why a run ended without a verified change.
 fn why(dir: &RunDir, ledger: &Ledger) -> Result<String, CommandError> {
     let status = status(dir, ledger)?;
-    Ok(status.failure.map_or(status.next, |failure| format!("{}: {}", failure.code, failure.hint)))
+    Ok(status.failure.map_or(status.next, |failure| {
+        format!("{}: {}", failure.code, failure.hint)
+    }))
 }
 
 /// What the calls of a run took. The cost is known where that of each answer is.
 fn spent(ledger: &Ledger, run: &crucible_model::RunId) -> Result<Spent, CommandError> {
     let mut spent = NOTHING;
     for call in ledger.calls(run)? {
-        let mut one = Spent { calls: 1, micro_dollars: None, ..NOTHING };
+        let mut one = Spent {
+            calls: 1,
+            micro_dollars: None,
+            ..NOTHING
+        };
         if let CallState::Settled(end) = call.state {
             one.tokens_input = end.tokens_in.unwrap_or_default();
             one.tokens_output = end.tokens_out.unwrap_or_default();
-            one.micro_dollars = end.cost.map(|cost| cost.0).or((end.outcome != "ok").then_some(0));
+            one.micro_dollars = end
+                .cost
+                .map(|cost| cost.0)
+                .or((end.outcome != "ok").then_some(0));
         }
         spent = spent.and(one);
     }

@@ -28,13 +28,20 @@ pub(super) fn lines(report: &Report, out: &Path) -> String {
             one.configuration.name.clone(),
             one.tasks.to_string(),
             rate(count(TrialOutcome::Right), one.scored, &one.right),
-            rate(count(TrialOutcome::WrongLanded), one.scored, &one.wrong_landed),
+            rate(
+                count(TrialOutcome::WrongLanded),
+                one.scored,
+                &one.wrong_landed,
+            ),
             count(TrialOutcome::NothingLanded).to_string(),
             count(TrialOutcome::Declined).to_string(),
             count(TrialOutcome::Broken).to_string(),
             count(TrialOutcome::Unfinished).to_string(),
             one.spent.calls.to_string(),
-            one.spent.tokens_input.saturating_add(one.spent.tokens_output).to_string(),
+            one.spent
+                .tokens_input
+                .saturating_add(one.spent.tokens_output)
+                .to_string(),
             dollars(one),
             format!("{:.0} s", one.seconds),
         ]);
@@ -63,5 +70,8 @@ fn rate(count: u64, scored: u64, rate: &Rate) -> String {
 }
 
 fn dollars(one: &ConfigurationReport) -> String {
-    one.spent.micro_dollars.map_or_else(|| "unknown".to_owned(), |cost| format!("{:.4}", cost as f64 / 1e6))
+    one.spent.micro_dollars.map_or_else(
+        || "unknown".to_owned(),
+        |cost| format!("{:.4}", cost as f64 / 1e6),
+    )
 }

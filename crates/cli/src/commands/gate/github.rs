@@ -31,12 +31,18 @@ fn annotation(found: &GateFinding, file: &str) -> String {
         Level::Info => "notice",
     };
     let message = message(&format!("{}: {}", finding.subject, finding.hint));
-    format!("::{command} file={},title={}::{message}", property(file), property(finding.code.as_str()))
+    format!(
+        "::{command} file={},title={}::{message}",
+        property(file),
+        property(finding.code.as_str())
+    )
 }
 
 /// Escapes a text as the message of a command.
 fn message(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// Escapes a text as the property of a command.
@@ -53,7 +59,10 @@ mod tests {
 
     fn about(subject: &str, hint: &str) -> GateFinding {
         let finding = Finding::error(Code::new("gate-artifact-differs"), subject, hint);
-        GateFinding { finding, file: subject.to_owned() }
+        GateFinding {
+            finding,
+            file: subject.to_owned(),
+        }
     }
 
     #[test]
@@ -68,7 +77,11 @@ mod tests {
 
     /// Undoes the escapes in the same order as a runner.
     fn undone(text: &str) -> String {
-        let text = text.replace("%0D", "\r").replace("%0A", "\n").replace("%3A", ":").replace("%2C", ",");
+        let text = text
+            .replace("%0D", "\r")
+            .replace("%0A", "\n")
+            .replace("%3A", ":")
+            .replace("%2C", ",");
         text.replace("%25", "%")
     }
 

@@ -17,9 +17,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
-    GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
-    PhaseIdError, SpecId, SpecProject, fixup_under_way, gate_findings, gate_hook_findings, limit_words,
-    parse_age,
+    GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups,
+    PhaseId, PhaseIdError, SpecId, SpecProject, fixup_under_way, gate_findings, gate_hook_findings,
+    limit_words, parse_age,
 };
 
 use crate::app::App;
@@ -102,14 +102,21 @@ impl Gate {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let judged = self.judge(app).map_err(|error| match error.status {
             // Exit code 1 is reserved for a verdict; an input that cannot be read is another error.
-            ExitStatus::Refused => CommandError { status: ExitStatus::Usage, ..error },
+            ExitStatus::Refused => CommandError {
+                status: ExitStatus::Usage,
+                ..error
+            },
             _ => error,
         });
         if let Err(error) = &judged {
             // A log or an annotation must show that no verdict was reached.
             match self.format {
                 Some(GateFormat::Sarif) if !app.output.is_json() => {
-                    app.output.json(&sarif::unjudged(self.spec.as_str(), app.clock.now(), error))?;
+                    app.output.json(&sarif::unjudged(
+                        self.spec.as_str(),
+                        app.clock.now(),
+                        error,
+                    ))?;
                 }
                 Some(GateFormat::Github) if !app.output.is_json() => {
                     app.output.line(&github::unjudged(&error.message));
@@ -142,9 +149,13 @@ impl Gate {
         let mut receipts = before.receipts;
         // After a required hook has failed, no other hook runs.
         if let HookConsequence::GoOn(_) = before.consequence {
-            let verdict = Verdict::new(findings.iter().map(|found| found.finding.clone()).collect());
+            let verdict =
+                Verdict::new(findings.iter().map(|found| found.finding.clone()).collect());
             subject.verdict = Some(verdict.outcome());
-            receipts.extend(self.hooks(app, &hooks, HookMoment::PostGate, &subject)?.receipts);
+            receipts.extend(
+                self.hooks(app, &hooks, HookMoment::PostGate, &subject)?
+                    .receipts,
+            );
         }
         findings.extend(gate_hook_findings(&receipts));
         let report = GateReport::new(&state, &policy, now, clock, &findings, &receipts);
@@ -168,10 +179,10 @@ impl Gate {
     fn format(&self, app: &App) -> Result<GateFormat, CommandError> {
         match (self.format, app.output.is_json()) {
             (None | Some(GateFormat::Json), true) => Ok(GateFormat::Json),
-            (Some(GateFormat::Text | GateFormat::Sarif | GateFormat::Github), true) => {
-                Err(CommandError::usage("--json and --format contradict each other")
-                    .hint("Give one of them: --json is the same as --format json."))
-            }
+            (Some(GateFormat::Text | GateFormat::Sarif | GateFormat::Github), true) => Err(
+                CommandError::usage("--json and --format contradict each other")
+                    .hint("Give one of them: --json is the same as --format json."),
+            ),
             (format, false) => Ok(format.unwrap_or(GateFormat::Text)),
         }
     }
@@ -197,10 +208,14 @@ impl Gate {
         subject: &HookSubject,
     ) -> Result<HookOutcome, CommandError> {
         if !hooks.any(moment, subject.phase) {
-            return Ok(HookOutcome { receipts: Vec::new(), consequence: HookConsequence::GoOn(Vec::new()) });
+            return Ok(HookOutcome {
+                receipts: Vec::new(),
+                consequence: HookConsequence::GoOn(Vec::new()),
+            });
         }
         let sandbox = shared_sandbox(app);
-        let outcome = app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })?;
+        let outcome =
+            app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })?;
         if let HookConsequence::GoOn(warnings) = &outcome.consequence {
             for warning in warnings {
                 app.output.remark(&format!("warning: {}", warning.message));
@@ -216,8 +231,12 @@ impl Places {
         let dir = project.spec(spec);
         let repository = crucible_spec::repository_of(root).unwrap_or(root);
         let below: &Path = dir.strip_prefix(repository).unwrap_or(&dir);
-        let names = below.components().map(|name| name.as_os_str().to_string_lossy().into_owned());
-        Self { spec: names.collect::<Vec<_>>().join("/") }
+        let names = below
+            .components()
+            .map(|name| name.as_os_str().to_string_lossy().into_owned());
+        Self {
+            spec: names.collect::<Vec<_>>().join("/"),
+        }
     }
 
     /// The file of a finding relative to the repository's root. If a receipt names no possible file of
@@ -238,10 +257,20 @@ fn phases() -> impl TypedValueParser<Value = PhaseId> {
 
 /// Describes the requirements of a policy.
 fn policy_words(policy: &GatePolicy) -> String {
-    let GatePolicy { min_phase, pending_fixups, max_phase_age } = policy;
-    let before = if min_phase.predecessor().is_some() { " and every phase before it" } else { "" };
-    let age = max_phase_age
-        .map_or_else(|| "of any age".to_owned(), |age| format!("at most {} old", limit_words(age)));
+    let GatePolicy {
+        min_phase,
+        pending_fixups,
+        max_phase_age,
+    } = policy;
+    let before = if min_phase.predecessor().is_some() {
+        " and every phase before it"
+    } else {
+        ""
+    };
+    let age = max_phase_age.map_or_else(
+        || "of any age".to_owned(),
+        |age| format!("at most {} old", limit_words(age)),
+    );
     let fixups = match pending_fixups {
         OnPendingFixups::Allow => "with or without pending fixups",
         OnPendingFixups::Refuse => "without pending fixups",
@@ -262,9 +291,23 @@ mod tests {
     #[test]
     fn the_help_tells_the_default_that_the_library_has() {
         let default = GatePolicy::default();
-        let help = command().render_long_help().to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(help.contains(&format!("Without flags it asks for {}.", policy_words(&default))), "{help}");
-        assert!(help.contains(&format!("[default: {}]", default.min_phase)), "{help}");
+        let help = command()
+            .render_long_help()
+            .to_string()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(
+            help.contains(&format!(
+                "Without flags it asks for {}.",
+                policy_words(&default)
+            )),
+            "{help}"
+        );
+        assert!(
+            help.contains(&format!("[default: {}]", default.min_phase)),
+            "{help}"
+        );
         let matches = command().get_matches_from(["gate", "export-data"]);
         assert_eq!(Gate::from_arg_matches(&matches).unwrap().policy(), default);
     }
@@ -281,7 +324,13 @@ mod tests {
             policy_words(&strict),
             "final and every phase before it, at most 7d old, without pending fixups"
         );
-        let first = GatePolicy { min_phase: PhaseId::Requirements, ..GatePolicy::default() };
-        assert_eq!(policy_words(&first), "requirements, of any age, with or without pending fixups");
+        let first = GatePolicy {
+            min_phase: PhaseId::Requirements,
+            ..GatePolicy::default()
+        };
+        assert_eq!(
+            policy_words(&first),
+            "requirements, of any age, with or without pending fixups"
+        );
     }
 }

@@ -24,7 +24,11 @@ const SCHEMA: &str =
 pub(super) fn log(told: &GateView<'_>) -> Value {
     let rules = every_rule();
     let report = told.report;
-    let results: Vec<Value> = told.findings.iter().map(|found| result(found, &rules, &told.places)).collect();
+    let results: Vec<Value> = told
+        .findings
+        .iter()
+        .map(|found| result(found, &rules, &told.places))
+        .collect();
     let rules: Vec<Value> = rules.iter().map(rule).collect();
     json!({
         "$schema": SCHEMA,
@@ -71,7 +75,11 @@ pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value
 /// Every code that a gate finding can have, with its help.
 fn every_rule() -> Vec<(&'static str, String)> {
     let mut all = rules(PAGE);
-    all.extend(rules(FIXUP_PAGE).into_iter().filter(|(code, _)| *code == FIXUP_CODE));
+    all.extend(
+        rules(FIXUP_PAGE)
+            .into_iter()
+            .filter(|(code, _)| *code == FIXUP_CODE),
+    );
     all
 }
 
@@ -80,7 +88,12 @@ fn rules(page: &str) -> Vec<(&str, String)> {
     let sections = page.split("\n## ").skip(1);
     sections
         .filter_map(|section| section.split_once('\n'))
-        .map(|(code, words)| (code.trim(), words.split_whitespace().collect::<Vec<_>>().join(" ")))
+        .map(|(code, words)| {
+            (
+                code.trim(),
+                words.split_whitespace().collect::<Vec<_>>().join(" "),
+            )
+        })
         .collect()
 }
 
@@ -115,7 +128,10 @@ fn result(found: &GateFinding, rules: &[(&str, String)], places: &Places) -> Val
         // GitHub uses the first to distinguish and recognise results of one rule in one file.
         "partialFingerprints": { "primaryLocationLineHash": same, "crucibleFinding/v1": same },
     });
-    if let Some(place) = rules.iter().position(|(code, _)| *code == finding.code.as_str()) {
+    if let Some(place) = rules
+        .iter()
+        .position(|(code, _)| *code == finding.code.as_str())
+    {
         result["ruleIndex"] = place.into();
     }
     result
@@ -142,9 +158,15 @@ mod tests {
     #[test]
     fn every_heading_of_the_page_is_a_rule_with_its_words() {
         let rules = rules(PAGE);
-        assert_eq!(rules.len(), PAGE.lines().filter(|line| line.starts_with("## ")).count());
+        assert_eq!(
+            rules.len(),
+            PAGE.lines().filter(|line| line.starts_with("## ")).count()
+        );
         for (code, help) in &rules {
-            assert!(code.starts_with("gate-") && help.ends_with('.') && help.len() > 30, "{code}: {help}");
+            assert!(
+                code.starts_with("gate-") && help.ends_with('.') && help.len() > 30,
+                "{code}: {help}"
+            );
         }
     }
 

@@ -20,7 +20,10 @@ pub(super) fn print(output: &Output, told: &GateView<'_>) {
 /// Prints the number of findings left out, the phases, and the verdict.
 pub(super) fn conclude(output: &Output, told: &GateView<'_>) {
     if told.left_out > 0 {
-        output.line(&format!("and {} more", counted(told.left_out as u64, "finding")));
+        output.line(&format!(
+            "and {} more",
+            counted(told.left_out as u64, "finding")
+        ));
     }
     output.line(&phases(told.report));
     output.line(&verdict(told.report, told.policy));
@@ -32,7 +35,12 @@ fn phases(report: &GateReport) -> String {
     for phase in &report.phases {
         if phase.required || phase.status != Standing::NotRun {
             let asked = if phase.required { "" } else { "not required" };
-            rows.add_row([phase.phase_id.as_str(), words(phase.status), &last_success(phase), asked]);
+            rows.add_row([
+                phase.phase_id.as_str(),
+                words(phase.status),
+                &last_success(phase),
+                asked,
+            ]);
         }
     }
     lines_of(&rows)
@@ -44,7 +52,11 @@ fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
         Outcome::Pass => ("pass", "meets"),
         Outcome::Fail => ("fail", "does not meet"),
     };
-    format!("{word}: {} {verb} the policy: {}", report.spec_id, policy_words(policy))
+    format!(
+        "{word}: {} {verb} the policy: {}",
+        report.spec_id,
+        policy_words(policy)
+    )
 }
 
 fn last_success(phase: &GatePhase) -> String {

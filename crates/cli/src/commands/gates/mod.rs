@@ -107,10 +107,15 @@ struct ResultShown {
 impl Gates {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let start = app.absolute(&self.repo);
-        let flags: Vec<(&str, String)> =
-            self.sandbox.iter().map(|strength| ("sandbox.strength", strength.clone())).collect();
+        let flags: Vec<(&str, String)> = self
+            .sandbox
+            .iter()
+            .map(|strength| ("sandbox.strength", strength.clone()))
+            .collect();
         let config = app.config(&start, &flags)?;
-        let top = app.repository_of(&start).ok_or_else(|| no_repository(&start))?;
+        let top = app
+            .repository_of(&start)
+            .ok_or_else(|| no_repository(&start))?;
         let choice = GateChoice::new(&self.tests, Some(&top), &start);
         let gates = self.chosen(choice.all(&config, &top)?)?;
         if !self.run {
@@ -123,15 +128,20 @@ impl Gates {
 
     /// Those of the gates that are named.
     fn chosen(&self, gates: Vec<GateSpec>) -> Result<Vec<GateSpec>, CommandError> {
-        if let Some(unknown) =
-            self.names.iter().find(|name| gates.iter().all(|gate| gate.id.as_str() != *name))
+        if let Some(unknown) = self
+            .names
+            .iter()
+            .find(|name| gates.iter().all(|gate| gate.id.as_str() != *name))
         {
             let known: Vec<&str> = gates.iter().map(|gate| gate.id.as_str()).collect();
             return Err(CommandError::usage(format!("no gate {unknown:?}"))
                 .hint(format!("There are: {}", known.join(", "))));
         }
         let is_named = |gate: &GateSpec| self.names.iter().any(|name| name == gate.id.as_str());
-        Ok(gates.into_iter().filter(|gate| self.names.is_empty() || is_named(gate)).collect())
+        Ok(gates
+            .into_iter()
+            .filter(|gate| self.names.is_empty() || is_named(gate))
+            .collect())
     }
 }
 
@@ -159,13 +169,18 @@ pub(crate) fn checked(
 fn show(app: &App, gates: &[GateSpec]) -> Result<(), CommandError> {
     if app.output.is_json() {
         let gates: Vec<GateShown> = gates.iter().map(|gate| shown(gate, None)).collect();
-        return app.output.json(&GatesShown { schema_version: "crucible-gates-v1", gates });
+        return app.output.json(&GatesShown {
+            schema_version: "crucible-gates-v1",
+            gates,
+        });
     }
     for (index, gate) in gates.iter().enumerate() {
         if index > 0 {
             app.output.line("");
         }
-        lines(gate).iter().for_each(|line| app.output.line(&one_line(line)));
+        lines(gate)
+            .iter()
+            .for_each(|line| app.output.line(&one_line(line)));
     }
     Ok(())
 }
@@ -177,16 +192,30 @@ fn lines(gate: &GateSpec) -> Vec<String> {
         shown.id,
         format!("  command  {}", gate.command_line()),
         format!("  from     {}", shown.source),
-        format!("  in       {}", if shown.cwd.is_empty() { "the repository's top" } else { &shown.cwd }),
+        format!(
+            "  in       {}",
+            if shown.cwd.is_empty() {
+                "the repository's top"
+            } else {
+                &shown.cwd
+            }
+        ),
     ];
-    lines.extend(gate.setup.iter().map(|words| format!("  setup    {}", command_line(words))));
+    lines.extend(
+        gate.setup
+            .iter()
+            .map(|words| format!("  setup    {}", command_line(words))),
+    );
     if !shown.env.is_empty() {
         lines.push(format!("  env      {}", shown.env.join(", ")));
     }
     if shown.canary.is_some() {
         lines.push("  canary   off: it counts without a canary run".to_owned());
     }
-    lines.push(format!("  limits   {} s, network {}, level {}", shown.timeout_s, shown.network, shown.level));
+    lines.push(format!(
+        "  limits   {} s, network {}, level {}",
+        shown.timeout_s, shown.network, shown.level
+    ));
     lines
 }
 
@@ -197,7 +226,11 @@ pub(crate) fn shown(gate: &GateSpec, check: Option<&GateCheck>) -> GateShown {
         command: gate.command.clone(),
         source: gate.source.clone(),
         level: if gate.level.is_lite() { "lite" } else { "full" },
-        cwd: gate.cwd.as_ref().map(ToString::to_string).unwrap_or_default(),
+        cwd: gate
+            .cwd
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         setup: gate.setup.clone(),
         env: gate.env.keys().cloned().collect(),
         timeout_s: gate.timeout.as_secs(),
@@ -216,27 +249,47 @@ fn result(check: &GateCheck) -> ResultShown {
             ("could-not-run", Vec::new(), cause.clone(), remedy.clone())
         }
     };
-    ResultShown { outcome, duration_ms, failed_tests, detail, remedy }
+    ResultShown {
+        outcome,
+        duration_ms,
+        failed_tests,
+        detail,
+        remedy,
+    }
 }
 
 /// Prints how the gates fare, and turns it into the way the process ends.
 fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitStatus, CommandError> {
     if app.output.is_json() {
-        let VerdictReport { schema_version, verdict, findings } =
-            verdict(checks).report("crucible-gates-run-v1");
-        let gates = gates.iter().zip(checks).map(|(gate, check)| shown(gate, Some(check))).collect();
-        app.output.json(&RunShown { schema_version, verdict, findings, gates })?;
+        let VerdictReport {
+            schema_version,
+            verdict,
+            findings,
+        } = verdict(checks).report("crucible-gates-run-v1");
+        let gates = gates
+            .iter()
+            .zip(checks)
+            .map(|(gate, check)| shown(gate, Some(check)))
+            .collect();
+        app.output.json(&RunShown {
+            schema_version,
+            verdict,
+            findings,
+            gates,
+        })?;
     } else {
         show_results(app, checks);
     }
     let is_any = |wanted: fn(&GateState) -> bool| checks.iter().any(|check| wanted(&check.state));
-    Ok(if is_any(|state| matches!(state, GateState::CouldNotRun { .. })) {
-        ExitStatus::Usage
-    } else if is_any(|state| matches!(state, GateState::Fails { .. })) {
-        ExitStatus::Refused
-    } else {
-        ExitStatus::Success
-    })
+    Ok(
+        if is_any(|state| matches!(state, GateState::CouldNotRun { .. })) {
+            ExitStatus::Usage
+        } else if is_any(|state| matches!(state, GateState::Fails { .. })) {
+            ExitStatus::Refused
+        } else {
+            ExitStatus::Success
+        },
+    )
 }
 
 /// Prints how gates fare, for people.
@@ -245,22 +298,32 @@ pub(crate) fn show_results(app: &App, checks: &[GateCheck]) {
         let (id, took) = (&check.id, format!("{:.1} s", check.duration.as_secs_f64()));
         match &check.state {
             GateState::Passes => app.output.line(&format!("{id} passes ({took})")),
-            GateState::Fails { end, tests, excerpt } => {
-                app.output.line(&one_line(&format!("{id} fails ({took}): {end}")));
+            GateState::Fails {
+                end,
+                tests,
+                excerpt,
+            } => {
+                app.output
+                    .line(&one_line(&format!("{id} fails ({took}): {end}")));
                 for test in tests.iter().take(SHOWN_TESTS) {
                     app.output.line(&format!("    {}", one_line(test)));
                 }
                 if tests.len() > SHOWN_TESTS {
-                    app.output.line(&format!("    and {} more", tests.len() - SHOWN_TESTS));
+                    app.output
+                        .line(&format!("    and {} more", tests.len() - SHOWN_TESTS));
                 }
                 if tests.is_empty() {
-                    excerpt.lines().for_each(|line| app.output.line(&format!("    {line}")));
+                    excerpt
+                        .lines()
+                        .for_each(|line| app.output.line(&format!("    {line}")));
                 }
-                let effect = "    A run can still start; it refuses a change that causes other failures.";
+                let effect =
+                    "    A run can still start; it refuses a change that causes other failures.";
                 app.output.line(effect);
             }
             GateState::CouldNotRun { cause, remedy } => {
-                app.output.line(&one_line(&format!("{id} could not run: {cause}")));
+                app.output
+                    .line(&one_line(&format!("{id} could not run: {cause}")));
                 if !remedy.is_empty() {
                     app.output.line(&one_line(&format!("    to do: {remedy}")));
                 }
@@ -273,17 +336,31 @@ pub(crate) fn show_results(app: &App, checks: &[GateCheck]) {
 fn verdict(checks: &[GateCheck]) -> Verdict {
     let finding = |check: &GateCheck| match &check.state {
         GateState::Passes => None,
-        GateState::Fails { end, .. } => {
-            Some(Finding::error(Code::new("verify-gate-failed"), check.id.as_str(), end.clone()))
-        }
+        GateState::Fails { end, .. } => Some(Finding::error(
+            Code::new("verify-gate-failed"),
+            check.id.as_str(),
+            end.clone(),
+        )),
         GateState::CouldNotRun { cause, remedy } => {
-            let hint = if remedy.is_empty() { cause.clone() } else { format!("{cause}; {remedy}") };
-            Some(Finding::error(Code::new("verify-gate-could-not-run"), check.id.as_str(), hint))
+            let hint = if remedy.is_empty() {
+                cause.clone()
+            } else {
+                format!("{cause}; {remedy}")
+            };
+            Some(Finding::error(
+                Code::new("verify-gate-could-not-run"),
+                check.id.as_str(),
+                hint,
+            ))
         }
     };
     Verdict::new(checks.iter().filter_map(finding).collect())
 }
 
 fn command_line(words: &[String]) -> String {
-    words.iter().map(|word| crucible_host::words::shell_word(word)).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|word| crucible_host::words::shell_word(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -26,12 +26,19 @@ pub(crate) struct GateChoice<'c> {
 impl<'c> GateChoice<'c> {
     /// The choice of a command that works in `start`, inside of the repository at `top`.
     pub(crate) fn new(tests: &'c [String], top: Option<&Path>, start: &Path) -> Self {
-        Self { tests, directory: top.and_then(|top| directory_in(top, start)) }
+        Self {
+            tests,
+            directory: top.and_then(|top| directory_in(top, start)),
+        }
     }
 
     /// The gates of `--test`, else those of the configuration; none where neither names any.
     pub(crate) fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, CommandError> {
-        if self.tests.is_empty() { configured(config) } else { self.given() }
+        if self.tests.is_empty() {
+            configured(config)
+        } else {
+            self.given()
+        }
     }
 
     /// The same, and those that are found in the repository at `top` where none is named.
@@ -64,10 +71,18 @@ impl<'c> GateChoice<'c> {
                 return Err(CommandError::usage(format!("{origin} names no command"))
                     .hint("For example: --test \"python3 -m pytest -q\""));
             }
-            let name = if index == 0 { "test".to_owned() } else { format!("test-{}", index + 1) };
+            let name = if index == 0 {
+                "test".to_owned()
+            } else {
+                format!("test-{}", index + 1)
+            };
             let id = name.parse().map_err(usage)?;
             let spec = GateSpec::new(id, words, default_timeout(), "--test");
-            gates.push(GateSpec { env: env.into_iter().collect(), cwd: self.directory.clone(), ..spec });
+            gates.push(GateSpec {
+                env: env.into_iter().collect(),
+                cwd: self.directory.clone(),
+                ..spec
+            });
         }
         Ok(gates)
     }
@@ -95,7 +110,10 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
             .hint("Give the gate another name, such as `tests`."));
         }
         let timeout = Duration::from_secs(entry.timeout_s.max(1));
-        let source = config.source(&key("command")).map(ToString::to_string).unwrap_or_default();
+        let source = config
+            .source(&key("command"))
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let level = match entry.level.get() {
             Ok(GateTier::Lite) => GateLevel::Lite,
             Ok(GateTier::Full) => GateLevel::Full,
@@ -114,25 +132,47 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
         let setup = entry.setup.iter().map(|text| {
             let words = self::command(&key("setup"), text)?;
             if words.is_empty() {
-                return Err(CommandError::usage(format!("{} holds an empty command", key("setup"))));
+                return Err(CommandError::usage(format!(
+                    "{} holds an empty command",
+                    key("setup")
+                )));
             }
             Ok(words)
         });
         let spec = GateSpec::new(name.parse().map_err(usage)?, command, timeout, source);
-        let (setup, cwd) = (setup.collect::<Result<_, _>>()?, directory(&key("cwd"), entry.cwd.as_deref())?);
-        let canary = if entry.canary { GateCanary::On } else { GateCanary::Off };
-        gates.push(GateSpec { level, env: entry.env.clone(), cwd, setup, canary, ..spec });
+        let (setup, cwd) = (
+            setup.collect::<Result<_, _>>()?,
+            directory(&key("cwd"), entry.cwd.as_deref())?,
+        );
+        let canary = if entry.canary {
+            GateCanary::On
+        } else {
+            GateCanary::Off
+        };
+        gates.push(GateSpec {
+            level,
+            env: entry.env.clone(),
+            cwd,
+            setup,
+            canary,
+            ..spec
+        });
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
-        return Err(CommandError::usage("no gate has level lite, so no change could be verified")
-            .hint("Give one of [gates.*] level = \"lite\"."));
+        return Err(
+            CommandError::usage("no gate has level lite, so no change could be verified")
+                .hint("Give one of [gates.*] level = \"lite\"."),
+        );
     }
     Ok(gates)
 }
 
 /// The directory that a setting names; nothing for the repository's top.
 fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, CommandError> {
-    let text = named.unwrap_or_default().trim_start_matches("./").trim_end_matches('/');
+    let text = named
+        .unwrap_or_default()
+        .trim_start_matches("./")
+        .trim_end_matches('/');
     if text.is_empty() || text == "." {
         return Ok(None);
     }
@@ -152,13 +192,17 @@ fn command(origin: &str, text: &str) -> Result<Vec<String>, CommandError> {
 /// `NAME=value`, as it stands in front of a command.
 fn assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// Checks a variable of a gate.
 fn set(origin: &str, name: &str, value: &str) -> Result<(), CommandError> {
-    check_variable(name, value).map_err(|error| CommandError::usage(format!("{origin}: {error}")))?;
+    check_variable(name, value)
+        .map_err(|error| CommandError::usage(format!("{origin}: {error}")))?;
     refuse_secret(&format!("{origin}: {name}"), &format!("{name}={value}"))
 }
 
@@ -181,6 +225,7 @@ fn usage(error: impl std::fmt::Display) -> CommandError {
 
 /// What a command that shows or runs gates says where there is no repository.
 pub(crate) fn no_repository(start: &Path) -> CommandError {
-    CommandError::usage(format!("{} is not in a git repository", start.display()))
-        .hint("Gates run on a copy of a repository's files; create one with `git init`, and commit.")
+    CommandError::usage(format!("{} is not in a git repository", start.display())).hint(
+        "Gates run on a copy of a repository's files; create one with `git init`, and commit.",
+    )
 }

@@ -51,11 +51,16 @@ impl Apply {
                 let place = app.home()?.join(APPLYING);
                 create_dir_all(&place)?;
                 let tree = Digest::of(git.top().as_os_str().as_encoded_bytes());
-                let _one_at_a_time =
-                    Lock::acquire(&place.join(format!("{tree}.lock")), "applying a patch to this work tree")?;
+                let _one_at_a_time = Lock::acquire(
+                    &place.join(format!("{tree}.lock")),
+                    "applying a patch to this work tree",
+                )?;
                 Ok(apply_patch(&git, &policy, &patch, &place.join(format!("{tree}.json"))).await?)
             })?,
-            Measured::Refused(verdict) => AppliedPatch { verdict, files: Vec::new() },
+            Measured::Refused(verdict) => AppliedPatch {
+                verdict,
+                files: Vec::new(),
+            },
         };
         print(app, &applied.verdict, &applied.files)
     }
@@ -71,9 +76,13 @@ fn print(app: &App, verdict: &Verdict, files: &[AppliedFile]) -> Result<ExitStat
             files: files.iter().map(changed).collect(),
         })?;
     } else {
-        report.findings.iter().for_each(|finding| app.output.finding(finding));
+        report
+            .findings
+            .iter()
+            .for_each(|finding| app.output.finding(finding));
         for file in files {
-            app.output.line(&format!("{} {}", word(file.status), file.path));
+            app.output
+                .line(&format!("{} {}", word(file.status), file.path));
         }
         if report.verdict == Outcome::Fail {
             app.output.line("nothing was applied");

@@ -27,6 +27,9 @@ impl Check {
             })?,
             Measured::Refused(verdict) => verdict,
         };
-        app.output.verdict(&verdict.report("crucible-patch-check-v1"), "the patch may be applied")
+        app.output.verdict(
+            &verdict.report("crucible-patch-check-v1"),
+            "the patch may be applied",
+        )
     }
 }

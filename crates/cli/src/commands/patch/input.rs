@@ -58,25 +58,31 @@ impl PatchInput {
     pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
         let patch = match self.patch.to_str() {
             Some("-") => piped(app)?,
-            _ => read_up_to(&app.absolute(&self.patch), MAX_FILE).map_err(CommandError::unreadable)?,
+            _ => read_up_to(&app.absolute(&self.patch), MAX_FILE)
+                .map_err(CommandError::unreadable)?,
         };
         let policy = match (&self.plan, &self.policy) {
             (_, Some(path)) => {
-                let bytes = read_up_to(&app.absolute(path), MAX_FILE).map_err(CommandError::unreadable)?;
+                let bytes =
+                    read_up_to(&app.absolute(path), MAX_FILE).map_err(CommandError::unreadable)?;
                 Policy::parse(&bytes).map_err(|problem| {
                     CommandError::new(ExitStatus::Schema, format!("{} is not a valid policy: {problem}", path.display()))
                         .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
                 })?
             }
             (Some(path), None) => match plan_at(&app.absolute(path))? {
-                SignedPlan::Signed(plan) => {
-                    plan_policy(&plan, patch_limits(&app.config(&app.absolute(&self.repo), &[])?))
-                }
+                SignedPlan::Signed(plan) => plan_policy(
+                    &plan,
+                    patch_limits(&app.config(&app.absolute(&self.repo), &[])?),
+                ),
                 SignedPlan::Refused(verdict) => return Ok(Measured::Refused(verdict)),
             },
             (None, None) => return Err(CommandError::usage("name a plan or a policy")),
         };
-        Ok(Measured::By { patch, policy: Box::new(policy) })
+        Ok(Measured::By {
+            patch,
+            policy: Box::new(policy),
+        })
     }
 
     /// Opens the repository.
@@ -108,7 +114,10 @@ fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
 
 /// How much a patch may change, as it is configured.
 pub(crate) fn patch_limits(config: &Settings) -> PatchLimits {
-    PatchLimits { max_files: config.patch.max_files, max_added_lines: config.patch.max_added_lines }
+    PatchLimits {
+        max_files: config.patch.max_files,
+        max_added_lines: config.patch.max_added_lines,
+    }
 }
 
 #[cfg(test)]
@@ -120,10 +129,16 @@ mod tests {
 
     #[test]
     fn the_configurations_limits_are_the_policys_own() {
-        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
+        let files = ConfigFiles {
+            user: "/nonexistent/config.toml".into(),
+            ..ConfigFiles::default()
+        };
         let config = Settings::load(&files, &Environment::default(), &[]).unwrap();
         let limits = patch_limits(&config);
         let policy = Policy::default();
-        assert_eq!((limits.max_files, limits.max_added_lines), (policy.max_files, policy.max_added_lines));
+        assert_eq!(
+            (limits.max_files, limits.max_added_lines),
+            (policy.max_files, policy.max_added_lines)
+        );
     }
 }

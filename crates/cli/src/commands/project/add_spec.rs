@@ -28,15 +28,27 @@ pub(crate) struct AddSpec {
 }
 
 impl AddSpec {
-    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(
+        &self,
+        app: &App,
+        workspace: &WorkspaceFile,
+    ) -> Result<ExitStatus, CommandError> {
         let mut tags: Vec<String> = Vec::new();
         for tag in self.tags.iter().map(ToString::to_string) {
             if !tags.contains(&tag) {
                 tags.push(tag);
             }
         }
-        let entry = WorkspaceEntry { id: self.spec.clone(), tags, added: Some(app.clock.now()) };
-        let listed = if self.force { OnListed::Replace } else { OnListed::Refuse };
+        let entry = WorkspaceEntry {
+            id: self.spec.clone(),
+            tags,
+            added: Some(app.clock.now()),
+        };
+        let listed = if self.force {
+            OnListed::Replace
+        } else {
+            OnListed::Refuse
+        };
         let change = workspace.add(&entry, listed)?;
         if app.output.is_json() {
             let change = match change {

@@ -38,11 +38,10 @@ impl History {
         let store = SpecStore::new(&project, self.spec.clone());
         let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
             // A listed spec may not have been started yet.
-            Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. })
-                if self.is_listed(app, named, &project)? =>
-            {
-                (Vec::new(), Vec::new())
-            }
+            Err(SpecError::Unknown {
+                why: SpecAbsence::Nothing | SpecAbsence::NotBegun,
+                ..
+            }) if self.is_listed(app, named, &project)? => (Vec::new(), Vec::new()),
             told => told?,
         };
         let history = spec_history(&self.spec, &receipts, &problems);
@@ -56,7 +55,8 @@ impl History {
             } else {
                 format!("; start it: crucible spec {}", self.spec)
             };
-            app.output.line(&format!("{} has no history yet{next}", self.spec));
+            app.output
+                .line(&format!("{} has no history yet{next}", self.spec));
         } else {
             let mut rows = table(["when", "phase", "ended", "model", "tokens", "cost", "note"]);
             for row in &history.timeline {
@@ -74,7 +74,11 @@ impl History {
             app.output.line(&totals(&history));
         }
         for problem in &history.problems {
-            app.output.line(&format!("receipts/{}: {}", one_line(&problem.file), problem.code));
+            app.output.line(&format!(
+                "receipts/{}: {}",
+                one_line(&problem.file),
+                problem.code
+            ));
         }
         Ok(ExitStatus::Success)
     }
@@ -88,7 +92,9 @@ impl History {
         named: Option<&Path>,
         project: &SpecProject,
     ) -> Result<bool, CommandError> {
-        let list = place::list_of(app, named, project)?.map(|file| file.load()).transpose()?;
+        let list = place::list_of(app, named, project)?
+            .map(|file| file.load())
+            .transpose()?;
         Ok(list.is_some_and(|list| list.entry(&self.spec).is_some()))
     }
 }
@@ -102,7 +108,11 @@ fn words(status: PhaseStatus) -> &'static str {
 }
 
 fn note(row: &HistoryRow) -> String {
-    let mut parts: Vec<String> = row.error.iter().map(|error| short_line(error, LONGEST_NOTE)).collect();
+    let mut parts: Vec<String> = row
+        .error
+        .iter()
+        .map(|error| short_line(error, LONGEST_NOTE))
+        .collect();
     if row.warnings > 0 {
         parts.push(counted(row.warnings, "warning"));
     }
@@ -118,15 +128,31 @@ fn note(row: &HistoryRow) -> String {
 fn totals(history: &SpecHistory) -> String {
     let totals = &history.totals;
     let mut parts = vec![counted(totals.runs, "run")];
-    for (count, word) in [(totals.succeeded, "done"), (totals.failed, "failed"), (totals.dry_runs, "dry")] {
+    for (count, word) in [
+        (totals.succeeded, "done"),
+        (totals.failed, "failed"),
+        (totals.dry_runs, "dry"),
+    ] {
         if count > 0 {
             parts.push(format!("{count} {word}"));
         }
     }
-    parts.push(format!("{} tokens in, {} out", totals.tokens_input, totals.tokens_output));
+    parts.push(format!(
+        "{} tokens in, {} out",
+        totals.tokens_input, totals.tokens_output
+    ));
     // The sum of no known costs is not a price of zero.
-    if totals.cost_unknown == 0 || history.timeline.iter().any(|row| row.cost_micro_dollars.is_some()) {
-        let estimate = if totals.cost_estimated > 0 { " (estimate)" } else { "" };
+    if totals.cost_unknown == 0
+        || history
+            .timeline
+            .iter()
+            .any(|row| row.cost_micro_dollars.is_some())
+    {
+        let estimate = if totals.cost_estimated > 0 {
+            " (estimate)"
+        } else {
+            ""
+        };
         parts.push(format!("{}{estimate}", dollars(totals.cost_micro_dollars)));
     }
     let unknown = match totals.cost_unknown {

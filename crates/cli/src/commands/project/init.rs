@@ -30,8 +30,10 @@ impl Init {
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {
-                return Err(CommandError::usage("the name of a workspace must not be empty")
-                    .hint("Omit --name to use the name of the directory."));
+                return Err(
+                    CommandError::usage("the name of a workspace must not be empty")
+                        .hint("Omit --name to use the name of the directory."),
+                );
             }
             Some(name) => name.clone(),
             None => directory_name(file.path()),
@@ -43,7 +45,8 @@ impl Init {
             }))?;
         } else {
             app.output.line(&format!("wrote {}", file.path().display()));
-            app.output.line("next: crucible project add-spec SPEC-ID --tag TAG");
+            app.output
+                .line("next: crucible project add-spec SPEC-ID --tag TAG");
         }
         Ok(ExitStatus::Success)
     }
@@ -51,6 +54,14 @@ impl Init {
 
 /// The name of the directory that contains a file.
 fn directory_name(file: &Path) -> String {
-    let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    if says_nothing(&name) { "workspace".to_owned() } else { name.into_owned() }
+    let name = file
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    if says_nothing(&name) {
+        "workspace".to_owned()
+    } else {
+        name.into_owned()
+    }
 }

@@ -20,7 +20,11 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(
+        &self,
+        app: &App,
+        workspace: &WorkspaceFile,
+    ) -> Result<ExitStatus, CommandError> {
         let content = workspace.load()?;
         let wanted = |entry: &&WorkspaceEntry| self.tags.iter().all(|tag| entry.tags.contains(tag));
         let specs: Vec<&WorkspaceEntry> = content.specs.iter().filter(wanted).collect();
@@ -39,14 +43,25 @@ impl List {
                 "schema_version": "workspace-list-json.v1", "workspace": workspace.path(), "name": content.name, "specs": rows,
             }))?;
         } else if content.specs.is_empty() {
-            app.output.line("no specs yet; add one: crucible project add-spec SPEC-ID");
+            app.output
+                .line("no specs yet; add one: crucible project add-spec SPEC-ID");
         } else if specs.is_empty() {
-            app.output.line(&format!("none of {} specs has the tags", content.specs.len()));
+            app.output.line(&format!(
+                "none of {} specs has the tags",
+                content.specs.len()
+            ));
         } else {
             let mut rows = table(["spec", "tags", "added"]);
             for entry in specs {
-                let added = entry.added.map(|added| added.to_string()).unwrap_or_default();
-                rows.add_row([entry.id.to_string(), one_line(&entry.tags.join(", ")), added]);
+                let added = entry
+                    .added
+                    .map(|added| added.to_string())
+                    .unwrap_or_default();
+                rows.add_row([
+                    entry.id.to_string(),
+                    one_line(&entry.tags.join(", ")),
+                    added,
+                ]);
             }
             app.output.line(&lines_of(&rows));
         }

@@ -17,14 +17,24 @@ use crate::text::one_line;
 pub(crate) struct Status {}
 
 impl Status {
-    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(
+        &self,
+        app: &App,
+        workspace: &WorkspaceFile,
+    ) -> Result<ExitStatus, CommandError> {
         let ledger = app.ledger_to_ask()?;
-        let status = workspace.survey(app.clock.now(), ledger.as_ref())?.summary();
+        let status = workspace
+            .survey(app.clock.now(), ledger.as_ref())?
+            .summary();
         if app.output.is_json() {
             app.output.json(&status)?;
             return Ok(ExitStatus::Success);
         }
-        app.output.line(&one_line(&format!("{}: {}", status.name, counts(&status.counts))));
+        app.output.line(&one_line(&format!(
+            "{}: {}",
+            status.name,
+            counts(&status.counts)
+        )));
         if !status.specs.is_empty() {
             let mut rows = table(["spec", "state", "reached", "trouble", "next"]);
             for spec in &status.specs {
@@ -90,7 +100,10 @@ pub(super) fn troubles(spec: &WorkspaceSpec) -> Vec<String> {
     troubles.extend(phases(&spec.failed, "failed"));
     troubles.extend(phases(&spec.stale, "stale"));
     if spec.pending_fixups > 0 {
-        troubles.push(format!("pending fixups: {}", counted(spec.pending_fixups, "file")));
+        troubles.push(format!(
+            "pending fixups: {}",
+            counted(spec.pending_fixups, "file")
+        ));
     }
     if spec.problems > 0 {
         troubles.push(counted(spec.problems, "problem"));

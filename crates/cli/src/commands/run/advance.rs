@@ -39,8 +39,11 @@ impl Advance {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let sandbox = shared_sandbox(app);
         let here = app.env.working_directory().to_owned();
-        let flags: Vec<(&str, String)> =
-            self.cassette.iter().map(|path| ("llm.replay.cassette", path.display().to_string())).collect();
+        let flags: Vec<(&str, String)> = self
+            .cassette
+            .iter()
+            .map(|path| ("llm.replay.cassette", path.display().to_string()))
+            .collect();
         let nearby = app.config(&here, &flags)?;
         let world = world(app, &sandbox, &nearby)?;
         let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
@@ -49,8 +52,14 @@ impl Advance {
         let config = app.config(&run.repo, &flags)?;
         let context = model::context(app, &config, &sandbox)?;
         let ledger_path = app.ledger_path()?;
-        let council = ReadyCouncil::of(app, &config, &run.settings.dispatch(), &run.settings.provider)?;
-        let client = RunClient::new(app, &world, &ledger_path, &dir, &config)?.with_council(council);
+        let council = ReadyCouncil::of(
+            app,
+            &config,
+            &run.settings.dispatch(),
+            &run.settings.provider,
+        )?;
+        let client =
+            RunClient::new(app, &world, &ledger_path, &dir, &config)?.with_council(council);
         // Only those that serve a role are made ready, with the run's own recording where they answer from one.
         let ready = |name: &str| {
             let mut settings = model::settings(app, &config, name);
@@ -61,17 +70,28 @@ impl Advance {
             Ok(construct(name, &settings, &context).map_err(CallError::from)?)
         };
         let open = |opening: &Opening<'_>| client.open(ready, opening);
-        let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
+        let known = ledger
+            .events(Some(&run.run_id))?
+            .last()
+            .map_or(0, |event| event.seq);
         let mut progress = Progress::after(&app.output, known);
         let set = config.is_set(BUDGET);
         if set && !status.state.is_end() {
-            raise_budget(&world, &dir, config.budget.calls, &mut ledger, &mut progress)?;
+            raise_budget(
+                &world,
+                &dir,
+                config.budget.calls,
+                &mut ledger,
+                &mut progress,
+            )?;
         }
         if !self.allow.is_empty() {
-            app.block_on(async { Ok(allow(&world, &dir, &self.allow, &mut ledger, &mut progress).await?) })?;
+            app.block_on(async {
+                Ok(allow(&world, &dir, &self.allow, &mut ledger, &mut progress).await?)
+            })?;
         }
-        let advanced =
-            app.block_on(async { Ok(advance(&world, &dir, open, &mut ledger, &mut progress).await?) });
+        let advanced = app
+            .block_on(async { Ok(advance(&world, &dir, open, &mut ledger, &mut progress).await?) });
         progress.finish();
         advanced?;
         conclude(app, &dir, &ledger)

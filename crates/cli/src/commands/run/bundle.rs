@@ -51,8 +51,12 @@ impl Bundle {
         };
         let left_out = unrecorded(&dir, &events);
         let accounted = AccountedFiles::of(&events);
-        let bytes = failure_bundle(dir.root(), &|path| accounted.has(path)).map_err(RunError::from)?;
-        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
+        let bytes =
+            failure_bundle(dir.root(), &|path| accounted.has(path)).map_err(RunError::from)?;
+        let out = self
+            .out
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
         let path = app.absolute(&out);
         if !self.force {
             require_free(&path, &bytes)?;

@@ -8,13 +8,13 @@ use crucible_host::clock::clock_from;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
-    CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin,
-    PriceTable, Recording, Reuse, Speaker, StructuredOutput,
+    CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient,
+    Origin, PriceTable, Recording, Reuse, Speaker, StructuredOutput,
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{
-    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir,
-    RunError, Service, World, stand_in,
+    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend,
+    RunDir, RunError, Service, World, stand_in,
 };
 use crucible_settings::Settings;
 
@@ -79,7 +79,12 @@ impl<'a> RunClient<'a> {
         mut model: impl FnMut(&str) -> Result<Backend, RunError>,
         opening: &Opening<'_>,
     ) -> Result<RunClients, RunError> {
-        let Opening { settings, run, answered, calls } = opening;
+        let Opening {
+            settings,
+            run,
+            answered,
+            calls,
+        } = opening;
         let mut backends = BTreeMap::new();
         for name in settings.dispatch().clients() {
             let backend = match name.as_str() {
@@ -97,17 +102,23 @@ impl<'a> RunClient<'a> {
         let speaker = proposer.map_or(&settings.provider, |backend| &backend.speaker().provider);
         let asked = Capabilities {
             edit_format: settings.edit_format,
-            structured_output: proposer
-                .map_or(StructuredOutput::None, |backend| backend.capabilities().structured_output),
+            structured_output: proposer.map_or(StructuredOutput::None, |backend| {
+                backend.capabilities().structured_output
+            }),
         };
         let header = CassetteHeader::new(speaker.clone(), settings.model.clone(), asked);
         let path = self.dir.path(crucible_run::CASSETTE);
-        let writer =
-            CassetteWriter::open(&path, &header, Reuse::After(*answered)).map_err(CallError::from)?;
+        let writer = CassetteWriter::open(&path, &header, Reuse::After(*answered))
+            .map_err(CallError::from)?;
         let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
-        let limits = BudgetLimits { calls: Limit::At(*calls), ..self.limits };
+        let limits = BudgetLimits {
+            calls: Limit::At(*calls),
+            ..self.limits
+        };
         let book: Arc<dyn CallBook> = Arc::new(book);
-        let book = self.pool.map_or_else(|| Arc::clone(&book), |pool| pool.share(Arc::clone(&book)));
+        let book = self
+            .pool
+            .map_or_else(|| Arc::clone(&book), |pool| pool.share(Arc::clone(&book)));
         let (recording, budget) = (Arc::new(writer), CallBudget::kept(limits, book));
         let client = |backend: Backend| {
             ModelClient::new(
@@ -119,7 +130,9 @@ impl<'a> RunClient<'a> {
                 },
             )
         };
-        let clients = backends.into_iter().map(|(name, backend)| (name, client(backend)));
+        let clients = backends
+            .into_iter()
+            .map(|(name, backend)| (name, client(backend)));
         let mut clients: BTreeMap<String, ModelClient> = clients.collect();
         if let Some(council) = self.council {
             let recording = Recording::To(Arc::clone(&recording));
@@ -136,7 +149,9 @@ pub(crate) struct RunClients {
 
 impl Clients for RunClients {
     fn client(&self, name: &str) -> Result<&ModelClient, RunError> {
-        self.clients.get(name).ok_or_else(|| RunError::NoClient { name: name.to_owned() })
+        self.clients.get(name).ok_or_else(|| RunError::NoClient {
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -147,13 +162,18 @@ fn by_hand(dir: &RunDir) -> Backend {
 
 /// The configured commands, as a backend.
 fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
-    Ok(no_model(API_AGENT, Box::new(AgentBackend::new(world, dir)?)))
+    Ok(no_model(
+        API_AGENT,
+        Box::new(AgentBackend::new(world, dir)?),
+    ))
 }
 
 /// Somebody who is no model, and whose words cost nothing by themselves: a person, a command of the user's own, or a council, whose calls
 /// take their part of the budget and are booked each by itself ([`super::council`]).
 pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
-    let name = stand_in(&Service::of(provider)).unwrap_or(provider).to_owned();
+    let name = stand_in(&Service::of(provider))
+        .unwrap_or(provider)
+        .to_owned();
     Backend::new(BackendParts {
         provider,
         default_model: name.clone(),
@@ -163,7 +183,10 @@ pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Ba
             edit_format: EditFormat::UnifiedDiff,
             structured_output: StructuredOutput::None,
         },
-        speaker: Speaker { provider: provider.to_owned(), model: name },
+        speaker: Speaker {
+            provider: provider.to_owned(),
+            model: name,
+        },
         origin: Origin::Unpaid,
         parameters: BTreeMap::new(),
         inner,

@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext};
+use crucible_council::{
+    CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext,
+};
 use crucible_llm::{
-    Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
-    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy, UNSPECIFIED,
+    Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend,
+    LlmError, LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource,
+    RetryPolicy, UNSPECIFIED,
 };
 use crucible_run::{COUNCIL, DispatchConfig};
 use crucible_settings::{Settings, variable_of};
@@ -26,8 +29,11 @@ use crate::error::CommandError;
 const FEWEST_CALLS: u64 = 2;
 
 /// The calls of a council cost what they cost; that it was asked costs nothing more.
-const NO_LIMITS: BudgetLimits =
-    BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
+const NO_LIMITS: BudgetLimits = BudgetLimits {
+    calls: Limit::Unlimited,
+    tokens: Limit::Unlimited,
+    micro_dollars: Limit::Unlimited,
+};
 
 /// The council that serves roles of a run, checked and not yet asked.
 pub(crate) struct ReadyCouncil(Bench);
@@ -44,12 +50,17 @@ impl ReadyCouncil {
             return Ok(None);
         }
         let provider = provider_of_council(config, provider)?;
-        Bench::of(app, config, &CouncilFlags::default(), provider).map(Self).map(Some)
+        Bench::of(app, config, &CouncilFlags::default(), provider)
+            .map(Self)
+            .map(Some)
     }
 
     /// Its client, which records its answers there and lets each of its calls take its part of the budget.
     pub(crate) fn client(self, recording: Recording, budget: &Arc<CallBudget>) -> ModelClient {
-        let backend = CouncilBackend { bench: self.0, budget: Arc::clone(budget) };
+        let backend = CouncilBackend {
+            bench: self.0,
+            budget: Arc::clone(budget),
+        };
         let options = ClientOptions {
             recording,
             // Its calls were tried again where that could help.
@@ -67,10 +78,17 @@ pub(crate) fn provider_of_council<'c>(
 ) -> Result<&'c str, CommandError> {
     let is_model = |name: &&str| crucible_llm::provider(name).is_ok();
     let named = config.council.provider.as_deref();
-    let named = named.or(Some(provider).filter(is_model)).or(config.llm.provider.as_deref());
+    let named = named
+        .or(Some(provider).filter(is_model))
+        .or(config.llm.provider.as_deref());
     named.ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: a council serves this run, and it needs models"))
-            .hint(format!("Set council.provider ({}).", variable_of("council.provider")))
+        CommandError::usage(format!(
+            "{UNSPECIFIED}: a council serves this run, and it needs models"
+        ))
+        .hint(format!(
+            "Set council.provider ({}).",
+            variable_of("council.provider")
+        ))
     })
 }
 
@@ -94,13 +112,20 @@ impl LlmBackend for CouncilBackend {
         let allowed = self.allowed().await?;
         let own = self.bench.limits();
         let limits = CouncilLimits {
-            budget: BudgetLimits { calls: Limit::At(allowed.calls), ..own.budget },
+            budget: BudgetLimits {
+                calls: Limit::At(allowed.calls),
+                ..own.budget
+            },
             call_timeout: inv.timeout,
             // How long a question of a run can be, the run's own limits say.
             query_bytes: usize::MAX,
             ..own.clone()
         };
-        let said: Vec<&str> = inv.messages.iter().map(|message| message.content.as_str()).collect();
+        let said: Vec<&str> = inv
+            .messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect();
         let engine = self.bench.engine_within(&self.budget, limits);
         let engine = engine.map_err(|error| failed(error, &allowed))?;
         let ended = engine.run(&said.join("\n"), &TriageContext::none()).await;
@@ -118,23 +143,35 @@ impl CouncilBackend {
             Limit::Unlimited => u64::MAX,
         };
         let Limit::At(limit) = self.budget.limits().calls else {
-            return Ok(Allowed { calls: own, by_run: None });
+            return Ok(Allowed {
+                calls: own,
+                by_run: None,
+            });
         };
         let budget = Arc::clone(&self.budget);
         let unread = |detail: String| {
-            let what = format!("no model was called because the remaining budget is unreadable: {detail}");
+            let what =
+                format!("no model was called because the remaining budget is unreadable: {detail}");
             LlmError::Misconfiguration(Fault::new(COUNCIL, COUNCIL, what, "fix that and continue"))
         };
         // A book of reservations may block.
         let used = tokio::task::spawn_blocking(move || budget.used()).await;
-        let Amount { calls: used, .. } =
-            used.map_err(|error| unread(error.to_string()))?.map_err(|error| unread(error.to_string()))?;
+        let Amount { calls: used, .. } = used
+            .map_err(|error| unread(error.to_string()))?
+            .map_err(|error| unread(error.to_string()))?;
         let left = limit.saturating_sub(used);
         if left < FEWEST_CALLS {
             let attempted = used.saturating_add(FEWEST_CALLS);
-            return Err(LlmError::BudgetExceeded { resource: Resource::Calls, limit, attempted });
+            return Err(LlmError::BudgetExceeded {
+                resource: Resource::Calls,
+                limit,
+                attempted,
+            });
         }
-        Ok(Allowed { calls: left.min(own), by_run: (left <= own).then_some((limit, used)) })
+        Ok(Allowed {
+            calls: left.min(own),
+            by_run: (left <= own).then_some((limit, used)),
+        })
     }
 }
 
@@ -167,40 +204,64 @@ fn answer(result: ExecutorResult, bench: &Bench) -> LlmResult {
 fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
     let fault = |what: String, next: &str| Fault::new(COUNCIL, COUNCIL, what, next);
     match error {
-        CouncilError::Call { source: CallError::Llm(error), .. } | CouncilError::Backend(error) => error,
-        CouncilError::BudgetTooSmall { needed, left, limit } => match allowed.by_run {
+        CouncilError::Call {
+            source: CallError::Llm(error),
+            ..
+        }
+        | CouncilError::Backend(error) => error,
+        CouncilError::BudgetTooSmall {
+            needed,
+            left,
+            limit,
+        } => match allowed.by_run {
             Some((of_run, before)) => LlmError::BudgetExceeded {
                 resource: Resource::Calls,
                 limit: of_run,
-                attempted: before.saturating_add(limit.saturating_sub(left)).saturating_add(needed),
+                attempted: before
+                    .saturating_add(limit.saturating_sub(left))
+                    .saturating_add(needed),
             },
             None => LlmError::ProviderQuota(fault(
-                format!("it needs up to {needed} more calls, but council.calls leaves {left} of {limit}"),
+                format!(
+                    "it needs up to {needed} more calls, but council.calls leaves {left} of {limit}"
+                ),
                 &format!("raise council.calls ({})", variable_of("council.calls")),
             )),
         },
         CouncilError::SecretInQuery { .. }
         | CouncilError::SecretInContext { .. }
-        | CouncilError::Call { source: CallError::Secret(_), .. } => {
+        | CouncilError::Call {
+            source: CallError::Secret(_),
+            ..
+        } => {
             let found = fault(error.to_string(), "if it is a real one, revoke it");
-            LlmError::Unsupported(Box::new(Fault { request: Some(RequestFault::Secret), ..*found }))
+            LlmError::Unsupported(Box::new(Fault {
+                request: Some(RequestFault::Secret),
+                ..*found
+            }))
         }
         CouncilError::EmptyQuery
         | CouncilError::QueryTooLong { .. }
         | CouncilError::ContextTooLong { .. }
         | CouncilError::Setting { .. }
-        | CouncilError::Call { source: CallError::Record(_), .. } => {
-            LlmError::Misconfiguration(fault(error.to_string(), "look at the section [council]"))
-        }
+        | CouncilError::Call {
+            source: CallError::Record(_),
+            ..
+        } => LlmError::Misconfiguration(fault(error.to_string(), "look at the section [council]")),
         CouncilError::TriageUnreadable { .. }
         | CouncilError::TriageCutShort { .. }
         | CouncilError::TriageViolations { .. }
         | CouncilError::AnswerTooLong { .. }
         | CouncilError::TooFewSeats { .. } => LlmError::ProviderOutage(fault(
             error.to_string(),
-            &format!("continue the run, or choose another model ({})", variable_of("council.triage_model")),
+            &format!(
+                "continue the run, or choose another model ({})",
+                variable_of("council.triage_model")
+            ),
         )),
-        CouncilError::Runtime(_) => LlmError::Transport(fault(error.to_string(), "continue the run")),
+        CouncilError::Runtime(_) => {
+            LlmError::Transport(fault(error.to_string(), "continue the run"))
+        }
     }
 }
 
@@ -216,23 +277,57 @@ mod tests {
     #[test]
     fn a_secret_that_is_found_within_a_council_ends_the_run_like_any_other() {
         let (rule, line) = ("aws-access-key", 3);
-        let found = SecretInRequest { rule: rule.to_owned(), place: SecretPlace::Message(1), line };
+        let found = SecretInRequest {
+            rule: rule.to_owned(),
+            place: SecretPlace::Message(1),
+            line,
+        };
         for error in [
-            CouncilError::SecretInQuery { rule: rule.to_owned(), line },
-            CouncilError::SecretInContext { rule: rule.to_owned(), line },
-            CouncilError::Call { part: Part::Triage, loop_number: None, source: found.into() },
+            CouncilError::SecretInQuery {
+                rule: rule.to_owned(),
+                line,
+            },
+            CouncilError::SecretInContext {
+                rule: rule.to_owned(),
+                line,
+            },
+            CouncilError::Call {
+                part: Part::Triage,
+                loop_number: None,
+                source: found.into(),
+            },
         ] {
-            let failed = failed(error, &Allowed { calls: 8, by_run: None });
+            let failed = failed(
+                error,
+                &Allowed {
+                    calls: 8,
+                    by_run: None,
+                },
+            );
             assert!(!failed.was_sent() && !failed.is_transient());
             // As a recording keeps it.
-            let kept: LlmError = serde_json::from_str(&serde_json::to_string(&failed).unwrap()).unwrap();
+            let kept: LlmError =
+                serde_json::from_str(&serde_json::to_string(&failed).unwrap()).unwrap();
             let told = CommandError::from(RunError::Call(kept.into()));
             assert_eq!(told.status, ExitStatus::SecretDetected, "{}", told.message);
-            assert!(told.message.contains(rule) && !told.message.contains("[council]"), "{}", told.message);
+            assert!(
+                told.message.contains(rule) && !told.message.contains("[council]"),
+                "{}",
+                told.message
+            );
         }
-        let setting =
-            CouncilError::Setting { setting: "council.calls", value: "0".to_owned(), next: "raise it" };
-        let failed = failed(setting, &Allowed { calls: 8, by_run: None });
+        let setting = CouncilError::Setting {
+            setting: "council.calls",
+            value: "0".to_owned(),
+            next: "raise it",
+        };
+        let failed = failed(
+            setting,
+            &Allowed {
+                calls: 8,
+                by_run: None,
+            },
+        );
         assert_eq!(CommandError::from(failed).status, ExitStatus::Usage);
     }
 }

@@ -9,8 +9,8 @@ use crucible_host::fs::read_regular_up_to;
 use crucible_llm::{Backend, FellBack, construct};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_run::{
-    API_AGENT, AgentCommands, AgentNetwork, AnswersFrom, DispatchBudgets, DispatchConfig, DispatchMode,
-    DispatchVersion, RoleProvider, RunRole, Service, check_agents, stand_in,
+    API_AGENT, AgentCommands, AgentNetwork, AnswersFrom, DispatchBudgets, DispatchConfig,
+    DispatchMode, DispatchVersion, RoleProvider, RunRole, Service, check_agents, stand_in,
 };
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
@@ -56,11 +56,14 @@ impl RoleBackends {
         let asked = clients(dispatch.as_ref(), named);
         if cassette.is_some() && !asked.contains(REPLAY) {
             model::check_cassette(cassette, named)?;
-            return Err(CommandError::usage("--cassette has no effect: no role uses the provider `replay`")
-                .hint("Remove it, or assign a role to `replay`."));
+            return Err(CommandError::usage(
+                "--cassette has no effect: no role uses the provider `replay`",
+            )
+            .hint("Remove it, or assign a role to `replay`."));
         }
         let context = model::context(app, config, sandbox)?;
-        let (mut models, mut fell_back, mut answers) = (BTreeMap::new(), None, AnswersFrom::Provider);
+        let (mut models, mut fell_back, mut answers) =
+            (BTreeMap::new(), None, AnswersFrom::Provider);
         if asked.contains(named) {
             let selected =
                 model::selected_with(app, config, &context, named).map_err(|error| match named {
@@ -76,7 +79,9 @@ impl RoleBackends {
             models.insert(selected.candidate.name, selected.backend);
         }
         judge(dispatch.as_ref())?;
-        let provider = fell_back.as_ref().map_or(named, |fell_back| fell_back.fallback.as_str());
+        let provider = fell_back
+            .as_ref()
+            .map_or(named, |fell_back| fell_back.fallback.as_str());
         for name in clients(dispatch.as_ref(), provider) {
             if models.contains_key(&name) || !matches!(Service::of(&name), Service::Model(_)) {
                 continue;
@@ -91,22 +96,39 @@ impl RoleBackends {
             Some(dispatch) => ReadyCouncil::of(app, config, dispatch, provider)?,
             None => None,
         };
-        Ok(Self { dispatch, models, council, fell_back, answers })
+        Ok(Self {
+            dispatch,
+            models,
+            council,
+            fell_back,
+            answers,
+        })
     }
 
     /// How changes are asked for: by the model that is patchmaker or fixer, and by whoever is patchmaker where neither is a model.
     /// `chosen` is a model that the command line names, with the provider that it is of; that provider's roles ask it, and no other.
     pub(crate) fn proposer(&self, provider: &str, chosen: Option<&str>) -> Proposer<'_> {
-        let dispatch = self.dispatch.clone().unwrap_or_else(|| DispatchConfig::for_model(provider));
+        let dispatch = self
+            .dispatch
+            .clone()
+            .unwrap_or_else(|| DispatchConfig::for_model(provider));
         let services = [RunRole::Patchmaker, RunRole::Fixer].map(|role| dispatch.service(role));
-        let model = services.iter().find(|service| matches!(service, Service::Model(_)));
+        let model = services
+            .iter()
+            .find(|service| matches!(service, Service::Model(_)));
         let service = model.unwrap_or(&services[0]);
         let name = service.client().unwrap_or_default().to_owned();
         let backend = self.models.get(&name);
         // Where no provider is configured, the one that proposes is meant.
-        let owner = if provider.is_empty() { name.as_str() } else { provider };
+        let owner = if provider.is_empty() {
+            name.as_str()
+        } else {
+            provider
+        };
         let chosen_of = |provider: &str| chosen.filter(|_| provider == owner);
-        let asked = chosen_of(&name).or(backend.map(Backend::default_model)).or(stand_in(service));
+        let asked = chosen_of(&name)
+            .or(backend.map(Backend::default_model))
+            .or(stand_in(service));
         let mut of_roles = match backend {
             Some(backend) if chosen_of(&name).is_none() => backend.phase_models().clone(),
             Some(_) | None => BTreeMap::new(),
@@ -115,18 +137,30 @@ impl RoleBackends {
             match dispatch.service(role) {
                 Service::Model(own) if own == name => {}
                 Service::Model(other) => {
-                    let Some(backend) = self.models.get(&other) else { continue };
+                    let Some(backend) = self.models.get(&other) else {
+                        continue;
+                    };
                     let own = || backend.phase_models().get(role.name()).map(String::as_str);
-                    let asked = chosen_of(&other).or_else(own).unwrap_or(backend.default_model());
+                    let asked = chosen_of(&other)
+                        .or_else(own)
+                        .unwrap_or(backend.default_model());
                     of_roles.insert(role.name().to_owned(), asked.to_owned());
                 }
                 // What no model of ours answers has no model.
-                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent | Service::Council => {
+                Service::LocalExec
+                | Service::ManualOutbox
+                | Service::ApiAgent
+                | Service::Council => {
                     of_roles.remove(role.name());
                 }
             }
         }
-        Proposer { model: asked.unwrap_or_default().to_owned(), name, backend, of_roles }
+        Proposer {
+            model: asked.unwrap_or_default().to_owned(),
+            name,
+            backend,
+            of_roles,
+        }
     }
 }
 
@@ -157,7 +191,9 @@ pub(crate) fn dispatch(
 pub(crate) fn needs_provider(app: &App, config: &Settings) -> bool {
     // No provider has this name, so it stands for whichever is chosen.
     let unnamed = "";
-    said(app, config, unnamed, None).map_or(true, |said| clients(said.as_ref(), unnamed).contains(unnamed))
+    said(app, config, unnamed, None).map_or(true, |said| {
+        clients(said.as_ref(), unnamed).contains(unnamed)
+    })
 }
 
 /// What is said of who serves which role, not yet judged.
@@ -175,14 +211,25 @@ fn said(
 
 /// Refuses a dispatch that cannot hold, before a run is made that nobody could advance.
 fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), CommandError> {
-    let Some(dispatch) = dispatch else { return Ok(()) };
-    let providers: Vec<&str> = crucible_llm::registry().iter().map(|kind| kind.name()).collect();
-    refuse(&dispatch.check(&providers), "See docs/contracts/dispatch_config.md for who can serve which role.")
+    let Some(dispatch) = dispatch else {
+        return Ok(());
+    };
+    let providers: Vec<&str> = crucible_llm::registry()
+        .iter()
+        .map(|kind| kind.name())
+        .collect();
+    refuse(
+        &dispatch.check(&providers),
+        "See docs/contracts/dispatch_config.md for who can serve which role.",
+    )
 }
 
 /// The clients of a run's roles, by name.
 fn clients(dispatch: Option<&DispatchConfig>, provider: &str) -> BTreeSet<String> {
-    dispatch.map_or_else(|| DispatchConfig::for_model(provider).clients(), DispatchConfig::clients)
+    dispatch.map_or_else(
+        || DispatchConfig::for_model(provider).clients(),
+        DispatchConfig::clients,
+    )
 }
 
 fn read(path: &Path) -> Result<DispatchConfig, CommandError> {
@@ -190,7 +237,10 @@ fn read(path: &Path) -> Result<DispatchConfig, CommandError> {
     serde_json::from_slice(&bytes).map_err(|error| {
         CommandError::new(
             ExitStatus::Schema,
-            format!("{} is not a valid dispatch configuration: {error}", path.display()),
+            format!(
+                "{} is not a valid dispatch configuration: {error}",
+                path.display()
+            ),
         )
         .hint("docs/contracts/dispatch_config.md shows one.")
     })
@@ -213,13 +263,17 @@ fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig
         dispatch.mode = mode;
         if mode != DispatchMode::LocalExec {
             for role in [RunRole::Patchmaker, RunRole::Fixer] {
-                dispatch.role_providers.insert(role, RoleProvider(mode.name().to_owned()));
+                dispatch
+                    .role_providers
+                    .insert(role, RoleProvider(mode.name().to_owned()));
             }
         }
     }
     dispatch.role_providers.extend(listed);
     dispatch.schema_version = DispatchVersion::V1;
-    dispatch.budgets = DispatchBudgets { max_outbox_prompts: config.dispatch.max_outbox_prompts };
+    dispatch.budgets = DispatchBudgets {
+        max_outbox_prompts: config.dispatch.max_outbox_prompts,
+    };
     Ok(Some(dispatch))
 }
 
@@ -260,19 +314,26 @@ pub(crate) fn agents(
     )?;
     for word in agents.plan.iter().chain(&agents.patch).chain(&agents.agent) {
         if let Some(found) = Scanner::builtin().scan(word.as_bytes()).first() {
-            let message =
-                format!("a command that serves a role holds what looks like a secret ({})", found.rule);
+            let message = format!(
+                "a command that serves a role holds what looks like a secret ({})",
+                found.rule
+            );
             return Err(CommandError::new(ExitStatus::SecretDetected, message)
                 .hint("A run keeps its commands: hand the key over by the name of its variable, in [dispatch] agent_env."));
         }
     }
     for name in &agents.env {
         if app.env.get_os(name).is_none() {
-            return Err(CommandError::usage(format!("dispatch.agent_env names {name:?}, which is not set"))
-                .hint("Set the variable, or take its name out of [dispatch] agent_env."));
+            return Err(CommandError::usage(format!(
+                "dispatch.agent_env names {name:?}, which is not set"
+            ))
+            .hint("Set the variable, or take its name out of [dispatch] agent_env."));
         }
     }
-    for role in RunRole::ALL.into_iter().filter(|role| dispatch.service(*role) == Service::ApiAgent) {
+    for role in RunRole::ALL
+        .into_iter()
+        .filter(|role| dispatch.service(*role) == Service::ApiAgent)
+    {
         if let Some(program) = agents.of(role).first() {
             app.env.find_program(program).map_err(|error| {
                 CommandError::usage(format!("the command that serves {}: {error}", role.name()))
@@ -295,8 +356,10 @@ pub(crate) fn configured_agents(config: &Settings) -> Result<AgentCommands, Comm
         Ok(Switch::Off) => AgentNetwork::Off,
         Ok(Switch::On) => AgentNetwork::On,
         Err(other) => {
-            return Err(CommandError::usage(format!("dispatch.agent_network is {other:?}"))
-                .hint("It takes \"off\" or \"on\"."));
+            return Err(
+                CommandError::usage(format!("dispatch.agent_network is {other:?}"))
+                    .hint("It takes \"off\" or \"on\"."),
+            );
         }
     };
     Ok(AgentCommands {

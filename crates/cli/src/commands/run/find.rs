@@ -13,7 +13,10 @@ pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, CommandError>
         Ok(FindScope::ResolverPlusWeb) => {}
         Err(other) => {
             let message = format!("find.find_mode is {other:?}");
-            return refuse(message, "It takes \"resolver_only\" or \"resolver_plus_web\".");
+            return refuse(
+                message,
+                "It takes \"resolver_only\" or \"resolver_plus_web\".",
+            );
         }
     }
     let mut allow_domains = Vec::new();
@@ -22,23 +25,36 @@ pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, CommandError>
             Ok(domain) if allow_domains.contains(&domain.to_string()) => {}
             Ok(domain) => allow_domains.push(domain.to_string()),
             Err(error) => {
-                let hint =
-                    "Name hosts alone, such as docs.example; the hosts below them are allowed with them.";
+                let hint = "Name hosts alone, such as docs.example; the hosts below them are allowed with them.";
                 return refuse(format!("find.allow_domains: {entry:?}: {error}"), hint);
             }
         }
     }
     if allow_domains.is_empty() {
-        let message = "find.find_mode is \"resolver_plus_web\", and find.allow_domains is empty".to_owned();
-        return refuse(message, "Name the hosts that may be cited: allow_domains = [\"docs.example\"]");
+        let message =
+            "find.find_mode is \"resolver_plus_web\", and find.allow_domains is empty".to_owned();
+        return refuse(
+            message,
+            "Name the hosts that may be cited: allow_domains = [\"docs.example\"]",
+        );
     }
     let (max_queries, max_pages) = (config.find.max_queries, config.find.max_pages);
-    for (key, number) in [("find.max_queries", max_queries), ("find.max_pages", max_pages)] {
+    for (key, number) in [
+        ("find.max_queries", max_queries),
+        ("find.max_pages", max_pages),
+    ] {
         if number == 0 || u32::try_from(number).is_err() {
-            return refuse(format!("{key} is no limit"), "It takes a whole number from 1 to 4294967295.");
+            return refuse(
+                format!("{key} is no limit"),
+                "It takes a whole number from 1 to 4294967295.",
+            );
         }
     }
-    Ok(FindMode::ResolverPlusWeb(WebLimits { allow_domains, max_queries, max_pages }))
+    Ok(FindMode::ResolverPlusWeb(WebLimits {
+        allow_domains,
+        max_queries,
+        max_pages,
+    }))
 }
 
 #[cfg(test)]
@@ -50,8 +66,14 @@ mod tests {
     use super::*;
 
     fn settings(set: &[(&str, &str)]) -> Result<FindMode, String> {
-        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), ..ConfigFiles::default() };
-        let flags: Vec<(&str, String)> = set.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+        let files = ConfigFiles {
+            user: "/nonexistent/config.toml".into(),
+            ..ConfigFiles::default()
+        };
+        let flags: Vec<(&str, String)> = set
+            .iter()
+            .map(|(key, value)| (*key, (*value).to_owned()))
+            .collect();
         let config = Settings::load(&files, &Environment::default(), &flags).unwrap();
         find_settings(&config).map_err(|error| format!("{error:?}"))
     }
@@ -65,7 +87,10 @@ mod tests {
     fn what_is_allowed_can_be_written_into_guardrails_and_read_back() {
         let web = [
             ("find.find_mode", "resolver_plus_web"),
-            ("find.allow_domains", "Docs.Example, docs.example, b.example"),
+            (
+                "find.allow_domains",
+                "Docs.Example, docs.example, b.example",
+            ),
         ];
         let find_mode = settings(&web).unwrap();
         let limits = WebLimits {
@@ -74,7 +99,12 @@ mod tests {
             max_pages: 10,
         };
         assert_eq!(find_mode, FindMode::ResolverPlusWeb(limits));
-        let guardrails = Guardrails { find_mode, max_files: 1, max_total_bytes: 1, max_iterations: 1 };
+        let guardrails = Guardrails {
+            find_mode,
+            max_files: 1,
+            max_total_bytes: 1,
+            max_iterations: 1,
+        };
         assert_eq!(Guardrails::parse(&guardrails.render()), Ok(guardrails));
     }
 
@@ -83,13 +113,28 @@ mod tests {
         let web = ("find.find_mode", "resolver_plus_web");
         let docs = ("find.allow_domains", "docs.example");
         for (set, told) in [
-            (&[("find.find_mode", "anywhere")][..], "find.find_mode is \\\"anywhere\\\""),
+            (
+                &[("find.find_mode", "anywhere")][..],
+                "find.find_mode is \\\"anywhere\\\"",
+            ),
             (&[web], "find.allow_domains is empty"),
-            (&[web, ("find.allow_domains", "a.example; b.example")], "find.allow_domains"),
-            (&[web, ("find.allow_domains", "a.example\nmax_pages: 99")], "find.allow_domains"),
+            (
+                &[web, ("find.allow_domains", "a.example; b.example")],
+                "find.allow_domains",
+            ),
+            (
+                &[web, ("find.allow_domains", "a.example\nmax_pages: 99")],
+                "find.allow_domains",
+            ),
             (&[web, ("find.allow_domains", "*")], "find.allow_domains"),
-            (&[web, docs, ("find.max_pages", "0")], "find.max_pages is no limit"),
-            (&[web, docs, ("find.max_queries", "4294967296")], "find.max_queries is no limit"),
+            (
+                &[web, docs, ("find.max_pages", "0")],
+                "find.max_pages is no limit",
+            ),
+            (
+                &[web, docs, ("find.max_queries", "4294967296")],
+                "find.max_queries is no limit",
+            ),
         ] {
             let error = settings(set).unwrap_err();
             assert!(error.contains(told), "{told} in {error}");

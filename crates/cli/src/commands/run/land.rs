@@ -32,13 +32,25 @@ impl Land {
         let world = world(app, &sandbox, &config)?;
         let here = app.env.working_directory();
         if self.run.is_none() && app.repository_of(here).is_none() {
-            return Err(CommandError::usage(format!("{} is not in a git repository", here.display()))
-                .hint("Name the run, or change to its repository; `crucible run list` shows the ids."));
+            return Err(CommandError::usage(format!(
+                "{} is not in a git repository",
+                here.display()
+            ))
+            .hint(
+                "Name the run, or change to its repository; `crucible run list` shows the ids.",
+            ));
         }
         let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.block_on(async {
-            Ok(land(&world, &dir, self.message.as_deref(), &mut ledger, &mut progress).await?)
+            Ok(land(
+                &world,
+                &dir,
+                self.message.as_deref(),
+                &mut ledger,
+                &mut progress,
+            )
+            .await?)
         });
         progress.finish();
         let landed = landed?;
@@ -46,7 +58,11 @@ impl Land {
             app.output.json(&landed)?;
         } else {
             app.output.line(&format!("landed {}", landed.commit));
-            for line in landed.message.lines().filter(|line| line.starts_with("Crucible-")) {
+            for line in landed
+                .message
+                .lines()
+                .filter(|line| line.starts_with("Crucible-"))
+            {
                 app.output.line(&format!("  {line}"));
             }
         }

@@ -31,16 +31,23 @@ impl List {
                         "created_at": run.created, "updated_at": run.updated })
                 })
                 .collect();
-            app.output
-                .json(&serde_json::json!({ "schema_version": "crucible-run-list-v1", "runs": rows }))?;
+            app.output.json(
+                &serde_json::json!({ "schema_version": "crucible-run-list-v1", "runs": rows }),
+            )?;
         } else if runs.is_empty() {
-            app.output
-                .line("no run yet; start one: crucible run start \"what to change\" --provider gateway");
+            app.output.line(
+                "no run yet; start one: crucible run start \"what to change\" --provider gateway",
+            );
         } else {
             let mut rows = table(["run", "state", "started", "goal"]);
             for run in &runs {
                 let goal: String = run.goal.chars().take(SHOWN_GOAL).collect();
-                let cells = [run.id.to_string(), run.state.clone(), run.created.to_string(), goal];
+                let cells = [
+                    run.id.to_string(),
+                    run.state.clone(),
+                    run.created.to_string(),
+                    goal,
+                ];
                 rows.add_row(cells.map(|cell| one_line(&cell)));
             }
             app.output.line(&lines_of(&rows));

@@ -19,7 +19,9 @@ use std::sync::Arc;
 use clap::Subcommand;
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, counted};
-use crucible_run::{RunDir, RunRole, RunSettings, RunState, RunStatus, Service, World, status as run_status};
+use crucible_run::{
+    RunDir, RunRole, RunSettings, RunState, RunStatus, Service, World, status as run_status,
+};
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 
@@ -79,7 +81,13 @@ pub(crate) fn world<'a>(
 ) -> Result<World<'a>, CommandError> {
     let runs_root = app.runs_root(config)?;
     let tmp = app.home()?.join("tmp");
-    Ok(World { env: &app.env, clock: app.clock.as_ref(), sandbox: Arc::clone(sandbox), runs_root, tmp })
+    Ok(World {
+        env: &app.env,
+        clock: app.clock.as_ref(),
+        sandbox: Arc::clone(sandbox),
+        runs_root,
+        tmp,
+    })
 }
 
 /// The ledger and the directory of the run that is named by its id or by how that begins; where none is named, of the newest run of
@@ -90,21 +98,31 @@ pub(crate) fn find(
     named: Option<&str>,
 ) -> Result<(Ledger, RunDir), CommandError> {
     let ledger = Ledger::open_existing(&app.ledger_path()?)?;
-    let runs = ledger.as_ref().map_or_else(|| Ok(Vec::new()), Ledger::runs)?;
+    let runs = ledger
+        .as_ref()
+        .map_or_else(|| Ok(Vec::new()), Ledger::runs)?;
     if ledger.is_none() && holds_something(&world.runs_root) {
         return Err(app.no_ledger()?);
     }
     let here = app.repository_of(app.env.working_directory());
     let here = here.map(|top| std::fs::canonicalize(&top).unwrap_or(top));
     let is_here = |repo: &str| here.as_deref().is_none_or(|top| Path::new(repo) == top);
-    let newest = runs.iter().filter(|run| is_here(&run.repo)).max_by_key(|run| run.created);
+    let newest = runs
+        .iter()
+        .filter(|run| is_here(&run.repo))
+        .max_by_key(|run| run.created);
     let newest = newest.map(|run| run.id.as_str());
     if let (None, None, false, Some(top)) = (named, newest, runs.is_empty(), &here) {
-        return Err(CommandError::usage(format!("the repository {} has no run yet", top.display()))
-            .hint("Start one: crucible run start \"what to change\" --provider gateway")
-            .hint("Or name a run of another repository; `crucible run list` shows all of them."));
+        return Err(CommandError::usage(format!(
+            "the repository {} has no run yet",
+            top.display()
+        ))
+        .hint("Start one: crucible run start \"what to change\" --provider gateway")
+        .hint("Or name a run of another repository; `crucible run list` shows all of them."));
     }
-    let meant = named.map(|named| known(named, runs.iter().map(|run| run.id.as_str()))).transpose()?;
+    let meant = named
+        .map(|named| known(named, runs.iter().map(|run| run.id.as_str())))
+        .transpose()?;
     let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
     ledger.zip(dir).ok_or_else(|| {
         CommandError::usage("no run yet")
@@ -114,13 +132,19 @@ pub(crate) fn find(
 
 fn holds_something(runs_root: &Path) -> bool {
     // What a killed `run start` left under a hidden name is no run.
-    let is_shown = |entry: std::fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
+    let is_shown =
+        |entry: std::fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
     std::fs::read_dir(runs_root).is_ok_and(|entries| entries.flatten().any(is_shown))
 }
 
 /// The id that was meant: the one that is named, or the only one that begins so.
-pub(crate) fn known<'a>(named: &'a str, ids: impl Iterator<Item = &'a str>) -> Result<&'a str, CommandError> {
-    let candidates: Vec<&str> = ids.filter(|id| !named.is_empty() && id.starts_with(named)).collect();
+pub(crate) fn known<'a>(
+    named: &'a str,
+    ids: impl Iterator<Item = &'a str>,
+) -> Result<&'a str, CommandError> {
+    let candidates: Vec<&str> = ids
+        .filter(|id| !named.is_empty() && id.starts_with(named))
+        .collect();
     match candidates.as_slice() {
         [one] => Ok(one),
         [] => Ok(named),
@@ -128,14 +152,23 @@ pub(crate) fn known<'a>(named: &'a str, ids: impl Iterator<Item = &'a str>) -> R
         several => Err(CommandError::usage(format!(
             "{} begin with {named:?}: {}",
             counted(several.len() as u64, "run"),
-            several.iter().take(SHOWN_RUNS).copied().collect::<Vec<_>>().join(", ")
+            several
+                .iter()
+                .take(SHOWN_RUNS)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ")
         ))
         .hint("Give more characters of the id; `crucible run list` shows all ids.")),
     }
 }
 
 /// Prints where a run stands, and turns it into the way the process ends.
-pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+pub(crate) fn conclude(
+    app: &App,
+    dir: &RunDir,
+    ledger: &Ledger,
+) -> Result<ExitStatus, CommandError> {
     let status = run_status(dir, ledger)?;
     if app.output.is_json() {
         app.output.json(&status)?;
@@ -177,11 +210,21 @@ fn summary(status: &RunStatus) -> Vec<String> {
         format!("goal      {}", status.run.goal),
         proposer(&status.run.settings),
         format!("state     {}", status.state.name()),
-        format!("attempts  {} of {}", status.budgets.iterations, status.run.settings.max_iterations),
+        format!(
+            "attempts  {} of {}",
+            status.budgets.iterations, status.run.settings.max_iterations
+        ),
     ];
     if !status.scope_sources.is_empty() {
-        let places: Vec<String> = status.scope_sources.iter().map(ToString::to_string).collect();
-        lines.push(format!("scope     the plan's files and any source in {}", places.join(", ")));
+        let places: Vec<String> = status
+            .scope_sources
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        lines.push(format!(
+            "scope     the plan's files and any source in {}",
+            places.join(", ")
+        ));
     }
     if let Some(failure) = &status.failure {
         lines.push(format!("failed    {failure}"));

@@ -32,8 +32,8 @@ impl Replay {
         settings.cassette = Some(CassetteSource::File(dir.path(CASSETTE)));
         let client = model::replaying(model::backend(app, &config, &sandbox, "replay", &settings)?);
         let mut progress = Progress::new(&app.output);
-        let replayed =
-            app.block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });
+        let replayed = app
+            .block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });
         progress.finish();
         let replayed = replayed?;
         if app.output.is_json() {
@@ -52,6 +52,10 @@ impl Replay {
                 replayed.state.name()
             ));
         }
-        Ok(if replayed.different.is_empty() { ExitStatus::Success } else { ExitStatus::Refused })
+        Ok(if replayed.different.is_empty() {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Refused
+        })
     }
 }

@@ -11,8 +11,8 @@ use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
 use crucible_model::{EditFormat, ExitStatus};
 use crucible_repo::TrackedFile;
 use crucible_run::{
-    FindMode, NamedPlaces, Opening, PackLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings,
-    RunState, World, advance, check_subject, create, is_definition_name, named_places,
+    FindMode, NamedPlaces, Opening, PackLimits, RunDir, RunError, RunObserver, RunOptions,
+    RunSettings, RunState, World, advance, check_subject, create, is_definition_name, named_places,
     parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
@@ -118,7 +118,8 @@ impl Start {
         let mut progress = Progress::new(&app.output);
         let begun = app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
         if !app.output.is_json() {
-            app.output.remark(&format!("run {}", begun.dir.root().display()));
+            app.output
+                .remark(&format!("run {}", begun.dir.root().display()));
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
         let advanced = app.block_on(async {
@@ -159,12 +160,22 @@ impl Begun {
         pool: Option<Arc<CallPool>>,
         witness: &mut dyn RunObserver,
     ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), CommandError> {
-        let Self { config, mut models, council, dir, mut ledger, .. } = self;
+        let Self {
+            config,
+            mut models,
+            council,
+            dir,
+            mut ledger,
+            ..
+        } = self;
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, world, &ledger_path, &dir, &config)?.with_council(council);
         let open = |opening: &Opening<'_>| {
-            let ready =
-                |name: &str| models.remove(name).ok_or_else(|| RunError::NoClient { name: name.to_owned() });
+            let ready = |name: &str| {
+                models.remove(name).ok_or_else(|| RunError::NoClient {
+                    name: name.to_owned(),
+                })
+            };
             client.within(pool).open(ready, opening)
         };
         let advanced = advance(world, &dir, open, &mut ledger, witness).await;
@@ -181,21 +192,30 @@ pub(crate) async fn begin(
 ) -> Result<Begun, CommandError> {
     let repo = app.absolute(&options.repo);
     if options.goal.len() > MAX_GOAL {
-        let message = format!("the goal has {} bytes; the limit is {MAX_GOAL}", options.goal.len());
+        let message = format!(
+            "the goal has {} bytes; the limit is {MAX_GOAL}",
+            options.goal.len()
+        );
         return Err(CommandError::new(ExitStatus::OverLimit, message)
             .hint("Shorten it; name documents with the details in [context] mandatory."));
     }
     if repo.to_str().is_none() {
         // A run's record is JSON and names its repository.
         let message = format!("the repository's path is not UTF-8: {}", repo.display());
-        return Err(CommandError::usage(message).hint("Rename the directory, or work in a clone elsewhere."));
+        return Err(CommandError::usage(message)
+            .hint("Rename the directory, or work in a clone elsewhere."));
     }
     let config = app.config(&repo, &options.flags())?;
     require_controlled(&config)?;
     let sandbox = shared_sandbox(app);
     model::check_budget(&config)?;
-    let cast =
-        RoleBackends::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
+    let cast = RoleBackends::of(
+        app,
+        &config,
+        &sandbox,
+        options.dispatch.as_deref(),
+        options.cassette.as_deref(),
+    )?;
     let world = world(app, &sandbox, &config)?;
     let git = world.repository(&repo).await?;
     let named = match options.files.is_empty() {
@@ -224,10 +244,21 @@ impl Options {
         add("llm.provider", self.provider.clone());
         add("llm.fallback_provider", self.fallback_provider.clone());
         add("dispatch.mode", self.mode.clone());
-        add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
-        add("run.candidates", self.candidates.map(|number| number.to_string()));
+        add(
+            "run.max_iterations",
+            self.max_iterations.map(|number| number.to_string()),
+        );
+        add(
+            "run.candidates",
+            self.candidates.map(|number| number.to_string()),
+        );
         add("sandbox.strength", self.sandbox.clone());
-        add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
+        add(
+            "llm.replay.cassette",
+            self.cassette
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
         flags
     }
 }
@@ -237,9 +268,8 @@ pub(crate) fn require_controlled(config: &Settings) -> Result<(), CommandError> 
     let named = config.llm.execution_strategy.as_deref().unwrap_or_default();
     match named.parse::<crucible_llm::ExecutionStrategy>() {
         Ok(_) => Ok(()),
-        Err(error) => {
-            Err(CommandError::usage(error.to_string()).hint("Set [llm] execution_strategy = \"controlled\"."))
-        }
+        Err(error) => Err(CommandError::usage(error.to_string())
+            .hint("Set [llm] execution_strategy = \"controlled\".")),
     }
 }
 
@@ -264,7 +294,9 @@ fn named(
                 .hint("Name the files that the model may create in it."));
             }
             Some(place) if place.symlink_metadata().is_err() => {
-                app.output.remark(&format!("note: file {path} does not exist yet; the model may create it"));
+                app.output.remark(&format!(
+                    "note: file {path} does not exist yet; the model may create it"
+                ));
             }
             _ => {}
         }
@@ -286,7 +318,10 @@ fn run_options(
     let wanted = edit_format(config)?;
     let (pack, context_window) = pack_limits(config, &proposer.name)?;
     let settings = RunSettings {
-        edit_format: match proposer.backend.map(|backend| (backend.origin(), backend.capabilities())) {
+        edit_format: match proposer
+            .backend
+            .map(|backend| (backend.origin(), backend.capabilities()))
+        {
             Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
             // A recording answers only as it was asked.
             Some((Origin::Recording | Origin::Unpaid, own)) => own.edit_format,
@@ -330,13 +365,22 @@ fn run_options(
         found_gate_timeout: default_timeout(),
         started_in: choice.directory,
         answers: cast.answers.clone(),
-        warnings: cast.fell_back.iter().map(ReceiptWarning::fallback).collect(),
+        warnings: cast
+            .fell_back
+            .iter()
+            .map(ReceiptWarning::fallback)
+            .collect(),
     })
 }
 
 /// Who proposes the changes, and which model each role asks. A model that the command line names is asked by every role of the
 /// configured provider, and means nothing to another one: where it has no effect, that is said.
-fn proposer<'c>(app: &App, options: &Options, config: &Settings, cast: &'c RoleBackends) -> Proposer<'c> {
+fn proposer<'c>(
+    app: &App,
+    options: &Options,
+    config: &Settings,
+    cast: &'c RoleBackends,
+) -> Proposer<'c> {
     let provider = config.llm.provider.as_deref().unwrap_or_default();
     let (provider, chosen) = match &cast.fell_back {
         Some(fell_back) => (fell_back.fallback.as_str(), None),
@@ -350,7 +394,9 @@ fn proposer<'c>(app: &App, options: &Options, config: &Settings, cast: &'c RoleB
     match &options.model {
         Some(wanted) if cast.fell_back.is_some() => {
             let asked = &proposer.model;
-            app.output.remark(&format!("note: the fallback uses its own model {asked}, not {wanted}"));
+            app.output.remark(&format!(
+                "note: the fallback uses its own model {asked}, not {wanted}"
+            ));
         }
         Some(wanted) if !is_asked(wanted) => {
             app.output.remark(&format!(
@@ -378,7 +424,12 @@ pub(crate) fn pack_limits(
     if window == 0 {
         return Ok((set, None));
     }
-    let mut limits = PackLimits::for_window(window, section.max_tokens, config.run.max_file_requests, set);
+    let mut limits = PackLimits::for_window(
+        window,
+        section.max_tokens,
+        config.run.max_file_requests,
+        set,
+    );
     if config.is_set(files) {
         limits.max_files = limits.max_files.min(set.max_files);
     }
@@ -426,7 +477,9 @@ fn definition_name(text: &str) -> Result<String, String> {
 
 /// Reads the subject of a commit.
 pub(crate) fn subject(text: &str) -> Result<String, String> {
-    check_subject(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+    check_subject(text)
+        .map(|()| text.to_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// A limit that a run writes into its guardrails.

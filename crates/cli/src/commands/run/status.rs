@@ -61,12 +61,16 @@ impl Status {
         }
         app.output.line("");
         for artifact in &status.artifacts {
-            let digest = artifact.digest.map_or_else(|| "-".to_owned(), |digest| digest.short());
+            let digest = artifact
+                .digest
+                .map_or_else(|| "-".to_owned(), |digest| digest.short());
             app.output.line(&format!("{digest:<12}  {}", artifact.path));
         }
         for attempt in &status.attempts {
             app.output.line("");
-            let end = serde_json::to_value(attempt.end).ok().and_then(|end| end.as_str().map(str::to_owned));
+            let end = serde_json::to_value(attempt.end)
+                .ok()
+                .and_then(|end| end.as_str().map(str::to_owned));
             app.output.line(&format!(
                 "attempt {}: {}",
                 attempt.number,
@@ -93,21 +97,36 @@ fn accounts(status: &RunStatus) -> Vec<String> {
         ));
     }
     let budgets = &status.budgets;
-    let left = |used: u64, most: u64| format!("{used} of {most} used, {} left", most.saturating_sub(used));
-    lines.push(format!("calls     {}", left(budgets.calls, budgets.max_calls)));
-    lines.push(format!("tries     {}", left(budgets.iterations, budgets.max_iterations)));
+    let left =
+        |used: u64, most: u64| format!("{used} of {most} used, {} left", most.saturating_sub(used));
+    lines.push(format!(
+        "calls     {}",
+        left(budgets.calls, budgets.max_calls)
+    ));
+    lines.push(format!(
+        "tries     {}",
+        left(budgets.iterations, budgets.max_iterations)
+    ));
     let settings = &status.run.settings;
     if settings.max_file_requests > 0 {
-        lines.push(format!("requests  {}", left(budgets.file_requests, budgets.max_file_requests)));
+        lines.push(format!(
+            "requests  {}",
+            left(budgets.file_requests, budgets.max_file_requests)
+        ));
     }
     let from = match settings.context_window {
         Some(tokens) => format!(", for a context window of {tokens} tokens"),
         None => String::new(),
     };
     let (files, bytes) = (settings.max_files, settings.max_total_bytes);
-    lines.push(format!("context   at most {files} files, {bytes} bytes{from}"));
+    lines.push(format!(
+        "context   at most {files} files, {bytes} bytes{from}"
+    ));
     if budgets.max_outbox_prompts > 0 {
-        lines.push(format!("prompts   {}", left(budgets.outbox_prompts, budgets.max_outbox_prompts)));
+        lines.push(format!(
+            "prompts   {}",
+            left(budgets.outbox_prompts, budgets.max_outbox_prompts)
+        ));
     }
     if budgets.tokens > 0 {
         lines.push(format!("tokens    {}", budgets.tokens));
@@ -119,10 +138,14 @@ fn accounts(status: &RunStatus) -> Vec<String> {
 async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
     let begun = status(dir, ledger)?;
     let run = &begun.run.run_id;
-    let mut seen = ledger.events(Some(run))?.last().map_or(0, |event| event.seq);
+    let mut seen = ledger
+        .events(Some(run))?
+        .last()
+        .map_or(0, |event| event.seq);
     let mut head = ledger.head()?.seq;
     if !app.output.is_json() {
-        app.output.line(&one_line(&format!("{run} is {}", begun.state.name())));
+        app.output
+            .line(&one_line(&format!("{run} is {}", begun.state.name())));
     }
     loop {
         // Whoever goes on with the run is asked after first: what it did before it ended is then there to be read.
@@ -130,7 +153,11 @@ async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, 
         let now = ledger.head()?.seq;
         if now != head || at_work.is_none() {
             head = now;
-            for event in ledger.events(Some(run))?.iter().filter(|event| event.seq > seen) {
+            for event in ledger
+                .events(Some(run))?
+                .iter()
+                .filter(|event| event.seq > seen)
+            {
                 show(app, event)?;
             }
             seen = seen.max(now);
@@ -149,7 +176,10 @@ fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
     let path = event.path.as_deref().unwrap_or_default();
     if !app.output.is_json() {
         let name = event.event.to_lowercase().replace('_', " ");
-        app.output.line(&one_line(&format!("{} {}: {name}  {path}", event.ts, event.role)));
+        app.output.line(&one_line(&format!(
+            "{} {}: {name}  {path}",
+            event.ts, event.role
+        )));
         return Ok(());
     }
     let seen = EventLine {
@@ -163,7 +193,10 @@ fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
         hash: event.hash.to_string(),
     };
     let text = serde_json::to_string(&seen).map_err(|error| {
-        CommandError::new(ExitStatus::Refused, format!("the event has no JSON form: {error}"))
+        CommandError::new(
+            ExitStatus::Refused,
+            format!("the event has no JSON form: {error}"),
+        )
     })?;
     app.output.json_text(&text);
     Ok(())
@@ -173,10 +206,18 @@ fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
 fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
     let status = status(dir, ledger)?;
     let said = if status.state.is_end() {
-        format!("{} is {}. {}", status.run.run_id, status.state.name(), status.next)
+        format!(
+            "{} is {}. {}",
+            status.run.run_id,
+            status.state.name(),
+            status.next
+        )
     } else {
         let (run, state) = (&status.run.run_id, status.state.name());
-        format!("{run} is {state}, and no process continues it. {}", status.next)
+        format!(
+            "{run} is {state}, and no process continues it. {}",
+            status.next
+        )
     };
     if app.output.is_json() {
         app.output.remark(&one_line(&said));

@@ -36,12 +36,14 @@ impl VerifyRecord {
         let named = known(&self.run, runs.iter().map(|run| run.id.as_str()))?;
         // A directory that lost its run.json, or that the ledger knows nothing of, is judged all the same.
         let dir = match named.parse::<RunId>() {
-            Ok(id) if RunDir::of(&world.runs_root, &id).root().is_dir() => RunDir::of(&world.runs_root, &id),
+            Ok(id) if RunDir::of(&world.runs_root, &id).root().is_dir() => {
+                RunDir::of(&world.runs_root, &id)
+            }
             Ok(_) | Err(_) => world.open_run(named)?,
         };
         let repo = self.repo.as_ref().map(|repo| app.absolute(repo));
-        let check =
-            app.block_on(async { Ok(verify_record(&world, &dir, &ledger, repo.as_deref()).await?) })?;
+        let check = app
+            .block_on(async { Ok(verify_record(&world, &dir, &ledger, repo.as_deref()).await?) })?;
         let report = check.verdict.report("crucible-verify-record-v1");
         app.output.verdict(&report, &passed(&check))
     }
@@ -49,11 +51,20 @@ impl VerifyRecord {
 
 /// How far a record that passes was checked.
 fn passed(check: &RecordCheck) -> String {
-    let reached = check.reached.map_or("unknown", crucible_run::RunState::name);
-    let commit = check.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
+    let reached = check
+        .reached
+        .map_or("unknown", crucible_run::RunState::name);
+    let commit = check
+        .commit
+        .as_ref()
+        .map_or_else(String::new, |commit| format!(", commit {commit}"));
     let held = match check.reached {
         Some(state) if state.is_end() => format!("the record is intact; the run is {reached}"),
         _ => format!("the record is intact up to the run's state ({reached})"),
     };
-    format!("{held}: {}, {}{commit}", counted(check.events, "event"), counted(check.files, "recorded file"))
+    format!(
+        "{held}: {}, {}{commit}",
+        counted(check.events, "event"),
+        counted(check.files, "recorded file")
+    )
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use crucible_forge::{
-    AdoptExisting, AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent,
-    CommandSkillAgent, CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome,
-    SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError,
-    build_skill, settle_interrupted,
+    AdoptExisting, AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness,
+    ClaudeSkillAgent, CommandSkillAgent, CopyBackError, FailureKind, SkillAgent, SkillBuildError,
+    SkillBuildOutcome, SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild,
+    WholeFileSkillAgent, WorkspaceError, build_skill, settle_interrupted,
 };
-use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording};
+use crucible_llm::{
+    CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording,
+};
 use crucible_model::{ByteLimit, ExitStatus, Finding};
 use crucible_sandbox::{AllowedHost, Sandbox};
 use crucible_settings::{Settings, SkillAuthor};
@@ -101,19 +103,31 @@ impl Build {
             _ => None,
         };
         let project = place::project(app)?;
-        let config = app.config(project.root(), &model::flags(&self.provider, &self.cassette))?;
+        let config = app.config(
+            project.root(),
+            &model::flags(&self.provider, &self.cassette),
+        )?;
         let world = place::world(app, &project)?;
         // A skill that nobody proposed needs neither an agent nor a ledger.
         let _known = place::skill(app, &project, &self.name)?;
         let kind = self.kind(&config)?;
-        let record = self.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let record = self
+            .record
+            .as_deref()
+            .map(|path| Record::at(app.absolute(path)))
+            .transpose()?;
         let agent = self.agent(app, &config, kind, &world.sandbox, record.as_ref())?;
         let seconds = self.timeout.unwrap_or(config.forge.agent_timeout_s);
         let mebibytes = config.forge.agent_disk_mib;
-        for (key, number) in [("forge.agent_timeout_s", seconds), ("forge.agent_disk_mib", mebibytes)] {
+        for (key, number) in [
+            ("forge.agent_timeout_s", seconds),
+            ("forge.agent_disk_mib", mebibytes),
+        ] {
             if number == 0 {
-                return Err(CommandError::usage(format!("{key} is 0, with which no agent can work"))
-                    .hint("It takes a whole number from 1."));
+                return Err(CommandError::usage(format!(
+                    "{key} is 0, with which no agent can work"
+                ))
+                .hint("It takes a whole number from 1."));
             }
         }
         let request = BuildRequest {
@@ -124,9 +138,15 @@ impl Build {
             review: review.as_ref(),
         };
         let mut ledger = app.ledger()?;
-        let mut view = View { output: app.output.clone(), spinner: Spinner::timed(), told: false };
+        let mut view = View {
+            output: app.output.clone(),
+            spinner: Spinner::timed(),
+            told: false,
+        };
         let built = app.block_on(async {
-            build_skill(&world, &project, &mut ledger, &request, &mut view).await.map_err(CommandError::from)
+            build_skill(&world, &project, &mut ledger, &request, &mut view)
+                .await
+                .map_err(CommandError::from)
         });
         view.spinner.finish();
         match built {
@@ -149,8 +169,9 @@ impl Build {
                 Ok(SkillAuthor::Command) => Agent::Command,
                 Ok(SkillAuthor::WholeFile) => Agent::WholeFile,
                 Err(named) => {
-                    let message =
-                        format!("forge.agent: unknown agent {named:?}; use claude, command or whole-file");
+                    let message = format!(
+                        "forge.agent: unknown agent {named:?}; use claude, command or whole-file"
+                    );
                     return Err(CommandError::usage(message));
                 }
             },
@@ -160,9 +181,14 @@ impl Build {
             ("--cassette", self.cassette.is_some()),
             ("--record", self.record.is_some()),
         ];
-        if let Some((flag, _)) = of_models.iter().find(|(_, given)| *given && kind != Agent::WholeFile) {
+        if let Some((flag, _)) = of_models
+            .iter()
+            .find(|(_, given)| *given && kind != Agent::WholeFile)
+        {
             let message = format!("{flag} is of use to the agent whole-file alone");
-            return Err(CommandError::usage(message).hint("Add --agent whole-file, or leave it out."));
+            return Err(
+                CommandError::usage(message).hint("Add --agent whole-file, or leave it out.")
+            );
         }
         if kind == Agent::WholeFile {
             model::check_cassette(
@@ -186,7 +212,10 @@ impl Build {
             Agent::AsIs => Ok(Box::new(AdoptExisting)),
             Agent::Claude => {
                 let claude = ClaudeAgent::find(&model::settings(app, config, CLAUDE), &app.env)?;
-                Ok(Box::new(ClaudeSkillAgent::new(claude, limits.micro_dollars)))
+                Ok(Box::new(ClaudeSkillAgent::new(
+                    claude,
+                    limits.micro_dollars,
+                )))
             }
             Agent::Command => {
                 let hosts: Vec<AllowedHost> = config
@@ -195,26 +224,43 @@ impl Build {
                     .iter()
                     .map(|host| host.parse::<AllowedHost>())
                     .collect::<Result<_, _>>()
-                    .map_err(|error| CommandError::usage(format!("forge.agent_network: {error}")))?;
+                    .map_err(|error| {
+                        CommandError::usage(format!("forge.agent_network: {error}"))
+                    })?;
                 let forge = &config.forge;
-                Ok(Box::new(CommandSkillAgent::new(&forge.agent_command, hosts, &forge.agent_env, &app.env)?))
+                Ok(Box::new(CommandSkillAgent::new(
+                    &forge.agent_command,
+                    hosts,
+                    &forge.agent_env,
+                    &app.env,
+                )?))
             }
             Agent::WholeFile => {
                 let named = config.llm.provider.as_deref().unwrap_or_default();
                 let selected = model::selected(app, config, sandbox, named)?;
                 limits.calls = Limit::At(config.budget.calls);
-                let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
+                let recording = record
+                    .map(|record| record.of(&selected.backend))
+                    .transpose()?;
                 let options = ClientOptions {
                     recording: recording.unwrap_or(Recording::Off),
                     prices: Arc::new(model::prices(config)?),
                     ..ClientOptions::new(CallBudget::new(limits))
                 };
-                Ok(Box::new(WholeFileSkillAgent::new(ModelClient::new(selected.backend, options))))
+                Ok(Box::new(WholeFileSkillAgent::new(ModelClient::new(
+                    selected.backend,
+                    options,
+                ))))
             }
         }
     }
 
-    fn tell(&self, app: &App, kind: Agent, report: &SkillBuildReport) -> Result<ExitStatus, CommandError> {
+    fn tell(
+        &self,
+        app: &App,
+        kind: Agent,
+        report: &SkillBuildReport,
+    ) -> Result<ExitStatus, CommandError> {
         let (status, findings) = match &report.outcome {
             SkillBuildOutcome::Built { findings, .. } => (ExitStatus::Success, findings),
             SkillBuildOutcome::Failed(failure) => (status_of(kind, failure), &failure.findings),
@@ -233,14 +279,18 @@ impl Build {
         }
         match &report.outcome {
             SkillBuildOutcome::Built { skill, test, .. } => {
-                app.output.line(&format!("built {name}: skill {skill}  test {test}"));
-                app.output.line(&format!("next: crucible skill verify {name}"));
+                app.output
+                    .line(&format!("built {name}: skill {skill}  test {test}"));
+                app.output
+                    .line(&format!("next: crucible skill verify {name}"));
             }
             SkillBuildOutcome::Failed(_) => {
                 let attempt = report.build.attempt;
+                app.output.line(&format!(
+                    "attempt {attempt} at {name} came to nothing; the project is as it was"
+                ));
                 app.output
-                    .line(&format!("attempt {attempt} at {name} came to nothing; the project is as it was"));
-                app.output.line(&format!("next: crucible skill research {name}"));
+                    .line(&format!("next: crucible skill research {name}"));
             }
         }
         Ok(status)
@@ -269,7 +319,9 @@ fn took(facts: &Map<String, Value>) -> Option<String> {
     if counted.is_empty() {
         return None;
     }
-    let basis = facts.get("cost_basis").and_then(|basis| CostBasis::deserialize(basis).ok());
+    let basis = facts
+        .get("cost_basis")
+        .and_then(|basis| CostBasis::deserialize(basis).ok());
     let cost = match cost(number("cost_micro_dollars"), basis) {
         unknown if unknown.is_empty() => "cost unknown".to_owned(),
         cost => cost,
@@ -319,13 +371,18 @@ impl BuildWitness for View {
     }
 
     fn touched(&mut self, path: &Path, what: Touched) {
-        self.say(&format!("  {} {}", what.as_str(), one_line(&path.to_string_lossy())));
+        self.say(&format!(
+            "  {} {}",
+            what.as_str(),
+            one_line(&path.to_string_lossy())
+        ));
     }
 }
 
 impl From<AgentCommandError> for CommandError {
     fn from(error: AgentCommandError) -> Self {
-        Self::usage(error.to_string()).hint("`crucible skill build --help` shows which agents there are.")
+        Self::usage(error.to_string())
+            .hint("`crucible skill build --help` shows which agents there are.")
     }
 }
 

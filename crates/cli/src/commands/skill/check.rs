@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_forge::{
-    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PolicyUnread, PythonSource,
-    SecretName, SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
+    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PolicyUnread,
+    PythonSource, SecretName, SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SideEffect;
@@ -71,10 +71,13 @@ impl Check {
             read_paths: self.read_paths.clone(),
             secrets: self.secrets.clone(),
         };
-        let paths = SkillPaths::of(self.package.as_ref().unwrap_or(project.package()), &self.name)
-            .map_err(|error| place::no_path(&error))?;
-        let bytes =
-            read_regular_up_to(&app.absolute(&self.file), MOST_READ).map_err(CommandError::unreadable)?;
+        let paths = SkillPaths::of(
+            self.package.as_ref().unwrap_or(project.package()),
+            &self.name,
+        )
+        .map_err(|error| place::no_path(&error))?;
+        let bytes = read_regular_up_to(&app.absolute(&self.file), MOST_READ)
+            .map_err(CommandError::unreadable)?;
         let verdict = match PythonSource::parse(&bytes) {
             Ok(source) => {
                 let mut verdict = check_policy(&source, &policy, self.effects, &grants);
@@ -94,15 +97,22 @@ impl Check {
     fn rules(&self, app: &App, project: &ForgeProject) -> Result<Rules, CommandError> {
         if let Some(named) = &self.policy {
             let path = app.absolute(named);
-            let bytes = read_regular_up_to(&path, MOST_OF_POLICY).map_err(CommandError::unreadable)?;
+            let bytes =
+                read_regular_up_to(&path, MOST_OF_POLICY).map_err(CommandError::unreadable)?;
             return Rules::read(bytes, &path);
         }
         let path = project.root().join(POLICY_FILE);
         Ok(match project.policy()? {
-            Some(policy) => Rules { policy, told: format!("policy: {}", path.display()) },
+            Some(policy) => Rules {
+                policy,
+                told: format!("policy: {}", path.display()),
+            },
             None => Rules {
                 policy: SkillPolicy::default(),
-                told: format!("policy: the rules that always hold; there is no {}", path.display()),
+                told: format!(
+                    "policy: the rules that always hold; there is no {}",
+                    path.display()
+                ),
             },
         })
     }
@@ -114,7 +124,8 @@ impl From<PolicyUnread> for CommandError {
         match error {
             PolicyUnread::Fs(error) => Self::unreadable(error),
             PolicyUnread::NotText | PolicyUnread::Rules(_) => {
-                Self::new(ExitStatus::Schema, message).hint("A policy is like `allowed_imports: [yaml]`.")
+                Self::new(ExitStatus::Schema, message)
+                    .hint("A policy is like `allowed_imports: [yaml]`.")
             }
         }
     }
@@ -137,6 +148,9 @@ impl Rules {
             CommandError::new(ExitStatus::Schema, format!("{}: {error}", path.display()))
                 .hint("A policy is like `allowed_imports: [yaml]`.")
         })?;
-        Ok(Self { policy, told: format!("policy: {}", path.display()) })
+        Ok(Self {
+            policy,
+            told: format!("policy: {}", path.display()),
+        })
     }
 }

@@ -36,13 +36,16 @@ impl Init {
             app.output.line(&format!("wrote {path}"));
         }
         for path in &laid.kept {
-            app.output.line(&format!("{path} is there already and was left as it is"));
+            app.output
+                .line(&format!("{path} is there already and was left as it is"));
         }
         if let Some(settings) = &laid.settings_to_add {
-            app.output.remark("note: pyproject.toml is yours; the tools need these lines in it:");
+            app.output
+                .remark("note: pyproject.toml is yours; the tools need these lines in it:");
             app.output.remark(settings.trim_end());
         }
-        app.output.line("next: crucible skill propose NAME --describe TEXT --io FILE --effects CLASS");
+        app.output
+            .line("next: crucible skill propose NAME --describe TEXT --io FILE --effects CLASS");
         Ok(ExitStatus::Success)
     }
 }

@@ -48,10 +48,17 @@ impl List {
                 let what = one_line(&short_line(&skill.description, SHOWN));
                 let status = match file(skill) {
                     None | Some(TrustedFile::Promoted) => skill.status.as_str().to_owned(),
-                    Some(TrustedFile::Changed) => format!("{}, file changed", skill.status.as_str()),
+                    Some(TrustedFile::Changed) => {
+                        format!("{}, file changed", skill.status.as_str())
+                    }
                     Some(TrustedFile::Unreadable) => format!("{}, no file", skill.status.as_str()),
                 };
-                rows.add_row([skill.name.as_str(), &status, skill.side_effect.as_str(), &what]);
+                rows.add_row([
+                    skill.name.as_str(),
+                    &status,
+                    skill.side_effect.as_str(),
+                    &what,
+                ]);
             }
             app.output.line(&lines_of(&rows));
         }
@@ -68,7 +75,9 @@ fn known(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
     });
     match SkillRegistry::read(project) {
         Ok(written) => {
-            let differences = written.map(|written| known.differences(&written)).unwrap_or_default();
+            let differences = written
+                .map(|written| known.differences(&written))
+                .unwrap_or_default();
             for finding in differences.findings() {
                 app.output.remark(&format!("warning: {finding}"));
             }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crucible_forge::{
-    ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError, StepRefused,
+    ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError,
+    StepRefused,
 };
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
 use crucible_model::{ExitStatus, PathPrefix, RepoPathError};
@@ -24,11 +25,18 @@ pub(super) fn project(app: &App) -> Result<ForgeProject, CommandError> {
         CommandError::usage(format!("forge.package: {error}"))
             .hint("It is the Python package below src/ that holds the project's skills, such as skillset.")
     })?;
-    Ok(ForgeProject::new(found.root().to_owned(), found.key()?, package))
+    Ok(ForgeProject::new(
+        found.root().to_owned(),
+        found.key()?,
+        package,
+    ))
 }
 
 /// The places and means of a step of a skill of this project.
-pub(super) fn world<'a>(app: &'a App, project: &ForgeProject) -> Result<ForgeWorld<'a>, CommandError> {
+pub(super) fn world<'a>(
+    app: &'a App,
+    project: &ForgeProject,
+) -> Result<ForgeWorld<'a>, CommandError> {
     let config = app.config(project.root(), &[])?;
     let home = app.home()?;
     Ok(ForgeWorld {
@@ -43,14 +51,24 @@ pub(super) fn world<'a>(app: &'a App, project: &ForgeProject) -> Result<ForgeWor
 
 /// Where skills find modules that are not Python's own ([forge] site_packages).
 pub(super) fn site_packages(config: &Settings) -> Result<Vec<PathBuf>, CommandError> {
-    let places: Vec<PathBuf> = config.forge.site_packages.iter().map(PathBuf::from).collect();
-    match places.iter().find(|place| !place.is_absolute() || !place.is_dir()) {
+    let places: Vec<PathBuf> = config
+        .forge
+        .site_packages
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    match places
+        .iter()
+        .find(|place| !place.is_absolute() || !place.is_dir())
+    {
         None => Ok(places),
         Some(bad) => Err(CommandError::usage(format!(
             "forge.site_packages: {} is no absolute path of a directory",
             bad.display()
         ))
-        .hint("Name the directories that hold the packages, from / on, in your own configuration.")),
+        .hint(
+            "Name the directories that hold the packages, from / on, in your own configuration.",
+        )),
     }
 }
 
@@ -65,7 +83,9 @@ pub(super) fn skill(
             .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another.")
     };
     let ledger = app.ledger_to_ask()?.ok_or_else(unknown)?;
-    let row = ledger.skill(project.key(), name.as_str())?.ok_or_else(unknown)?;
+    let row = ledger
+        .skill(project.key(), name.as_str())?
+        .ok_or_else(unknown)?;
     Ok((ledger, row))
 }
 

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use crucible_forge::{
-    Approval, ApprovalError, ExamplesRule, REGISTRY_FILE, SkillName, TrustChange, TrustError, promote_skill,
+    Approval, ApprovalError, ExamplesRule, REGISTRY_FILE, SkillName, TrustChange, TrustError,
+    promote_skill,
 };
 use crucible_model::{ExitStatus, Outcome, short_line};
 use crucible_settings::ExamplesNeed;
@@ -87,9 +88,17 @@ pub(super) fn tell(
     }
     if let Some(row) = &change.promotion {
         let by = short_line(&row.approved_by, 120);
-        app.output.line(&format!("{word} {name} by {by}: skill {}  test {}", row.skill, row.test));
-        let input = if next == "run" { " --input '{…}'" } else { "" };
-        app.output.line(&format!("next: crucible skill {next} {name}{input}"));
+        app.output.line(&format!(
+            "{word} {name} by {by}: skill {}  test {}",
+            row.skill, row.test
+        ));
+        let input = if next == "run" {
+            " --input '{…}'"
+        } else {
+            ""
+        };
+        app.output
+            .line(&format!("next: crucible skill {next} {name}{input}"));
     }
     Ok(status)
 }
@@ -97,8 +106,10 @@ pub(super) fn tell(
 impl From<ApprovalError> for CommandError {
     fn from(error: ApprovalError) -> Self {
         match &error {
-            ApprovalError::Secret { .. } => Self::new(ExitStatus::SecretDetected, error.to_string())
-                .hint("Take it out. If it is a real one, revoke it."),
+            ApprovalError::Secret { .. } => {
+                Self::new(ExitStatus::SecretDetected, error.to_string())
+                    .hint("Take it out. If it is a real one, revoke it.")
+            }
             ApprovalError::Empty { .. }
             | ApprovalError::Long { .. }
             | ApprovalError::Hidden { .. }

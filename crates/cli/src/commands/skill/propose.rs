@@ -92,13 +92,15 @@ impl Propose {
             return Ok(ExitStatus::Success);
         }
         app.output.line(&format!("proposed {}", self.name));
-        app.output.line(&format!("next: crucible skill build {}", self.name));
+        app.output
+            .line(&format!("next: crucible skill build {}", self.name));
         Ok(ExitStatus::Success)
     }
 
     fn proposal(&self, app: &App) -> Result<SkillProposal, CommandError> {
         let bytes = if self.io == Path::new(STANDARD_INPUT) {
-            let awaited = Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
+            let awaited =
+                Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
             unreadable("--io", whole(app, MOST_SCHEMA, awaited)?)?
         } else {
             read(app, "--io", &self.io, MOST_SCHEMA)?
@@ -134,7 +136,9 @@ impl Propose {
 
 /// Refuses a project without the package of its skills. Returns a file of the skill that is there before any build.
 fn check_begun(project: &ForgeProject, name: &SkillName) -> Result<Option<RepoPath>, CommandError> {
-    let paths = project.paths(name).map_err(|error| place::no_path(&error))?;
+    let paths = project
+        .paths(name)
+        .map_err(|error| place::no_path(&error))?;
     if !project.root().join(paths.base.as_str()).is_file() {
         return Err(CommandError::usage(format!(
             "there is no {} in {}",
@@ -146,7 +150,13 @@ fn check_begun(project: &ForgeProject, name: &SkillName) -> Result<Option<RepoPa
     Ok(paths
         .files()
         .into_iter()
-        .find(|path| project.root().join(path.as_str()).symlink_metadata().is_ok())
+        .find(|path| {
+            project
+                .root()
+                .join(path.as_str())
+                .symlink_metadata()
+                .is_ok()
+        })
         .cloned())
 }
 
@@ -158,7 +168,9 @@ fn read(app: &App, flag: &str, path: &Path, most: usize) -> Result<Vec<u8>, Comm
 }
 
 fn unreadable(flag: &str, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, CommandError> {
-    read.map_err(|error| CommandError::usage(format!("{flag}: standard input cannot be read: {error}")))
+    read.map_err(|error| {
+        CommandError::usage(format!("{flag}: standard input cannot be read: {error}"))
+    })
 }
 
 impl From<ProposalError> for CommandError {

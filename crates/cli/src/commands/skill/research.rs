@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_forge::{
-    AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName, research,
+    AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName,
+    research,
 };
 use crucible_llm::{
-    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, Recording,
-    UNSPECIFIED, select,
+    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient,
+    Recording, UNSPECIFIED, select,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -63,25 +64,47 @@ enum AdviceModel {
 impl Research {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app)?;
-        let config = app.config(project.root(), &model::flags(&self.provider, &self.cassette))?;
+        let config = app.config(
+            project.root(),
+            &model::flags(&self.provider, &self.cassette),
+        )?;
         let world = place::world(app, &project)?;
         let _known = place::skill(app, &project, &self.name)?;
-        let record = self.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let record = self
+            .record
+            .as_deref()
+            .map(|path| Record::at(app.absolute(path)))
+            .transpose()?;
         let asked = self.asked(app, &config, &world.sandbox, record.as_ref())?;
         let mut ledger = app.ledger()?;
         let outcome = app.block_on(async {
             let looked = match asked {
                 AdviceModel::Nobody => {
-                    research(&world, &project, &self.name, &mut ledger, AdviceSource::NotAsked).await
+                    research(
+                        &world,
+                        &project,
+                        &self.name,
+                        &mut ledger,
+                        AdviceSource::NotAsked,
+                    )
+                    .await
                 }
                 AdviceModel::Unavailable(error) => {
                     let none = AdviceSource::Unavailable(error);
                     research(&world, &project, &self.name, &mut ledger, none).await
                 }
                 AdviceModel::Model(client, limits) => {
-                    app.output.remark(&format!("asking {} for advice", client.provider()));
+                    app.output
+                        .remark(&format!("asking {} for advice", client.provider()));
                     let advisor = Advisor::new(&client, limits);
-                    research(&world, &project, &self.name, &mut ledger, AdviceSource::Of(&advisor)).await
+                    research(
+                        &world,
+                        &project,
+                        &self.name,
+                        &mut ledger,
+                        AdviceSource::Of(&advisor),
+                    )
+                    .await
                 }
             };
             Ok(looked?)
@@ -106,7 +129,9 @@ impl Research {
             Ok(Switch::On) => true,
             Ok(Switch::Off) | Err("") => false,
             Err(other) => {
-                return Err(CommandError::usage(format!("forge.advise: {other:?} is neither on nor off")));
+                return Err(CommandError::usage(format!(
+                    "forge.advise: {other:?} is neither on nor off"
+                )));
             }
         };
         if !self.advice && !configured {
@@ -118,10 +143,15 @@ impl Research {
         })?;
         let chars = config.forge.advice_prompt_chars;
         let seconds = config.forge.advice_timeout_s;
-        for (key, number) in [("forge.advice_prompt_chars", chars), ("forge.advice_timeout_s", seconds)] {
+        for (key, number) in [
+            ("forge.advice_prompt_chars", chars),
+            ("forge.advice_timeout_s", seconds),
+        ] {
             if number == 0 {
-                return Err(CommandError::usage(format!("{key} is 0, with which nobody can be asked"))
-                    .hint("It takes a whole number from 1."));
+                return Err(CommandError::usage(format!(
+                    "{key} is 0, with which nobody can be asked"
+                ))
+                .hint("It takes a whole number from 1."));
             }
         }
         model::check_budget(config)?;
@@ -133,7 +163,9 @@ impl Research {
         };
         let mut limits = model::limits(config)?;
         limits.calls = Limit::At(config.budget.calls);
-        let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
+        let recording = record
+            .map(|record| record.of(&selected.backend))
+            .transpose()?;
         let options = ClientOptions {
             recording: recording.unwrap_or(Recording::Off),
             prices: Arc::new(model::prices(config)?),
@@ -143,11 +175,19 @@ impl Research {
             max_prompt_chars: usize::try_from(chars).unwrap_or(usize::MAX),
             timeout: Duration::from_secs(seconds),
         };
-        Ok(AdviceModel::Model(Box::new(ModelClient::new(selected.backend, options)), bounds))
+        Ok(AdviceModel::Model(
+            Box::new(ModelClient::new(selected.backend, options)),
+            bounds,
+        ))
     }
 
     fn document(&self, outcome: &ResearchOutcome) -> Value {
-        let ResearchOutcome { note, digest, proposed, unreviewed } = outcome;
+        let ResearchOutcome {
+            note,
+            digest,
+            proposed,
+            unreviewed,
+        } = outcome;
         let diagnosis = &note.diagnosis;
         let mut advice = json!(note.advice);
         if let Some(proposed) = proposed {
@@ -165,28 +205,42 @@ impl Research {
     }
 
     fn tell(&self, app: &App, outcome: &ResearchOutcome) {
-        let ResearchOutcome { note, digest, proposed, unreviewed } = outcome;
+        let ResearchOutcome {
+            note,
+            digest,
+            proposed,
+            unreviewed,
+        } = outcome;
         app.output.line(&note.text);
         match &note.advice {
             NotedAdvice::NotAsked => {}
-            NotedAdvice::Missing { why } => {
-                app.output.line(&format!("There is no advice, and the packet stays what it was: {why}"))
-            }
-            NotedAdvice::Kept { note, model, left_out_chars } => {
-                app.output.line(&format!("## What {model} advises (kept as {note})\n"));
+            NotedAdvice::Missing { why } => app.output.line(&format!(
+                "There is no advice, and the packet stays what it was: {why}"
+            )),
+            NotedAdvice::Kept {
+                note,
+                model,
+                left_out_chars,
+            } => {
+                app.output
+                    .line(&format!("## What {model} advises (kept as {note})\n"));
                 if *left_out_chars > 0 {
                     app.output.line(&format!(
                         "It was not shown {left_out_chars} characters of failure and packet.\n"
                     ));
                 }
                 let proposed = proposed.as_ref().map_or("", Untrusted::as_str);
-                let indented: Vec<String> = proposed.lines().map(|line| format!("    {line}")).collect();
+                let indented: Vec<String> =
+                    proposed.lines().map(|line| format!("    {line}")).collect();
                 app.output.line(&indented.join("\n"));
                 app.output.line("");
             }
         }
         for trigger in unreviewed {
-            app.output.line(&format!("a person has to look: {trigger}: {}", trigger.why()));
+            app.output.line(&format!(
+                "a person has to look: {trigger}: {}",
+                trigger.why()
+            ));
         }
         app.output.line(&format!("note {digest}"));
         app.output.line(&format!("next: {}", self.next(unreviewed)));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use crucible_forge::{
-    Listed, MAX_INPUT_BYTES, REGISTRY_FILE, RunRequest, RunStepError, RunnerError, SkillEnd, SkillName,
-    SkillRunReport, UnhashedEntry, run_skill,
+    Listed, MAX_INPUT_BYTES, REGISTRY_FILE, RunRequest, RunStepError, RunnerError, SkillEnd,
+    SkillName, SkillRunReport, UnhashedEntry, run_skill,
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SkillRunOutcome;
@@ -61,20 +61,29 @@ impl Run {
         let python = config.forge.python.clone().map(PathBuf::from);
         let site_packages = place::site_packages(&config)?;
         let seconds = match self.timeout.unwrap_or(config.forge.run_timeout_s) {
-            0 => return Err(CommandError::usage("forge.run_timeout_s: a skill needs at least one second")),
+            0 => {
+                return Err(CommandError::usage(
+                    "forge.run_timeout_s: a skill needs at least one second",
+                ));
+            }
             seconds => seconds,
         };
         let request = RunRequest {
             name: &self.name,
             input: &input,
             timeout: Duration::from_secs(seconds),
-            unhashed: if self.allow_unhashed { UnhashedEntry::Allowed } else { UnhashedEntry::Refused },
+            unhashed: if self.allow_unhashed {
+                UnhashedEntry::Allowed
+            } else {
+                UnhashedEntry::Refused
+            },
             python: python.as_deref(),
             site_packages: &site_packages,
             demote_after: u32::try_from(config.forge.demote_after_failures).unwrap_or(u32::MAX),
         };
         let mut ledger = app.ledger()?;
-        let report = app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;
+        let report =
+            app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;
         self.tell(app, &report)?;
         Ok(status_of(&report))
     }
@@ -87,10 +96,12 @@ impl Run {
                     .map_err(CommandError::unreadable)?
             }
             (None, _) => {
-                let awaited = Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
+                let awaited =
+                    Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
                 let most = usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX);
-                whole(app, most, awaited)?
-                    .map_err(|error| CommandError::usage(format!("standard input cannot be read: {error}")))?
+                whole(app, most, awaited)?.map_err(|error| {
+                    CommandError::usage(format!("standard input cannot be read: {error}"))
+                })?
             }
         };
         if bytes.len() as u64 > MAX_INPUT_BYTES {
@@ -133,8 +144,10 @@ impl Run {
             app.output.remark(&format!("[skill] {}", one_line(line)));
         }
         if printed.extent == Extent::Cut {
-            app.output
-                .remark(&format!("[skill] it printed {} bytes; only the first are shown", printed.total));
+            app.output.remark(&format!(
+                "[skill] it printed {} bytes; only the first are shown",
+                printed.total
+            ));
         }
         if let Some(SkillEnd::Raised { traceback, .. }) = &report.end {
             for line in traceback.lines() {
@@ -142,7 +155,8 @@ impl Run {
             }
         }
         for finding in report.verdict.findings() {
-            app.output.remark(&format!("{}: {}", finding.code, finding.hint));
+            app.output
+                .remark(&format!("{}: {}", finding.code, finding.hint));
         }
         result.map_or(Ok(()), |value| app.output.json(value))
     }
@@ -186,7 +200,9 @@ impl From<RunnerError> for CommandError {
         match error {
             RunnerError::Sandbox(error) => error.into(),
             RunnerError::Fs(error) => error.into(),
-            RunnerError::InputTooLarge { .. } => Self::new(ExitStatus::OverLimit, error.to_string()),
+            RunnerError::InputTooLarge { .. } => {
+                Self::new(ExitStatus::OverLimit, error.to_string())
+            }
             RunnerError::NotText
             | RunnerError::GrantedPath { .. }
             | RunnerError::TooManyPlaces { .. }

@@ -56,7 +56,10 @@ impl SkillGateObserver for GateProgress<'_> {
             1 => "failed, 1 finding".to_owned(),
             many => format!("failed, {many} findings"),
         };
-        self.0.output.remark_of(outcome.gate.as_str(), &format!("{word} ({})", seconds(outcome)));
+        self.0.output.remark_of(
+            outcome.gate.as_str(),
+            &format!("{word} ({})", seconds(outcome)),
+        );
     }
 }
 
@@ -68,12 +71,20 @@ impl Verify {
         let python = config.forge.python.clone().map(PathBuf::from);
         let site_packages = place::site_packages(&config)?;
         let seconds = match config.forge.gate_timeout_s {
-            0 => return Err(CommandError::usage("forge.gate_timeout_s: a gate needs at least one second")),
+            0 => {
+                return Err(CommandError::usage(
+                    "forge.gate_timeout_s: a gate needs at least one second",
+                ));
+            }
             seconds => seconds,
         };
         let request = VerifyRequest {
             name: &self.name,
-            level: if self.full { VerificationLevel::Full } else { VerificationLevel::Skill },
+            level: if self.full {
+                VerificationLevel::Full
+            } else {
+                VerificationLevel::Skill
+            },
             tools: tools.as_deref(),
             python: python.as_deref(),
             site_packages: &site_packages,
@@ -85,7 +96,8 @@ impl Verify {
             Ok(SkillVerification::prepare(&world, &mut ledger, &project, request).await?)
         })?;
         tell_omitted(app, verification.omitted());
-        let verified = app.block_on(async { Ok(verification.run(&mut ledger, &GateProgress(app)).await?) });
+        let verified =
+            app.block_on(async { Ok(verification.run(&mut ledger, &GateProgress(app)).await?) });
         // Where it was interrupted it stopped in the middle, and nobody has said so yet.
         verification.abort(&mut ledger)?;
         let verified = verified?;
@@ -124,8 +136,17 @@ impl Verify {
         }
         let mut rows = table(["gate", "verdict", "time", "found"]);
         for outcome in &verified.gates {
-            let word = if outcome.verdict.passes() { "passed" } else { "failed" };
-            rows.add_row([outcome.gate.as_str(), word, &seconds(outcome), &found(&outcome.verdict)]);
+            let word = if outcome.verdict.passes() {
+                "passed"
+            } else {
+                "failed"
+            };
+            rows.add_row([
+                outcome.gate.as_str(),
+                word,
+                &seconds(outcome),
+                &found(&outcome.verdict),
+            ]);
         }
         app.output.line(&lines_of(&rows));
         app.output.line(&format!(
@@ -136,7 +157,9 @@ impl Verify {
             row.test
         ));
         app.output.line(&match verified.status {
-            SkillStatus::Verified => format!("next: crucible skill promote {} --by YOUR_NAME", self.name),
+            SkillStatus::Verified => {
+                format!("next: crucible skill promote {} --by YOUR_NAME", self.name)
+            }
             _ => format!("next: crucible skill research {}", self.name),
         });
         Ok(())
@@ -148,7 +171,13 @@ fn seconds(outcome: &SkillGateOutcome) -> String {
 }
 
 fn found(verdict: &Verdict) -> String {
-    let count = |level: Level| verdict.findings().iter().filter(|finding| finding.level == level).count();
+    let count = |level: Level| {
+        verdict
+            .findings()
+            .iter()
+            .filter(|finding| finding.level == level)
+            .count()
+    };
     match (count(Level::Error), count(Level::Warning)) {
         (0, 0) => String::new(),
         (0, warnings) => format!("{warnings} to look at"),
@@ -167,10 +196,21 @@ fn tell_omitted(app: &App, omitted: &[Omission]) {
     if secrets.is_empty() {
         return;
     }
-    let named = secrets.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let named = secrets
+        .iter()
+        .take(NAMED)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
     let more = secrets.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    app.output.remark(&format!("not in the copy, for it holds what looks like a secret: {named}{more}"));
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    app.output.remark(&format!(
+        "not in the copy, for it holds what looks like a secret: {named}{more}"
+    ));
 }
 
 impl From<VerifyStepError> for CommandError {
@@ -190,7 +230,9 @@ impl From<VerifyStepError> for CommandError {
             }
             VerifyStepError::Tools(error) => error.into(),
             VerifyStepError::Policy(error) => error.into(),
-            VerifyStepError::Workspace(WorkspaceError::InsideProject { .. }) => Self::usage(message),
+            VerifyStepError::Workspace(WorkspaceError::InsideProject { .. }) => {
+                Self::usage(message)
+            }
             VerifyStepError::Workspace(WorkspaceError::Repo(error)) => error.into(),
             VerifyStepError::Workspace(WorkspaceError::Fs(error)) => error.into(),
             VerifyStepError::Python(error) => error.into(),

@@ -10,8 +10,8 @@ use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 use crucible_spec::{
-    AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore, fixup_changes,
-    fixup_links, fixup_policy, not_nameable,
+    AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore,
+    fixup_changes, fixup_links, fixup_policy, not_nameable,
 };
 
 use crate::app::App;
@@ -50,7 +50,11 @@ pub(crate) enum FixupWish {
 impl FixupFlags {
     /// Whether to show or to apply fixups.
     pub(crate) fn wish(&self) -> FixupWish {
-        if self.apply_fixups { FixupWish::Apply } else { FixupWish::Preview }
+        if self.apply_fixups {
+            FixupWish::Apply
+        } else {
+            FixupWish::Preview
+        }
     }
 
     /// The name of an option that lets a fixup change more, if one is given.
@@ -64,12 +68,20 @@ impl FixupFlags {
 
     /// The policy for symbolic links.
     pub(crate) fn links(&self) -> LinkPolicy {
-        if self.allow_links { LinkPolicy::InsideProject } else { LinkPolicy::Refuse }
+        if self.allow_links {
+            LinkPolicy::InsideProject
+        } else {
+            LinkPolicy::Refuse
+        }
     }
 
     /// Refuses a path that no fixup may change.
     pub(crate) fn check(&self, root: &Path) -> Result<(), CommandError> {
-        match self.allow_paths.iter().find_map(|path| not_nameable(root, path)) {
+        match self
+            .allow_paths
+            .iter()
+            .find_map(|path| not_nameable(root, path))
+        {
             Some(why) => Err(CommandError::usage(format!("--allow-path: {why}"))),
             None => Ok(()),
         }
@@ -83,16 +95,25 @@ impl FixupFlags {
         sandbox: &Arc<Sandbox>,
         project: &SpecProject,
     ) -> Result<FixupChoice, CommandError> {
-        let find = async { Ok(GuardedPlaces::find(Arc::clone(sandbox), &app.env, project.root()).await) };
+        let find =
+            async { Ok(GuardedPlaces::find(Arc::clone(sandbox), &app.env, project.root()).await) };
         let guarded = app.block_on(find)?;
         let choice = FixupChoice::unguarded(self.policy(config));
-        Ok(FixupChoice { links: self.links(), guarded, ..choice })
+        Ok(FixupChoice {
+            links: self.links(),
+            guarded,
+            ..choice
+        })
     }
 
     /// The policy: the configured limits, and the paths from this command line only.
     pub(crate) fn policy(&self, config: &Settings) -> Policy {
         let limits = patch_limits(config);
-        fixup_policy(limits.max_files, limits.max_added_lines, self.allow_paths.clone())
+        fixup_policy(
+            limits.max_files,
+            limits.max_added_lines,
+            self.allow_paths.clone(),
+        )
     }
 }
 
@@ -107,7 +128,11 @@ pub(crate) fn to_look_at(app: &App, project: &SpecProject, spec: SpecId) -> Spec
 }
 
 /// Shows a pending diff: each file with its added and removed lines and its real location, then the diff.
-pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Result<(), CommandError> {
+pub(crate) fn show_pending(
+    app: &App,
+    project: &SpecProject,
+    diff: &[u8],
+) -> Result<(), CommandError> {
     let changes = fixup_changes(diff).map_err(|verdict| SpecError::FixupRefused { verdict })?;
     let links = fixup_links(project, &changes);
     let files = counted(changes.len() as u64, "file");
@@ -115,13 +140,18 @@ pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Res
     for change in &changes {
         let kind = match change.kind {
             FixupChangeKind::Changed => String::new(),
-            FixupChangeKind::New | FixupChangeKind::Removed => format!(" ({})", change.kind.as_str()),
+            FixupChangeKind::New | FixupChangeKind::Removed => {
+                format!(" ({})", change.kind.as_str())
+            }
         };
         let path = one_line(&change.path);
-        let led = links
-            .get(&change.path)
-            .map_or_else(String::new, |place| format!(", through a link to {}", one_line(place.as_str())));
-        app.output.line(&format!("  {path} +{} -{}{kind}{led}", change.added, change.removed));
+        let led = links.get(&change.path).map_or_else(String::new, |place| {
+            format!(", through a link to {}", one_line(place.as_str()))
+        });
+        app.output.line(&format!(
+            "  {path} +{} -{}{kind}{led}",
+            change.added, change.removed
+        ));
     }
     app.output.diff(diff);
     Ok(())
@@ -137,19 +167,31 @@ pub(crate) fn show_applied(app: &App, applied: &AppliedFixup) {
             (_, None) => " (removed)",
             (Some(_), Some(_)) => "",
         };
-        app.output.line(&format!("  {}{kind}", one_line(&file.path)));
+        app.output
+            .line(&format!("  {}{kind}", one_line(&file.path)));
     }
     for finding in applied.verdict.findings() {
-        app.output.remark(&format!("warning: {}: {}", one_line(&finding.subject), finding.hint));
+        app.output.remark(&format!(
+            "warning: {}: {}",
+            one_line(&finding.subject),
+            finding.hint
+        ));
     }
 }
 
 /// Reports, file by file, how a partly applied fixup of a killed process was recovered.
 pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
-    let (others, files): (Vec<_>, Vec<_>) =
-        recovered.files.iter().partition(|path| recovered.went_on.contains(path));
-    let names =
-        |paths: &[&RepoPath]| paths.iter().map(|path| one_line(path.as_str())).collect::<Vec<_>>().join(", ");
+    let (others, files): (Vec<_>, Vec<_>) = recovered
+        .files
+        .iter()
+        .partition(|path| recovered.went_on.contains(path));
+    let names = |paths: &[&RepoPath]| {
+        paths
+            .iter()
+            .map(|path| one_line(path.as_str()))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     if recovered.files.is_empty() {
         return;
     }
@@ -158,7 +200,11 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
         EditRecovery::Finished => "finished: the fixup is applied to these files",
         EditRecovery::TakenBack => "rolled back: the fixup is not applied to these files",
     };
-    let files = if files.is_empty() { "none".to_owned() } else { names(&files) };
+    let files = if files.is_empty() {
+        "none".to_owned()
+    } else {
+        names(&files)
+    };
     app.output.remark(&format!(
         "warning: a process was killed while it applied a fixup, which is now {what}: {files}"
     ));

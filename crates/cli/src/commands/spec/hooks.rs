@@ -10,12 +10,12 @@ use std::time::Duration;
 use crucible_repo::Git;
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
 use crucible_settings::{
-    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, Switch, Words,
-    variable_of,
+    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, Switch,
+    Words, variable_of,
 };
 use crucible_spec::{
-    Hook, HookConsequence, HookMoment, HookPlace, HookReceipt, HookSubject, HookWalls, OnFail, PhaseId,
-    SpecProject, run_hooks, weigh_hooks,
+    Hook, HookConsequence, HookMoment, HookPlace, HookReceipt, HookSubject, HookWalls, OnFail,
+    PhaseId, SpecProject, run_hooks, weigh_hooks,
 };
 
 use super::place;
@@ -43,11 +43,19 @@ pub(crate) struct HookOutcome {
 
 impl Hooks {
     /// Reads the hooks that this configuration defines for the project.
-    pub(crate) fn read(app: &App, config: &Settings, project: &SpecProject) -> Result<Self, CommandError> {
+    pub(crate) fn read(
+        app: &App,
+        config: &Settings,
+        project: &SpecProject,
+    ) -> Result<Self, CommandError> {
         let hooks = config.hooks.iter();
         // The sandbox knows Crucible's own directory; only the configuration knows another place of the
         // runs.
-        let runs = config.paths.runs_root.as_deref().map(|root| app.absolute(root.as_ref()).join(""));
+        let runs = config
+            .paths
+            .runs_root
+            .as_deref()
+            .map(|root| app.absolute(root.as_ref()).join(""));
         let root = project.root();
         Ok(Self {
             hooks: hooks
@@ -74,7 +82,10 @@ impl Hooks {
         subject: &HookSubject,
     ) -> HookOutcome {
         if !self.any(moment, subject.phase) {
-            return HookOutcome { receipts: Vec::new(), consequence: HookConsequence::GoOn(Vec::new()) };
+            return HookOutcome {
+                receipts: Vec::new(),
+                consequence: HookConsequence::GoOn(Vec::new()),
+            };
         }
         let mut env = base_env(&app.env);
         env.extend(toolchain_env(&app.env));
@@ -89,13 +100,22 @@ impl Hooks {
         };
         let receipts = run_hooks(&self.hooks, moment, subject, &place).await;
         let consequence = weigh_hooks(&self.hooks, &receipts);
-        HookOutcome { receipts, consequence }
+        HookOutcome {
+            receipts,
+            consequence,
+        }
     }
 }
 
 /// Other files of the project through which git runs programs, or why git cannot list them.
-async fn guarded(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Result<Vec<PathBuf>, String> {
-    Git::guarded_places(Arc::clone(sandbox), &app.env, project).await.map_err(|error| error.to_string())
+async fn guarded(
+    app: &App,
+    sandbox: &Arc<Sandbox>,
+    project: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    Git::guarded_places(Arc::clone(sandbox), &app.env, project)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 fn hook(
@@ -109,7 +129,10 @@ fn hook(
         .map_err(|error| CommandError::from(&error))?;
     let key = |field: &str| format!("hooks.{name}.{field}");
     let command = entry.command.clone();
-    if command.first().is_none_or(|program| program.trim().is_empty()) {
+    if command
+        .first()
+        .is_none_or(|program| program.trim().is_empty())
+    {
         return Err(CommandError::usage(format!("hooks.{name} has no command"))
             .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
     }
@@ -150,9 +173,12 @@ fn hook(
 
 /// Parses a setting that takes one of a few words.
 fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, CommandError> {
-    value
-        .get()
-        .map_err(|text| CommandError::usage(format!("{key} is {text:?}; use one of {}", T::WORDS.join(", "))))
+    value.get().map_err(|text| {
+        CommandError::usage(format!(
+            "{key} is {text:?}; use one of {}",
+            T::WORDS.join(", ")
+        ))
+    })
 }
 
 /// Refuses to run project files without a sandbox because the user's own file says so. That file applies
@@ -188,7 +214,9 @@ fn check_whose_hook(
     }
     let program = hook.command.first().map_or("", String::as_str);
     if program.contains('/') && !program.starts_with('/') {
-        return refuse(format!("{program:?} is a file of the project, which may be untrusted"));
+        return refuse(format!(
+            "{program:?} is a file of the project, which may be untrusted"
+        ));
     }
     Ok(())
 }

@@ -27,7 +27,10 @@ pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile
     match named {
         Some(file) => named_workspace(app, file),
         None => WorkspaceFile::discover(start).ok_or_else(|| {
-            let message = format!("no workspace.yaml in {} or any parent directory", start.display());
+            let message = format!(
+                "no workspace.yaml in {} or any parent directory",
+                start.display()
+            );
             CommandError::usage(message)
                 .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
         }),
@@ -52,8 +55,10 @@ fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError
     if file.is_file() {
         return Ok(WorkspaceFile::at(file));
     }
-    Err(CommandError::usage(format!("--workspace: {} is not a file", file.display()))
-        .hint("Name the file workspace.yaml itself; `crucible project init` creates one."))
+    Err(
+        CommandError::usage(format!("--workspace: {} is not a file", file.display()))
+            .hint("Name the file workspace.yaml itself; `crucible project init` creates one."),
+    )
 }
 
 /// Parses the id of a spec.
@@ -73,7 +78,10 @@ where
 /// Refuses a name that looks like a secret.
 pub(crate) fn free_of_secrets(what: &'static str, name: &str) -> Result<(), SecretInName> {
     match Scanner::builtin().scan(name.as_bytes()).first() {
-        Some(found) => Err(SecretInName { what, rule: found.rule.to_string() }),
+        Some(found) => Err(SecretInName {
+            what,
+            rule: found.rule.to_string(),
+        }),
         None => Ok(()),
     }
 }
@@ -88,7 +96,10 @@ pub(crate) struct SecretInName {
 impl Display for SecretInName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { what, rule } = self;
-        write!(f, "{what} looks like a secret ({rule}), and would be written to receipts and other files")
+        write!(
+            f,
+            "{what} looks like a secret ({rule}), and would be written to receipts and other files"
+        )
     }
 }
 

@@ -23,8 +23,16 @@ struct Calls {
 
 impl PhaseProgress {
     pub(crate) fn new(output: &Output, asked: String) -> Self {
-        let calls = Calls { spinner: Spinner::timed(), phase: String::new(), begun: 0 };
-        Self { output: output.clone(), asked, shown: Shown::new(calls) }
+        let calls = Calls {
+            spinner: Spinner::timed(),
+            phase: String::new(),
+            begun: 0,
+        };
+        Self {
+            output: output.clone(),
+            asked,
+            shown: Shown::new(calls),
+        }
     }
 
     /// Removes the spinner before other output or another phase.
@@ -43,7 +51,11 @@ impl CallWatch for PhaseProgress {
             shown.begun = 0;
         }
         shown.begun += 1;
-        let again = if shown.begun > 1 { format!(", call {}", shown.begun) } else { String::new() };
+        let again = if shown.begun > 1 {
+            format!(", call {}", shown.begun)
+        } else {
+            String::new()
+        };
         let words = format!("{phase_id}: asking {}{again}", self.asked);
         if self.output.live {
             shown.spinner.turn(&words);

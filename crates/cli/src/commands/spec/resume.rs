@@ -47,7 +47,9 @@ impl Resume {
             (None, true) => Some(PhaseId::Fixup),
             (None, false) => None,
         };
-        let prepared = named.map(|phase| self.prepared(app, &session, phase)).transpose()?;
+        let prepared = named
+            .map(|phase| self.prepared(app, &session, phase))
+            .transpose()?;
         let mut work = Work::begin(app, &session, &self.phases)?;
         let (phase, through, idea) = match prepared {
             Some(prepared) => prepared,
@@ -60,16 +62,35 @@ impl Resume {
             let receipt = work.try_dry(phase)?;
             packet = receipt.phases.into_iter().find_map(|entry| entry.packet);
         } else {
-            let is_done =
-                matches!(applying, Some(Applying::Applied | Applying::Settled)) && phase == PhaseId::Fixup;
-            let first = |later: &PhaseId| if is_done { *later > phase } else { *later >= phase };
+            let is_done = matches!(applying, Some(Applying::Applied | Applying::Settled))
+                && phase == PhaseId::Fixup;
+            let first = |later: &PhaseId| {
+                if is_done {
+                    *later > phase
+                } else {
+                    *later >= phase
+                }
+            };
             let phases: Vec<PhaseId> = through.up_to().filter(first).collect();
             work.run(&phases)?;
         }
         if app.output.is_json() {
-            let overview = ResumeOverview::new(work.status()?, phase, session.summary(), work.ran().to_vec());
-            let overview = if session.store.read(IDEA)?.is_some() { overview.with_idea() } else { overview };
-            app.output.json(&if self.phases.dry_run { overview.of_a_dry_run(packet) } else { overview })?;
+            let overview = ResumeOverview::new(
+                work.status()?,
+                phase,
+                session.summary(),
+                work.ran().to_vec(),
+            );
+            let overview = if session.store.read(IDEA)?.is_some() {
+                overview.with_idea()
+            } else {
+                overview
+            };
+            app.output.json(&if self.phases.dry_run {
+                overview.of_a_dry_run(packet)
+            } else {
+                overview
+            })?;
         } else {
             work.conclude()?;
         }
@@ -90,9 +111,12 @@ impl Resume {
         }
         self.phases.check_fixups(phase, through)?;
         let idea = match phase {
-            PhaseId::Requirements => {
-                Some(self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::Kept)?)
-            }
+            PhaseId::Requirements => Some(self.phases.sources.idea(
+                app,
+                &session.store,
+                session.idea_limit(),
+                Unnamed::Kept,
+            )?),
             _ if self.phases.sources.names_an_idea() => {
                 return Err(CommandError::usage(format!("the phase {phase} does not read an idea")).hint(
                     "Only the requirements phase does; use --context to show files of the project to \
@@ -107,5 +131,8 @@ impl Resume {
 
 /// The next phase; for a finished spec the last phase again.
 fn next_phase(state: &SpecState) -> PhaseId {
-    phases_to_run(state, PhaseId::Final).first().copied().unwrap_or(PhaseId::Final)
+    phases_to_run(state, PhaseId::Final)
+        .first()
+        .copied()
+        .unwrap_or(PhaseId::Final)
 }

@@ -15,7 +15,8 @@ pub(crate) fn show_phase(app: &App, store: &SpecStore, phase: PhaseId, receipt: 
     let artifact = store.dir().join("artifacts").join(phase.artifact());
     let here = app.env.working_directory();
     let shown = artifact.strip_prefix(here).unwrap_or(&artifact).display();
-    app.output.line(&one_line(&format!("{:<13}{shown}", phase.as_str())));
+    app.output
+        .line(&one_line(&format!("{:<13}{shown}", phase.as_str())));
     app.output.line(&format!("{:<13}{}", "", took(entry)));
     warn(app, phase, entry);
 }
@@ -31,11 +32,19 @@ pub(crate) fn show_dry(app: &App, phase: PhaseId, receipt: &SpecReceipt) {
             0 => String::new(),
             several => format!("; {} left out", counted(several, "file")),
         };
-        format!(": {texts}, {}, {}{left_out}", counted(packet.bytes, "byte"), counted(packet.lines, "line"))
+        format!(
+            ": {texts}, {}, {}{left_out}",
+            counted(packet.bytes, "byte"),
+            counted(packet.lines, "line")
+        )
     });
-    app.output.line(&format!("{:<13}would ask now{packet}", phase.as_str()));
+    app.output
+        .line(&format!("{:<13}would ask now{packet}", phase.as_str()));
     for input in &entry.inputs {
-        app.output.line(&one_line(&format!("{:<13}  {} ({} bytes)", "", input.path, input.bytes)));
+        app.output.line(&one_line(&format!(
+            "{:<13}  {} ({} bytes)",
+            "", input.path, input.bytes
+        )));
     }
     warn(app, phase, entry);
 }
@@ -43,7 +52,8 @@ pub(crate) fn show_dry(app: &App, phase: PhaseId, receipt: &SpecReceipt) {
 /// Prints the warnings of a receipt.
 pub(crate) fn warn(app: &App, phase: PhaseId, entry: &PhaseEntry) {
     for warning in &entry.warnings {
-        app.output.remark(&one_line(&format!("warning: {phase}: {}", warning.message)));
+        app.output
+            .remark(&one_line(&format!("warning: {phase}: {}", warning.message)));
     }
 }
 
@@ -67,7 +77,11 @@ fn took(entry: &PhaseEntry) -> String {
             if let (Some(input), Some(output)) = (llm.tokens_input, llm.tokens_output) {
                 parts.push(format!("{input} + {output} tokens"));
             }
-            parts.extend(llm.cost.as_ref().map(|told| cost(Some(told.micro_dollars), Some(told.basis))));
+            parts.extend(
+                llm.cost
+                    .as_ref()
+                    .map(|told| cost(Some(told.micro_dollars), Some(told.basis))),
+            );
         }
         None => parts.push("no model was asked".to_owned()),
     }

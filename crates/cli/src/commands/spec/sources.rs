@@ -14,8 +14,8 @@ use crucible_model::ByteLimit;
 use crucible_repo::Gh;
 use crucible_settings::Settings;
 use crucible_spec::{
-    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, PhaseRun, SpecError, SpecId, SpecProject,
-    SpecStore,
+    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, PhaseRun, SpecError, SpecId,
+    SpecProject, SpecStore,
 };
 
 use crate::app::App;
@@ -101,7 +101,13 @@ impl SourceFlags {
         limit: ByteLimit,
         unnamed: Unnamed,
     ) -> Result<GivenIdea, CommandError> {
-        if self.source.iter().filter(|source| is_standard_input(source)).count() > 1 {
+        if self
+            .source
+            .iter()
+            .filter(|source| is_standard_input(source))
+            .count()
+            > 1
+        {
             return Err(CommandError::usage(
                 "--source - is given twice, but standard input can be read only once",
             )
@@ -116,10 +122,16 @@ impl SourceFlags {
                 app.output.remark(UNREAD);
             }
         } else if unnamed == Unnamed::StandardInput && !std::io::stdin().is_terminal() {
-            builder.text("standard input", standard_input(app, limit, Awaited::Saying(AWAITED))?)?;
+            builder.text(
+                "standard input",
+                standard_input(app, limit, Awaited::Saying(AWAITED))?,
+            )?;
         }
         match builder.finish() {
-            Ok(idea) => Ok(GivenIdea { idea, origin: IdeaOrigin::Given }),
+            Ok(idea) => Ok(GivenIdea {
+                idea,
+                origin: IdeaOrigin::Given,
+            }),
             // An empty named source is an error. Empty standard input that was not named is ignored.
             Err(SpecError::EmptyIdea) if !is_named => kept(store, limit),
             Err(error) => Err(error.into()),
@@ -133,12 +145,22 @@ impl SourceFlags {
         if !self.names_an_idea() {
             return command + " --source -";
         }
-        let sources = self.source.iter().map(|source| ("--source", source.display().to_string()));
-        let issues = self.issue.iter().map(|issue| ("--issue", issue.to_string()));
+        let sources = self
+            .source
+            .iter()
+            .map(|source| ("--source", source.display().to_string()));
+        let issues = self
+            .issue
+            .iter()
+            .map(|issue| ("--issue", issue.to_string()));
         for (flag, value) in sources.chain(issues) {
             command.push_str(&format!(" {flag} {}", as_word(&value)));
         }
-        if command.len() <= LONGEST_COMMAND { command } else { plain }
+        if command.len() <= LONGEST_COMMAND {
+            command
+        } else {
+            plain
+        }
     }
 
     /// The files that the project's configuration and the command line select.
@@ -148,8 +170,10 @@ impl SourceFlags {
         project: &SpecProject,
         config: &Settings,
     ) -> Result<FileSelectors, CommandError> {
-        let named =
-            self.context.iter().map(|text| in_project(text, app.env.working_directory(), project.root()));
+        let named = self
+            .context
+            .iter()
+            .map(|text| in_project(text, app.env.working_directory(), project.root()));
         Ok(FileSelectors {
             root: project.root().to_owned(),
             named: named.collect::<Result<_, _>>()?,
@@ -158,13 +182,23 @@ impl SourceFlags {
         })
     }
 
-    fn read(&self, app: &App, builder: &mut IdeaBuilder, limit: ByteLimit) -> Result<(), CommandError> {
+    fn read(
+        &self,
+        app: &App,
+        builder: &mut IdeaBuilder,
+        limit: ByteLimit,
+    ) -> Result<(), CommandError> {
         for source in &self.source {
             if is_standard_input(source) {
-                builder.text("standard input", standard_input(app, limit, Awaited::Silently)?)?;
+                builder.text(
+                    "standard input",
+                    standard_input(app, limit, Awaited::Silently)?,
+                )?;
             } else {
                 let name = shown(source, app.env.working_directory());
-                builder.path(&name, &app.absolute(source)).map_err(|error| as_given(error, &name, source))?;
+                builder
+                    .path(&name, &app.absolute(source))
+                    .map_err(|error| as_given(error, &name, source))?;
             }
         }
         if self.issue.is_empty() {
@@ -182,7 +216,10 @@ impl SourceFlags {
 
 /// The packet limits of this configuration.
 pub(crate) fn packet_limits(config: &Settings) -> PacketLimits {
-    PacketLimits { max_bytes: config.spec.max_packet_bytes, max_lines: config.spec.max_packet_lines }
+    PacketLimits {
+        max_bytes: config.spec.max_packet_bytes,
+        max_lines: config.spec.max_packet_lines,
+    }
 }
 
 fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> {
@@ -190,7 +227,10 @@ fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> 
     if let Some(bytes) = store.read(IDEA)? {
         builder.text(IDEA, bytes)?;
     }
-    Ok(GivenIdea { idea: builder.finish()?, origin: IdeaOrigin::Kept })
+    Ok(GivenIdea {
+        idea: builder.finish()?,
+        origin: IdeaOrigin::Kept,
+    })
 }
 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
@@ -205,7 +245,10 @@ fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u
 fn brings_something() -> bool {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileTypeExt;
-    let file = std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let file = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(std::fs::File::from);
     let meta = file.and_then(|file| file.metadata());
     meta.is_ok_and(|meta| !meta.file_type().is_char_device())
 }
@@ -231,16 +274,25 @@ fn as_word(text: &str) -> String {
 /// machines.
 fn shown(source: &Path, directory: &Path) -> String {
     let below = source.strip_prefix(directory).unwrap_or(source);
-    let name = if below.is_absolute() { below.file_name().map_or(below, Path::new) } else { below };
-    if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
+    let name = if below.is_absolute() {
+        below.file_name().map_or(below, Path::new)
+    } else {
+        below
+    };
+    if name.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        name.display().to_string()
+    }
 }
 
 /// Names a source in an error by the path that the user typed, not by its name in the idea.
 fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
     match error {
-        SpecError::Source { source_name, why } if source_name == name => {
-            SpecError::Source { source_name: one_line(&source.display().to_string()), why }
-        }
+        SpecError::Source { source_name, why } if source_name == name => SpecError::Source {
+            source_name: one_line(&source.display().to_string()),
+            why,
+        },
         other => other,
     }
 }
@@ -249,11 +301,16 @@ fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
 /// directory.
 fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, CommandError> {
     let outside = || {
-        CommandError::usage(format!("--context {text}: it is not in the project {}", root.display()))
-            .hint("Name files of the project; use --source to add other files to the idea.")
+        CommandError::usage(format!(
+            "--context {text}: it is not in the project {}",
+            root.display()
+        ))
+        .hint("Name files of the project; use --source to add other files to the idea.")
     };
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let directory = directory
+        .canonicalize()
+        .unwrap_or_else(|_| directory.to_owned());
     if text.is_empty() {
         return Err(outside());
     }
@@ -264,9 +321,17 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
     // Directories of the working directory are literal names, even with glob characters.
     let is_glob = text.contains(['*', '?', '[', '{', '\\']);
     let mut parts: Vec<String> = Vec::new();
-    for part in directory.strip_prefix(&root).map_err(|_| outside())?.components() {
+    for part in directory
+        .strip_prefix(&root)
+        .map_err(|_| outside())?
+        .components()
+    {
         let part = part.as_os_str().to_str().ok_or_else(outside)?;
-        parts.push(if is_glob { escaped(part) } else { part.to_owned() });
+        parts.push(if is_glob {
+            escaped(part)
+        } else {
+            part.to_owned()
+        });
     }
     for component in below.components() {
         match component {
@@ -276,7 +341,11 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
             Component::RootDir | Component::Prefix(_) => return Err(outside()),
         }
     }
-    Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+    Ok(if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    })
 }
 
 /// The directory where an absolute path enters the project, after following links, and the rest of the
@@ -284,7 +353,10 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
 fn entering<'a>(path: &'a Path, root: &Path) -> Option<(PathBuf, &'a Path)> {
     let ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.into_iter().rev().find_map(|ancestor| {
-        let place = ancestor.canonicalize().ok().filter(|place| place.starts_with(root))?;
+        let place = ancestor
+            .canonicalize()
+            .ok()
+            .filter(|place| place.starts_with(root))?;
         Some((place, path.strip_prefix(ancestor).ok()?))
     })
 }
@@ -305,10 +377,16 @@ fn escaped(name: &str) -> String {
 pub(super) fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
     let idea = given.map(|given| &given.idea);
     for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
-        run.warn(ReceiptWarning { kind: "file_passed_over".to_owned(), message: passed_over.to_string() });
+        run.warn(ReceiptWarning {
+            kind: "file_passed_over".to_owned(),
+            message: passed_over.to_string(),
+        });
     }
     for note in idea.into_iter().flat_map(|idea| &idea.notes) {
-        run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
+        run.warn(ReceiptWarning {
+            kind: "source_note".to_owned(),
+            message: note.clone(),
+        });
     }
 }
 
@@ -330,21 +408,40 @@ mod tests {
         assert_eq!(of("*.tsx", &below), Some(r"web/\[id\]/*.tsx".to_owned()));
         assert_eq!(of("../../README.md", &below), Some("README.md".to_owned()));
         assert_eq!(of("../..", &below), Some(".".to_owned()));
-        assert_eq!(of(root.join("a.md").to_str().unwrap(), &below), Some("a.md".to_owned()));
+        assert_eq!(
+            of(root.join("a.md").to_str().unwrap(), &below),
+            Some("a.md".to_owned())
+        );
         let elsewhere = tempfile::tempdir().unwrap();
-        let (link, inner) = (elsewhere.path().join("link"), elsewhere.path().join("inner"));
+        let (link, inner) = (
+            elsewhere.path().join("link"),
+            elsewhere.path().join("inner"),
+        );
         std::os::unix::fs::symlink(&root, &link).unwrap();
         std::os::unix::fs::symlink(&below, &inner).unwrap();
         let through = |link: &Path, rest: &str| of(link.join(rest).to_str().unwrap(), &root);
         assert_eq!(through(&link, "web/*.tsx"), Some("web/*.tsx".to_owned()));
-        assert_eq!(through(&link, "missing/a.md"), Some("missing/a.md".to_owned()));
-        assert_eq!(through(&inner, "page.tsx"), Some("web/[id]/page.tsx".to_owned()));
-        assert_eq!(through(&inner, "*.tsx"), Some(r"web/\[id\]/*.tsx".to_owned()));
+        assert_eq!(
+            through(&link, "missing/a.md"),
+            Some("missing/a.md".to_owned())
+        );
+        assert_eq!(
+            through(&inner, "page.tsx"),
+            Some("web/[id]/page.tsx".to_owned())
+        );
+        assert_eq!(
+            through(&inner, "*.tsx"),
+            Some(r"web/\[id\]/*.tsx".to_owned())
+        );
         assert_eq!(through(&link, "../x"), None);
         for outside in ["../x", "/etc/passwd", "../../../x", ""] {
             assert_eq!(of(outside, &root), None, "{outside}");
         }
-        assert_eq!(of("x", dir.path().parent().unwrap()), None, "a directory outside of the project");
+        assert_eq!(
+            of("x", dir.path().parent().unwrap()),
+            None,
+            "a directory outside of the project"
+        );
     }
 
     #[test]
@@ -352,14 +449,22 @@ mod tests {
         let again = |source: &[&str], issue: &[&str]| {
             let source = source.iter().map(PathBuf::from).collect();
             let issue = issue.iter().map(|issue| issue.parse().unwrap()).collect();
-            SourceFlags { source, issue, context: Vec::new() }.again(&"e3".parse().unwrap())
+            SourceFlags {
+                source,
+                issue,
+                context: Vec::new(),
+            }
+            .again(&"e3".parse().unwrap())
         };
         assert_eq!(again(&[], &[]), "crucible spec e3 --source -");
         assert_eq!(
             again(&["a.md", "-"], &["a/b#3"]),
             "crucible spec e3 --source a.md --source - --issue a/b#3"
         );
-        assert_eq!(again(&["my 'idea'; rm.md"], &[]), r"crucible spec e3 --source 'my '\''idea'\''; rm.md'");
+        assert_eq!(
+            again(&["my 'idea'; rm.md"], &[]),
+            r"crucible spec e3 --source 'my '\''idea'\''; rm.md'"
+        );
         assert_eq!(again(&["a.md"; 100], &[]), "crucible spec e3");
     }
 

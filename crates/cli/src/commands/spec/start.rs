@@ -2,7 +2,9 @@
 
 use clap::Args;
 use crucible_model::{ClockSource, ExitStatus};
-use crucible_spec::{IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview, SpecState, phases_to_run};
+use crucible_spec::{
+    IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview, SpecState, phases_to_run,
+};
 
 use super::place;
 use super::sources::{GivenIdea, IdeaOrigin, Unnamed};
@@ -43,14 +45,19 @@ impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let session = SpecSession::new(app, &self.spec, &self.phases)?;
         self.phases.check_applying(&self.spec)?;
-        self.phases.check_fixups(PhaseId::Requirements, self.through)?;
+        self.phases
+            .check_fixups(PhaseId::Requirements, self.through)?;
         // A spec that does not exist has no pending fixup, and no directory is created for a refused
         // command.
         if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
             return Err(nothing_waits(&self.spec));
         }
-        let idea =
-            self.phases.sources.idea(app, &session.store, session.idea_limit(), Unnamed::StandardInput)?;
+        let idea = self.phases.sources.idea(
+            app,
+            &session.store,
+            session.idea_limit(),
+            Unnamed::StandardInput,
+        )?;
         let is_new = is_new(&session, &idea)?;
         // A new idea is stored before the provider is prepared, so that it is not lost if that fails.
         let asked = match is_new && !self.phases.dry_run {
@@ -74,16 +81,27 @@ impl Spec {
             work.run(&phases)?;
         }
         if app.output.is_json() {
-            let overview = SpecOverview::new(work.status()?, session.summary(), work.ran().to_vec());
-            app.output.json(&if self.phases.dry_run { overview.of_a_dry_run() } else { overview })?;
+            let overview =
+                SpecOverview::new(work.status()?, session.summary(), work.ran().to_vec());
+            app.output.json(&if self.phases.dry_run {
+                overview.of_a_dry_run()
+            } else {
+                overview
+            })?;
             return Ok(ExitStatus::Success);
         }
         match phases.as_slice() {
             [] if applying == Some(Applying::Applied) => {}
             [] => {
-                app.output
-                    .line(&format!("{} is done up to {}; no model was called", self.spec, self.through));
-                for phase in self.through.up_to().filter(|phase| is_pinned(&state, *phase)) {
+                app.output.line(&format!(
+                    "{} is done up to {}; no model was called",
+                    self.spec, self.through
+                ));
+                for phase in self
+                    .through
+                    .up_to()
+                    .filter(|phase| is_pinned(&state, *phase))
+                {
                     app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
                 }
                 app.output.remark(&format!(
@@ -93,7 +111,10 @@ impl Spec {
             }
             [_, later @ ..] if self.phases.dry_run && !later.is_empty() => {
                 let later: Vec<&str> = later.iter().map(|phase| phase.as_str()).collect();
-                app.output.line(&format!("then {}, which are made from its artifact", later.join(", ")));
+                app.output.line(&format!(
+                    "then {}, which are made from its artifact",
+                    later.join(", ")
+                ));
             }
             _ => {}
         }
@@ -114,7 +135,9 @@ fn is_new(session: &SpecSession, given: &GivenIdea) -> Result<bool, SpecError> {
 
 /// Whether the newest receipt of the phase was written under a pinned clock.
 fn is_pinned(state: &SpecState, phase: PhaseId) -> bool {
-    let real = state.phase(phase).and_then(|known| known.newest_real.as_ref());
+    let real = state
+        .phase(phase)
+        .and_then(|known| known.newest_real.as_ref());
     real.is_some_and(|receipt| receipt.clock == Some(ClockSource::Pinned))
 }
 

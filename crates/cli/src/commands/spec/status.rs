@@ -51,7 +51,9 @@ impl SpecStatus {
 }
 
 fn print(output: &Output, status: &Status) {
-    let mut rows = table(["phase", "state", "age", "model", "tokens", "cost", "warnings"]);
+    let mut rows = table([
+        "phase", "state", "age", "model", "tokens", "cost", "warnings",
+    ]);
     for phase in &status.phase_statuses {
         rows.add_row([
             phase.phase_id.as_str(),
@@ -74,7 +76,11 @@ fn print(output: &Output, status: &Status) {
         }
     }
     for problem in &status.problems {
-        output.line(&format!("receipts/{}: {}", one_line(&problem.file), problem.code));
+        output.line(&format!(
+            "receipts/{}: {}",
+            one_line(&problem.file),
+            problem.code
+        ));
     }
     if status.problems_left_out > 0 {
         output.line(&format!(
@@ -92,13 +98,20 @@ fn print(output: &Output, status: &Status) {
         ));
     }
     if status.pending_fixups > 0 {
-        output.line(&format!("pending fixups: {}", counted(status.pending_fixups, "file")));
+        output.line(&format!(
+            "pending fixups: {}",
+            counted(status.pending_fixups, "file")
+        ));
     }
     let total = [
         tokens(status.tokens_input, status.tokens_output),
         status.cost_micro_dollars.map(dollars).unwrap_or_default(),
     ];
-    let total: Vec<&str> = total.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    let total: Vec<&str> = total
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
     if !total.is_empty() {
         output.line(&format!("the runs above, together: {}", total.join(", ")));
     }
@@ -146,7 +159,8 @@ fn age(phase: &PhaseStanding) -> String {
 
 /// Tokens sent and received, as far as they are known; empty if neither is.
 pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
-    let told = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    let told =
+        |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     match (input, output) {
         (None, None) => String::new(),
         (input, output) => format!("{} in, {} out", told(input), told(output)),
@@ -155,7 +169,9 @@ pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
 
 /// The cost, and whether it is an estimate; empty if it is not known.
 pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
-    let Some(cost) = micro_dollars.map(dollars) else { return String::new() };
+    let Some(cost) = micro_dollars.map(dollars) else {
+        return String::new();
+    };
     match basis {
         Some(CostBasis::Estimated) => format!("{cost} (estimate)"),
         Some(CostBasis::Reported) | None => cost,
@@ -163,5 +179,9 @@ pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> Stri
 }
 
 fn number(count: u64) -> String {
-    if count == 0 { String::new() } else { count.to_string() }
+    if count == 0 {
+        String::new()
+    } else {
+        count.to_string()
+    }
 }

@@ -17,8 +17,8 @@ use std::time::Duration;
 use clap::Args;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallWatch, CassetteHeader, ClientOptions, Limit, ModelClient,
-    PriceTable, ReceiptWarning, Selected,
+    Backend, BudgetLimits, CallBudget, CallWatch, CassetteHeader, ClientOptions, Limit,
+    ModelClient, PriceTable, ReceiptWarning, Selected,
 };
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
 use crucible_repo::RecoveredEdit;
@@ -26,10 +26,11 @@ use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 use crucible_settings::Settings;
 use crucible_spec::{
-    AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA,
-    LockClaim, PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId,
-    SpecLock, SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup,
-    check_named_files, failure_class, pending_fixups, recover_fixup, spec_status, waiting_fixup,
+    AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject,
+    IDEA, LockClaim, PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd,
+    SpecError, SpecId, SpecLock, SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial,
+    WaitingFixup, check_named_files, failure_class, pending_fixups, recover_fixup, spec_status,
+    waiting_fixup,
 };
 
 use super::fixups::{FIXUPS, FixupFlags, FixupWish, show_applied, show_pending, show_recovered};
@@ -139,7 +140,12 @@ impl PhaseFlags {
         add("llm.provider", self.provider.clone());
         add("llm.fallback_provider", self.fallback_provider.clone());
         add("llm.execution_strategy", self.execution_strategy.clone());
-        add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
+        add(
+            "llm.replay.cassette",
+            self.cassette
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
         settings
     }
 
@@ -165,10 +171,10 @@ impl PhaseFlags {
     /// The requested recording. A dry run has no calls to record, so it refuses one.
     fn record(&self, app: &App) -> Result<Option<Record>, CommandError> {
         match &self.record {
-            Some(_) if self.dry_run => {
-                Err(CommandError::usage("a dry run makes no model call, so --record has nothing to write")
-                    .hint("Omit one of the two."))
-            }
+            Some(_) if self.dry_run => Err(CommandError::usage(
+                "a dry run makes no model call, so --record has nothing to write",
+            )
+            .hint("Omit one of the two.")),
             Some(path) => Record::at(app.absolute(path)).map(Some),
             None => Ok(None),
         }
@@ -177,7 +183,10 @@ impl PhaseFlags {
     /// Refuses `--apply-fixups` in a dry run, where it has no effect.
     pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
         match self.applies() && self.dry_run {
-            true => Err(applies_nothing("a dry run changes nothing, so --apply-fixups has no effect", spec)),
+            true => Err(applies_nothing(
+                "a dry run changes nothing, so --apply-fixups has no effect",
+                spec,
+            )),
             false => Ok(()),
         }
     }
@@ -216,7 +225,10 @@ impl SpecSession {
         let project = place::project(app, flags.workspace.as_deref())?;
         let config = app.config(project.root(), &flags.settings())?;
         require_controlled(&config)?;
-        model::check_cassette(flags.cassette.as_deref(), config.llm.provider.as_deref().unwrap_or_default())?;
+        model::check_cassette(
+            flags.cassette.as_deref(),
+            config.llm.provider.as_deref().unwrap_or_default(),
+        )?;
         model::check_budget(&config)?;
         let seconds = |key: &str, value: u64| number(key, value).map(Duration::from_secs);
         let bounds = Bounds {
@@ -236,7 +248,16 @@ impl SpecSession {
         let store = SpecStore::new(&project, spec.clone())
             .with_records(home.join(FIXUPS))
             .with_calls(home.join("calls"));
-        Ok(Self { config, project, store, files, hooks, sandbox: shared_sandbox(app), record, bounds })
+        Ok(Self {
+            config,
+            project,
+            store,
+            files,
+            hooks,
+            sandbox: shared_sandbox(app),
+            record,
+            bounds,
+        })
     }
 
     /// The size limit of an idea.
@@ -248,19 +269,34 @@ impl SpecSession {
     pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<PhaseModel, CommandError> {
         let config = &self.config;
         let provider = config.llm.provider.as_deref().ok_or_else(nobody)?;
-        let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
+        let Selected {
+            backend, fell_back, ..
+        } = model::selected(app, config, &self.sandbox, provider)?;
         // A fallback provider does not know the model name of another provider.
-        let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
+        let model = flags
+            .model
+            .clone()
+            .filter(|_| fell_back.is_none())
+            .unwrap_or_default();
         if let (Some(wanted), Some(_)) = (&flags.model, &fell_back) {
             let own = backend.default_model();
-            app.output.remark(&format!("note: the fallback uses its own model {own}, not {wanted}"));
+            app.output.remark(&format!(
+                "note: the fallback uses its own model {own}, not {wanted}"
+            ));
         }
         let progress = wants_progress(&app.output).then(|| {
-            let name = if model.is_empty() { backend.default_model() } else { &model };
+            let name = if model.is_empty() {
+                backend.default_model()
+            } else {
+                &model
+            };
             let asked = format!("{} ({name})", backend.provider());
             Arc::new(PhaseProgress::new(&app.output, asked))
         });
-        let limits = BudgetLimits { calls: Limit::At(config.budget.calls), ..model::limits(config)? };
+        let limits = BudgetLimits {
+            calls: Limit::At(config.budget.calls),
+            ..model::limits(config)?
+        };
         Ok(PhaseModel {
             backend,
             progress,
@@ -287,14 +323,30 @@ impl<'a> Work<'a> {
         let mut ledger = app.ledger()?;
         // Checked before any model call, because a call that cannot be recorded must not be paid for.
         ledger.check_writable()?;
-        let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
-        let lock = session.store.lock(&format!("crucible spec {}", session.store.spec()), claim)?;
+        let claim = if flags.force {
+            LockClaim::Force
+        } else {
+            LockClaim::IfFree
+        };
+        let lock = session
+            .store
+            .lock(&format!("crucible spec {}", session.store.spec()), claim)?;
         keep_out_of_git(session.project.root())?;
         // From here on, the project's files contain a whole fixup or none of it.
         let recovered = recover_fixup(&session.project, &lock)?;
         show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, session, lock, ledger, recovered, idea, asked: None, ran })
+        Ok(Self {
+            app,
+            flags,
+            session,
+            lock,
+            ledger,
+            recovered,
+            idea,
+            asked: None,
+            ran,
+        })
     }
 
     /// Reads the state of the spec, including the ledger's view.
@@ -309,7 +361,10 @@ impl<'a> Work<'a> {
         // A dry run does not store the idea, so the next command needs it again.
         if self.flags.dry_run
             && !state.has_idea
-            && let Some(next) = status.next.as_mut().filter(|next| next.phase_id == PhaseId::Requirements)
+            && let Some(next) = status
+                .next
+                .as_mut()
+                .filter(|next| next.phase_id == PhaseId::Requirements)
         {
             next.command = self.flags.sources.again(self.session.store.spec());
         }
@@ -365,12 +420,16 @@ impl<'a> Work<'a> {
             ..self.order(phase, EditFormat::WholeFile, String::new(), Vec::new())
         };
         let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
-        let given = self.idea.as_ref().filter(|_| phase == PhaseId::Requirements);
+        let given = self
+            .idea
+            .as_ref()
+            .filter(|_| phase == PhaseId::Requirements);
         warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
         if let Err(error) = run.gather(idea, self.session.files.clone()) {
             let fail = |told: FailureNote<'_>| {
-                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+                run.fail(told.class, told.message, told.exit, &mut self.ledger)
+                    .map(drop)
             };
             return Err(ended(self.app, fail, error, Hooked::No));
         }
@@ -393,8 +452,10 @@ impl<'a> Work<'a> {
         let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
-            let fail =
-                |told: FailureNote<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
+            let fail = |told: FailureNote<'_>| {
+                run.fail(told.class, told.message, told.exit, ledger)
+                    .map(drop)
+            };
             stopped.ended(self.app, fail, hooked)
         };
         let mut subject = HookSubject {
@@ -402,12 +463,15 @@ impl<'a> Work<'a> {
             ..HookSubject::before(spec.clone(), PhaseId::Fixup)
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
-            return Err(unapplied(&run, &mut self.ledger, stopped)
-                .hint(format!("The fixup is pending: {again} continues with it, without a model call.")));
+            return Err(unapplied(&run, &mut self.ledger, stopped).hint(format!(
+                "The fixup is pending: {again} continues with it, without a model call."
+            )));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
-        let applied =
-            choice.and_then(|choice| run.apply(&self.session.project, &choice).map_err(Stopped::Failed));
+        let applied = choice.and_then(|choice| {
+            run.apply(&self.session.project, &choice)
+                .map_err(Stopped::Failed)
+        });
         let applied = match (applied, hooked) {
             (Ok(applied), _) => applied,
             (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),
@@ -427,16 +491,24 @@ impl<'a> Work<'a> {
             // On any error, the message must name the files that were changed.
             Err(stopped) => {
                 let error = unapplied(&run, &mut self.ledger, stopped);
-                return Err(with_changed_files(error, &applied)
-                    .hint(format!("Run {again} again for the receipt; no model is called for it.")));
+                return Err(with_changed_files(error, &applied).hint(format!(
+                    "Run {again} again for the receipt; no model is called for it."
+                )));
             }
         };
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
             warn_unfinished(self.app, PhaseId::Fixup, &[why]);
         }
-        for warning in promoted.receipt.phases.iter().flat_map(|entry| &entry.warnings) {
+        for warning in promoted
+            .receipt
+            .phases
+            .iter()
+            .flat_map(|entry| &entry.warnings)
+        {
             if warning.kind != "fixup" && !self.app.output.is_json() {
-                self.app.output.remark(&one_line(&format!("warning: fixup: {}", warning.message)));
+                self.app
+                    .output
+                    .remark(&one_line(&format!("warning: fixup: {}", warning.message)));
             }
         }
         self.ran.push(PhaseId::Fixup);
@@ -445,9 +517,20 @@ impl<'a> Work<'a> {
 
     /// What fixups may change now.
     fn fixups(&self) -> Result<FixupChoice, CommandError> {
-        let SpecSession { config, project, sandbox, .. } = self.session;
-        let choice = self.flags.fixups.choice(self.app, config, sandbox, project)?;
-        Ok(FixupChoice { recovered: self.recovered.clone(), ..choice })
+        let SpecSession {
+            config,
+            project,
+            sandbox,
+            ..
+        } = self.session;
+        let choice = self
+            .flags
+            .fixups
+            .choice(self.app, config, sandbox, project)?;
+        Ok(FixupChoice {
+            recovered: self.recovered.clone(),
+            ..choice
+        })
     }
 
     /// Runs the hooks around an application.
@@ -457,10 +540,16 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), Stopped> {
-        let hooks =
-            async { Ok(self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await) };
+        let hooks = async {
+            Ok(self
+                .session
+                .hooks
+                .run(self.app, &self.session.sandbox, moment, subject)
+                .await)
+        };
         let outcome = self.app.block_on(hooks).map_err(Stopped::Interrupted)?;
-        run.hooked(outcome.receipts, outcome.consequence).map_err(Stopped::Failed)
+        run.hooked(outcome.receipts, outcome.consequence)
+            .map_err(Stopped::Failed)
     }
 
     /// Runs one phase until its receipt is written.
@@ -488,14 +577,19 @@ impl<'a> Work<'a> {
         let hooked = self.hooked_by([HookMoment::PrePhase, HookMoment::PostPhase], phase);
         let ended = promoted.map_err(|stopped| {
             let fail = |told: FailureNote<'_>| {
-                run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop)
+                run.fail(told.class, told.message, told.exit, &mut self.ledger)
+                    .map(drop)
             };
             stopped.ended(self.app, fail, hooked)
         });
         warn_unfinished(self.app, phase, run.unfinished());
         // The phase has its receipt with the exit code of this process; a failed recording changes
         // neither.
-        let copied = self.session.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
+        let copied = self
+            .session
+            .record
+            .as_ref()
+            .map(|record| record.copy(&asked.backend, run.calls()));
         if let Some(Err(error)) = copied {
             self.app.output.remark(&one_line(&format!(
                 "warning: the calls of {phase} are not in the recording of --record: {}",
@@ -517,12 +611,14 @@ impl<'a> Work<'a> {
             ..HookSubject::before(self.session.store.spec().clone(), phase)
         };
         let before = match self.kept_before_hooks(phase) {
-            Ok(()) => {
-                self.app.block_on(async { Ok(self.hooked(run, HookMoment::PrePhase, &subject).await) })?
-            }
+            Ok(()) => self
+                .app
+                .block_on(async { Ok(self.hooked(run, HookMoment::PrePhase, &subject).await) })?,
             Err(error) => Err(error),
         };
-        let done = before.and_then(|()| self.prepared(run)).and_then(|()| self.client(run, asked));
+        let done = before
+            .and_then(|()| self.prepared(run))
+            .and_then(|()| self.client(run, asked));
         let done = match done {
             Ok(client) => self.app.block_on(async { Ok(run.ask(&client).await) })?,
             Err(error) => Err(error),
@@ -530,21 +626,33 @@ impl<'a> Work<'a> {
         if !self.session.hooks.any(HookMoment::PostPhase, phase) {
             return Ok(done);
         }
-        let status = if done.is_ok() { PhaseStatus::Success } else { PhaseStatus::Failed };
+        let status = if done.is_ok() {
+            PhaseStatus::Success
+        } else {
+            PhaseStatus::Failed
+        };
         let artifact = match done.is_ok().then(|| run.draft()).transpose() {
             Ok(draft) => draft.flatten(),
             Err(error) => return Ok(Err(error)),
         };
-        let subject = HookSubject { status: Some(status), artifact, ..subject };
-        let after =
-            self.app.block_on(async { Ok(self.hooked(run, HookMoment::PostPhase, &subject).await) })?;
+        let subject = HookSubject {
+            status: Some(status),
+            artifact,
+            ..subject
+        };
+        let after = self
+            .app
+            .block_on(async { Ok(self.hooked(run, HookMoment::PostPhase, &subject).await) })?;
         // A failure of the phase takes precedence over one of its hooks.
         Ok(done.and(after))
     }
 
     /// Whether a hook of one of these moments runs around the phase.
     fn hooked_by<const N: usize>(&self, moments: [HookMoment; N], phase: PhaseId) -> Hooked {
-        match moments.iter().any(|moment| self.session.hooks.any(*moment, phase)) {
+        match moments
+            .iter()
+            .any(|moment| self.session.hooks.any(*moment, phase))
+        {
             true => Hooked::Yes,
             false => Hooked::No,
         }
@@ -557,14 +665,22 @@ impl<'a> Work<'a> {
         moment: HookMoment,
         subject: &HookSubject,
     ) -> Result<(), SpecError> {
-        let outcome = self.session.hooks.run(self.app, &self.session.sandbox, moment, subject).await;
+        let outcome = self
+            .session
+            .hooks
+            .run(self.app, &self.session.sandbox, moment, subject)
+            .await;
         run.hooked(outcome.receipts, outcome.consequence)
     }
 
     /// Stores a new idea before a hook can fail, because piped input may have no other copy. If the idea
     /// alone exceeds the packet limits, building the packet refuses it.
     fn kept_before_hooks(&self, phase: PhaseId) -> Result<(), SpecError> {
-        let Some(GivenIdea { idea, origin: IdeaOrigin::Given }) = &self.idea else {
+        let Some(GivenIdea {
+            idea,
+            origin: IdeaOrigin::Given,
+        }) = &self.idea
+        else {
             return Ok(());
         };
         if phase != PhaseId::Requirements || !self.session.hooks.any(HookMoment::PrePhase, phase) {
@@ -572,12 +688,24 @@ impl<'a> Work<'a> {
         }
         let text = idea.text.as_str();
         if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
-            let (entry, line) = idea.place_of(found.line).unwrap_or_else(|| (IDEA.to_owned(), found.line));
-            return Err(SpecError::SecretInPacket { entry, rule: found.rule.to_string(), line });
+            let (entry, line) = idea
+                .place_of(found.line)
+                .unwrap_or_else(|| (IDEA.to_owned(), found.line));
+            return Err(SpecError::SecretInPacket {
+                entry,
+                rule: found.rule.to_string(),
+                line,
+            });
         }
-        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.session.config);
+        let PacketLimits {
+            max_bytes,
+            max_lines,
+        } = packet_limits(&self.session.config);
         let fits = |count: usize, most: u64| u64::try_from(count).is_ok_and(|count| count <= most);
-        if text.contains('\0') || !fits(text.len(), max_bytes) || !fits(text.lines().count(), max_lines) {
+        if text.contains('\0')
+            || !fits(text.len(), max_bytes)
+            || !fits(text.lines().count(), max_lines)
+        {
             return Ok(());
         }
         keep(&self.lock, &idea.text)
@@ -585,17 +713,26 @@ impl<'a> Work<'a> {
 
     /// Builds the packet, and stores a new idea after it is found to be free of secrets.
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
-        let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
+        let given = self
+            .idea
+            .as_ref()
+            .filter(|_| run.phase() == PhaseId::Requirements);
         warn_of_sources(run, given);
         run.gather(given.map(|given| &given.idea), self.session.files.clone())?;
         match given {
-            Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
+            Some(GivenIdea {
+                idea,
+                origin: IdeaOrigin::Given,
+            }) => keep(&self.lock, &idea.text),
             Some(_) | None => Ok(()),
         }
     }
 
     fn client(&self, run: &mut PhaseRun<'_>, asked: &PhaseModel) -> Result<ModelClient, SpecError> {
-        let shown = asked.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
+        let shown = asked
+            .progress
+            .clone()
+            .map(|progress| progress as Arc<dyn CallWatch>);
         let speaker = asked.backend.speaker();
         let header = CassetteHeader::new(
             speaker.provider.clone(),
@@ -661,7 +798,9 @@ impl<'a> Work<'a> {
     /// Shows the next step.
     pub(crate) fn conclude(&self) -> Result<(), CommandError> {
         if self.flags.dry_run && !self.state()?.has_idea {
-            self.app.output.remark("note: a dry run does not save the idea; give it again");
+            self.app
+                .output
+                .remark("note: a dry run does not save the idea; give it again");
         }
         show::show_next(self.app, self.status()?.next.as_ref());
         Ok(())
@@ -731,8 +870,16 @@ impl From<Stopped> for CommandError {
 
 /// Adds the changed files to an error that follows an applied fixup.
 fn with_changed_files(error: CommandError, applied: &AppliedFixup) -> CommandError {
-    let files: Vec<&str> = applied.files.iter().map(|file| file.path.as_str()).collect();
-    let message = format!("{}; the files are changed: {}", error.message, one_line(&files.join(", ")));
+    let files: Vec<&str> = applied
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
+    let message = format!(
+        "{}; the files are changed: {}",
+        error.message,
+        one_line(&files.join(", "))
+    );
     CommandError { message, ..error }
 }
 
@@ -762,7 +909,15 @@ fn ended(
         _ => true,
     };
     if is_told {
-        told(app, fail, FailureNote { class, message: &message, exit: command.status });
+        told(
+            app,
+            fail,
+            FailureNote {
+                class,
+                message: &message,
+                exit: command.status,
+            },
+        );
     }
     command
 }
@@ -773,9 +928,21 @@ fn interrupted(
     fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: CommandError,
 ) -> CommandError {
-    let class = if error.status == ExitStatus::Interrupted { "interrupted" } else { "internal" };
+    let class = if error.status == ExitStatus::Interrupted {
+        "interrupted"
+    } else {
+        "internal"
+    };
     let message = app.env.without_home(&error.message);
-    told(app, fail, FailureNote { class, message: &message, exit: error.status });
+    told(
+        app,
+        fail,
+        FailureNote {
+            class,
+            message: &message,
+            exit: error.status,
+        },
+    );
     match error.status {
         ExitStatus::Interrupted => error.hint(
             "Finished phases are kept. Run the same command to continue; \
@@ -785,9 +952,15 @@ fn interrupted(
     }
 }
 
-fn told(app: &App, fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>, told: FailureNote<'_>) {
+fn told(
+    app: &App,
+    fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
+    told: FailureNote<'_>,
+) {
     if let Err(second) = fail(told) {
-        app.output.remark(&format!("warning: cannot write a receipt of this: {second}"));
+        app.output.remark(&format!(
+            "warning: cannot write a receipt of this: {second}"
+        ));
     }
 }
 

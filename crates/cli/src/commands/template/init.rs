@@ -7,7 +7,8 @@ use clap::builder::PossibleValuesParser;
 use crucible_host::fs::write_atomic;
 use crucible_model::ExitStatus;
 use crucible_spec::{
-    IDEA, LockClaim, OnListed, SpecId, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry, WorkspaceFile,
+    IDEA, LockClaim, OnListed, SpecId, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry,
+    WorkspaceFile,
 };
 
 use crate::app::App;
@@ -62,7 +63,11 @@ impl Init {
         let unlisted = listed.is_some_and(|listed| listed.entry(&self.spec).is_none());
         if let Some(workspace) = workspace.as_ref().filter(|_| unlisted) {
             let tags = vec![template.name.to_owned()];
-            let entry = WorkspaceEntry { id: self.spec.clone(), tags, added: Some(app.clock.now()) };
+            let entry = WorkspaceEntry {
+                id: self.spec.clone(),
+                tags,
+                added: Some(app.clock.now()),
+            };
             workspace.add(&entry, OnListed::Refuse)?;
         }
         let lock = store.lock("crucible template init", LockClaim::IfFree)?;
@@ -71,7 +76,10 @@ impl Init {
         if !self.force && store.read(IDEA)?.is_some() {
             return Err(self.taken());
         }
-        lock.write_context(IDEA.trim_start_matches("context/"), template.idea.as_bytes())?;
+        lock.write_context(
+            IDEA.trim_start_matches("context/"),
+            template.idea.as_bytes(),
+        )?;
         let readme = store.dir().join("README.md");
         write_atomic(&readme, template.readme(&self.spec).as_bytes())?;
         drop(lock);
@@ -87,15 +95,20 @@ impl Init {
         app.output.line(&format!("wrote {}", idea.display()));
         app.output.line(&format!("wrote {}", readme.display()));
         if let Some(workspace) = workspace.filter(|_| unlisted) {
-            app.output.line(&format!("listed in {}", workspace.path().display()));
+            app.output
+                .line(&format!("listed in {}", workspace.path().display()));
         }
-        app.output.line("next: edit the parts marked `Yours:` in the idea, then");
+        app.output
+            .line("next: edit the parts marked `Yours:` in the idea, then");
         app.output.line(&format!("      {next}"));
         Ok(ExitStatus::Success)
     }
 
     fn taken(&self) -> CommandError {
-        CommandError::usage(format!("the spec {} already exists and was not changed", self.spec))
-            .hint("Choose another id, or overwrite its idea and its README with --force.")
+        CommandError::usage(format!(
+            "the spec {} already exists and was not changed",
+            self.spec
+        ))
+        .hint("Choose another id, or overwrite its idea and its README with --force.")
     }
 }

@@ -22,7 +22,8 @@ impl List {
                 .iter()
                 .map(|template| serde_json::json!({ "name": template.name, "summary": template.summary }))
                 .collect();
-            app.output.json(&serde_json::json!({ "schema_version": SCHEMA, "templates": rows }))?;
+            app.output
+                .json(&serde_json::json!({ "schema_version": SCHEMA, "templates": rows }))?;
             return Ok(ExitStatus::Success);
         }
         let mut rows = table(["template", "what it is for"]);
@@ -30,7 +31,8 @@ impl List {
             rows.add_row([template.name, template.summary]);
         }
         app.output.line(&rows.trim_fmt());
-        app.output.line("next: crucible template init TEMPLATE SPEC-ID");
+        app.output
+            .line("next: crucible template init TEMPLATE SPEC-ID");
         Ok(ExitStatus::Success)
     }
 }

@@ -189,7 +189,10 @@ fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
 
 #[test]
 fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
-    let mut triage = triage("debate", &["domain_expert", "creative", "creative", "pragmatist"]);
+    let mut triage = triage(
+        "debate",
+        &["domain_expert", "creative", "creative", "pragmatist"],
+    );
     triage["allow_early_exit"] = true.into();
     triage["loop_count"] = 4.into();
     let server = council(triage, |call| match call {
@@ -266,7 +269,11 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
       all together | 15 | N + 2 unknown calls | N + 2 unknown calls | unknown | T s
       The time of a part is the sum over its calls, some of which ran in parallel.
     ");
-    let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("warning:")).collect();
+    let warnings: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning:"))
+        .collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
     warning: loop 1: pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
     warning: loop 2: pragmatist gave no defence; its position is unchanged: gateway (gpt-oss-20b): the provider refuses the key (HTTP 401); check the variable that api_key_env names, and the key's permissions
@@ -276,10 +283,18 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
 #[test]
 fn a_question_without_a_council_says_so() {
     let server = bypassed();
-    let ran = Desk::with(&server).run(["ask", "What is the capital of France?"]).ok();
+    let ran = Desk::with(&server)
+        .run(["ask", "What is the capital of France?"])
+        .ok();
     assert_eq!(ran.stdout, "Paris.\n");
-    assert!(ran.stderr.contains("answered without a council; 2 calls, "), "{}", ran.stderr);
-    let ran = Desk::with(&server).run(["ask", "What is the capital of France?", "--trace"]).ok();
+    assert!(
+        ran.stderr.contains("answered without a council; 2 calls, "),
+        "{}",
+        ran.stderr
+    );
+    let ran = Desk::with(&server)
+        .run(["ask", "What is the capital of France?", "--trace"])
+        .ok();
     insta::assert_snapshot!(steady(&ran.stdout), @"
     THE ANSWER
         Paris.
@@ -296,9 +311,15 @@ fn a_question_without_a_council_says_so() {
       all together | 2 | N | N | unknown | T s
       The time of a part is the sum over its calls, some of which ran in parallel.
     ");
-    let document = Desk::with(&server).run(["ask", "What is it?", "--trace", "--json"]).ok().json();
+    let document = Desk::with(&server)
+        .run(["ask", "What is it?", "--trace", "--json"])
+        .ok()
+        .json();
     keeps_its_contract(&document);
-    assert_eq!((&document["loops_executed"], &document["early_exit"]), (&0.into(), &true.into()));
+    assert_eq!(
+        (&document["loops_executed"], &document["early_exit"]),
+        (&0.into(), &true.into())
+    );
     assert_eq!(document["reasoning_trace"], Value::Array(Vec::new()));
 }
 
@@ -316,23 +337,42 @@ fn the_document_has_a_trace_only_where_one_was_asked_for() {
     for absent in ["reasoning_trace", "triage"] {
         assert_eq!(document[absent], Value::Null, "{absent}");
     }
-    assert_eq!(ran.stderr, "", "whoever reads a document is shown no progress");
+    assert_eq!(
+        ran.stderr, "",
+        "whoever reads a document is shown no progress"
+    );
     for grammar in ["parallel", "sequential", "debate"] {
         let server = usual(grammar);
-        let document = Desk::with(&server).run(["ask", QUESTION, "--json", "--trace"]).ok().json();
+        let document = Desk::with(&server)
+            .run(["ask", QUESTION, "--json", "--trace"])
+            .ok()
+            .json();
         keeps_its_contract(&document);
         let loops = document["reasoning_trace"].as_array().unwrap();
         assert_eq!(loops.len(), 3, "{grammar}");
         for (number, record) in loops.iter().enumerate() {
             assert_eq!(record["loop_number"], number + 1);
             assert!(
-                record["red_team_critique"].as_str().unwrap().contains("The costs of waiting"),
+                record["red_team_critique"]
+                    .as_str()
+                    .unwrap()
+                    .contains("The costs of waiting"),
                 "{grammar}"
             );
-            assert_eq!(record["council_responses"].as_object().unwrap().len(), 2, "{grammar}");
+            assert_eq!(
+                record["council_responses"].as_object().unwrap().len(),
+                2,
+                "{grammar}"
+            );
         }
         assert_eq!(document["triage"]["loop_grammar"], grammar);
-        assert!(document["usage_by_part"]["red_team"]["calls"].as_u64().unwrap() >= 3, "{grammar}");
+        assert!(
+            document["usage_by_part"]["red_team"]["calls"]
+                .as_u64()
+                .unwrap()
+                >= 3,
+            "{grammar}"
+        );
     }
 }
 
@@ -348,15 +388,23 @@ fn what_was_worse_than_asked_for_is_always_told() {
     assert_eq!(ran.stdout, format!("{ANSWER}\n"));
     for number in 1..=3 {
         let line = format!("warning: loop {number}: creative gave no position: ");
-        assert!(ran.stderr.lines().any(|said| said.starts_with(&line)), "{line:?} in {}", ran.stderr);
+        assert!(
+            ran.stderr.lines().any(|said| said.starts_with(&line)),
+            "{line:?} in {}",
+            ran.stderr
+        );
     }
     let server = council(triage("parallel", &roles), fails);
     let ran = Desk::with(&server).run(["ask", QUESTION, "--json"]).ok();
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     let document = ran.json();
     keeps_its_contract(&document);
-    let told: Vec<&Value> =
-        document["degradations"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
+    let told: Vec<&Value> = document["degradations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["kind"])
+        .collect();
     assert_eq!(told, ["seat_missing"; 3]);
 }
 
@@ -374,28 +422,47 @@ fn what_models_say_moves_no_cursor_and_forges_no_line() {
     let server = council(triage, move |call| match call {
         CouncilCall::Triage | CouncilCall::Direct => None,
         CouncilCall::Judge => Some(Reply::Answer("YES".to_owned())),
-        CouncilCall::RedTeam | CouncilCall::Seat(_) | CouncilCall::Defense(_) | CouncilCall::Synthesis => {
-            Some(Reply::Answer(hostile.clone()))
-        }
+        CouncilCall::RedTeam
+        | CouncilCall::Seat(_)
+        | CouncilCall::Defense(_)
+        | CouncilCall::Synthesis => Some(Reply::Answer(hostile.clone())),
     });
-    for args in [&["ask", QUESTION, "--trace"][..], &["ask", QUESTION, "--trace", "--json"]] {
+    for args in [
+        &["ask", QUESTION, "--trace"][..],
+        &["ask", QUESTION, "--trace", "--json"],
+    ] {
         let ran = Desk::with(&server).call(args).run().ok();
         for text in [&ran.stdout, &ran.stderr] {
-            let acts =
-                |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{202a}'..='\u{202e}');
+            let acts = |c: char| {
+                (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{202a}'..='\u{202e}')
+            };
             assert_eq!(text.chars().find(|c| acts(*c)), None, "{text:?}");
         }
         assert!(!ran.stderr.contains("all is lost"), "{}", ran.stderr);
         if args.len() == 3 {
             let (answer, trace) = ran.stdout.split_once("\nTHE COUNCIL\n").unwrap();
             assert!(answer.starts_with("THE ANSWER\n    \\u{1b}[2J"), "{answer}");
-            let forged =
-                ran.stdout.lines().filter(|line| line.starts_with("LOOP 9") || line.starts_with("warning"));
+            let forged = ran
+                .stdout
+                .lines()
+                .filter(|line| line.starts_with("LOOP 9") || line.starts_with("warning"));
             assert_eq!(forged.count(), 0, "{}", ran.stdout);
             assert!(!answer.contains("\nWHAT IT TOOK"), "{answer}");
-            assert_eq!(trace.lines().filter(|line| line.starts_with("WHAT IT TOOK")).count(), 1, "{trace}");
+            assert_eq!(
+                trace
+                    .lines()
+                    .filter(|line| line.starts_with("WHAT IT TOOK"))
+                    .count(),
+                1,
+                "{trace}"
+            );
         } else {
-            assert!(ran.json()["final_response"].as_str().unwrap().starts_with(ESCAPES));
+            assert!(
+                ran.json()["final_response"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(ESCAPES)
+            );
         }
     }
 }
@@ -404,12 +471,22 @@ fn what_models_say_moves_no_cursor_and_forges_no_line() {
 fn a_reader_that_has_read_enough_changes_nothing() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
-    for args in [&["ask", QUESTION, "--trace"][..], &["ask", QUESTION, "--json"]] {
+    for args in [
+        &["ask", QUESTION, "--trace"][..],
+        &["ask", QUESTION, "--json"],
+    ] {
         let mut command = desk.call(args).command();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(!String::from_utf8_lossy(&output.stderr).contains("error"), "{output:?}");
+        assert!(
+            !String::from_utf8_lossy(&output.stderr).contains("error"),
+            "{output:?}"
+        );
     }
 }

@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage};
+use crucible_testkit::{
+    CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage,
+};
 
 use super::support::{ROLES, asked, bypassed, council, run_with};
 use crate::crawl::support::wait_for;
@@ -11,7 +13,8 @@ use crate::crawl::terminal::Terminal;
 use crate::support::{Desk, Ran};
 
 /// What a conversation begins with.
-const BANNER: &str = "Crucible v1.0\nType 'exit' to quit, 'trace on/off' to toggle observability\n\n";
+const BANNER: &str =
+    "Crucible v1.0\nType 'exit' to quit, 'trace on/off' to toggle observability\n\n";
 
 const SERVICES: &str = "Should we migrate to microservices?";
 const CAPITAL: &str = "What's the capital of France?";
@@ -27,7 +30,9 @@ fn oracle() -> FakeApi {
 
 fn said(request: &SeenRequest) -> String {
     match council_call(request) {
-        CouncilCall::Triage if request.conversation().contains("capital") => simple_triage().to_string(),
+        CouncilCall::Triage if request.conversation().contains("capital") => {
+            simple_triage().to_string()
+        }
         CouncilCall::Triage => {
             let mut triage = triage("parallel", &ROLES);
             triage["loop_count"] = 4.into();
@@ -51,7 +56,13 @@ fn chat(server: &FakeApi, lines: &[u8]) -> Ran {
 #[track_caller]
 fn interrupted(terminal: Terminal) -> String {
     let id = terminal.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", "INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     let (code, screen) = terminal.ends();
     assert_eq!(code, Some(130), "{screen}");
     screen
@@ -65,7 +76,10 @@ fn the_conversation_reads_as_the_seed_lays_it_out() {
          [Processing... short-circuited]\n\nParis.\n\n> "
     );
     let server = oracle();
-    let ran = chat(&server, format!("{SERVICES}\ntrace on\n{CAPITAL}\nexit\n").as_bytes());
+    let ran = chat(
+        &server,
+        format!("{SERVICES}\ntrace on\n{CAPITAL}\nexit\n").as_bytes(),
+    );
     assert_eq!((ran.stdout, ran.stderr), (expected, String::new()));
     assert_eq!(asked(&server).last(), Some(&CouncilCall::Direct));
 }
@@ -105,12 +119,21 @@ fn the_argument_is_shown_after_the_answer_while_observability_is_on() {
     for plain in [1, 5] {
         assert!(turns[plain].ends_with(&format!("{ADVICE}\n")) && !turns[plain].contains(ATTACK));
     }
-    assert_eq!((turns[2], turns[4]), ("Observability enabled.\n", "Observability disabled.\n"));
+    assert_eq!(
+        (turns[2], turns[4]),
+        ("Observability enabled.\n", "Observability disabled.\n")
+    );
     let (answer, argument) = turns[3].split_once(ADVICE).unwrap();
     assert!(!answer.contains(ATTACK));
     // Once in each of the four loops, at the least.
-    assert!(argument.matches(ATTACK).count() >= 4 && argument.starts_with("\n\n"), "{argument}");
-    assert!(argument.ends_with('\n') && !argument.ends_with("\n\n"), "{argument:?}");
+    assert!(
+        argument.matches(ATTACK).count() >= 4 && argument.starts_with("\n\n"),
+        "{argument}"
+    );
+    assert!(
+        argument.ends_with('\n') && !argument.ends_with("\n\n"),
+        "{argument:?}"
+    );
 }
 
 #[test]
@@ -122,10 +145,19 @@ fn an_error_is_told_in_its_place_and_the_conversation_goes_on() {
         _ => Reply::Answer(said(request)),
     });
     let ran = chat(&server, format!("{SERVICES}\n{CAPITAL}\n").as_bytes());
-    let (told, rest) = ran.stdout.split_once("\n\n> \n[Processing... short-circuited]").unwrap();
-    let told =
-        told.strip_prefix(&format!("{BANNER}> \n[Processing... failed]\n\nerror: the triage of ")).unwrap();
-    assert!(told.contains("\n  hint: ") && told.contains("--triage-model"), "{told}");
+    let (told, rest) = ran
+        .stdout
+        .split_once("\n\n> \n[Processing... short-circuited]")
+        .unwrap();
+    let told = told
+        .strip_prefix(&format!(
+            "{BANNER}> \n[Processing... failed]\n\nerror: the triage of "
+        ))
+        .unwrap();
+    assert!(
+        told.contains("\n  hint: ") && told.contains("--triage-model"),
+        "{told}"
+    );
     assert_eq!(rest, "\n\nParis.\n\n> \n");
     assert!(
         ran.stderr.starts_with("no answer; 1 call, ") && ran.stderr.lines().count() == 1,
@@ -139,9 +171,21 @@ fn a_line_that_is_too_long_is_an_error_and_its_rest_is_no_question() {
     let server = bypassed();
     let lines = format!("{}\n{CAPITAL}\n", "Should we? ".repeat(95_326));
     let ran = chat(&server, lines.as_bytes());
-    let (told, rest) = ran.stdout.split_once("\n\n> ").unwrap().1.split_once("\n\n> ").unwrap();
-    assert!(told.starts_with("error: the question has 1048586 bytes; the limit is 200000"), "{told}");
-    assert!(told.contains("\n  hint: ") && told.contains("council.max_query_bytes"), "{told}");
+    let (told, rest) = ran
+        .stdout
+        .split_once("\n\n> ")
+        .unwrap()
+        .1
+        .split_once("\n\n> ")
+        .unwrap();
+    assert!(
+        told.starts_with("error: the question has 1048586 bytes; the limit is 200000"),
+        "{told}"
+    );
+    assert!(
+        told.contains("\n  hint: ") && told.contains("council.max_query_bytes"),
+        "{told}"
+    );
     assert_eq!(rest, "\n[Processing... short-circuited]\n\nParis.\n\n> \n");
     assert_eq!(asked(&server), [CouncilCall::Triage, CouncilCall::Direct]);
 }
@@ -150,8 +194,14 @@ fn a_line_that_is_too_long_is_an_error_and_its_rest_is_no_question() {
 fn words_are_taken_in_any_case_and_words_for_help_are_no_questions() {
     let words = "Type 'exit' to quit, 'trace on/off' to toggle observability\n\n";
     let server = oracle();
-    let ran = chat(&server, b"TRACE ON\nquit\nHelp\n?\n/exit\nExit\nWhat comes after the end?\n");
-    let expected = format!("{BANNER}> Observability enabled.\n\n{}> ", format!("> {words}").repeat(4));
+    let ran = chat(
+        &server,
+        b"TRACE ON\nquit\nHelp\n?\n/exit\nExit\nWhat comes after the end?\n",
+    );
+    let expected = format!(
+        "{BANNER}> Observability enabled.\n\n{}> ",
+        format!("> {words}").repeat(4)
+    );
     assert_eq!((ran.stdout, ran.stderr), (expected, String::new()));
     assert_eq!(asked(&server), []);
 }
@@ -159,7 +209,10 @@ fn words_are_taken_in_any_case_and_words_for_help_are_no_questions() {
 #[test]
 fn what_is_no_question_asks_nobody() {
     let server = oracle();
-    let ran = chat(&server, b"\n  \t\r\ntrace\n caf\xe9\n trace off \r\nexit\nWhat comes after the end?\n");
+    let ran = chat(
+        &server,
+        b"\n  \t\r\ntrace\n caf\xe9\n trace off \r\nexit\nWhat comes after the end?\n",
+    );
     let expected = format!(
         "{BANNER}> > > Type 'trace on' or 'trace off'.\n\n> error: the question is not UTF-8\n  hint: Write it as \
          UTF-8 text.\n\n> Observability disabled.\n\n> "
@@ -176,11 +229,20 @@ fn each_question_has_a_budget_of_its_own_and_knows_nothing_of_the_one_before() {
     let call = desk.call(["chat", "--max-calls", "14"]);
     let lines = format!("{SERVICES}\nShould we go back?\n{CAPITAL}\n");
     let ran = run_with(call, lines.as_bytes()).ok();
-    assert_eq!(ran.stdout.matches("4 loops executed").count(), 2, "{}", ran.stdout);
+    assert_eq!(
+        ran.stdout.matches("4 loops executed").count(),
+        2,
+        "{}",
+        ran.stdout
+    );
     let asked = server.completions();
     assert_eq!(asked.len(), 14 + 14 + 2);
     for request in &asked[14..] {
-        assert!(!request.conversation().contains("microservices"), "{}", request.conversation());
+        assert!(
+            !request.conversation().contains("microservices"),
+            "{}",
+            request.conversation()
+        );
     }
 }
 
@@ -192,17 +254,27 @@ fn what_was_worse_is_told_on_standard_error() {
         _ => None,
     });
     let ran = chat(&server, format!("{SERVICES}\n").as_bytes());
-    assert!(ran.stdout.contains("[Processing... 3 loops executed]\n\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("[Processing... 3 loops executed]\n\n"),
+        "{}",
+        ran.stdout
+    );
     assert!(!ran.stdout.contains("creative"), "{}", ran.stdout);
     let warnings: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(warnings.len(), 3, "{}", ran.stderr);
-    assert!(warnings.iter().all(|line| line.starts_with("warning: ") && line.contains("creative")));
+    assert!(
+        warnings
+            .iter()
+            .all(|line| line.starts_with("warning: ") && line.contains("creative"))
+    );
 }
 
 #[test]
 fn what_a_model_says_cannot_move_the_cursor() {
     let server = council(simple_triage(), |call| match call {
-        CouncilCall::Direct => Some(Reply::Answer("\u{1b}[2J\u{202e}Paris.\u{7}\n\n\n".to_owned())),
+        CouncilCall::Direct => Some(Reply::Answer(
+            "\u{1b}[2J\u{202e}Paris.\u{7}\n\n\n".to_owned(),
+        )),
         _ => None,
     });
     let ran = chat(&server, format!("{CAPITAL}\n").as_bytes());
@@ -213,13 +285,21 @@ fn what_a_model_says_cannot_move_the_cursor() {
 #[test]
 fn however_the_lines_of_an_answer_end_they_are_lines() {
     let server = council(simple_triage(), |call| {
-        (*call == CouncilCall::Direct).then(|| Reply::Answer("Paris.\r\nAnd\rno other.\r\n".to_owned()))
+        (*call == CouncilCall::Direct)
+            .then(|| Reply::Answer("Paris.\r\nAnd\rno other.\r\n".to_owned()))
     });
     let ran = chat(&server, format!("{CAPITAL}\n").as_bytes());
-    assert!(ran.stdout.ends_with("]\n\nParis.\nAnd\\rno other.\n\n> \n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.ends_with("]\n\nParis.\nAnd\\rno other.\n\n> \n"),
+        "{}",
+        ran.stdout
+    );
     let ran = Desk::with(&server).run(["ask", CAPITAL]).ok();
     assert_eq!(ran.stdout, "Paris.\nAnd\\rno other.\n");
-    let document = Desk::with(&server).run(["ask", CAPITAL, "--json"]).ok().json();
+    let document = Desk::with(&server)
+        .run(["ask", CAPITAL, "--json"])
+        .ok()
+        .json();
     assert_eq!(document["final_response"], "Paris.\r\nAnd\rno other.\r\n");
 }
 
@@ -236,7 +316,9 @@ fn interrupted_at_the_prompt() {
 
 #[test]
 fn interrupted_while_the_council_works() {
-    let server = council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Hang));
+    let server = council(simple_triage(), |call| {
+        (*call == CouncilCall::Direct).then_some(Reply::Hang)
+    });
     let desk = Desk::with(&server);
     let mut terminal = Terminal::start(desk.call(["chat"]).env("NO_COLOR", "1"));
     terminal.shows("> ");
@@ -245,8 +327,13 @@ fn interrupted_while_the_council_works() {
     terminal.shows("\r\n\r\n[Processing...");
     wait_for("the model to be asked", || asked(&server).len() == 2);
     let screen = interrupted(terminal);
-    let (_, rest) = screen.split_once("[Processing... interrupted]\r\nerror: interrupted\r\n").unwrap();
-    assert!(rest.contains("No partial result was saved") && !rest.contains("> "), "{screen}");
+    let (_, rest) = screen
+        .split_once("[Processing... interrupted]\r\nerror: interrupted\r\n")
+        .unwrap();
+    assert!(
+        rest.contains("No partial result was saved") && !rest.contains("> "),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -265,8 +352,12 @@ fn nobody_is_asked_for_a_reader_who_is_gone() {
     let server = oracle();
     let desk = Desk::with(&server);
     let mut command = desk.call(["chat"]).command();
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut reader = child.stdout.take().unwrap();
     reader.read_exact(&mut [0; BANNER.len()]).unwrap();
     drop(reader);
@@ -274,7 +365,10 @@ fn nobody_is_asked_for_a_reader_who_is_gone() {
     let _it_may_have_ended = lines.write_all(format!("{CAPITAL}\n{SERVICES}\n").as_bytes());
     drop(lines);
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
     assert_eq!(asked(&server), []);
 }
 
@@ -284,11 +378,23 @@ fn answers_that_cannot_be_written_are_not_asked_for() {
     let desk = Desk::with(&server);
     std::fs::write(desk.path("questions"), format!("{CAPITAL}\n")).unwrap();
     let questions = std::fs::File::open(desk.path("questions")).unwrap();
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = desk.call(["chat"]).command().stdin(questions).stdout(full).output().unwrap();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = desk
+        .call(["chat"])
+        .command()
+        .stdin(questions)
+        .stdout(full)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.starts_with("error: the result could not be written"), "{told}");
+    assert!(
+        told.starts_with("error: the result could not be written"),
+        "{told}"
+    );
     assert_eq!(asked(&server), []);
 }
 
@@ -296,10 +402,18 @@ fn answers_that_cannot_be_written_are_not_asked_for() {
 fn an_input_that_cannot_be_read_is_an_error() {
     let desk = Desk::with(&oracle());
     let directory = std::fs::File::open(desk.home()).unwrap();
-    let output = desk.call(["chat"]).command().stdin(directory).output().unwrap();
+    let output = desk
+        .call(["chat"])
+        .command()
+        .stdin(directory)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.starts_with("error: cannot read standard input: "), "{told}");
+    assert!(
+        told.starts_with("error: cannot read standard input: "),
+        "{told}"
+    );
 }
 
 #[test]
@@ -309,7 +423,13 @@ fn a_conversation_has_no_json_form() {
     let ran = run_with(desk.call(["chat", "--json"]), b"What now?\n").exits(2);
     let error = ran.error();
     assert_eq!(error["exit_code"], 2);
-    assert!(error["hints"][0].as_str().unwrap().contains("crucible ask --json"), "{error}");
+    assert!(
+        error["hints"][0]
+            .as_str()
+            .unwrap()
+            .contains("crucible ask --json"),
+        "{error}"
+    );
     assert_eq!(asked(&server), []);
 }
 
@@ -319,5 +439,9 @@ fn a_conversation_without_a_model_does_not_begin() {
     let call = desk.call(["chat"]).without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = run_with(call, b"What now?\n").exits(2);
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("--provider"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("error: ") && ran.stderr.contains("--provider"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -14,12 +14,16 @@ const QUESTION: &str = "Should our team of five split its program into services?
 
 /// A council whose triage is answered so.
 fn under(reply: Reply) -> FakeApi {
-    council(Value::Null, move |call| (*call == CouncilCall::Triage).then(|| reply.clone()))
+    council(Value::Null, move |call| {
+        (*call == CouncilCall::Triage).then(|| reply.clone())
+    })
 }
 
 /// A council in which this call is answered so, and all others as usual.
 fn except(call: CouncilCall, reply: Reply) -> FakeApi {
-    council(triage("parallel", &ROLES), move |asked| (*asked == call).then(|| reply.clone()))
+    council(triage("parallel", &ROLES), move |asked| {
+        (*asked == call).then(|| reply.clone())
+    })
 }
 
 fn ask(server: &FakeApi) -> Ran {
@@ -30,9 +34,17 @@ fn ask(server: &FakeApi) -> Ran {
 #[track_caller]
 fn failed(ran: Ran, code: i32) -> Value {
     let ran = ran.exits(code);
-    assert_eq!(ran.stderr.lines().count(), 1, "the document of the error stands alone: {}", ran.stderr);
+    assert_eq!(
+        ran.stderr.lines().count(),
+        1,
+        "the document of the error stands alone: {}",
+        ran.stderr
+    );
     let error = ran.error();
-    assert_eq!((&error["schema_version"], &error["exit_code"]), (&json!("crucible-error-v1"), &json!(code)));
+    assert_eq!(
+        (&error["schema_version"], &error["exit_code"]),
+        (&json!("crucible-error-v1"), &json!(code))
+    );
     error
 }
 
@@ -40,7 +52,8 @@ fn failed(ran: Ran, code: i32) -> Value {
 #[track_caller]
 fn tells(error: &Value, words: &str) {
     assert!(
-        error["error"].as_str().unwrap().contains(words) || error["hints"].to_string().contains(words),
+        error["error"].as_str().unwrap().contains(words)
+            || error["hints"].to_string().contains(words),
         "{error:#}"
     );
 }
@@ -60,7 +73,11 @@ fn a_triage_that_is_no_json_is_a_failed_provider_and_is_asked_once() {
 
 #[test]
 fn a_triage_that_is_cut_off_or_endless_is_a_failed_provider() {
-    let half = triage("parallel", &ROLES).to_string().chars().take(200).collect();
+    let half = triage("parallel", &ROLES)
+        .to_string()
+        .chars()
+        .take(200)
+        .collect();
     let error = failed(ask(&under(Reply::CutAnswer(half))), 70);
     tells(&error, "max_tokens");
     failed(ask(&under(Reply::Huge(5 << 20))), 70);
@@ -70,8 +87,15 @@ fn a_triage_that_is_cut_off_or_endless_is_a_failed_provider() {
 fn a_triage_of_another_shape_fails_its_schema() {
     let mut unknown = triage("parallel", &ROLES);
     unknown["loop_grammar"] = "shouting".into();
-    let doubled = triage("parallel", &ROLES).to_string().replacen('{', "{\"loop_count\":2,", 1);
-    for text in [unknown.to_string(), doubled, "[]".to_owned(), "{}".to_owned()] {
+    let doubled = triage("parallel", &ROLES)
+        .to_string()
+        .replacen('{', "{\"loop_count\":2,", 1);
+    for text in [
+        unknown.to_string(),
+        doubled,
+        "[]".to_owned(),
+        "{}".to_owned(),
+    ] {
         let server = under(Reply::Answer(text));
         tells(&failed(ask(&server), 3), "the triage of");
         assert_eq!(server.completions().len(), 1);
@@ -80,15 +104,26 @@ fn a_triage_of_another_shape_fails_its_schema() {
 
 #[test]
 fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
-    let mut broken =
-        triage("parallel", &["red_team", "creative", "creative", "pragmatist", "pragmatist", "creative"]);
+    let mut broken = triage(
+        "parallel",
+        &[
+            "red_team",
+            "creative",
+            "creative",
+            "pragmatist",
+            "pragmatist",
+            "creative",
+        ],
+    );
     broken["loop_count"] = 99.into();
     broken["short_circuit_allowed"] = true.into();
     let server = under(Reply::Answer(broken.to_string()));
     let ran = Desk::with(&server).run(["ask", QUESTION]).exits(3);
     assert_eq!(ran.stdout, "");
-    let (took, told): (Vec<&str>, Vec<&str>) =
-        ran.stderr.lines().partition(|line| line.starts_with("no answer; 1 call, "));
+    let (took, told): (Vec<&str>, Vec<&str>) = ran
+        .stderr
+        .lines()
+        .partition(|line| line.starts_with("no answer; 1 call, "));
     assert_eq!(took.len(), 1, "{}", ran.stderr);
     insta::assert_snapshot!(told.join("\n"), @"
       ... call 1: triage
@@ -102,17 +137,29 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
 fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_would() {
     let server = usual("sequential");
     let desk = Desk::with(&server);
-    let error = failed(desk.run(["ask", QUESTION, "--json", "--max-calls", "9"]), 70);
+    let error = failed(
+        desk.run(["ask", QUESTION, "--json", "--max-calls", "9"]),
+        70,
+    );
     assert_eq!(error["budget_exhausted"], true);
     insta::assert_snapshot!(
         error["error"].as_str().unwrap(),
         @"this council needs up to 16 more calls, but the budget has only 8 of 9 left",
     );
-    tells(&error, "Ask something simpler; or this council goes through with --max-calls ");
+    tells(
+        &error,
+        "Ask something simpler; or this council goes through with --max-calls ",
+    );
     assert_eq!(asked(&server), [CouncilCall::Triage]);
     // The number in the hint is the one that is enough.
     let hint = error["hints"][0].as_str().unwrap();
-    let enough = hint.split_once("--max-calls ").unwrap().1.split(',').next().unwrap();
+    let enough = hint
+        .split_once("--max-calls ")
+        .unwrap()
+        .1
+        .split(',')
+        .next()
+        .unwrap();
     desk.run(["ask", QUESTION, "--max-calls", enough]).ok();
     let less = (enough.parse::<u64>().unwrap() - 1).to_string();
     desk.run(["ask", QUESTION, "--max-calls", &less]).exits(70);
@@ -122,13 +169,17 @@ fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_wo
 fn tokens_and_money_of_the_configuration_hold_for_a_question() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
-    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_TOKENS", "20000");
+    let call = desk
+        .call(["ask", QUESTION, "--json"])
+        .env("CRUCIBLE_LLM_BUDGET_TOKENS", "20000");
     let error = failed(call.run(), 70);
     assert_eq!(error["budget_exhausted"], true);
     tells(&error, "--max-calls");
     tells(&error, "CRUCIBLE_LLM_BUDGET_TOKENS");
     let before = server.completions().len();
-    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1");
+    let call = desk
+        .call(["ask", QUESTION, "--json"])
+        .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1");
     tells(&failed(call.run(), 2), "price");
     assert_eq!(server.completions().len(), before);
 }
@@ -137,12 +188,17 @@ fn tokens_and_money_of_the_configuration_hold_for_a_question() {
 fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
     for call in [CouncilCall::RedTeam, CouncilCall::Synthesis] {
         let error = failed(ask(&except(call.clone(), Reply::Status(401))), 70);
-        let part = if call == CouncilCall::RedTeam { "the seat red_team in loop 1" } else { "the synthesis" };
+        let part = if call == CouncilCall::RedTeam {
+            "the seat red_team in loop 1"
+        } else {
+            "the synthesis"
+        };
         tells(&error, &format!("{part} gave no answer"));
         assert_eq!(error["budget_exhausted"], false);
     }
-    let server =
-        council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Status(401)));
+    let server = council(simple_triage(), |call| {
+        (*call == CouncilCall::Direct).then_some(Reply::Status(401))
+    });
     tells(&failed(ask(&server), 70), "gave no answer");
     let server = under(Reply::Status(401));
     tells(&failed(ask(&server), 70), "the triage gave no answer");
@@ -160,7 +216,11 @@ fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
     let told = desk.run(["ask", QUESTION]).exits(70);
     assert!(told.stdout.is_empty(), "{}", told.stdout);
     let line = |beginning: &str| told.stderr.lines().find(|line| line.starts_with(beginning));
-    assert!(line("warning: loop 1: creative gave no position").is_some(), "{}", told.stderr);
+    assert!(
+        line("warning: loop 1: creative gave no position").is_some(),
+        "{}",
+        told.stderr
+    );
     // The triage, three seats and the red team; of the two that failed nobody tells the tokens.
     let took = line("no answer; 5 calls, at least ").unwrap_or_else(|| panic!("{}", told.stderr));
     assert!(took.ends_with(" s"), "{took}");
@@ -178,13 +238,18 @@ fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
 fn a_part_that_takes_too_long_exits_10() {
     let server = except(CouncilCall::RedTeam, Reply::Hang);
     let desk = Desk::with(&server);
-    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_TIMEOUT_S", "1");
+    let call = desk
+        .call(["ask", QUESTION, "--json"])
+        .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
     tells(&failed(call.run(), 10), "llm.timeout_s");
 }
 
 #[test]
 fn an_answer_that_is_too_long_names_its_limit() {
-    let server = except(CouncilCall::Synthesis, Reply::Answer("long ".repeat(60_000)));
+    let server = except(
+        CouncilCall::Synthesis,
+        Reply::Answer("long ".repeat(60_000)),
+    );
     let error = failed(ask(&server), 70);
     tells(&error, "the answer of the synthesis has 300000 bytes");
     tells(&error, "CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES");
@@ -192,7 +257,10 @@ fn an_answer_that_is_too_long_names_its_limit() {
 
 #[test]
 fn fewer_than_two_seats_are_no_council() {
-    let server = except(CouncilCall::Seat("pragmatist".to_owned()), Reply::Status(401));
+    let server = except(
+        CouncilCall::Seat("pragmatist".to_owned()),
+        Reply::Status(401),
+    );
     let error = failed(ask(&server), 70);
     tells(&error, "loop 1 cannot continue: 1 of 2 seats answered");
     tells(&error, "--provider");
@@ -203,10 +271,16 @@ fn a_secret_in_the_question_reaches_nobody() {
     let server = usual("parallel");
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let desk = Desk::with(&server);
-    let ran = desk.call(["ask", "--json"]).arg(format!("is {key} a good key?")).run();
+    let ran = desk
+        .call(["ask", "--json"])
+        .arg(format!("is {key} a good key?"))
+        .run();
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
     failed(ran, 8);
-    let ran = desk.call(["ask", QUESTION, "--json", "--context"]).arg(format!("key={key}")).run();
+    let ran = desk
+        .call(["ask", QUESTION, "--json", "--context"])
+        .arg(format!("key={key}"))
+        .run();
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
     failed(ran, 8);
     assert_eq!(server.requests().len(), 0);
@@ -215,16 +289,25 @@ fn a_secret_in_the_question_reaches_nobody() {
 #[test]
 fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
     let desk = Desk::new();
-    let ran = desk.call(["ask", QUESTION]).without_env("CRUCIBLE_LLM_PROVIDER").run().exits(2);
+    let ran = desk
+        .call(["ask", QUESTION])
+        .without_env("CRUCIBLE_LLM_PROVIDER")
+        .run()
+        .exits(2);
     insta::assert_snapshot!(ran.stderr, @"
     error: LLM provider must be specified: a council needs a model
       hint: Pass --provider NAME, or set CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows which providers are ready.
     ");
-    let ran = desk.run(["ask", QUESTION, "--provider", "openrouter"]).exits(2);
+    let ran = desk
+        .run(["ask", QUESTION, "--provider", "openrouter"])
+        .exits(2);
     assert!(ran.stderr.contains("OPENROUTER_API_KEY"), "{}", ran.stderr);
     let ran = desk.run(["ask", QUESTION, "--provider", "oracle"]).exits(2);
     assert!(ran.stderr.contains("possible values"), "{}", ran.stderr);
-    let error = failed(desk.run(["ask", QUESTION, "--cassette", "none", "--json"]), 2);
+    let error = failed(
+        desk.run(["ask", QUESTION, "--cassette", "none", "--json"]),
+        2,
+    );
     tells(&error, "--provider replay");
 }
 
@@ -232,18 +315,42 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
 fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
-    let call = desk.call(["ask", QUESTION, "--provider", "openrouter", "--model", "some/model"]);
-    let ran = call.env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway").run().ok();
-    assert!(ran.stderr.contains("Using fallback 'gateway'"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("uses its own model gpt-oss-20b"), "{}", ran.stderr);
-    assert!(server.completions().iter().all(|request| request.body["model"] == "gpt-oss-20b"));
+    let call = desk.call([
+        "ask",
+        QUESTION,
+        "--provider",
+        "openrouter",
+        "--model",
+        "some/model",
+    ]);
+    let ran = call
+        .env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway")
+        .run()
+        .ok();
+    assert!(
+        ran.stderr.contains("Using fallback 'gateway'"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("uses its own model gpt-oss-20b"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        server
+            .completions()
+            .iter()
+            .all(|request| request.body["model"] == "gpt-oss-20b")
+    );
 }
 
 /// Three seats are asked and hang when the signal comes.
 #[test]
 fn interrupted_while_seats_are_asked_it_ends_at_once() {
     let roles = ["domain_expert", "pragmatist", "creative"];
-    let seats_hang = |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
+    let seats_hang =
+        |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
     for (signal, records) in [("INT", false), ("TERM", true)] {
         let server = council(triage("parallel", &roles), seats_hang);
         let desk = Desk::with(&server);
@@ -252,21 +359,42 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
             call = call.arg("--record").arg(desk.path("calls.jsonl"));
         }
         let mut command = call.command();
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         wait_for("all seats to be asked", || server.completions().len() == 4);
         let begun = Instant::now();
         let number = child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-s", signal, &number]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill")
+                .args(["-s", signal, &number])
+                .status()
+                .unwrap()
+                .success()
+        );
         let output = child.wait_with_output().unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?} to end", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it took {:?} to end",
+            begun.elapsed()
+        );
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains("error: interrupted"), "{said}");
         if records {
-            assert!(said.contains("calls.jsonl; of all else nothing was kept"), "{said}");
+            assert!(
+                said.contains("calls.jsonl; of all else nothing was kept"),
+                "{said}"
+            );
             let recorded = std::fs::read_to_string(desk.path("calls.jsonl")).unwrap();
-            assert_eq!(recorded.lines().count(), 2, "the header and the triage: {recorded}");
+            assert_eq!(
+                recorded.lines().count(),
+                2,
+                "the header and the triage: {recorded}"
+            );
         } else {
             assert!(said.contains("No partial result was saved"), "{said}");
         }
@@ -278,5 +406,8 @@ fn nothing_is_left_in_the_home_of_who_asks() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
     desk.run(["ask", QUESTION]).ok();
-    assert!(!desk.data().exists(), "a question writes no ledger and no run");
+    assert!(
+        !desk.data().exists(),
+        "a question writes no ledger and no run"
+    );
 }

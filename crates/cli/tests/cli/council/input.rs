@@ -21,10 +21,18 @@ fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
         let desk = Desk::with(&server);
         let ran = run_with(desk.call(args), b"\n  What is the capital\nof France?  \n").ok();
         assert_eq!(ran.stdout, "Paris.\n");
-        assert!(shown(&server).contains("What is the capital\\nof France?"), "{}", shown(&server));
+        assert!(
+            shown(&server).contains("What is the capital\\nof France?"),
+            "{}",
+            shown(&server)
+        );
         // Standard input of these tests is empty.
         let ran = desk.call(args).run().exits(2);
-        assert!(ran.stderr.contains("the question is empty"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("the question is empty"),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(server.completions().len(), 2);
     }
 }
@@ -33,7 +41,11 @@ fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
 fn a_question_that_is_given_leaves_standard_input_alone() {
     let server = bypassed();
     let desk = Desk::with(&server);
-    let ran = run_with(desk.call(["ask", "What is the capital?"]), b"another question").ok();
+    let ran = run_with(
+        desk.call(["ask", "What is the capital?"]),
+        b"another question",
+    )
+    .ok();
     assert_eq!(ran.stdout, "Paris.\n");
     assert!(!shown(&server).contains("another question"));
 }
@@ -43,27 +55,54 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let server = bypassed();
     let desk = Desk::with(&server);
     let ran = run_with(desk.call(["ask", "-"]), b"what is \xff this?").exits(2);
-    assert!(ran.stderr.contains("not UTF-8 (at byte 9)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("not UTF-8 (at byte 9)"),
+        "{}",
+        ran.stderr
+    );
     let long = "a question that never ends ".repeat(40_000);
     let ran = run_with(desk.call(["ask", "-"]), long.as_bytes()).exits(7);
     insta::assert_snapshot!(ran.stderr, @"
     error: the question on standard input has more than 200000 bytes, which is the limit
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
-    let short = |args: &[&str]| desk.call(args).env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20");
-    let ran = short(&["ask", "a question of 30 bytes in all."]).run().exits(7);
+    let short = |args: &[&str]| {
+        desk.call(args)
+            .env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20")
+    };
+    let ran = short(&["ask", "a question of 30 bytes in all."])
+        .run()
+        .exits(7);
     insta::assert_snapshot!(ran.stderr, @"
     error: the question has 30 bytes; the limit is 20
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
     // Space around a question is no part of it, wherever the question comes from.
-    short(&["ask", "            12345678901234567890            "]).run().ok();
+    short(&["ask", "            12345678901234567890            "])
+        .run()
+        .ok();
     run_with(short(&["ask", "-"]), b" \n12345678901234567890\n").ok();
     run_with(short(&["ask", "-"]), b"123456789012345678901\n").exits(7);
     run_with(short(&["ask", "-"]), "1234 ".repeat(20_000).as_bytes()).exits(7);
-    let ran = run_with(short(&["chat"]), b"  12345678901234567890 \r\n 123456789012345678901 \n").ok();
-    assert_eq!(ran.stdout.matches("[Processing... short-circuited]").count(), 1, "{}", ran.stdout);
-    assert!(ran.stdout.contains("> error: the question has 21 bytes; the limit is 20"), "{}", ran.stdout);
+    let ran = run_with(
+        short(&["chat"]),
+        b"  12345678901234567890 \r\n 123456789012345678901 \n",
+    )
+    .ok();
+    assert_eq!(
+        ran.stdout
+            .matches("[Processing... short-circuited]")
+            .count(),
+        1,
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("> error: the question has 21 bytes; the limit is 20"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(server.completions().len(), 6);
 }
 
@@ -73,8 +112,16 @@ fn an_empty_question_asks_nobody() {
     let desk = Desk::with(&server);
     for question in ["", "  \n\t ", "\u{200b}\u{feff}"] {
         let ran = desk.run(["ask", question]).exits(2);
-        assert!(ran.stderr.contains("the question is empty"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("hint: For example: crucible ask "), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("the question is empty"),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("hint: For example: crucible ask "),
+            "{}",
+            ran.stderr
+        );
     }
     assert_eq!(server.requests().len(), 0);
 }
@@ -85,32 +132,55 @@ fn on_a_terminal_a_missing_question_is_an_error_with_an_example() {
     let (code, screen) = Terminal::start(desk.call(["ask"])).ends();
     assert_eq!(code, Some(2), "{screen}");
     assert!(screen.contains("no question given"), "{screen}");
-    assert!(screen.contains("crucible ask \"Should we split"), "{screen}");
+    assert!(
+        screen.contains("crucible ask \"Should we split"),
+        "{screen}"
+    );
 }
 
 #[test]
 fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
-    let seats_hang = |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
+    let seats_hang =
+        |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
     let server = council(triage("parallel", &ROLES), seats_hang);
     let desk = Desk::with(&server);
     let mut terminal = Terminal::start(desk.call(["ask", "Should we?"]).env("TERM", "xterm"));
     terminal.shows("call 3: 2 × seat");
     let number = terminal.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-s", "INT", &number]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &number])
+            .status()
+            .unwrap()
+            .success()
+    );
     let (code, screen) = terminal.ends();
     assert_eq!(code, Some(130), "{screen}");
-    assert!(screen.contains("No partial result was saved") && !screen.contains("... call"), "{screen}");
+    assert!(
+        screen.contains("No partial result was saved") && !screen.contains("... call"),
+        "{screen}"
+    );
 }
 
 #[test]
 fn interrupted_while_nothing_comes_on_standard_input_it_ends_at_once() {
     let desk = Desk::new();
     let mut command = desk.call(["ask", "-"]).command();
-    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pid = child.id();
-    wait_for("the program to wait for its input", || hears_interrupts(pid));
+    wait_for("the program to wait for its input", || {
+        hears_interrupts(pid)
+    });
     assert!(
-        std::process::Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap().success()
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
     );
     let held = child.stdin.take();
     let output = child.wait_with_output().unwrap();
@@ -121,7 +191,10 @@ fn interrupted_while_nothing_comes_on_standard_input_it_ends_at_once() {
 /// Whether the process has a handler for the interrupt, which it has from the moment on at which it waits for something.
 pub(super) fn hears_interrupts(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+    let caught = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))
+        .unwrap_or_default();
     // Signal number n is bit n - 1.
     u64::from_str_radix(caught.trim(), 16).unwrap_or_default() & (1 << 1) != 0
 }
@@ -130,7 +203,14 @@ pub(super) fn hears_interrupts(pid: u32) -> bool {
 fn context_reaches_the_triage_and_nobody_else() {
     let server = usual("debate");
     let desk = Desk::with(&server);
-    let args = ["ask", "Should we?", "--context", "audience=board members", "--context", "tone = a=b"];
+    let args = [
+        "ask",
+        "Should we?",
+        "--context",
+        "audience=board members",
+        "--context",
+        "tone = a=b",
+    ];
     desk.run(args).ok();
     let calls = asked(&server);
     assert!(calls.contains(&CouncilCall::Synthesis), "{calls:?}");
@@ -149,8 +229,14 @@ fn context_that_cannot_be_meant_is_refused() {
         let ran = desk.run(["ask", "Should we?", "--context", wrong]).exits(2);
         assert!(ran.stderr.contains("KEY=VALUE"), "{}", ran.stderr);
     }
-    let ran = desk.run(["ask", "Should we?", "--context", "a=1", "--context", "a=2"]).exits(2);
-    assert!(ran.stderr.contains("--context names \"a\" twice"), "{}", ran.stderr);
+    let ran = desk
+        .run(["ask", "Should we?", "--context", "a=1", "--context", "a=2"])
+        .exits(2);
+    assert!(
+        ran.stderr.contains("--context names \"a\" twice"),
+        "{}",
+        ran.stderr
+    );
     let long = format!("a={}", "x".repeat(70_000));
     let ran = desk.run(["ask", "Should we?", "--context", &long]).exits(7);
     let told = "the limit is 65536\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";

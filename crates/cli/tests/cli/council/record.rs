@@ -14,16 +14,28 @@ const QUESTION: &str = "Should our team of five split its program into services?
 /// A call that waits for its question.
 fn waiting(call: Call) -> Child {
     let mut command = call.command();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn tell(child: &mut Child, question: &str) {
-    child.stdin.take().unwrap().write_all(question.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(question.as_bytes())
+        .unwrap();
 }
 
 #[test]
 fn of_two_that_name_the_same_file_one_is_refused() {
-    let server = council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Hang));
+    let server = council(simple_triage(), |call| {
+        (*call == CouncilCall::Direct).then_some(Reply::Hang)
+    });
     let desk = Desk::with(&server);
     let file = desk.home().join("calls.jsonl");
     let args = ["ask", "-", "--record", "calls.jsonl"];
@@ -31,7 +43,9 @@ fn of_two_that_name_the_same_file_one_is_refused() {
     let (mut first, mut second) = (waiting(desk.call(args)), waiting(desk.call(args)));
     for child in [&first, &second] {
         let id = child.id();
-        wait_for("the program to wait for its question", || super::input::hears_interrupts(id));
+        wait_for("the program to wait for its question", || {
+            super::input::hears_interrupts(id)
+        });
     }
     tell(&mut first, QUESTION);
     wait_for("the first to be asked", || asked(&server).len() == 2);
@@ -39,9 +53,16 @@ fn of_two_that_name_the_same_file_one_is_refused() {
     tell(&mut second, QUESTION);
     let refused = second.wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--record: "), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("--record: "),
+        "{refused:?}"
+    );
     assert_eq!(asked(&server).len(), 2);
-    assert_eq!(std::fs::read(&file).unwrap(), begun, "the file of the first is as it was");
+    assert_eq!(
+        std::fs::read(&file).unwrap(),
+        begun,
+        "the file of the first is as it was"
+    );
     first.kill().unwrap();
     first.wait().unwrap();
 }
@@ -51,16 +72,33 @@ fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
     let server = bypassed();
     let desk = Desk::with(&server);
     let file = desk.home().join("calls.jsonl");
-    desk.run(["ask", "\u{200b}\u{feff}", "--record", "calls.jsonl"]).exits(2);
+    desk.run(["ask", "\u{200b}\u{feff}", "--record", "calls.jsonl"])
+        .exits(2);
     assert!(!file.exists());
     let long = format!("a={}", "x".repeat(70_000));
-    desk.run(["ask", QUESTION, "--context", &long, "--record", "calls.jsonl"]).exits(7);
+    desk.run([
+        "ask",
+        QUESTION,
+        "--context",
+        &long,
+        "--record",
+        "calls.jsonl",
+    ])
+    .exits(7);
     assert!(!file.exists());
-    run_with(desk.call(["chat", "--record", "calls.jsonl"]), "\u{200b}\nexit\n".as_bytes()).ok();
+    run_with(
+        desk.call(["chat", "--record", "calls.jsonl"]),
+        "\u{200b}\nexit\n".as_bytes(),
+    )
+    .ok();
     assert!(!file.exists());
     assert_eq!(server.requests().len(), 0);
     // One that holds a call stays.
-    run_with(desk.call(["chat", "--record", "calls.jsonl"]), "What is it?\n\u{200b}\n".as_bytes()).ok();
+    run_with(
+        desk.call(["chat", "--record", "calls.jsonl"]),
+        "What is it?\n\u{200b}\n".as_bytes(),
+    )
+    .ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3);
 }
 
@@ -71,10 +109,19 @@ fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
     let child = waiting(desk.call(["ask", QUESTION, "--record", "calls.jsonl"]));
     wait_for("the triage to be asked", || asked(&server).len() == 1);
     let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("No partial result was saved"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("No partial result was saved"),
+        "{output:?}"
+    );
     assert!(!desk.home().join("calls.jsonl").exists());
 }
 
@@ -83,8 +130,11 @@ fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
     let server = bypassed();
     let desk = Desk::with(&server);
     for command in ["ask", "chat"] {
-        let ran =
-            run_with(desk.call([command, "--record", "no/such/calls.jsonl"]), b"What is it?\n").exits(2);
+        let ran = run_with(
+            desk.call([command, "--record", "no/such/calls.jsonl"]),
+            b"What is it?\n",
+        )
+        .exits(2);
         assert_eq!(ran.stdout, "");
         assert!(
             ran.stderr.starts_with("error: --record: ") && ran.stderr.contains("directory"),
@@ -110,13 +160,28 @@ fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
         }
         None
     });
-    let call =
-        desk.call(["chat", "--record", "calls.jsonl"]).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
+    let call = desk
+        .call(["chat", "--record", "calls.jsonl"])
+        .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
     let ran = run_with(call, b"What now?\nAnd then?\nAnd then?\n").exits(1);
-    assert!(ran.stdout.ends_with("[Processing... failed]\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.ends_with("[Processing... failed]\n"),
+        "{}",
+        ran.stdout
+    );
     let (took, error) = ran.stderr.split_once('\n').unwrap();
-    assert!(took.starts_with("no answer; 1 call, "), "what was paid for in vain is told: {took}");
-    assert!(error.starts_with("error: ") && error.contains("calls.jsonl"), "{error}");
-    assert!(ran.stderr.contains("hint: The conversation ends"), "{}", ran.stderr);
+    assert!(
+        took.starts_with("no answer; 1 call, "),
+        "what was paid for in vain is told: {took}"
+    );
+    assert!(
+        error.starts_with("error: ") && error.contains("calls.jsonl"),
+        "{error}"
+    );
+    assert!(
+        ran.stderr.contains("hint: The conversation ends"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(asked(&server), [CouncilCall::Triage]);
 }

@@ -12,7 +12,12 @@ const QUESTION: &str = "Should our team of five split its program into services?
 fn models(server: &FakeApi) -> Vec<(CouncilCall, Value)> {
     asked(server)
         .into_iter()
-        .zip(server.completions().iter().map(|request| request.body["model"].clone()))
+        .zip(
+            server
+                .completions()
+                .iter()
+                .map(|request| request.body["model"].clone()),
+        )
         .collect()
 }
 
@@ -23,7 +28,16 @@ fn each_part_asks_the_model_that_is_named_for_it() {
     triage["council"][1]["model_hint"] = "secret-and-dear".into();
     let server = council(triage, |_| None);
     let desk = Desk::with(&server);
-    let args = ["ask", QUESTION, "--triage-model", "planner", "--model", "talker", "--hint-model", "deep"];
+    let args = [
+        "ask",
+        QUESTION,
+        "--triage-model",
+        "planner",
+        "--model",
+        "talker",
+        "--hint-model",
+        "deep",
+    ];
     let ran = desk.run(args).ok();
     for (call, model) in models(&server) {
         let expected = match call {
@@ -34,12 +48,19 @@ fn each_part_asks_the_model_that_is_named_for_it() {
         assert_eq!(model, expected);
     }
     // What the triage may not name is not asked, and that is said.
-    let refused = ran.stderr.lines().filter(|line| line.starts_with("warning: pragmatist "));
+    let refused = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning: pragmatist "));
     assert_eq!(refused.count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("secret-and-dear"), "{}", ran.stderr);
     // With `*` it may name any.
     desk.run(["ask", QUESTION, "--hint-model", "*"]).ok();
-    assert!(models(&server).iter().any(|(_, model)| model == "secret-and-dear"));
+    assert!(
+        models(&server)
+            .iter()
+            .any(|(_, model)| model == "secret-and-dear")
+    );
 }
 
 #[test]
@@ -49,10 +70,16 @@ fn the_configuration_names_models_as_the_flags_do() {
     desk.user_config(
         "[council]\nprovider = \"gateway\"\ntriage_model = \"planner\"\ndefault_model = \"talker\"\n",
     );
-    desk.call(["ask", QUESTION]).env("CRUCIBLE_LLM_PROVIDER", "openrouter").run().ok();
+    desk.call(["ask", QUESTION])
+        .env("CRUCIBLE_LLM_PROVIDER", "openrouter")
+        .run()
+        .ok();
     let models = models(&server);
     assert_eq!(models[0], (CouncilCall::Triage, json!("planner")));
-    assert!(models[1..].iter().all(|(_, model)| model == "talker"), "{models:?}");
+    assert!(
+        models[1..].iter().all(|(_, model)| model == "talker"),
+        "{models:?}"
+    );
 }
 
 /// What names a model for fewer calls comes before what names one for more, and the command line before all files.
@@ -66,13 +93,33 @@ fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both(
     );
     let ran = desk.run(["ask", QUESTION]).ok();
     for (call, model) in models(&server) {
-        assert_eq!(model, if call == CouncilCall::RedTeam { "critic" } else { "talker" }, "{call:?}");
+        assert_eq!(
+            model,
+            if call == CouncilCall::RedTeam {
+                "critic"
+            } else {
+                "talker"
+            },
+            "{call:?}"
+        );
     }
-    assert!(ran.stderr.trim_end().ends_with("; asked: talker, critic"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.trim_end().ends_with("; asked: talker, critic"),
+        "{}",
+        ran.stderr
+    );
     let before = server.completions().len();
     let ran = desk.run(["ask", QUESTION, "--model", "chosen"]).ok();
-    assert!(models(&server)[before..].iter().all(|(_, model)| model == "chosen"));
-    assert!(ran.stderr.trim_end().ends_with("; asked: chosen"), "{}", ran.stderr);
+    assert!(
+        models(&server)[before..]
+            .iter()
+            .all(|(_, model)| model == "chosen")
+    );
+    assert!(
+        ran.stderr.trim_end().ends_with("; asked: chosen"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -83,32 +130,75 @@ fn the_summary_names_models_that_are_not_the_providers_own() {
     assert!(!own.stderr.contains("asked:"), "{}", own.stderr);
     // Those of a project's file above all: whoever asks did not write it.
     std::fs::create_dir(desk.home().join(".crucible")).unwrap();
-    std::fs::write(desk.home().join(".crucible/config.toml"), "[council]\ntriage_model = \"dear\"\n")
-        .unwrap();
+    std::fs::write(
+        desk.home().join(".crucible/config.toml"),
+        "[council]\ntriage_model = \"dear\"\n",
+    )
+    .unwrap();
     let ran = desk.run(["ask", QUESTION]).ok();
-    assert!(ran.stderr.lines().last().unwrap().ends_with("; asked: dear, gpt-oss-20b"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .lines()
+            .last()
+            .unwrap()
+            .ends_with("; asked: dear, gpt-oss-20b"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
 fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
-    let flags = ["ask", QUESTION, "--fallback-model", "one/a", "--fallback-model", "two/b"];
-    let call = desk.call(flags).env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
-    call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
+    let flags = [
+        "ask",
+        QUESTION,
+        "--fallback-model",
+        "one/a",
+        "--fallback-model",
+        "two/b",
+    ];
+    let call = desk
+        .call(flags)
+        .env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
+    call.env("OPENROUTER_API_KEY", "a-key-for-tests")
+        .arg("--provider")
+        .arg("openrouter")
+        .run()
+        .ok();
     for request in server.completions() {
         let listed = request.body["models"].to_string();
-        assert!(listed.contains("one/a") && listed.contains("two/b"), "{listed}");
+        assert!(
+            listed.contains("one/a") && listed.contains("two/b"),
+            "{listed}"
+        );
     }
     // A name is one name, whatever is in it.
     let call = desk.call(["ask", QUESTION, "--fallback-model", "one/a,two/b"]);
     let call = call.env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
-    call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
-    assert_eq!(server.completions().last().unwrap().body["models"], json!(["one/a,two/b"]));
+    call.env("OPENROUTER_API_KEY", "a-key-for-tests")
+        .arg("--provider")
+        .arg("openrouter")
+        .run()
+        .ok();
+    assert_eq!(
+        server.completions().last().unwrap().body["models"],
+        json!(["one/a,two/b"])
+    );
     let server = usual("parallel");
     let ran = Desk::with(&server).run(flags).ok();
-    assert!(server.completions().iter().all(|request| request.body.get("models").is_none()));
-    let told = ran.stderr.lines().filter(|line| line.starts_with("warning:")).count();
+    assert!(
+        server
+            .completions()
+            .iter()
+            .all(|request| request.body.get("models").is_none())
+    );
+    let told = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning:"))
+        .count();
     assert_eq!(told, 1, "{}", ran.stderr);
 }
 
@@ -120,15 +210,30 @@ fn openrouter_is_asked_with_the_models_of_the_seed_until_somebody_names_one() {
         let server = council(triage, |_| None);
         let desk = Desk::with(&server);
         desk.user_config(configured);
-        let call = desk.call(["ask", QUESTION]).env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
-        call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
+        let call = desk
+            .call(["ask", QUESTION])
+            .env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
+        call.env("OPENROUTER_API_KEY", "a-key-for-tests")
+            .arg("--provider")
+            .arg("openrouter")
+            .run()
+            .ok();
         models(&server)
     };
     let seeds = asked("");
-    assert_eq!(seeds[0], (CouncilCall::Triage, json!("anthropic/claude-sonnet-4-20250514")));
+    assert_eq!(
+        seeds[0],
+        (
+            CouncilCall::Triage,
+            json!("anthropic/claude-sonnet-4-20250514")
+        )
+    );
     let rest: Vec<&Value> = seeds[1..].iter().map(|(_, model)| model).collect();
     let (hint, auto) = (json!("openai/gpt-4o"), json!("openrouter/auto"));
-    assert!(rest.contains(&&hint) && rest.iter().all(|model| [&hint, &auto].contains(model)), "{rest:?}");
+    assert!(
+        rest.contains(&&hint) && rest.iter().all(|model| [&hint, &auto].contains(model)),
+        "{rest:?}"
+    );
     let own = asked("[llm.openrouter]\nmodel = \"my/own\"\n");
     assert!(own.iter().all(|(_, model)| model == "my/own"), "{own:?}");
 }
@@ -140,14 +245,27 @@ fn what_decides_about_changes_can_be_chosen() {
     triage["loop_count"] = 4.into();
     for (choice, loops, judged) in [("judge", 4, 2), ("similarity", 2, 0), ("never", 4, 0)] {
         let server = council(triage.clone(), |_| None);
-        let document = Desk::with(&server).run(["ask", QUESTION, "--json", "--delta", choice]).ok().json();
+        let document = Desk::with(&server)
+            .run(["ask", QUESTION, "--json", "--delta", choice])
+            .ok()
+            .json();
         assert_eq!(document["loops_executed"], loops, "{choice}");
         assert_eq!(document["early_exit"], loops == 2, "{choice}");
         let calls = asked(&server);
-        assert_eq!(calls.iter().filter(|call| **call == CouncilCall::Judge).count(), judged, "{choice}");
+        assert_eq!(
+            calls
+                .iter()
+                .filter(|call| **call == CouncilCall::Judge)
+                .count(),
+            judged,
+            "{choice}"
+        );
         let server = council(triage.clone(), |_| None);
         let desk = Desk::with(&server);
-        let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_COUNCIL_DELTA", choice).run();
+        let call = desk
+            .call(["ask", QUESTION, "--json"])
+            .env("CRUCIBLE_COUNCIL_DELTA", choice)
+            .run();
         assert_eq!(call.ok().json()["loops_executed"], loops, "{choice}");
     }
 }
@@ -156,7 +274,11 @@ fn what_decides_about_changes_can_be_chosen() {
 fn settings_that_cannot_be_meant_are_refused_by_name() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
-    let delta = desk.call(["ask", QUESTION]).env("CRUCIBLE_COUNCIL_DELTA", "perhaps").run().exits(2);
+    let delta = desk
+        .call(["ask", QUESTION])
+        .env("CRUCIBLE_COUNCIL_DELTA", "perhaps")
+        .run()
+        .exits(2);
     insta::assert_snapshot!(delta.stderr, @r#"
     error: council.delta is "perhaps"
       hint: Use one of: judge, similarity, never.
@@ -175,17 +297,49 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
         ("CRUCIBLE_COUNCIL_CALLS", "1", "council.calls is 1"),
         ("CRUCIBLE_COUNCIL_CALLS", "many", "whole number"),
         ("CRUCIBLE_COUNCIL_SIMILARITY", "much", "a number"),
-        ("CRUCIBLE_COUNCIL_SIMILARITY", "1.5", "council.similarity is 1.5"),
-        ("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "0", "council.max_query_bytes is 0"),
-        ("CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES", "0", "council.max_answer_bytes is 0"),
-        ("CRUCIBLE_COUNCIL_SUMMARY_CHARS", "0", "council.summary_chars is 0"),
+        (
+            "CRUCIBLE_COUNCIL_SIMILARITY",
+            "1.5",
+            "council.similarity is 1.5",
+        ),
+        (
+            "CRUCIBLE_COUNCIL_MAX_QUERY_BYTES",
+            "0",
+            "council.max_query_bytes is 0",
+        ),
+        (
+            "CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES",
+            "0",
+            "council.max_answer_bytes is 0",
+        ),
+        (
+            "CRUCIBLE_COUNCIL_SUMMARY_CHARS",
+            "0",
+            "council.summary_chars is 0",
+        ),
         ("CRUCIBLE_LLM_TIMEOUT_S", "0", "llm.timeout_s is 0"),
         ("CRUCIBLE_COUNCIL_PROVIDER", "oracle", "oracle"),
-        ("CRUCIBLE_COUNCIL_DEFAULT_MODEL", " ", "council.default_model is \" \""),
-        ("CRUCIBLE_COUNCIL_TRIAGE_MODEL", " ", "council.triage_model is \" \""),
+        (
+            "CRUCIBLE_COUNCIL_DEFAULT_MODEL",
+            " ",
+            "council.default_model is \" \"",
+        ),
+        (
+            "CRUCIBLE_COUNCIL_TRIAGE_MODEL",
+            " ",
+            "council.triage_model is \" \"",
+        ),
     ] {
-        let ran = desk.call(["ask", QUESTION]).env(variable, value).run().exits(2);
-        assert!(ran.stderr.contains(says), "{variable}={value}: {}", ran.stderr);
+        let ran = desk
+            .call(["ask", QUESTION])
+            .env(variable, value)
+            .run()
+            .exits(2);
+        assert!(
+            ran.stderr.contains(says),
+            "{variable}={value}: {}",
+            ran.stderr
+        );
     }
     for flags in [
         ["--max-calls", "0"],
@@ -199,7 +353,12 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
     }
     desk.user_config("[council]\nfallback_model = [\"a\"]\n");
     let ran = desk.run(["ask", QUESTION]).exits(2);
-    assert!(ran.stderr.contains("did you mean `council.fallback_models`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("did you mean `council.fallback_models`"),
+        "{}",
+        ran.stderr
+    );
     desk.user_config("[council]\nhinted_models = [\" \"]\n");
     let ran = desk.run(["ask", QUESTION]).exits(2);
     assert!(ran.stderr.contains("hinted_models"), "{}", ran.stderr);
@@ -222,7 +381,12 @@ fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
     ] {
         std::fs::write(&file, format!("[council]\n{key} = {more}\n")).unwrap();
         let ran = desk.run(["ask", QUESTION]).exits(2);
-        assert!(ran.stderr.contains(&format!("may lower `council.{key}`, not raise it")), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains(&format!("may lower `council.{key}`, not raise it")),
+            "{}",
+            ran.stderr
+        );
     }
     assert_eq!(server.requests().len(), 0);
     std::fs::write(&file, "[council]\ncalls = 5\n").unwrap();
@@ -247,16 +411,29 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
         std::fs::write(&file, &setting).unwrap();
         let ran = desk.run(["ask", QUESTION]).exits(2);
         let told = format!("`council.{key}` is not for a project's file");
-        assert!(ran.stderr.contains(&told) && ran.stderr.contains(variable), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&told) && ran.stderr.contains(variable),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(server.requests().len(), 0);
         std::fs::write(&file, "").unwrap();
         desk.user_config(&setting);
-        assert!(desk.run(["config", "show"]).ok().stdout.contains("secret-and-dear"), "{key}");
+        assert!(
+            desk.run(["config", "show"])
+                .ok()
+                .stdout
+                .contains("secret-and-dear"),
+            "{key}"
+        );
         desk.user_config("");
     }
     // Whose provider it is makes no difference, as in `llm.provider`: where it asks and with which key is the user's word.
     std::fs::write(&file, "[council]\nprovider = \"gateway\"\n").unwrap();
-    desk.call(["ask", QUESTION]).env("CRUCIBLE_LLM_PROVIDER", "openrouter").run().ok();
+    desk.call(["ask", QUESTION])
+        .env("CRUCIBLE_LLM_PROVIDER", "openrouter")
+        .run()
+        .ok();
     assert!(!server.completions().is_empty());
 }
 
@@ -268,9 +445,24 @@ fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
         "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 10.0\ndate = \"2026-01-31\"\nsource = \"a price list\"\n",
     );
     let ran = desk.run(["ask", QUESTION, "--trace"]).ok();
-    let rows: Vec<&str> = ran.stdout.split_once("WHAT IT TOOK").unwrap().1.lines().collect();
-    for part in ["triage", "domain_expert", "red_team", "synthesis", "all together"] {
-        let row = rows.iter().find(|row| row.trim_start().starts_with(part)).unwrap();
+    let rows: Vec<&str> = ran
+        .stdout
+        .split_once("WHAT IT TOOK")
+        .unwrap()
+        .1
+        .lines()
+        .collect();
+    for part in [
+        "triage",
+        "domain_expert",
+        "red_team",
+        "synthesis",
+        "all together",
+    ] {
+        let row = rows
+            .iter()
+            .find(|row| row.trim_start().starts_with(part))
+            .unwrap();
         assert!(row.contains('$') && row.contains(" estimated "), "{row}");
     }
     let document = desk.run(["ask", QUESTION, "--json"]).ok().json();
@@ -279,9 +471,14 @@ fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
     assert_eq!(usage["cost_basis"], "estimated");
     // Each call is rounded up for itself.
     let exact = number("tokens_input") + 10 * number("tokens_output");
-    assert!((exact..=exact + 11).contains(&number("micro_dollars")), "{usage}");
+    assert!(
+        (exact..=exact + 11).contains(&number("micro_dollars")),
+        "{usage}"
+    );
     let asked = server.completions().len();
-    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.06");
+    let call = desk
+        .call(["ask", QUESTION, "--json"])
+        .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.06");
     let error = call.run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
     assert!(server.completions().len() > asked, "{error:#}");
@@ -306,7 +503,10 @@ fn timeless(mut document: Value) -> Value {
 #[test]
 fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
     for grammar in ["parallel", "sequential", "debate"] {
-        let mut triage = triage(grammar, &["domain_expert", "creative", "creative", "pragmatist"]);
+        let mut triage = triage(
+            grammar,
+            &["domain_expert", "creative", "creative", "pragmatist"],
+        );
         triage["allow_early_exit"] = true.into();
         triage["council"][1]["model_hint"] = "deep".into();
         // A seat that fails is a part of the recording, too.
@@ -315,19 +515,50 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
             _ => None,
         });
         let desk = Desk::with(&server);
-        let args =
-            ["ask", QUESTION, "--json", "--trace", "--triage-model", "planner", "--hint-model", "deep"];
-        let told = desk.call(args).args(["--record", "calls.jsonl"]).run().ok().json();
+        let args = [
+            "ask",
+            QUESTION,
+            "--json",
+            "--trace",
+            "--triage-model",
+            "planner",
+            "--hint-model",
+            "deep",
+        ];
+        let told = desk
+            .call(args)
+            .args(["--record", "calls.jsonl"])
+            .run()
+            .ok()
+            .json();
         let asked = server.requests().len();
-        let again = desk.call(args).args(["--provider", "replay", "--cassette", "calls.jsonl"]).run().ok();
+        let again = desk
+            .call(args)
+            .args(["--provider", "replay", "--cassette", "calls.jsonl"])
+            .run()
+            .ok();
         assert_eq!(timeless(again.json()), timeless(told), "{grammar}");
         assert_eq!(server.requests().len(), asked, "{grammar}");
-        let lines = std::fs::read_to_string(desk.home().join("calls.jsonl")).unwrap().lines().count();
+        let lines = std::fs::read_to_string(desk.home().join("calls.jsonl"))
+            .unwrap()
+            .lines()
+            .count();
         assert_eq!(lines, asked + 1, "{grammar}");
         // Another question is not in it, and nobody is asked instead.
-        let other = desk.run(["ask", "Why?", "--json", "--provider", "replay", "--cassette", "calls.jsonl"]);
+        let other = desk.run([
+            "ask",
+            "Why?",
+            "--json",
+            "--provider",
+            "replay",
+            "--cassette",
+            "calls.jsonl",
+        ]);
         assert!(
-            other.exits(2).message().contains("the recording does not contain this request"),
+            other
+                .exits(2)
+                .message()
+                .contains("the recording does not contain this request"),
             "{grammar}"
         );
     }
@@ -341,29 +572,55 @@ fn a_recording_begins_where_nothing_is() {
     std::fs::write(desk.home().join("empty"), "").unwrap();
     for taken in ["full", "empty", ".", "/dev/null"] {
         let ran = desk.run(["ask", QUESTION, "--record", taken]).exits(2);
-        assert!(ran.stderr.contains("--record: there is something at"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("--record: there is something at"),
+            "{}",
+            ran.stderr
+        );
     }
-    let ran = desk.run(["ask", QUESTION, "--record", "no/such/directory"]).exits(2);
+    let ran = desk
+        .run(["ask", QUESTION, "--record", "no/such/directory"])
+        .exits(2);
     assert!(ran.stderr.contains("error: --record: "), "{}", ran.stderr);
-    assert_eq!(std::fs::read_to_string(desk.home().join("full")).unwrap(), "something");
+    assert_eq!(
+        std::fs::read_to_string(desk.home().join("full")).unwrap(),
+        "something"
+    );
     // Nobody is asked, so nothing is begun.
     desk.run(["ask", "", "--record", "new"]).exits(2);
     assert!(!desk.home().join("new").exists());
     assert_eq!(server.requests().len(), 0);
     desk.run(["ask", QUESTION, "--record", "new"]).ok();
-    assert!(std::fs::read_to_string(desk.home().join("new")).unwrap().starts_with('{'));
+    assert!(
+        std::fs::read_to_string(desk.home().join("new"))
+            .unwrap()
+            .starts_with('{')
+    );
 }
 
 #[test]
 fn the_command_is_found_in_help_and_completions() {
     let desk = Desk::new();
     let help = desk.run(["--help"]).ok().stdout;
-    assert!(help.contains("  ask          Ask a council of models with a red team\n"), "{help}");
+    assert!(
+        help.contains("  ask          Ask a council of models with a red team\n"),
+        "{help}"
+    );
     let help = desk.run(["ask", "--help"]).ok().stdout;
-    for words in ["Exit codes: 0 answered", "--trace", "--context <KEY=VALUE>", "crucible ask - "] {
+    for words in [
+        "Exit codes: 0 answered",
+        "--trace",
+        "--context <KEY=VALUE>",
+        "crucible ask - ",
+    ] {
         assert!(help.contains(words), "{words:?}: {help}");
     }
-    assert!(desk.run(["completions", "bash"]).ok().stdout.contains("crucible__subcmd__ask)"));
+    assert!(
+        desk.run(["completions", "bash"])
+            .ok()
+            .stdout
+            .contains("crucible__subcmd__ask)")
+    );
     let shown = desk.run(["config", "show"]).ok().stdout;
     assert!(shown.contains("council.calls"), "{shown}");
 }

@@ -19,13 +19,27 @@ fn endless() -> FakeApi {
 
 /// Starts the program, and reads of its result so much that it is known to be writing its answer, and no more.
 fn writing(mut command: Command, input: &str) -> Child {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"No end") {
         let mut byte = [0];
-        child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut byte)
+            .unwrap();
         seen.push(byte[0]);
     }
     child
@@ -34,16 +48,24 @@ fn writing(mut command: Command, input: &str) -> Child {
 #[track_caller]
 fn send(signal: &str, child: &Child) {
     let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", signal, &id])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
 fn a_signal_ends_it_while_nobody_reads_its_result() {
     let server = endless();
     let desk = Desk::with(&server);
-    for (args, input) in
-        [(&["ask", "Why?"][..], ""), (&["ask", "Why?", "--json", "--trace"], ""), (&["chat"], "Why?\n")]
-    {
+    for (args, input) in [
+        (&["ask", "Why?"][..], ""),
+        (&["ask", "Why?", "--json", "--trace"], ""),
+        (&["chat"], "Why?\n"),
+    ] {
         for signal in ["INT", "TERM", "HUP"] {
             let mut child = writing(desk.call(args).command(), input);
             send(signal, &child);
@@ -52,7 +74,11 @@ fn a_signal_ends_it_while_nobody_reads_its_result() {
                 status = child.try_wait().unwrap();
                 status.is_some()
             });
-            assert_eq!(status.and_then(|status| status.code()), Some(130), "{args:?} after {signal}");
+            assert_eq!(
+                status.and_then(|status| status.code()),
+                Some(130),
+                "{args:?} after {signal}"
+            );
         }
     }
 }
@@ -63,7 +89,10 @@ fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
     let desk = Desk::with(&server);
     let call = desk.call(["ask", "Why?"]).command();
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(call.get_program()).args(call.get_args());
+    command
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(call.get_program())
+        .args(call.get_args());
     command.current_dir(desk.home()).env_clear();
     for (name, value) in call.get_envs() {
         command.env(name, value.unwrap());
@@ -75,7 +104,10 @@ fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
     assert_eq!(child.try_wait().unwrap(), None);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 15_000);
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap().lines().count(),
+        15_000
+    );
 }
 
 #[test]
@@ -88,7 +120,9 @@ fn a_signal_ends_it_while_nobody_reads_its_progress() {
     let mut command = desk.call(["ask", "Why?"]).command();
     let mut child = command.stdout(Stdio::piped()).stderr(full).spawn().unwrap();
     let id = child.id();
-    wait_for("the program to wait for something", || super::input::hears_interrupts(id));
+    wait_for("the program to wait for something", || {
+        super::input::hears_interrupts(id)
+    });
     send("INT", &child);
     let mut status = None;
     wait_for("the program to end", || {

@@ -56,7 +56,11 @@ fn said(call: &CouncilCall, triage: &Value) -> String {
 pub(crate) fn steady(text: &str) -> String {
     let (argument, took) = text.split_once("WHAT IT TOOK\n").unwrap();
     let row = |line: &str| {
-        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        let cells: Vec<&str> = line
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect();
         let [part, calls, tokens_in, tokens_out, cost, time] = cells[..] else {
             return line.to_owned();
         };
@@ -66,7 +70,11 @@ pub(crate) fn steady(text: &str) -> String {
             Some((_, rest)) => format!("N {rest}"),
         };
         let time = if time.ends_with(" s") { "T s" } else { time };
-        format!("  {part} | {calls} | {} | {} | {cost} | {time}", number(tokens_in), number(tokens_out))
+        format!(
+            "  {part} | {calls} | {} | {} | {cost} | {time}",
+            number(tokens_in),
+            number(tokens_out)
+        )
     };
     let rows: Vec<String> = took.lines().map(row).collect();
     format!("{argument}WHAT IT TOOK\n{}\n", rows.join("\n"))
@@ -80,7 +88,10 @@ pub(crate) fn asked(server: &FakeApi) -> Vec<CouncilCall> {
 /// Runs a call with this on its standard input.
 pub(crate) fn run_with(call: Call, input: &[u8]) -> Ran {
     let mut command = call.command();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Who has read enough closes its end.
     let _closed = child.stdin.take().unwrap().write_all(input);

@@ -2,19 +2,30 @@
 
 use serde_json::json;
 
-use super::support::{CARGO, CrawlDesk, Models, draft, error_of, local, objection, synthesis, widget};
+use super::support::{
+    CARGO, CrawlDesk, Models, draft, error_of, local, objection, synthesis, widget,
+};
 use crucible_testkit::{FakeRepo, Reply};
 
 /// Forty repositories that all match `widget`.
 fn crowd() -> CrawlDesk {
-    CrawlDesk::new((0..40).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(number)))
+    CrawlDesk::new(
+        (0..40).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(number)),
+    )
 }
 
 #[test]
 fn every_command_has_its_help_with_examples() {
     let desk = CrawlDesk::new([]);
     for (command, examples) in [
-        (&[][..], &["crucible crawl search ripgrep", "[crawl]", "Exit codes: 0 done, 1 refused"][..]),
+        (
+            &[][..],
+            &[
+                "crucible crawl search ripgrep",
+                "[crawl]",
+                "Exit codes: 0 done, 1 refused",
+            ][..],
+        ),
         (
             &["search"],
             &[
@@ -29,7 +40,14 @@ fn every_command_has_its_help_with_examples() {
         ),
         (
             &["inspect"],
-            &["--ref", "--query", "--auto-select", "--non-interactive", "--format", "./my-project"],
+            &[
+                "--ref",
+                "--query",
+                "--auto-select",
+                "--non-interactive",
+                "--format",
+                "./my-project",
+            ],
         ),
         (
             &["plan"],
@@ -42,7 +60,10 @@ fn every_command_has_its_help_with_examples() {
                 "--claude-provider",
             ],
         ),
-        (&["export"], &["--output-dir", "exports/SESSION", "--dry-run"]),
+        (
+            &["export"],
+            &["--output-dir", "exports/SESSION", "--dry-run"],
+        ),
         (&["history"], &["last 20 sessions"]),
         (&["validate"], &["PLAN.json", "viv-git-plan.v1"]),
     ] {
@@ -50,7 +71,11 @@ fn every_command_has_its_help_with_examples() {
         assert_eq!(ran.stderr, "");
         let help = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for example in examples {
-            assert!(help.contains(example), "{command:?} has no {example:?}:\n{}", ran.stdout);
+            assert!(
+                help.contains(example),
+                "{command:?} has no {example:?}:\n{}",
+                ran.stdout
+            );
         }
     }
 }
@@ -67,9 +92,13 @@ fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
     assert_eq!(count(&["--max-results", "30"]).0, 30);
     let (shown, said) = count(&["--max-results", "31"]);
     assert_eq!(shown, 30);
-    assert!(said.contains("[crawl] Warning: --max-results 31 is over the cap; 30 is used"), "{said}");
+    assert!(
+        said.contains("[crawl] Warning: --max-results 31 is over the cap; 30 is used"),
+        "{said}"
+    );
     for wrong in ["0", "-1", "x", "4294967296"] {
-        desk.run(&["search", "widget", "--max-results", wrong]).exits(1);
+        desk.run(&["search", "widget", "--max-results", wrong])
+            .exits(1);
     }
 }
 
@@ -77,7 +106,11 @@ fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
 fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
     let rounds = |args: &[&str]| {
         // The last word is an answer of the gateway like any other: it comes after as many drafts as there were rounds.
-        let asked = args.last().and_then(|number| number.parse::<usize>().ok()).unwrap_or(2).min(4);
+        let asked = args
+            .last()
+            .and_then(|number| number.parse::<usize>().ok())
+            .unwrap_or(2)
+            .min(4);
         let mut gpt = vec![draft("cargo build"); asked];
         gpt.push(synthesis("cargo build"));
         let models = Models::replying(
@@ -88,7 +121,11 @@ fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
         let desk = CrawlDesk::new([]);
         let path = repo.path().display().to_string();
         let ran = desk.ask(&[&["plan", &path], args].concat(), &models).ok();
-        (ran.json()["debate_rounds"].as_u64().unwrap(), models.asked(), ran.stderr)
+        (
+            ran.json()["debate_rounds"].as_u64().unwrap(),
+            models.asked(),
+            ran.stderr,
+        )
     };
     let (taken, asked, _) = rounds(&[]);
     assert_eq!((taken, asked), (2, (3, 2)));
@@ -96,9 +133,13 @@ fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
     assert_eq!((taken, asked), (1, (2, 1)));
     let (taken, asked, said) = rounds(&["--max-debate-rounds", "9"]);
     assert_eq!((taken, asked), (4, (5, 4)));
-    assert!(said.contains("[crawl] Warning: --max-debate-rounds 9 is over the cap; 4 is used"), "{said}");
+    assert!(
+        said.contains("[crawl] Warning: --max-debate-rounds 9 is over the cap; 4 is used"),
+        "{said}"
+    );
     let desk = CrawlDesk::new([]);
-    desk.run(&["plan", "./x", "--max-debate-rounds", "0"]).exits(1);
+    desk.run(&["plan", "./x", "--max-debate-rounds", "0"])
+        .exits(1);
 }
 
 #[test]
@@ -123,16 +164,32 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
         &["inspect", "acme/widget", "--ref", "a..b"],
         &["inspect", "acme/widget", "--ref", "v1:../x"],
         &["inspect", "acme/widget", "--offline"],
-        &["plan", "acme/widget", "--offline", "--gpt-provider", "gateway"],
+        &[
+            "plan",
+            "acme/widget",
+            "--offline",
+            "--gpt-provider",
+            "gateway",
+        ],
         &["plan", "acme/widget", "--gpt-provider", "nobody"],
         &["plan", "acme/widget", "--output-dir", "/tmp/x"],
-        &["export", "acme/widget", "--offline", "--output-dir", "/etc/crucible"],
+        &[
+            "export",
+            "acme/widget",
+            "--offline",
+            "--output-dir",
+            "/etc/crucible",
+        ],
         &["history", "--query", "x"],
         &["--dry-run", "search", "x"],
     ] {
         let ran = desk.run(args).exits(1);
         assert_eq!(ran.stdout, "", "{args:?}");
-        let begins = if args.contains(&"--json") { "{" } else { "[crawl] error: " };
+        let begins = if args.contains(&"--json") {
+            "{"
+        } else {
+            "[crawl] error: "
+        };
         assert!(ran.stderr.starts_with(begins), "{args:?}: {}", ran.stderr);
         if !args.contains(&"--json") && !args.contains(&"--format") && !args.contains(&"--ndjson") {
             for json in [&["--json"][..], &["--format", "json"], &["--format=json"]] {
@@ -148,7 +205,10 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
         }
     }
     assert_eq!(desk.github.count("/"), 0, "nobody was asked");
-    assert!(!desk.desk.data().join("ledger.db").exists(), "and no session began");
+    assert!(
+        !desk.desk.data().join("ledger.db").exists(),
+        "and no session began"
+    );
 }
 
 #[test]
@@ -157,25 +217,50 @@ fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
     let ran = desk.run(&["inspect", "--query", "widget"]).exits(1);
     assert!(ran.stderr.contains("--auto-select"), "{}", ran.stderr);
     let ran = desk.run(&["inspect"]).exits(1);
-    assert!(ran.stderr.contains("owner/repo") && ran.stderr.contains("--query"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("owner/repo") && ran.stderr.contains("--query"),
+        "{}",
+        ran.stderr
+    );
     let ran = desk.run(&["search"]).exits(1);
     assert!(ran.stderr.contains("QUERY"), "{}", ran.stderr);
     let ran = desk.run(&[]).exits(1);
     assert_eq!(ran.stdout, "");
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    assert!(lines[0].starts_with("[crawl] error: the menu needs a terminal"), "{}", ran.stderr);
-    assert!(lines.len() == 2 && lines[1].contains("crucible crawl --help"), "{}", ran.stderr);
+    assert!(
+        lines[0].starts_with("[crawl] error: the menu needs a terminal"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        lines.len() == 2 && lines[1].contains("crucible crawl --help"),
+        "{}",
+        ran.stderr
+    );
     let ran = desk.run(&["--json"]).exits(1);
-    assert_eq!((ran.stderr.lines().count(), error_of(&ran)["exit_code"].as_i64()), (1, Some(1)));
+    assert_eq!(
+        (
+            ran.stderr.lines().count(),
+            error_of(&ran)["exit_code"].as_i64()
+        ),
+        (1, Some(1))
+    );
 }
 
 #[test]
 fn the_best_result_is_taken_when_told_so() {
-    let desk = CrawlDesk::new([widget(), FakeRepo::new("acme/widget-clone").fork().archived()]);
+    let desk = CrawlDesk::new([
+        widget(),
+        FakeRepo::new("acme/widget-clone").fork().archived(),
+    ]);
     for flag in ["--auto-select", "--non-interactive"] {
         let ran = desk.run(&["inspect", "--query", "widget", flag]).ok();
         assert_eq!(ran.json()["repo"]["full_name"], "acme/widget");
-        assert!(ran.stderr.contains("took the best result: acme/widget"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("took the best result: acme/widget"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -183,27 +268,50 @@ fn the_best_result_is_taken_when_told_so() {
 fn a_search_that_is_to_choose_says_that_it_lists() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["search", "widget", "--auto-select"]).ok();
-    assert!(ran.stderr.contains("Warning: --auto-select"), "{}", ran.stderr);
-    assert!(!desk.run(&["search", "widget"]).ok().stderr.contains("--auto-select"));
+    assert!(
+        ran.stderr.contains("Warning: --auto-select"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !desk
+            .run(&["search", "widget"])
+            .ok()
+            .stderr
+            .contains("--auto-select")
+    );
 }
 
 #[test]
 fn a_ref_chooses_what_is_looked_at() {
     let desk = CrawlDesk::with_widget();
-    let head = desk.clonable("acme/widget", &[("go.mod", "module widget\n"), ("main.go", "package main\n")]);
+    let head = desk.clonable(
+        "acme/widget",
+        &[("go.mod", "module widget\n"), ("main.go", "package main\n")],
+    );
     let by_release = desk.run(&["inspect", "acme/widget"]).ok().json();
     assert_eq!(
-        (&by_release["fetch_method"], &by_release["repo"]["selected_ref"]),
+        (
+            &by_release["fetch_method"],
+            &by_release["repo"]["selected_ref"]
+        ),
         (&json!("tarball"), &json!("v1.0"))
     );
-    let by_ref = desk.run(&["inspect", "acme/widget", "--ref", "v0.9"]).ok().json();
+    let by_ref = desk
+        .run(&["inspect", "acme/widget", "--ref", "v0.9"])
+        .ok()
+        .json();
     assert_eq!(by_ref["fetch_method"], "shallow_clone");
     assert_eq!(
-        (&by_ref["repo"]["selected_ref"], &by_ref["repo"]["resolved_commit"]),
+        (
+            &by_ref["repo"]["selected_ref"],
+            &by_ref["repo"]["resolved_commit"]
+        ),
         (&json!("v0.9"), &json!(head))
     );
     assert_eq!(by_ref["build_system"]["name"], "go");
-    desk.run(&["inspect", "acme/widget", "--ref", "v7"]).exits(1);
+    desk.run(&["inspect", "acme/widget", "--ref", "v7"])
+        .exits(1);
 }
 
 #[test]
@@ -211,15 +319,27 @@ fn a_plan_without_a_model_names_both_ways_out() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["plan", "acme/widget"]).exits(1);
     let said = &ran.stderr;
-    assert!(said.contains("--gpt-provider") && said.contains("--offline"), "{said}");
-    for (only, missing) in [("--gpt-provider", "--claude-provider"), ("--claude-provider", "--gpt-provider")]
-    {
+    assert!(
+        said.contains("--gpt-provider") && said.contains("--offline"),
+        "{said}"
+    );
+    for (only, missing) in [
+        ("--gpt-provider", "--claude-provider"),
+        ("--claude-provider", "--gpt-provider"),
+    ] {
         let ran = desk.run(&["plan", "acme/widget", only, "gateway"]).exits(1);
         let said = &ran.stderr;
-        assert!(said.contains("no provider is set") && said.contains(missing), "{said}");
+        assert!(
+            said.contains("no provider is set") && said.contains(missing),
+            "{said}"
+        );
     }
-    let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "gateway");
-    let ran = desk.finish(call.env("CRUCIBLE_LLM_TIMEOUT_S", "0")).exits(1);
+    let call = desk
+        .call(["plan", "acme/widget"])
+        .env("CRUCIBLE_LLM_PROVIDER", "gateway");
+    let ran = desk
+        .finish(call.env("CRUCIBLE_LLM_TIMEOUT_S", "0"))
+        .exits(1);
     assert!(ran.stderr.contains("llm.timeout_s"), "{}", ran.stderr);
     assert_eq!(desk.github.count("/"), 0, "said before anything is fetched");
 }

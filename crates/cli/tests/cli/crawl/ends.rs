@@ -14,14 +14,28 @@ fn seconds_after_now(seconds: i64) -> i64 {
 #[test]
 fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/", Times::Always, Misbehaviour::primary_limit(seconds_after_now(3600)));
+    desk.github.misbehave(
+        "/",
+        Times::Always,
+        Misbehaviour::primary_limit(seconds_after_now(3600)),
+    );
     let ran = desk.run(&["search", "widget", "--json"]).exits(4);
     let document = ran.json();
-    assert_eq!((&document["rate_limited"], &document["result_count"]), (&json!(true), &json!(0)));
+    assert_eq!(
+        (&document["rate_limited"], &document["result_count"]),
+        (&json!(true), &json!(0))
+    );
     assert_eq!(desk.last_session()["status"], "failed");
-    for args in [&["inspect", "acme/widget"][..], &["inspect", "--query", "widget", "--auto-select"]] {
+    for args in [
+        &["inspect", "acme/widget"][..],
+        &["inspect", "--query", "widget", "--auto-select"],
+    ] {
         let ran = desk.run(&[args, &["--json"]].concat()).exits(4);
-        assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(4)), "{args:?}");
+        assert_eq!(
+            (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+            ("", &json!(4)),
+            "{args:?}"
+        );
     }
 }
 
@@ -29,25 +43,44 @@ fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
 fn a_rate_limit_after_something_was_had_ends_with_zero_and_says_so() {
     let desk = CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(FakeRepo::new));
     // The page came, what is asked of each result did not.
-    desk.github.misbehave("/releases", Times::Always, Misbehaviour::primary_limit(seconds_after_now(3600)));
+    desk.github.misbehave(
+        "/releases",
+        Times::Always,
+        Misbehaviour::primary_limit(seconds_after_now(3600)),
+    );
     let ran = desk.run(&["search", "widget", "--json"]).ok();
     let document = ran.json();
-    assert_eq!((&document["rate_limited"], &document["result_count"]), (&json!(true), &json!(2)));
+    assert_eq!(
+        (&document["rate_limited"], &document["result_count"]),
+        (&json!(true), &json!(2))
+    );
     assert!(ran.stderr.contains("[crawl] Warning: "), "{}", ran.stderr);
     assert_eq!(desk.last_session()["status"], "completed");
     // What is not whole is not cached.
     desk.github.behave();
     let document = desk.run(&["search", "widget"]).ok().json();
-    assert_eq!((&document["rate_limited"], &document["cached"]), (&json!(false), &json!(false)));
+    assert_eq!(
+        (&document["rate_limited"], &document["cached"]),
+        (&json!(false), &json!(false))
+    );
 }
 
 #[test]
 fn a_short_rate_limit_is_waited_for_with_a_countdown() {
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/search/repositories", Times::Once, Misbehaviour::secondary_limit(2));
+    desk.github.misbehave(
+        "/search/repositories",
+        Times::Once,
+        Misbehaviour::secondary_limit(2),
+    );
     let ran = desk.run(&["search", "widget"]).ok();
     assert_eq!(ran.json()["rate_limited"], false);
-    assert!(ran.stderr.contains("GitHub's rate limit is exhausted: continuing in "), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("GitHub's rate limit is exhausted: continuing in "),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -63,20 +96,32 @@ fn what_github_does_wrong_is_a_general_error() {
         Misbehaviour::EndHalfway,
     ] {
         desk.github.misbehave("/", Times::Always, how.clone());
-        for args in [&["search", "widget", "--no-cache"][..], &["inspect", "acme/widget"]] {
+        for args in [
+            &["search", "widget", "--no-cache"][..],
+            &["inspect", "acme/widget"],
+        ] {
             let ran = desk.run(&[args, &["--json"]].concat()).exits(1);
-            assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(1)), "{how:?}");
+            assert_eq!(
+                (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+                ("", &json!(1)),
+                "{how:?}"
+            );
         }
         desk.github.behave();
     }
     desk.run(&["inspect", "acme/nobody"]).exits(1);
-    desk.github.misbehave("/legacy.tar.gz/", Times::Always, Misbehaviour::EndHalfway);
+    desk.github
+        .misbehave("/legacy.tar.gz/", Times::Always, Misbehaviour::EndHalfway);
     desk.run(&["inspect", "acme/widget"]).exits(1);
     assert_eq!(desk.last_session()["status"], "failed");
     // Nobody there to ask: no program, no login.
-    let ran = desk.finish(desk.call(["search", "widget"]).env("PATH", "/nowhere")).exits(1);
+    let ran = desk
+        .finish(desk.call(["search", "widget"]).env("PATH", "/nowhere"))
+        .exits(1);
     assert!(ran.stderr.contains("install"), "{}", ran.stderr);
-    let ran = desk.finish(desk.call(["search", "widget"]).without_env("GH_TOKEN")).exits(1);
+    let ran = desk
+        .finish(desk.call(["search", "widget"]).without_env("GH_TOKEN"))
+        .exits(1);
     assert!(ran.stderr.contains("gh auth login"), "{}", ran.stderr);
 }
 
@@ -84,22 +129,58 @@ fn what_github_does_wrong_is_a_general_error() {
 fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
     let desk = CrawlDesk::with_widget();
     let evil = "cargo build && sudo make install";
-    let ran = desk.ask(&["plan", "acme/widget", "--json"], &Models::agreeing_on(evil)).exits(2);
+    let ran = desk
+        .ask(
+            &["plan", "acme/widget", "--json"],
+            &Models::agreeing_on(evil),
+        )
+        .exits(2);
     let plan = ran.json();
-    assert_eq!((&plan["schema"], &plan["safety_validated"]), (&json!("viv-git-plan.v1"), &json!(false)));
-    assert!(plan["safety_violations"].to_string().contains("sudo"), "{plan}");
+    assert_eq!(
+        (&plan["schema"], &plan["safety_validated"]),
+        (&json!("viv-git-plan.v1"), &json!(false))
+    );
+    assert!(
+        plan["safety_violations"].to_string().contains("sudo"),
+        "{plan}"
+    );
     assert_eq!(desk.last_session()["status"], "failed");
-    let shown = desk.ask(&["plan", "acme/widget", "--format", "pretty"], &Models::agreeing_on(evil)).exits(2);
-    assert!(shown.stdout.contains("rejected; do not run any of it"), "{}", shown.stdout);
+    let shown = desk
+        .ask(
+            &["plan", "acme/widget", "--format", "pretty"],
+            &Models::agreeing_on(evil),
+        )
+        .exits(2);
+    assert!(
+        shown.stdout.contains("rejected; do not run any of it"),
+        "{}",
+        shown.stdout
+    );
     for next in ["--max-debate-rounds", "--offline"] {
-        assert!(shown.stderr.contains(next), "what to do next: {}", shown.stderr);
+        assert!(
+            shown.stderr.contains(next),
+            "what to do next: {}",
+            shown.stderr
+        );
     }
 
-    let ran = desk.ask(&["export", "acme/widget", "--json"], &Models::agreeing_on(evil)).exits(2);
-    assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(2)));
+    let ran = desk
+        .ask(
+            &["export", "acme/widget", "--json"],
+            &Models::agreeing_on(evil),
+        )
+        .exits(2);
+    assert_eq!(
+        (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+        ("", &json!(2))
+    );
     assert!(desk.exports().is_empty());
     let to = desk.desk.path("out").display().to_string();
-    desk.ask(&["export", "acme/widget", "--output-dir", &to], &Models::agreeing_on(evil)).exits(2);
+    desk.ask(
+        &["export", "acme/widget", "--output-dir", &to],
+        &Models::agreeing_on(evil),
+    )
+    .exits(2);
     assert!(!desk.desk.path("out").exists());
 }
 
@@ -110,8 +191,13 @@ fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seven
     let mut stepless = draft("cargo build");
     stepless["steps"] = json!([]);
     for wrong in [json!({}), json!({ "steps": "all of them" }), stepless] {
-        let ran = desk.ask(plan, &Models::saying([wrong], [approval()])).exits(3);
-        assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(3)));
+        let ran = desk
+            .ask(plan, &Models::saying([wrong], [approval()]))
+            .exits(3);
+        assert_eq!(
+            (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+            ("", &json!(3))
+        );
     }
     let said = |text: &str| Reply::Answer(text.to_owned());
     for reply in [
@@ -126,10 +212,17 @@ fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seven
     ] {
         let models = Models::replying([reply.clone()], [said("no")]);
         let ran = desk.ask(plan, &models).exits(70);
-        assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(70)), "{reply:?}");
+        assert_eq!(
+            (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+            ("", &json!(70)),
+            "{reply:?}"
+        );
     }
     // The critic may fail as well, and nothing is exported then.
-    let models = Models::replying([said(&draft("cargo build").to_string())], [Reply::Status(401)]);
+    let models = Models::replying(
+        [said(&draft("cargo build").to_string())],
+        [Reply::Status(401)],
+    );
     desk.ask(&["export", "acme/widget"], &models).exits(70);
     assert!(desk.exports().is_empty());
     assert_eq!(desk.last_session()["status"], "failed");
@@ -139,16 +232,28 @@ fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seven
 fn a_model_that_takes_too_long_and_an_exhausted_budget_end_with_seventy() {
     let desk = CrawlDesk::with_widget();
     let models = Models::replying([Reply::Hang], [Reply::Hang]);
-    let call = models.of(desk.call(["plan", "acme/widget", "--json"])).env("CRUCIBLE_LLM_TIMEOUT_S", "1");
+    let call = models
+        .of(desk.call(["plan", "acme/widget", "--json"]))
+        .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
     let ran = desk.finish(call).exits(70);
     assert_eq!(error_of(&ran)["exit_code"], 70);
     // Two calls are allowed, the third is refused: one budget for both owners.
     let models = Models::agreeing_on("cargo build");
-    let call = models.of(desk.call(["plan", "acme/widget", "--json"])).env("CRUCIBLE_OPENROUTER_BUDGET", "2");
+    let call = models
+        .of(desk.call(["plan", "acme/widget", "--json"]))
+        .env("CRUCIBLE_OPENROUTER_BUDGET", "2");
     let ran = desk.finish(call).exits(70);
     let error = error_of(&ran);
-    assert_eq!((&error["exit_code"], &error["budget_exhausted"]), (&json!(70), &json!(true)));
-    assert!(error["hints"].to_string().contains("CRUCIBLE_OPENROUTER_BUDGET"), "{error}");
+    assert_eq!(
+        (&error["exit_code"], &error["budget_exhausted"]),
+        (&json!(70), &json!(true))
+    );
+    assert!(
+        error["hints"]
+            .to_string()
+            .contains("CRUCIBLE_OPENROUTER_BUDGET"),
+        "{error}"
+    );
     assert_eq!(models.asked(), (1, 1));
 }
 
@@ -157,12 +262,20 @@ fn a_secret_ends_with_eight() {
     let desk = CrawlDesk::with_widget();
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let ran = desk.run(&["search", &key, "--json"]).exits(8);
-    assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(8)));
+    assert_eq!(
+        (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+        ("", &json!(8))
+    );
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
     assert_eq!(desk.github.count("/search"), 0);
     let mut telling = draft("cargo build");
     telling["dependencies"]["notes"] = json!(format!("use {key}"));
-    let ran = desk.ask(&["plan", "acme/widget", "--json"], &Models::saying([telling], [approval()])).exits(8);
+    let ran = desk
+        .ask(
+            &["plan", "acme/widget", "--json"],
+            &Models::saying([telling], [approval()]),
+        )
+        .exits(8);
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
 }
 
@@ -188,7 +301,10 @@ fn a_ledger_that_somebody_else_holds_ends_with_nine() {
     std::io::BufRead::read_line(&mut told, &mut line).unwrap();
     assert_eq!(line, "held\n");
     let ran = desk.run(&["search", "widget", "--json"]).exits(9);
-    assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(9)));
+    assert_eq!(
+        (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+        ("", &json!(9))
+    );
     drop(holder.stdin.take());
     holder.wait().unwrap();
     desk.run(&["search", "widget"]).ok();
@@ -197,7 +313,16 @@ fn a_ledger_that_somebody_else_holds_ends_with_nine() {
 #[test]
 fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() {
     let desk = CrawlDesk::with_widget();
-    let export = |dir: &str| desk.run(&["export", "acme/widget", "--offline", "--output-dir", dir, "--json"]);
+    let export = |dir: &str| {
+        desk.run(&[
+            "export",
+            "acme/widget",
+            "--offline",
+            "--output-dir",
+            dir,
+            "--json",
+        ])
+    };
     std::fs::create_dir(desk.desk.path("taken")).unwrap();
     std::fs::write(desk.desk.path("taken/mine.txt"), "mine").unwrap();
     std::os::unix::fs::symlink("/etc", desk.desk.path("link")).unwrap();
@@ -205,20 +330,34 @@ fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() 
     let link = desk.desk.path("link/crucible").display().to_string();
     for dir in ["/usr/x", "/etc", "/proc/x", link.as_str(), taken.as_str()] {
         let ran = export(dir).exits(1);
-        assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(1)), "{dir}");
+        assert_eq!(
+            (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+            ("", &json!(1)),
+            "{dir}"
+        );
     }
     assert_eq!(desk.github.count("/"), 0);
-    assert_eq!(std::fs::read_dir(desk.desk.path("taken")).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(desk.desk.path("taken")).unwrap().count(),
+        1
+    );
 }
 
 #[test]
 fn a_monorepo_without_a_project_at_its_top_needs_one_to_be_chosen() {
-    let files =
-        [("a/Cargo.toml", super::support::CARGO_TOML), ("b/go.mod", "module b\n"), ("README.md", "# Both\n")];
+    let files = [
+        ("a/Cargo.toml", super::support::CARGO_TOML),
+        ("b/go.mod", "module b\n"),
+        ("README.md", "# Both\n"),
+    ];
     let (desk, repo) = (CrawlDesk::new([]), local(&files));
     let path = repo.path().to_str().unwrap();
     let ran = desk.run(&["inspect", path, "--json"]).exits(1);
-    assert!(error_of(&ran)["error"].as_str().unwrap().contains("--ref"), "{}", ran.stderr);
+    assert!(
+        error_of(&ran)["error"].as_str().unwrap().contains("--ref"),
+        "{}",
+        ran.stderr
+    );
     desk.run(&["inspect", path, "--ref", ":a/../b"]).exits(1);
     desk.run(&["inspect", path, "--ref", ":c"]).exits(1);
     let chosen = desk.run(&["inspect", path, "--ref", ":b"]).ok().json();
@@ -228,23 +367,38 @@ fn a_monorepo_without_a_project_at_its_top_needs_one_to_be_chosen() {
 
 #[test]
 fn no_build_system_is_planned_for_without_a_model() {
-    let (desk, repo) = (CrawlDesk::new([]), local(&[("notes.txt", "nothing to build\n")]));
+    let (desk, repo) = (
+        CrawlDesk::new([]),
+        local(&[("notes.txt", "nothing to build\n")]),
+    );
     let path = repo.path().to_str().unwrap();
     let inspected = desk.run(&["inspect", path]).ok().json();
     assert_eq!(inspected["build_system"]["name"], "unknown");
     let ran = desk.run(&["plan", path, "--offline", "--json"]).exits(1);
-    assert!(error_of(&ran)["error"].as_str().unwrap().contains("no build system"), "{}", ran.stderr);
+    assert!(
+        error_of(&ran)["error"]
+            .as_str()
+            .unwrap()
+            .contains("no build system"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
 fn a_hanging_github_ends_with_one_when_its_time_is_up_or_with_the_user() {
     // The deadlines of `gh` are minutes; that it can be interrupted is what a user sees of them.
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/search/repositories", Times::Always, Misbehaviour::Hang);
+    desk.github
+        .misbehave("/search/repositories", Times::Always, Misbehaviour::Hang);
     let mut command = desk.call(["search", "widget"]).command();
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
-    super::support::wait_for("the question", || desk.github.count("/search/repositories") > 0);
+    super::support::wait_for("the question", || {
+        desk.github.count("/search/repositories") > 0
+    });
     let begun = std::time::Instant::now();
     assert!(
         std::process::Command::new("kill")

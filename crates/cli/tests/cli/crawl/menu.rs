@@ -95,8 +95,15 @@ fn every_choice_asks_for_what_it_needs_and_comes_back() {
 
 #[test]
 fn the_user_chooses_among_results_and_among_projects() {
-    let both = [("a/Cargo.toml", CARGO_TOML), ("b/go.mod", "module b\n"), ("README.md", "# Both\n")];
-    let desk = CrawlDesk::new([widget(), FakeRepo::new("acme/widget-kit").release("v2", &both)]);
+    let both = [
+        ("a/Cargo.toml", CARGO_TOML),
+        ("b/go.mod", "module b\n"),
+        ("README.md", "# Both\n"),
+    ];
+    let desk = CrawlDesk::new([
+        widget(),
+        FakeRepo::new("acme/widget-kit").release("v2", &both),
+    ]);
     let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
     terminal.shows("1) 0.");
     terminal.shows("acme/widget");
@@ -137,11 +144,21 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
         assert_eq!(terminal.ends().0, Some(0));
     }
     let documents = desk.run(&["history", "2"]).ok().json()["documents"].clone();
-    assert_eq!(documents.as_array().unwrap().len(), 1, "only what was chosen is kept: {documents}");
+    assert_eq!(
+        documents.as_array().unwrap().len(),
+        1,
+        "only what was chosen is kept: {documents}"
+    );
     // Nobody is asked who said which one, or that nothing is to be asked.
-    for args in [&["inspect", path, "--non-interactive"][..], &["inspect", path, "--ref", ":a"]] {
+    for args in [
+        &["inspect", path, "--non-interactive"][..],
+        &["inspect", path, "--ref", ":a"],
+    ] {
         let (code, screen) = Terminal::start(desk.call(args)).ends();
-        assert!(code == Some(0) && !screen.contains("Which one?"), "{screen}");
+        assert!(
+            code == Some(0) && !screen.contains("Which one?"),
+            "{screen}"
+        );
     }
 }
 
@@ -167,11 +184,21 @@ fn nothing_is_asked_on_a_terminal_either_when_told_so() {
     let desk = CrawlDesk::with_widget();
     let terminal = Terminal::start(desk.call(["--non-interactive"]));
     let (code, screen) = terminal.ends();
-    assert!(code == Some(1) && screen.contains("the menu needs a terminal"), "{screen}");
+    assert!(
+        code == Some(1) && screen.contains("the menu needs a terminal"),
+        "{screen}"
+    );
     let (code, screen) = Terminal::start(desk.call(["inspect", "--non-interactive"])).ends();
-    assert!(code == Some(1) && screen.contains("no repository given"), "{screen}");
-    let (code, screen) = Terminal::start(desk.call(["inspect", "--query", "widget", "--auto-select"])).ends();
-    assert!(code == Some(0) && screen.contains("builds with  cargo"), "{screen}");
+    assert!(
+        code == Some(1) && screen.contains("no repository given"),
+        "{screen}"
+    );
+    let (code, screen) =
+        Terminal::start(desk.call(["inspect", "--query", "widget", "--auto-select"])).ends();
+    assert!(
+        code == Some(0) && screen.contains("builds with  cargo"),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -180,7 +207,13 @@ fn a_question_is_left_by_ctrl_c() {
     let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
     terminal.shows("Which one? [1-1]");
     let id = terminal.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     terminal.shows("interrupted");
     assert_eq!(terminal.ends().0, Some(130));
     assert_eq!(desk.last_session()["status"], "aborted");
@@ -190,7 +223,13 @@ fn a_question_is_left_by_ctrl_c() {
 fn a_terminal_gets_text_and_progress_and_a_file_gets_json() {
     let desk = CrawlDesk::with_widget();
     let (code, screen) = Terminal::start(desk.call(["search", "widget"])).ends();
-    assert!(code == Some(0) && screen.contains("why") && !screen.contains("viv-git-search"), "{screen}");
+    assert!(
+        code == Some(0) && screen.contains("why") && !screen.contains("viv-git-search"),
+        "{screen}"
+    );
     let (code, screen) = Terminal::start(desk.call(["search", "widget", "--json"])).ends();
-    assert!(code == Some(0) && screen.contains("viv-git-search.v1"), "{screen}");
+    assert!(
+        code == Some(0) && screen.contains("viv-git-search.v1"),
+        "{screen}"
+    );
 }

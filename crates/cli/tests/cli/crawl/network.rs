@@ -32,7 +32,11 @@ fn a_whole_crawl_asks_for_no_socket_of_the_internet() {
     }
     // The observer sees: models are the only ones that are reached over the internet's sockets.
     let models = Models::agreeing_on("cargo build");
-    let output = observed(&desk.desk, name, models.of(desk.call(["plan", "acme/widget"])));
+    let output = observed(
+        &desk.desk,
+        name,
+        models.of(desk.call(["plan", "acme/widget"])),
+    );
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{output:?}");
     assert_eq!(models.asked(), (0, 0));
 }

@@ -32,7 +32,10 @@ fn each_command_prints_one_document_into_a_pipe() {
         (&["inspect", "acme/widget"], "viv-git-inspect.v1"),
         (&["inspect", path], "viv-git-inspect.v1"),
         (&["plan", "acme/widget", "--offline"], "viv-git-plan.v1"),
-        (&["export", "acme/widget", "--offline"], "viv-crawl-manifest.v1"),
+        (
+            &["export", "acme/widget", "--offline"],
+            "viv-crawl-manifest.v1",
+        ),
     ] {
         for format in [&[][..], &["--json"], &["--format", "json"]] {
             let ran = desk.run(&[args, format].concat()).ok();
@@ -46,8 +49,14 @@ fn each_command_prints_one_document_into_a_pipe() {
     let printed = desk.run(&["history"]).ok().stdout;
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines.len(), 17, "{printed}");
-    for (line, session) in lines[1..16].iter().zip(history["sessions"].as_array().unwrap()) {
-        assert_eq!(&serde_json::from_str::<Value>(line.trim_end_matches(',')).unwrap(), session);
+    for (line, session) in lines[1..16]
+        .iter()
+        .zip(history["sessions"].as_array().unwrap())
+    {
+        assert_eq!(
+            &serde_json::from_str::<Value>(line.trim_end_matches(',')).unwrap(),
+            session
+        );
     }
 }
 
@@ -57,10 +66,19 @@ fn each_call_of_a_session_is_one_line_of_its_history() {
     let nonsense = format!("no JSON\n{}", "and more of it\n".repeat(500));
     let models = Models::replying([Reply::Answer(nonsense)], [Reply::Hang]);
     desk.ask(&["plan", "acme/widget"], &models).exits(70);
-    let calls = desk.run(&["history", "1"]).ok().json()["messages"].as_array().unwrap().len();
+    let calls = desk.run(&["history", "1"]).ok().json()["messages"]
+        .as_array()
+        .unwrap()
+        .len();
     assert!(calls > 0);
-    let people = desk.run(&["history", "1", "--format", "pretty"]).ok().stdout;
-    let of_calls: Vec<&str> = people.lines().filter(|line| line.contains("draft: failed: ")).collect();
+    let people = desk
+        .run(&["history", "1", "--format", "pretty"])
+        .ok()
+        .stdout;
+    let of_calls: Vec<&str> = people
+        .lines()
+        .filter(|line| line.contains("draft: failed: "))
+        .collect();
     assert_eq!(of_calls.len(), calls, "{people}");
     assert!(of_calls.iter().all(|line| line.len() < 320), "{people}");
     let long = "widget ".repeat(40);
@@ -80,17 +98,30 @@ fn rules_of_the_users_git_for_addresses_are_not_followed() {
     let ran = desk.run(&["inspect", repo.path().to_str().unwrap()]).ok();
     assert_eq!(one_document(&ran)["build_system"]["name"], "cargo");
     let page = include_str!("../../../../../docs/crawl.md");
-    assert!(page.contains("`url.….insteadOf` does not work here") && page.contains("`crawl.clone_base`"));
+    assert!(
+        page.contains("`url.….insteadOf` does not work here")
+            && page.contains("`crawl.clone_base`")
+    );
 }
 
 #[test]
 fn ndjson_is_one_item_a_line() {
-    let desk = CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(crucible_testkit::FakeRepo::new));
+    let desk =
+        CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(crucible_testkit::FakeRepo::new));
     let ran = desk.run(&["search", "widget", "--ndjson"]).ok();
-    let items: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let items: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let document = desk.run(&["search", "widget"]).ok().json();
     assert_eq!(document["results"], Value::Array(items));
-    assert_eq!(desk.run(&["search", "nothing-like-it", "--ndjson"]).ok().stdout, "");
+    assert_eq!(
+        desk.run(&["search", "nothing-like-it", "--ndjson"])
+            .ok()
+            .stdout,
+        ""
+    );
 }
 
 #[test]
@@ -109,7 +140,9 @@ fn a_search_shows_people_why() {
 #[test]
 fn an_inspection_tells_people_what_it_is_and_why() {
     let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["inspect", "acme/widget", "--format", "pretty"]).ok();
+    let ran = desk
+        .run(&["inspect", "acme/widget", "--format", "pretty"])
+        .ok();
     insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
     repository   acme/widget at v1.0
     commit       COMMIT (default branch main)
@@ -132,7 +165,9 @@ fn an_inspection_tells_people_what_it_is_and_why() {
 #[test]
 fn a_plan_without_models_says_so() {
     let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["plan", "acme/widget", "--offline", "--format", "pretty"]).ok();
+    let ran = desk
+        .run(&["plan", "acme/widget", "--offline", "--format", "pretty"])
+        .ok();
     insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
     plan         acme/widget at v1.0
     commit       COMMIT
@@ -159,10 +194,19 @@ fn a_plan_without_models_says_so() {
 fn a_plan_tells_which_model_said_what() {
     let desk = CrawlDesk::with_widget();
     let models = Models::saying(
-        [draft("cargo build"), draft("cargo build --release"), synthesis("cargo build --release")],
-        [objection("builds without optimisation"), super::support::approval()],
+        [
+            draft("cargo build"),
+            draft("cargo build --release"),
+            synthesis("cargo build --release"),
+        ],
+        [
+            objection("builds without optimisation"),
+            super::support::approval(),
+        ],
     );
-    let ran = desk.ask(&["plan", "acme/widget", "--format", "pretty"], &models).ok();
+    let ran = desk
+        .ask(&["plan", "acme/widget", "--format", "pretty"], &models)
+        .ok();
     insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
     plan         acme/widget at v1.0
     commit       COMMIT
@@ -195,7 +239,9 @@ fn a_plan_tells_which_model_said_what() {
 #[test]
 fn an_export_names_its_files() {
     let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["export", "acme/widget", "--offline", "--format", "pretty"]).ok();
+    let ran = desk
+        .run(&["export", "acme/widget", "--offline", "--format", "pretty"])
+        .ok();
     insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
     wrote 7 files to $CRUCIBLE_HOME/exports/1
       $CRUCIBLE_HOME/exports/1/search.json
@@ -228,20 +274,34 @@ fn the_history_is_a_table() {
 fn one_session_of_the_history_has_its_documents_and_who_said_what() {
     let desk = CrawlDesk::with_widget();
     let models = Models::saying(
-        [draft("cargo build"), draft("cargo build --release"), synthesis("cargo build --release")],
-        [objection("builds without optimisation"), super::support::approval()],
+        [
+            draft("cargo build"),
+            draft("cargo build --release"),
+            synthesis("cargo build --release"),
+        ],
+        [
+            objection("builds without optimisation"),
+            super::support::approval(),
+        ],
     );
     desk.ask(&["export", "acme/widget"], &models).ok();
     let session = desk.run(&["history", "1"]).ok().json();
     assert_eq!(session["schema_version"], "crucible-crawl-session-v1");
     assert_eq!(session["session"], desk.last_session());
     let documents = session["documents"].as_array().unwrap();
-    let kinds: Vec<&str> = documents.iter().map(|one| one["type"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = documents
+        .iter()
+        .map(|one| one["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["search", "inspect", "plan", "recipe", "manifest"]);
     for document in documents {
         let name = document["export_filename"].as_str().unwrap();
         let file = std::fs::read_to_string(desk.exports()[0].join(name)).unwrap();
-        assert_eq!(document["content"], serde_json::from_str::<Value>(&file).unwrap(), "{name}");
+        assert_eq!(
+            document["content"],
+            serde_json::from_str::<Value>(&file).unwrap(),
+            "{name}"
+        );
     }
     let messages = session["messages"].as_array().unwrap();
     let said: Vec<_> = messages
@@ -251,8 +311,9 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
             (text("owner"), text("phase"), text("verdict"))
         })
         .collect();
-    let line =
-        |owner: &str, phase: &str, verdict: &str| (owner.to_owned(), phase.to_owned(), verdict.to_owned());
+    let line = |owner: &str, phase: &str, verdict: &str| {
+        (owner.to_owned(), phase.to_owned(), verdict.to_owned())
+    };
     assert_eq!(
         said,
         [
@@ -268,10 +329,17 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
     let shown = desk.desk.run(["ledger", "show", digest]).ok().stdout;
     assert!(shown.contains("builds without optimisation"), "{shown}");
 
-    let people = desk.run(&["history", "1", "--format", "pretty"]).ok().stdout;
-    for line in
-        ["repository   acme/widget", "viv-git-plan.v1", "recipe.json", "critique: objected", "of openai"]
-    {
+    let people = desk
+        .run(&["history", "1", "--format", "pretty"])
+        .ok()
+        .stdout;
+    for line in [
+        "repository   acme/widget",
+        "viv-git-plan.v1",
+        "recipe.json",
+        "critique: objected",
+        "of openai",
+    ] {
         assert!(people.contains(line), "{line}: {people}");
     }
     desk.run(&["history", "2"]).exits(1);
@@ -285,6 +353,11 @@ fn hostile_text_of_github_is_shown_as_text() {
     let desk = CrawlDesk::new([widget().description(&format!("widget {escapes} end"))]);
     for format in ["pretty", "json"] {
         let ran = desk.run(&["search", "widget", "--format", format]).ok();
-        assert!(!ran.stdout.contains(['\u{1b}', '\u{7}', '\u{9b}', '\r', '\u{202e}']), "{:?}", ran.stdout);
+        assert!(
+            !ran.stdout
+                .contains(['\u{1b}', '\u{7}', '\u{9b}', '\r', '\u{202e}']),
+            "{:?}",
+            ran.stdout
+        );
     }
 }

@@ -6,27 +6,61 @@ use std::process::Command;
 use crucible_testkit::FakeRepo;
 use serde_json::{Value, json};
 
-use super::support::{CARGO, CrawlDesk, Models, NOW, approval, draft, local, objection, synthesis, widget};
+use super::support::{
+    CARGO, CrawlDesk, Models, NOW, approval, draft, local, objection, synthesis, widget,
+};
 
 #[test]
 fn search_results_come_ranked_in_the_expected_order() {
     let desk = CrawlDesk::new([
-        FakeRepo::new("one/widget").stars(10).pushed_at("2026-02-20T00:00:00Z"),
-        FakeRepo::new("two/widget-tools").stars(90_000).of_organization().pushed_at("2026-02-20T00:00:00Z"),
-        FakeRepo::new("three/old").description("an old widget").stars(3).pushed_at("2020-01-01T00:00:00Z"),
+        FakeRepo::new("one/widget")
+            .stars(10)
+            .pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("two/widget-tools")
+            .stars(90_000)
+            .of_organization()
+            .pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("three/old")
+            .description("an old widget")
+            .stars(3)
+            .pushed_at("2020-01-01T00:00:00Z"),
         widget(),
     ]);
     let document = desk.run(&["search", "widget"]).ok().json();
     let items = document["results"].as_array().unwrap();
-    let names: Vec<&str> = items.iter().map(|item| item["full_name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["acme/widget", "two/widget-tools", "one/widget", "three/old"]);
-    assert_eq!(items.iter().map(|item| item["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    assert_eq!((&document["query"], &document["queried_at"]), (&json!("widget"), &json!(NOW)));
+    let names: Vec<&str> = items
+        .iter()
+        .map(|item| item["full_name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["acme/widget", "two/widget-tools", "one/widget", "three/old"]
+    );
+    assert_eq!(
+        items
+            .iter()
+            .map(|item| item["rank"].as_u64().unwrap())
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4]
+    );
+    assert_eq!(
+        (&document["query"], &document["queried_at"]),
+        (&json!("widget"), &json!(NOW))
+    );
     let breakdown = items[0]["score_breakdown"].as_object().unwrap();
     let sum: f64 = breakdown.values().map(|part| part.as_f64().unwrap()).sum();
-    assert!((sum.clamp(0.0, 1.0) - items[0]["score"].as_f64().unwrap()).abs() < 0.00006, "{breakdown:?}");
+    assert!(
+        (sum.clamp(0.0, 1.0) - items[0]["score"].as_f64().unwrap()).abs() < 0.00006,
+        "{breakdown:?}"
+    );
     // The same set in another order, one of them twice.
-    desk.github.search_finds(&["three/old", "acme/widget", "two/widget-tools", "one/widget", "acme/widget"]);
+    desk.github.search_finds(&[
+        "three/old",
+        "acme/widget",
+        "two/widget-tools",
+        "one/widget",
+        "acme/widget",
+    ]);
     let again = desk.run(&["search", "widget", "--no-cache"]).ok().json();
     assert_eq!(again["results"], document["results"]);
 }
@@ -38,12 +72,20 @@ fn a_second_search_within_its_time_comes_from_the_cache() {
     let asked = desk.github.count("/");
     assert!(asked > 0 && first["cached"] == false);
     let second = desk.run(&["search", "widget"]).ok().json();
-    assert_eq!((desk.github.count("/"), &second["cached"]), (asked, &json!(true)));
+    assert_eq!(
+        (desk.github.count("/"), &second["cached"]),
+        (asked, &json!(true))
+    );
     assert_eq!(second["results"], first["results"]);
     let passed_by = desk.run(&["search", "widget", "--no-cache"]).ok().json();
     assert!(desk.github.count("/") > asked && passed_by["cached"] == false);
     let asked = desk.github.count("/");
-    assert_eq!(desk.run(&["search", "widget", "--max-results", "11"]).ok().json()["cached"], false);
+    assert_eq!(
+        desk.run(&["search", "widget", "--max-results", "11"])
+            .ok()
+            .json()["cached"],
+        false
+    );
     assert!(desk.github.count("/") > asked);
 }
 
@@ -53,7 +95,9 @@ fn a_search_after_its_time_asks_again() {
     desk.run(&["search", "widget"]).ok();
     let asked = desk.github.count("/");
     let at = |clock: &str| {
-        desk.finish(desk.call(["search", "widget"]).env("CRUCIBLE_CLOCK", clock)).ok().json()["cached"]
+        desk.finish(desk.call(["search", "widget"]).env("CRUCIBLE_CLOCK", clock))
+            .ok()
+            .json()["cached"]
             .clone()
     };
     assert_eq!(at("2026-03-01T12:14:59Z"), true);
@@ -69,66 +113,125 @@ fn an_inspection_is_a_document_of_its_schema() {
     assert_eq!(document["schema"], "viv-git-inspect.v1");
     assert_eq!(document["inspected_at"], NOW);
     assert_eq!(document["fetch_method"], "tarball");
-    assert_eq!(document["repo"]["resolved_commit"], crucible_testkit::fake_sha("acme/widget", "v1.0"));
+    assert_eq!(
+        document["repo"]["resolved_commit"],
+        crucible_testkit::fake_sha("acme/widget", "v1.0")
+    );
     assert_eq!(
         document["build_system"],
         json!({ "name": "cargo", "confidence": 0.95, "detected_files": ["Cargo.toml"] })
     );
     assert_eq!(document["sampling_truncated"], false);
-    assert!(document["readme_excerpt"].as_str().unwrap().contains("Makes widgets"));
+    assert!(
+        document["readme_excerpt"]
+            .as_str()
+            .unwrap()
+            .contains("Makes widgets")
+    );
 }
 
 #[test]
 fn caps_that_are_reached_are_said_in_the_words_of_the_seed() {
-    let mut files: Vec<(String, String)> =
-        (0..230).map(|number| (format!("src/file{number:03}.rs"), "fn f() {}\n".to_owned())).collect();
-    files.push(("Cargo.toml".to_owned(), super::support::CARGO_TOML.to_owned()));
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let mut files: Vec<(String, String)> = (0..230)
+        .map(|number| (format!("src/file{number:03}.rs"), "fn f() {}\n".to_owned()))
+        .collect();
+    files.push((
+        "Cargo.toml".to_owned(),
+        super::support::CARGO_TOML.to_owned(),
+    ));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let (desk, repo) = (CrawlDesk::new([]), local(&files));
     let path = repo.path().to_str().unwrap();
     let ran = desk.run(&["inspect", path]).ok();
     assert_eq!(ran.json()["sampling_truncated"], true);
-    let (files, bytes) = (ran.json()["sampled_files"].to_string(), ran.json()["sampled_bytes"].to_string());
-    let line =
-        format!("[crawl] Warning: sampling caps reached — {files}/{bytes} — results may be incomplete");
-    assert!(ran.stderr.lines().any(|said| said == line), "{line}\n{}", ran.stderr);
+    let (files, bytes) = (
+        ran.json()["sampled_files"].to_string(),
+        ran.json()["sampled_bytes"].to_string(),
+    );
+    let line = format!(
+        "[crawl] Warning: sampling caps reached — {files}/{bytes} — results may be incomplete"
+    );
+    assert!(
+        ran.stderr.lines().any(|said| said == line),
+        "{line}\n{}",
+        ran.stderr
+    );
     let plan = desk.run(&["plan", path, "--offline"]).ok().json();
     let said = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
-    assert!(plan["warnings"].as_array().unwrap().iter().any(|warning| warning == said), "{plan}");
+    assert!(
+        plan["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|warning| warning == said),
+        "{plan}"
+    );
 }
 
 #[test]
 fn a_debate_gives_a_plan_of_its_schema() {
     let desk = CrawlDesk::with_widget();
     let models = Models::saying(
-        [draft("cargo build"), draft("cargo build --release"), synthesis("cargo build --release")],
+        [
+            draft("cargo build"),
+            draft("cargo build --release"),
+            synthesis("cargo build --release"),
+        ],
         [objection("builds without optimisation"), approval()],
     );
     let plan = desk.ask(&["plan", "acme/widget"], &models).ok().json();
     assert_eq!(plan["schema"], "viv-git-plan.v1");
-    assert_eq!((&plan["debate_rounds"], &plan["safety_validated"]), (&json!(2), &json!(true)));
+    assert_eq!(
+        (&plan["debate_rounds"], &plan["safety_validated"]),
+        (&json!(2), &json!(true))
+    );
     assert_eq!(plan["steps"][0]["cmd"], "cargo build --release");
-    assert_eq!(plan["accepted_suggestions"][0], "modify step \"build\": use --release — source: Claude");
+    assert_eq!(
+        plan["accepted_suggestions"][0],
+        "modify step \"build\": use --release — source: Claude"
+    );
     assert_eq!(plan["created_at"], NOW);
     assert_eq!(models.asked(), (3, 2));
     // Each question carries its budget, whatever it says.
     let budgets = |server: &crucible_testkit::FakeOpenAi| -> Vec<Value> {
-        let limit = |body: &Value| body.get("max_tokens").or(body.get("max_completion_tokens")).cloned();
-        server.completions().iter().map(|seen| limit(&seen.body).unwrap_or_default()).collect()
+        let limit = |body: &Value| {
+            body.get("max_tokens")
+                .or(body.get("max_completion_tokens"))
+                .cloned()
+        };
+        server
+            .completions()
+            .iter()
+            .map(|seen| limit(&seen.body).unwrap_or_default())
+            .collect()
     };
     assert_eq!(budgets(&models.gpt), [2000, 2000, 4000].map(Value::from));
     assert_eq!(budgets(&models.claude), [2000, 2000].map(Value::from));
     let session = desk.last_session();
-    assert_eq!((&session["debate_rounds"], &session["plan_hash"]), (&json!(2), &plan["plan_hash"]));
+    assert_eq!(
+        (&session["debate_rounds"], &session["plan_hash"]),
+        (&json!(2), &plan["plan_hash"])
+    );
 }
 
 #[test]
 fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
     let desk = CrawlDesk::with_widget();
-    let ran = desk.ask(&["export", "acme/widget"], &Models::agreeing_on("cargo build --release")).ok();
+    let ran = desk
+        .ask(
+            &["export", "acme/widget"],
+            &Models::agreeing_on("cargo build --release"),
+        )
+        .ok();
     let manifest = ran.json();
     let [dir] = desk.exports().try_into().unwrap();
-    assert_eq!(dir.file_name().unwrap().to_str().unwrap(), manifest["crawl_session_id"].to_string());
+    assert_eq!(
+        dir.file_name().unwrap().to_str().unwrap(),
+        manifest["crawl_session_id"].to_string()
+    );
     let mut files = BTreeMap::new();
     let mut open = vec![dir.clone()];
     while let Some(place) = open.pop() {
@@ -137,7 +240,12 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
             if path.is_dir() {
                 open.push(path);
             } else {
-                let name = path.strip_prefix(&dir).unwrap().to_str().unwrap().to_owned();
+                let name = path
+                    .strip_prefix(&dir)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 files.insert(name, std::fs::read_to_string(path).unwrap());
             }
         }
@@ -159,23 +267,42 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
     assert_eq!(read("manifest.json"), manifest);
     for artifact in manifest["artifacts"].as_array().unwrap() {
         let name = artifact["filename"].as_str().unwrap();
-        let sum = Command::new("sha256sum").arg(dir.join(name)).output().unwrap();
+        let sum = Command::new("sha256sum")
+            .arg(dir.join(name))
+            .output()
+            .unwrap();
         let sum = String::from_utf8(sum.stdout).unwrap();
-        assert_eq!(artifact["content_hash"].as_str().unwrap(), &sum[..12], "{name}");
+        assert_eq!(
+            artifact["content_hash"].as_str().unwrap(),
+            &sum[..12],
+            "{name}"
+        );
         assert_eq!(artifact["schema"], read(name)["schema"]);
     }
     assert_eq!(manifest["plan_hash"], read("plan.json")["plan_hash"]);
-    assert_eq!(manifest["plan_hash"], read("recipe.json")["source_plan_hash"]);
-    assert_eq!((&manifest["repo"], &manifest["ref"]), (&json!("acme/widget"), &json!("v1.0")));
+    assert_eq!(
+        manifest["plan_hash"],
+        read("recipe.json")["source_plan_hash"]
+    );
+    assert_eq!(
+        (&manifest["repo"], &manifest["ref"]),
+        (&json!("acme/widget"), &json!("v1.0"))
+    );
     assert_eq!(manifest["reproducibility"]["debate_rounds"], 1);
     assert_eq!(
         manifest["reproducibility"]["token_budgets"],
         json!({ "draft": 2000, "critique": 2000, "synthesis": 4000 })
     );
-    assert_eq!(read("search.json")["results"][0]["full_name"], "acme/widget");
+    assert_eq!(
+        read("search.json")["results"][0]["full_name"],
+        "acme/widget"
+    );
     // The name is what the score was computed for, so it is what was searched for.
     assert_eq!(read("search.json")["query"], "widget");
-    assert_eq!(read("search.json")["results"][0]["score_breakdown"]["exact_name"], 0.4);
+    assert_eq!(
+        read("search.json")["results"][0]["score_breakdown"]["exact_name"],
+        0.4
+    );
     let transcript = read("meta/debate-transcript.json");
     let phases: Vec<&str> = transcript["messages"]
         .as_array()
@@ -187,15 +314,22 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
     assert!(!files["meta/config-snapshot.json"].contains("a-key-for-tests"));
     let settings = read("meta/config-snapshot.json")["values"].clone();
     assert_eq!(settings["crawl.gpt_provider"], "gateway");
-    assert_eq!((&settings["--offline"], &settings["--max-debate-rounds"]), (&json!("false"), &json!("2")));
-    assert_eq!(settings["clock"], "pinned", "the instants are not real, and that is said");
+    assert_eq!(
+        (&settings["--offline"], &settings["--max-debate-rounds"]),
+        (&json!("false"), &json!("2"))
+    );
+    assert_eq!(
+        settings["clock"], "pinned",
+        "the instants are not real, and that is said"
+    );
     let session = desk.last_session();
     assert_eq!(
         (&session["status"], &session["export_path"]),
         (&json!("completed"), &json!(dir.to_str().unwrap()))
     );
     // Any plan of ours passes the judge on its own.
-    desk.run(&["validate", dir.join("plan.json").to_str().unwrap()]).ok();
+    desk.run(&["validate", dir.join("plan.json").to_str().unwrap()])
+        .ok();
 }
 
 #[test]
@@ -203,7 +337,13 @@ fn an_export_goes_where_it_is_told_and_may_be_written_again() {
     let (desk, repo) = (CrawlDesk::new([]), local(&CARGO));
     let to = desk.desk.path("out/here").display().to_string();
     for _ in 0..2 {
-        let args = ["export", repo.path().to_str().unwrap(), "--offline", "--output-dir", &to];
+        let args = [
+            "export",
+            repo.path().to_str().unwrap(),
+            "--offline",
+            "--output-dir",
+            &to,
+        ];
         let manifest = desk.run(&args).ok().json();
         let written = std::fs::read_to_string(desk.desk.path("out/here/manifest.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), manifest);
@@ -216,7 +356,13 @@ fn an_export_goes_where_it_is_told_and_may_be_written_again() {
         "nothing was searched for"
     );
     // A relative directory is one below the place of the command.
-    let call = desk.call(["export", repo.path().to_str().unwrap(), "--offline", "--output-dir", "mine"]);
+    let call = desk.call([
+        "export",
+        repo.path().to_str().unwrap(),
+        "--offline",
+        "--output-dir",
+        "mine",
+    ]);
     desk.finish(call.current_dir(desk.desk.path("out"))).ok();
     assert!(desk.desk.path("out/mine/manifest.json").is_file());
 }
@@ -242,7 +388,10 @@ fn without_a_release_the_default_branch_is_cloned() {
     let document = desk.run(&["inspect", "acme/gadget"]).ok().json();
     assert_eq!(document["fetch_method"], "shallow_clone");
     assert_eq!(
-        (&document["repo"]["resolved_commit"], &document["repo"]["selected_ref"]),
+        (
+            &document["repo"]["resolved_commit"],
+            &document["repo"]["selected_ref"]
+        ),
         (&json!(head), &json!("main"))
     );
     assert_eq!(desk.github.count("/tarball/"), 0);
@@ -253,7 +402,9 @@ fn one_provider_may_speak_for_both_owners() {
     let desk = CrawlDesk::with_widget();
     let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
     let models = Models::saying(answers, [approval()]);
-    let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "gateway");
+    let call = desk
+        .call(["plan", "acme/widget"])
+        .env("CRUCIBLE_LLM_PROVIDER", "gateway");
     let call = call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url());
     assert_eq!(desk.finish(call).ok().json()["debate_rounds"], 1);
     assert_eq!(models.asked(), (3, 0));
@@ -264,11 +415,20 @@ fn a_fallback_that_speaks_for_both_owners_is_told_once() {
     let desk = CrawlDesk::with_widget();
     let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
     let models = Models::saying(answers, [approval()]);
-    let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "openai");
-    let call = call.without_env("OPENAI_API_KEY").env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
-    let ran = desk.finish(call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url())).ok();
+    let call = desk
+        .call(["plan", "acme/widget"])
+        .env("CRUCIBLE_LLM_PROVIDER", "openai");
+    let call = call
+        .without_env("OPENAI_API_KEY")
+        .env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
+    let ran = desk
+        .finish(call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url()))
+        .ok();
     assert_eq!(models.asked(), (3, 0));
-    let told = ran.stderr.lines().filter(|line| line.contains("warning: ") && line.contains("gateway"));
+    let told = ran
+        .stderr
+        .lines()
+        .filter(|line| line.contains("warning: ") && line.contains("gateway"));
     assert_eq!(told.count(), 1, "{}", ran.stderr);
 }
 
@@ -276,26 +436,72 @@ fn a_fallback_that_speaks_for_both_owners_is_told_once() {
 fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
     let desk = CrawlDesk::with_widget();
     let to = desk.desk.path("out").display().to_string();
-    let args = ["export", "--query", "widget", "--auto-select", "--max-results", "7", "--offline"];
+    let args = [
+        "export",
+        "--query",
+        "widget",
+        "--auto-select",
+        "--max-results",
+        "7",
+        "--offline",
+    ];
     desk.run(&[&args[..], &["--output-dir", &to]].concat()).ok();
-    let snapshot = std::fs::read_to_string(desk.desk.path("out/meta/config-snapshot.json")).unwrap();
+    let snapshot =
+        std::fs::read_to_string(desk.desk.path("out/meta/config-snapshot.json")).unwrap();
     let settings = serde_json::from_str::<Value>(&snapshot).unwrap()["values"].clone();
-    assert_eq!((&settings["--max-results"], &settings["--offline"]), (&json!("7"), &json!("true")));
-    let log = desk.desk.run(["ledger", "log", "--json", "--run", "crawl-1"]).ok().json();
+    assert_eq!(
+        (&settings["--max-results"], &settings["--offline"]),
+        (&json!("7"), &json!("true"))
+    );
+    let log = desk
+        .desk
+        .run(["ledger", "log", "--json", "--run", "crawl-1"])
+        .ok()
+        .json();
     let events = log["events"].as_array().unwrap();
-    assert!(events.iter().all(|event| event["body"]["clock"] == "pinned"), "{log}");
+    assert!(
+        events
+            .iter()
+            .all(|event| event["body"]["clock"] == "pinned"),
+        "{log}"
+    );
     // A real clock is nothing to tell of.
-    desk.finish(desk.call(["search", "widget"]).without_env("CRUCIBLE_CLOCK")).ok();
-    let log = desk.desk.run(["ledger", "log", "--json", "--run", "crawl-2"]).ok().json();
+    desk.finish(
+        desk.call(["search", "widget"])
+            .without_env("CRUCIBLE_CLOCK"),
+    )
+    .ok();
+    let log = desk
+        .desk
+        .run(["ledger", "log", "--json", "--run", "crawl-2"])
+        .ok()
+        .json();
     let events = log["events"].as_array().unwrap();
-    assert!(!events.is_empty() && events.iter().all(|event| event["body"]["clock"].is_null()), "{log}");
+    assert!(
+        !events.is_empty() && events.iter().all(|event| event["body"]["clock"].is_null()),
+        "{log}"
+    );
 }
 
 #[test]
 fn calls_of_models_are_counted_in_the_ledger_under_the_session() {
     let desk = CrawlDesk::with_widget();
-    desk.ask(&["plan", "acme/widget"], &Models::agreeing_on("cargo build")).ok();
+    desk.ask(
+        &["plan", "acme/widget"],
+        &Models::agreeing_on("cargo build"),
+    )
+    .ok();
     let session = desk.last_session()["session_id"].clone();
-    let log = desk.desk.run(["ledger", "log", "--json", "--run", &format!("crawl-{session}")]).ok().json();
+    let log = desk
+        .desk
+        .run([
+            "ledger",
+            "log",
+            "--json",
+            "--run",
+            &format!("crawl-{session}"),
+        ])
+        .ok()
+        .json();
     assert!(!log["events"].as_array().unwrap().is_empty(), "{log}");
 }

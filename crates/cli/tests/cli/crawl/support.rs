@@ -15,14 +15,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The instant of every crawl in these tests.
 pub(crate) const NOW: &str = "2026-03-01T12:00:00.000Z";
 
-pub(crate) const CARGO_TOML: &str =
-    "[package]\nname = \"widget\"\nversion = \"1.0.0\"\nedition = \"2021\"\nrust-version = \"1.70\"\n";
+pub(crate) const CARGO_TOML: &str = "[package]\nname = \"widget\"\nversion = \"1.0.0\"\nedition = \"2021\"\nrust-version = \"1.70\"\n";
 
 /// The files of a small cargo project.
 pub(crate) const CARGO: [(&str, &str); 4] = [
     ("Cargo.toml", CARGO_TOML),
     ("Cargo.lock", "version = 4\n"),
-    ("README.md", "# Widget\n\nMakes widgets. Build it with cargo.\n"),
+    (
+        "README.md",
+        "# Widget\n\nMakes widgets. Build it with cargo.\n",
+    ),
     ("src/main.rs", "fn main() {}\n"),
 ];
 
@@ -39,7 +41,10 @@ impl CrawlDesk {
         for place in ["clones", "tmp"] {
             std::fs::create_dir(desk.path(place)).unwrap();
         }
-        Self { desk, github: FakeGitHub::start(repos) }
+        Self {
+            desk,
+            github: FakeGitHub::start(repos),
+        }
     }
 
     /// With one repository of a release, which is found as `widget`.
@@ -58,7 +63,10 @@ impl CrawlDesk {
         }
         call.env("TMPDIR", self.tmp())
             .env("CRUCIBLE_CLOCK", NOW)
-            .env("CRUCIBLE_CRAWL_CLONE_BASE", format!("file://{}", self.desk.path("clones").display()))
+            .env(
+                "CRUCIBLE_CRAWL_CLONE_BASE",
+                format!("file://{}", self.desk.path("clones").display()),
+            )
             .without_env("CRUCIBLE_LLM_PROVIDER")
     }
 
@@ -90,12 +98,15 @@ impl CrawlDesk {
     /// The names of what lies in the temporary directory.
     pub(crate) fn left_in_tmp(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.tmp()).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect()
     }
 
     /// Whether there is a work directory.
     pub(crate) fn works(&self) -> bool {
-        let is_one = |name: &String| name.starts_with("crucible-crawl-") && self.tmp().join(name).is_dir();
+        let is_one =
+            |name: &String| name.starts_with("crucible-crawl-") && self.tmp().join(name).is_dir();
         self.left_in_tmp().iter().any(is_one)
     }
 
@@ -123,7 +134,9 @@ impl CrawlDesk {
     /// The directory of the only export there is.
     pub(crate) fn exports(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.desk.data().join("exports"));
-        entries.map(|entries| entries.map(|entry| entry.unwrap().path()).collect()).unwrap_or_default()
+        entries
+            .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+            .unwrap_or_default()
     }
 }
 
@@ -148,7 +161,11 @@ pub(crate) fn local(files: &[(&str, &str)]) -> TestRepo {
 pub(crate) fn speaks_as_a_crawl(ran: &Ran) {
     for line in ran.stderr.lines() {
         let is_error = line.starts_with("{") && line.contains("\"crucible-error-v1\"");
-        assert!(line.starts_with("[crawl] ") || is_error, "{line:?} of\n{}", ran.stderr);
+        assert!(
+            line.starts_with("[crawl] ") || is_error,
+            "{line:?} of\n{}",
+            ran.stderr
+        );
     }
 }
 
@@ -167,8 +184,15 @@ pub(crate) struct Models {
 
 impl Models {
     /// Models that say this, one after the other.
-    pub(crate) fn saying<const G: usize, const C: usize>(gpt: [Value; G], claude: [Value; C]) -> Self {
-        let replies = |values: Vec<Value>| values.into_iter().map(|value| Reply::Answer(value.to_string()));
+    pub(crate) fn saying<const G: usize, const C: usize>(
+        gpt: [Value; G],
+        claude: [Value; C],
+    ) -> Self {
+        let replies = |values: Vec<Value>| {
+            values
+                .into_iter()
+                .map(|value| Reply::Answer(value.to_string()))
+        };
         Self::replying(replies(gpt.into()), replies(claude.into()))
     }
 
@@ -176,7 +200,10 @@ impl Models {
         gpt: impl IntoIterator<Item = Reply>,
         claude: impl IntoIterator<Item = Reply>,
     ) -> Self {
-        Self { gpt: FakeOpenAi::start(gpt), claude: FakeOpenAi::start(claude) }
+        Self {
+            gpt: FakeOpenAi::start(gpt),
+            claude: FakeOpenAi::start(claude),
+        }
     }
 
     /// A draft of one step, criticised once and then approved.
@@ -195,7 +222,10 @@ impl Models {
 
     /// How many questions each was asked.
     pub(crate) fn asked(&self) -> (usize, usize) {
-        (self.gpt.completions().len(), self.claude.completions().len())
+        (
+            self.gpt.completions().len(),
+            self.claude.completions().len(),
+        )
     }
 }
 

@@ -23,11 +23,24 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the program with all its streams on a terminal.
     pub(crate) fn start(call: Call) -> Self {
-        let pair =
-            openpty(Some(&Winsize { ws_row: 40, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 }), None).unwrap();
+        let pair = openpty(
+            Some(&Winsize {
+                ws_row: 40,
+                ws_col: 200,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            }),
+            None,
+        )
+        .unwrap();
         let end = || Stdio::from(pair.slave.try_clone().unwrap());
         let mut command = call.command();
-        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let child = command
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
         drop(command);
         drop(pair.slave);
         let keyboard = File::from(pair.master);
@@ -37,10 +50,19 @@ impl Terminal {
             let mut bytes = [0; 4096];
             // The last program that leaves a terminal makes reading from it fail.
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+                shown
+                    .lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { child, keyboard, screen, reader, seen: 0 }
+        Self {
+            child,
+            keyboard,
+            screen,
+            reader,
+            seen: 0,
+        }
     }
 
     /// Waits until `text` is on the screen, after what was waited for before.
@@ -52,7 +74,10 @@ impl Terminal {
         while found.is_none() {
             let shown = screen.lock().unwrap().clone();
             found = shown[seen..].find(text).map(|at| seen + at + text.len());
-            assert!(begun.elapsed() < super::support::PATIENCE, "{text:?} is not shown:\n{shown}");
+            assert!(
+                begun.elapsed() < super::support::PATIENCE,
+                "{text:?} is not shown:\n{shown}"
+            );
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         self.seen = found.unwrap_or(seen);
@@ -60,7 +85,9 @@ impl Terminal {
 
     /// Types a line.
     pub(crate) fn types(&mut self, line: impl AsRef<[u8]>) {
-        self.keyboard.write_all(&[line.as_ref(), b"\n"].concat()).unwrap();
+        self.keyboard
+            .write_all(&[line.as_ref(), b"\n"].concat())
+            .unwrap();
     }
 
     /// Types the end of the input at the beginning of a line.
@@ -81,7 +108,9 @@ impl Terminal {
             status.is_some()
         });
         // What was printed last may still be on its way to the screen.
-        wait_for("the screen to be read to its end", || self.reader.is_finished());
+        wait_for("the screen to be read to its end", || {
+            self.reader.is_finished()
+        });
         let screen = self.screen.lock().unwrap().clone();
         (status.and_then(|status| status.code()), screen)
     }

@@ -12,12 +12,22 @@ use crate::support::{Call, Snapshot};
 
 fn start(call: Call) -> Child {
     let mut command = call.command();
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn end_with(child: Child, signal: &str) -> Output {
     let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", signal, &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     child.wait_with_output().unwrap()
 }
 
@@ -39,15 +49,21 @@ fn at_work_in(directory: &Path) -> Vec<String> {
 fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
     for signal in ["INT", "TERM"] {
         let desk = CrawlDesk::with_widget();
-        desk.github.misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
+        desk.github
+            .misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
         let child = start(desk.call(["inspect", "acme/widget"]));
-        wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+        wait_for("the archive to be asked for", || {
+            desk.github.count("/tarball/") > 0
+        });
         assert!(desk.works(), "the work directory");
         let output = end_with(child, signal);
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         assert!(output.stdout.is_empty());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.lines().all(|line| line.starts_with("[crawl] ")), "{said}");
+        assert!(
+            said.lines().all(|line| line.starts_with("[crawl] ")),
+            "{said}"
+        );
         assert!(said.contains("[crawl] error: interrupted"), "{said}");
         assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
         wait_for("gh to be gone", || at_work_in(&desk.tmp()).is_empty());
@@ -59,25 +75,51 @@ fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
 fn start_with(call: Call, manner: &str) -> Child {
     let told = call.command();
     let mut command = Command::new("env");
-    command.arg(manner).arg(told.get_program()).args(told.get_args()).env_clear();
-    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .arg(manner)
+        .arg(told.get_program())
+        .args(told.get_args())
+        .env_clear();
+    command.envs(
+        told.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 #[test]
 fn the_end_of_the_terminal_ends_a_crawl_as_ctrl_c_does_unless_it_is_ignored() {
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
-    let child = start_with(desk.call(["inspect", "acme/widget"]), "--default-signal=HUP");
-    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    desk.github
+        .misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
+    let child = start_with(
+        desk.call(["inspect", "acme/widget"]),
+        "--default-signal=HUP",
+    );
+    wait_for("the archive to be asked for", || {
+        desk.github.count("/tarball/") > 0
+    });
     assert_eq!(end_with(child, "HUP").status.code(), Some(130));
     assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
     assert_eq!(desk.last_session()["status"], "aborted");
 
     let mut child = start_with(desk.call(["inspect", "acme/widget"]), "--ignore-signal=HUP");
-    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 1);
+    wait_for("the archive to be asked for", || {
+        desk.github.count("/tarball/") > 1
+    });
     let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "HUP", &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", "HUP", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(child.try_wait().unwrap().is_none(), "as nohup promises");
     assert_eq!(end_with(child, "INT").status.code(), Some(130));
@@ -86,17 +128,25 @@ fn the_end_of_the_terminal_ends_a_crawl_as_ctrl_c_does_unless_it_is_ignored() {
 #[test]
 fn ctrl_c_in_a_dry_run_promises_no_session() {
     let desk = CrawlDesk::with_widget();
-    for (args, promised) in
-        [(&["inspect", "acme/widget"][..], true), (&["inspect", "acme/widget", "--dry-run"], false)]
-    {
-        desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+    for (args, promised) in [
+        (&["inspect", "acme/widget"][..], true),
+        (&["inspect", "acme/widget", "--dry-run"], false),
+    ] {
+        desk.github
+            .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
         let before = desk.github.count("/tarball/");
         let child = start(desk.call(args));
-        wait_for("the archive to be asked for", || desk.github.count("/tarball/") > before);
+        wait_for("the archive to be asked for", || {
+            desk.github.count("/tarball/") > before
+        });
         let output = end_with(child, "INT");
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(said.contains("`crucible crawl history` shows the session"), promised, "{said}");
+        assert_eq!(
+            said.contains("`crucible crawl history` shows the session"),
+            promised,
+            "{said}"
+        );
         assert!(said.contains("Fetched files were removed"), "{said}");
     }
 }
@@ -104,15 +154,26 @@ fn ctrl_c_in_a_dry_run_promises_no_session() {
 #[test]
 fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
     let desk = CrawlDesk::with_widget();
-    let models = Models::replying([Reply::Answer(draft("cargo build").to_string())], [Reply::Hang]);
+    let models = Models::replying(
+        [Reply::Answer(draft("cargo build").to_string())],
+        [Reply::Hang],
+    );
     let child = start(models.of(desk.call(["plan", "acme/widget", "--json"])));
     wait_for("the critic to be asked", || models.asked().1 > 0);
     let output = end_with(child, "INT");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
     let session = desk.last_session();
-    assert_eq!((&session["status"], &session["selected_repo"]), (&json!("aborted"), &json!("acme/widget")));
-    let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
+    assert_eq!(
+        (&session["status"], &session["selected_repo"]),
+        (&json!("aborted"), &json!("acme/widget"))
+    );
+    let log = desk
+        .desk
+        .run(["ledger", "log", "--json"])
+        .ok()
+        .json()
+        .to_string();
     assert!(log.contains("CRAWL_MESSAGE"), "{log}");
     desk.desk.run(["ledger", "verify"]).ok();
 }
@@ -120,9 +181,12 @@ fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
 #[test]
 fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+    desk.github
+        .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
     let child = start(desk.call(["inspect", "acme/widget"]));
-    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    wait_for("the archive to be asked for", || {
+        desk.github.count("/tarball/") > 0
+    });
     let output = end_with(child, "KILL");
     assert_eq!(output.status.code(), None);
     assert!(desk.works(), "nobody could clean up");
@@ -131,21 +195,31 @@ fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
     desk.call(["search", "widget"]).run().ok();
     assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
     let sessions = desk.run(&["history", "--json"]).ok().json();
-    let statuses: Vec<&str> =
-        sessions["sessions"].as_array().unwrap().iter().map(|row| row["status"].as_str().unwrap()).collect();
+    let statuses: Vec<&str> = sessions["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["status"].as_str().unwrap())
+        .collect();
     assert_eq!(statuses, ["completed", "aborted"]);
 }
 
 #[test]
 fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
     let desk = CrawlDesk::with_widget();
-    desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+    desk.github
+        .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
     let child = start(desk.call(["inspect", "acme/widget"]));
-    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    wait_for("the archive to be asked for", || {
+        desk.github.count("/tarball/") > 0
+    });
     desk.call(["search", "widget"]).run().ok();
     let sessions = desk.call(["history", "--json"]).run().ok().json();
     assert_eq!(
-        (&sessions["sessions"][0]["status"], &sessions["sessions"][1]["status"]),
+        (
+            &sessions["sessions"][0]["status"],
+            &sessions["sessions"][1]["status"]
+        ),
         (&json!("completed"), &json!("active"))
     );
     assert!(desk.works(), "its work directory stays");
@@ -175,7 +249,10 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
         let look = || {
             let mut roots = vec![desk.desk.home(), repo.path().to_owned()];
             roots.extend(Some(desk.desk.data()).filter(|data| data.exists()));
-            roots.iter().map(|root| Snapshot::of([root])).collect::<Vec<_>>()
+            roots
+                .iter()
+                .map(|root| Snapshot::of([root]))
+                .collect::<Vec<_>>()
         };
         let before = look();
         for args in calls {
@@ -185,7 +262,11 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
                 assert_eq!(ran.json()["cached"], false, "the cache is not read either");
             }
             if args[0] == "export" {
-                assert!(ran.stderr.contains("would write 7 files to"), "{}", ran.stderr);
+                assert!(
+                    ran.stderr.contains("would write 7 files to"),
+                    "{}",
+                    ran.stderr
+                );
             }
         }
         let after = look();
@@ -196,17 +277,38 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
     }
     assert!(desk.left_in_tmp().is_empty());
     let to = desk.desk.path("out").display().to_string();
-    desk.run(&["export", "acme/widget", "--offline", "--dry-run", "--output-dir", &to]).ok();
+    desk.run(&[
+        "export",
+        "acme/widget",
+        "--offline",
+        "--dry-run",
+        "--output-dir",
+        &to,
+    ])
+    .ok();
     assert!(!desk.desk.path("out").exists());
 }
 
 #[test]
 fn the_record_of_a_crawl_can_be_verified() {
     let desk = CrawlDesk::with_widget();
-    desk.ask(&["export", "acme/widget"], &Models::agreeing_on("cargo build")).ok();
-    desk.ask(&["plan", "acme/widget"], &Models::saying([draft("cargo build")], [approval()])).exits(3);
+    desk.ask(
+        &["export", "acme/widget"],
+        &Models::agreeing_on("cargo build"),
+    )
+    .ok();
+    desk.ask(
+        &["plan", "acme/widget"],
+        &Models::saying([draft("cargo build")], [approval()]),
+    )
+    .exits(3);
     desk.desk.run(["ledger", "verify"]).ok();
-    let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
+    let log = desk
+        .desk
+        .run(["ledger", "log", "--json"])
+        .ok()
+        .json()
+        .to_string();
     for event in ["CRAWL_STARTED", "CRAWL_MESSAGE", "CRAWL_ENDED"] {
         assert!(log.contains(event), "no {event}: {log}");
     }

@@ -46,13 +46,24 @@ fn judged(desk: &Desk, bytes: &[u8], more: &[&str]) -> Ran {
 #[test]
 fn a_plan_that_is_safe_passes_and_one_that_is_not_ends_with_two() {
     let desk = Desk::new();
-    let ran = judged(&desk, plan("cargo build --release").to_string().as_bytes(), &["--json"]).ok();
+    let ran = judged(
+        &desk,
+        plan("cargo build --release").to_string().as_bytes(),
+        &["--json"],
+    )
+    .ok();
     let document = ran.json();
     assert_eq!(document["schema_version"], "crucible-crawl-validate-v1");
     assert_eq!(document["verdict"], "pass");
     // What a stranger says of its own safety counts for nothing.
-    let ran =
-        judged(&desk, plan("cargo build && sudo make install").to_string().as_bytes(), &["--json"]).exits(2);
+    let ran = judged(
+        &desk,
+        plan("cargo build && sudo make install")
+            .to_string()
+            .as_bytes(),
+        &["--json"],
+    )
+    .exits(2);
     assert_eq!(ran.json()["verdict"], "fail");
     let finding = ran.json()["findings"].to_string();
     assert!(finding.contains("sudo"), "{finding}");
@@ -64,7 +75,10 @@ fn what_is_no_plan_ends_with_three() {
     let mut without_steps = plan("cargo build");
     without_steps["steps"] = json!([]);
     let mut without_cmd = plan("cargo build");
-    without_cmd["steps"][0].as_object_mut().unwrap().remove("cmd");
+    without_cmd["steps"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("cmd");
     for bytes in [
         b"{}".to_vec(),
         b"".to_vec(),
@@ -85,9 +99,23 @@ fn people_read_findings_and_pipes_get_json() {
     let desk = Desk::new();
     let good = plan("cargo build").to_string();
     let pretty = judged(&desk, good.as_bytes(), &["--format", "pretty"]).ok();
-    assert!(pretty.stdout.contains("the plan passes its schema and the safety rules"), "{}", pretty.stdout);
-    assert_eq!(judged(&desk, good.as_bytes(), &[]).ok().json()["verdict"], "pass");
-    let bad = judged(&desk, plan("sudo ls").to_string().as_bytes(), &["--format", "pretty"]).exits(2);
+    assert!(
+        pretty
+            .stdout
+            .contains("the plan passes its schema and the safety rules"),
+        "{}",
+        pretty.stdout
+    );
+    assert_eq!(
+        judged(&desk, good.as_bytes(), &[]).ok().json()["verdict"],
+        "pass"
+    );
+    let bad = judged(
+        &desk,
+        plan("sudo ls").to_string().as_bytes(),
+        &["--format", "pretty"],
+    )
+    .exits(2);
     assert!(bad.stdout.starts_with("error "), "{}", bad.stdout);
 }
 
@@ -95,9 +123,17 @@ fn people_read_findings_and_pipes_get_json() {
 fn a_plan_may_come_through_a_pipe() {
     let desk = Desk::new();
     let mut command = desk.call(["crawl", "validate", "-"]).command();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(plan("cargo test").to_string().as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(plan("cargo test").to_string().as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -110,7 +146,12 @@ fn it_needs_no_home_no_configuration_and_no_network() {
     desk.user_config("this is no TOML");
     std::fs::write(desk.path("plan.json"), plan("cargo build").to_string()).unwrap();
     let call = || desk.call(["crawl", "validate"]).arg(desk.path("plan.json"));
-    call().without_env("HOME").without_env("CRUCIBLE_HOME").without_env("PATH").run().ok();
+    call()
+        .without_env("HOME")
+        .without_env("CRUCIBLE_HOME")
+        .without_env("PATH")
+        .run()
+        .ok();
     call().run().ok();
     assert!(!desk.data().exists());
 }
@@ -120,7 +161,10 @@ fn a_plan_that_cannot_be_read_is_a_general_error() {
     let desk = CrawlDesk::new([]);
     for path in ["missing.json", "/dev/zero", "/", "/proc/self/mem"] {
         let ran = desk.run(&["validate", path, "--json"]).exits(1);
-        assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(1)));
+        assert_eq!(
+            (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
+            ("", &json!(1))
+        );
     }
     std::fs::write(desk.desk.path("big.json"), vec![b' '; 5 * 1024 * 1024]).unwrap();
     let big = desk.desk.path("big.json").display().to_string();

@@ -7,8 +7,8 @@ use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
 use super::support::{
-    RECEIPT_SCHEMA, REVIEW, SPEC, answering, asked, at, newest, project, receipts, resume, server, spec,
-    spec_dir, valid,
+    RECEIPT_SCHEMA, REVIEW, SPEC, answering, asked, at, newest, project, receipts, resume, server,
+    spec, spec_dir, valid,
 };
 use crate::support::{Desk, WRONG, right, whole_file};
 
@@ -17,7 +17,10 @@ fn area(project: &Path) -> String {
 }
 
 fn count(server: &FakeApi, phase: &str) -> usize {
-    asked(server).iter().filter(|asked| **asked == phase).count()
+    asked(server)
+        .iter()
+        .filter(|asked| **asked == phase)
+        .count()
 }
 
 fn config(project: &Path, text: &str) {
@@ -36,34 +39,68 @@ fn only_what_waited_when_the_command_began_is_applied() {
     let mut reviews = 0;
     let server = server(move |phase, _| {
         reviews += u64::from(phase == "review");
-        (phase == "review").then(|| Reply::Answer(REVIEW.replace("a sum", &format!("a sum ({reviews})"))))
+        (phase == "review")
+            .then(|| Reply::Answer(REVIEW.replace("a sum", &format!("a sum ({reviews})"))))
     });
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, ["--through", "review"]).ok();
-    for waits in ["no pending fixup matches the current files", "applied fixups: 1 file"] {
+    for waits in [
+        "no pending fixup matches the current files",
+        "applied fixups: 1 file",
+    ] {
         let ran = resume(&desk, &project, ["--apply-fixups"]).ok();
         assert!(ran.stdout.contains(waits), "{}", ran.stdout);
         let is_first = waits.starts_with("no pending fixup");
-        assert_eq!(area(&project), if is_first { WRONG.to_owned() } else { right() }, "{}", ran.stdout);
-        assert_eq!(is_first, ran.stdout.contains("--phase fixup --apply-fixups"), "{}", ran.stdout);
+        assert_eq!(
+            area(&project),
+            if is_first { WRONG.to_owned() } else { right() },
+            "{}",
+            ran.stdout
+        );
+        assert_eq!(
+            is_first,
+            ran.stdout.contains("--phase fixup --apply-fixups"),
+            "{}",
+            ran.stdout
+        );
         assert_eq!(count(&server, "fixup"), 1, "it is proposed once");
     }
     // Applied and as it was: nobody is asked, and there is no receipt of nothing.
     let before = receipts(&project).len();
-    for again in [&["--apply-fixups"][..], &["--phase", "fixup", "--apply-fixups"]] {
+    for again in [
+        &["--apply-fixups"][..],
+        &["--phase", "fixup", "--apply-fixups"],
+    ] {
         let call = desk.call(["resume", SPEC]).current_dir(&project);
-        let ran = again.iter().fold(call, |call, option| call.arg(option)).run().ok();
-        assert!(ran.stdout.contains("no fixup is pending; none was applied"), "{}", ran.stdout);
+        let ran = again
+            .iter()
+            .fold(call, |call, option| call.arg(option))
+            .run()
+            .ok();
+        assert!(
+            ran.stdout.contains("no fixup is pending; none was applied"),
+            "{}",
+            ran.stdout
+        );
     }
     let told = resume(&desk, &project, ["--apply-fixups", "--json"]).ok();
-    assert_eq!((told.json()["ran"].clone(), told.stderr.as_str()), (json!([]), ""));
-    assert_eq!((receipts(&project).len(), count(&server, "fixup")), (before, 1));
+    assert_eq!(
+        (told.json()["ran"].clone(), told.stderr.as_str()),
+        (json!([]), "")
+    );
+    assert_eq!(
+        (receipts(&project).len(), count(&server, "fixup")),
+        (before, 1)
+    );
     // Another review: what was made from the old one counts no more, and the new proposal waits again.
     std::fs::write(project.join("src/area.py"), WRONG).unwrap();
     resume(&desk, &project, ["--phase", "review"]).ok();
     resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
-    assert_eq!((area(&project).as_str(), count(&server, "fixup")), (WRONG, 2));
+    assert_eq!(
+        (area(&project).as_str(), count(&server, "fixup")),
+        (WRONG, 2)
+    );
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "pending");
 }
 
@@ -75,23 +112,50 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
     let refused = |ran: crate::support::Ran| {
         let ran = ran.exits(2);
         assert!(
-            ran.stderr.contains("`crucible resume export-data --phase fixup --apply-fixups`"),
+            ran.stderr
+                .contains("`crucible resume export-data --phase fixup --apply-fixups`"),
             "{}",
             ran.stderr
         );
     };
     refused(spec(&desk, &project, ["--apply-fixups"]));
-    refused(spec(&desk, &project, ["--through", "final", "--apply-fixups", "--dry-run"]));
-    assert!(!spec_dir(&project).exists(), "nothing is made for what makes no sense");
+    refused(spec(
+        &desk,
+        &project,
+        ["--through", "final", "--apply-fixups", "--dry-run"],
+    ));
+    assert!(
+        !spec_dir(&project).exists(),
+        "nothing is made for what makes no sense"
+    );
     spec(&desk, &project, ["--through", "review"]).ok();
-    refused(resume(&desk, &project, ["--phase", "design", "--apply-fixups"]));
-    refused(resume(&desk, &project, ["--phase", "fixup", "--apply-fixups", "--dry-run"]));
-    refused(spec(&desk, &project, ["--through", "tasks", "--apply-fixups"]));
-    assert_eq!((receipts(&project).len(), server.completions().len()), (4, 4));
+    refused(resume(
+        &desk,
+        &project,
+        ["--phase", "design", "--apply-fixups"],
+    ));
+    refused(resume(
+        &desk,
+        &project,
+        ["--phase", "fixup", "--apply-fixups", "--dry-run"],
+    ));
+    refused(spec(
+        &desk,
+        &project,
+        ["--through", "tasks", "--apply-fixups"],
+    ));
+    assert_eq!(
+        (receipts(&project).len(), server.completions().len()),
+        (4, 4)
+    );
     // Where one waits, it is applied before the phase runs.
     resume(&desk, &project, ["--phase", "fixup"]).ok();
     let ran = resume(&desk, &project, ["--phase", "design", "--apply-fixups"]).ok();
-    assert!(ran.stdout.starts_with("applied fixups: 1 file\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("applied fixups: 1 file\n"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(area(&project), right());
     assert_eq!(asked(&server)[5..], ["design"]);
 }
@@ -114,19 +178,42 @@ fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() 
     valid(&receipt, RECEIPT_SCHEMA);
     let phase = &receipt["phases"][0];
     assert_eq!(
-        (&receipt["exit_code"], &phase["status"], &phase["error"]["class"], &phase["fixups"]),
+        (
+            &receipt["exit_code"],
+            &phase["status"],
+            &phase["error"]["class"],
+            &phase["fixups"]
+        ),
         (&json!(1), &json!("failed"), &json!("hook"), &Value::Null)
     );
     assert_eq!(
-        (&phase["hooks"][0]["moment"], &phase["hooks"][0]["exit_code"]),
+        (
+            &phase["hooks"][0]["moment"],
+            &phase["hooks"][0]["exit_code"]
+        ),
         (&json!("pre_phase"), &json!(3))
     );
-    let told: Value = serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
-    assert_eq!((&told["phase"], &told["receipt_id"]), (&json!("fixup"), &receipt["receipt_id"]));
+    let told: Value =
+        serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&told["phase"], &told["receipt_id"]),
+        (&json!("fixup"), &receipt["receipt_id"])
+    );
     config(&project, "");
     resume(&desk, &project, ["--apply-fixups"]).ok();
     assert_eq!((area(&project), count(&server, "fixup")), (right(), 1));
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "fixup", "--fail-on-pending-fixups"]).ok();
+    at(
+        &desk,
+        &project,
+        [
+            "gate",
+            SPEC,
+            "--min-phase",
+            "fixup",
+            "--fail-on-pending-fixups",
+        ],
+    )
+    .ok();
 }
 
 #[test]
@@ -142,19 +229,44 @@ fn a_hook_after_the_fixups_fails_the_command_and_its_receipt_says_that_they_are_
     valid(&receipt, RECEIPT_SCHEMA);
     let phase = &receipt["phases"][0];
     assert_eq!(
-        (&receipt["exit_code"], &phase["status"], &phase["fixups"]["stage"], &phase["error"]["class"]),
-        (&json!(1), &json!("failed"), &json!("applied"), &json!("hook"))
+        (
+            &receipt["exit_code"],
+            &phase["status"],
+            &phase["fixups"]["stage"],
+            &phase["error"]["class"]
+        ),
+        (
+            &json!(1),
+            &json!("failed"),
+            &json!("applied"),
+            &json!("hook")
+        )
     );
     assert_eq!(phase["hooks"][0]["exit_code"], 4);
-    let told: Value = serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
-    assert_eq!(told["artifact"]["path"], ".crucible/specs/export-data/artifacts/40-fixup.md");
+    let told: Value =
+        serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
+    assert_eq!(
+        told["artifact"]["path"],
+        ".crucible/specs/export-data/artifacts/40-fixup.md"
+    );
     at(&desk, &project, ["gate", SPEC, "--min-phase", "fixup"]).exits(1);
     // The hook passes: the application comes to its end, and nobody is asked.
     config(&project, &hook("post_phase", "true"));
     resume(&desk, &project, ["--apply-fixups"]).ok();
     assert_eq!((area(&project), count(&server, "fixup")), (right(), 1));
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "fixup", "--fail-on-pending-fixups"]).ok();
+    at(
+        &desk,
+        &project,
+        [
+            "gate",
+            SPEC,
+            "--min-phase",
+            "fixup",
+            "--fail-on-pending-fixups",
+        ],
+    )
+    .ok();
 }
 
 #[test]
@@ -164,29 +276,56 @@ fn drafts_for_hooks_are_gone_when_the_run_has_ended_also_those_of_a_killed_one()
     let project = project(&desk);
     let context = spec_dir(&project).join("context");
     std::fs::create_dir_all(&context).unwrap();
-    std::fs::write(context.join("requirements-20260101-000000-0001.draft.md"), "of a killed run").unwrap();
+    std::fs::write(
+        context.join("requirements-20260101-000000-0001.draft.md"),
+        "of a killed run",
+    )
+    .unwrap();
     std::fs::write(context.join("notes.draft.md"), "somebody's own").unwrap();
     for (script, code) in [("cat > told.json; exit 3", 1), ("cat > told.json", 0)] {
-        config(&project, &hook("post_phase", script).replace("\"fixup\"", "\"requirements\""));
+        config(
+            &project,
+            &hook("post_phase", script).replace("\"fixup\"", "\"requirements\""),
+        );
         spec(&desk, &project, []).exits(code);
-        let told: Value = serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
-        assert!(told["artifact"]["path"].as_str().unwrap().ends_with(".draft.md"), "{told}");
+        let told: Value =
+            serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
+        assert!(
+            told["artifact"]["path"]
+                .as_str()
+                .unwrap()
+                .ends_with(".draft.md"),
+            "{told}"
+        );
         let left = std::fs::read_dir(&context).unwrap();
-        let left: Vec<String> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        let drafts: Vec<&String> = left.iter().filter(|name| name.ends_with(".draft.md")).collect();
+        let left: Vec<String> = left
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let drafts: Vec<&String> = left
+            .iter()
+            .filter(|name| name.ends_with(".draft.md"))
+            .collect();
         assert_eq!(drafts, ["notes.draft.md"]);
     }
 }
 
 #[test]
 fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
-    let both = format!("{}{}", whole_file("src/area.py", &right()), whole_file("README.md", "# Bought\n"));
+    let both = format!(
+        "{}{}",
+        whole_file("src/area.py", &right()),
+        whole_file("README.md", "# Bought\n")
+    );
     let mut answers = vec![both.clone(), both, whole_file("src/area.py", &right())].into_iter();
-    let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answers.next().unwrap())));
+    let server =
+        server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answers.next().unwrap())));
     let desk = Desk::with(&server);
     let project = project(&desk);
     let shown = ["--through", "fixup", "--context", "README.md"];
-    let call = desk.call(["spec", SPEC]).args(shown).env("CRUCIBLE_SPEC_ATTEMPTS", "1");
+    let call = desk
+        .call(["spec", SPEC])
+        .args(shown)
+        .env("CRUCIBLE_SPEC_ATTEMPTS", "1");
     let ran = super::support::with_idea(call, &project, super::support::IDEA).exits(1);
     assert!(
         ran.stderr.contains("fixup-file-not-named") && ran.stderr.contains("README.md"),
@@ -195,10 +334,23 @@ fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
     );
     assert!(newest(&project)["phases"][0]["fixups"].is_null());
     // The correction is told which files it may change.
-    let ran = resume(&desk, &project, ["--phase", "fixup", "--context", "README.md"]).ok();
-    assert!(ran.stdout.contains("proposed fixups: 1 file\n  src/area.py +1 -1\n"), "{}", ran.stdout);
+    let ran = resume(
+        &desk,
+        &project,
+        ["--phase", "fixup", "--context", "README.md"],
+    )
+    .ok();
+    assert!(
+        ran.stdout
+            .contains("proposed fixups: 1 file\n  src/area.py +1 -1\n"),
+        "{}",
+        ran.stdout
+    );
     let corrected = server.completions().last().unwrap().conversation();
-    assert!(corrected.contains("change only what findings name: src/area.py"), "{corrected}");
+    assert!(
+        corrected.contains("change only what findings name: src/area.py"),
+        "{corrected}"
+    );
 }
 
 /// The record of a change of files lies in Crucible's own directory; one that comes with the project is none.
@@ -213,7 +365,11 @@ fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
     let token = "0".repeat(32);
     let workflows = project.join(".github/workflows");
     std::fs::create_dir_all(&workflows).unwrap();
-    std::fs::write(workflows.join(format!(".crucible-edit-{token}-0.new")), "on: push\n").unwrap();
+    std::fs::write(
+        workflows.join(format!(".crucible-edit-{token}-0.new")),
+        "on: push\n",
+    )
+    .unwrap();
     let record = json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": patch, "token": token, "made": [],
         "entries": [
@@ -221,12 +377,19 @@ fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
             {"path": "README.md", "before": Digest::of(b"# Kept\n"), "after": null},
         ],
     });
-    std::fs::write(spec_dir(&project).join("context/fixup-journal.json"), record.to_string()).unwrap();
+    std::fs::write(
+        spec_dir(&project).join("context/fixup-journal.json"),
+        record.to_string(),
+    )
+    .unwrap();
     let ran = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert!(!ran.stderr.contains("killed"), "{}", ran.stderr);
     assert_eq!(area(&project), right());
     assert!(!workflows.join("evil.yml").exists());
-    assert_eq!(std::fs::read_to_string(project.join("README.md")).unwrap(), "# Kept\n");
+    assert_eq!(
+        std::fs::read_to_string(project.join("README.md")).unwrap(),
+        "# Kept\n"
+    );
 }
 
 #[test]
@@ -248,14 +411,31 @@ fn a_fixup_that_a_killed_process_left_half_way_is_settled_before_a_phase_looks_a
     std::fs::create_dir_all(&records).unwrap();
     let place = records.join(format!("{root}-{SPEC}.json"));
     std::fs::write(&place, record.to_string()).unwrap();
-    std::fs::write(project.join(format!("src/.crucible-edit-{token}-0.new")), right()).unwrap();
+    std::fs::write(
+        project.join(format!("src/.crucible-edit-{token}-0.new")),
+        right(),
+    )
+    .unwrap();
     let ran = resume(&desk, &project, ["--phase", "review"]).ok();
     let told = ["was killed while it applied a fixup", "src/area.py"];
-    assert!(told.iter().all(|told| ran.stderr.contains(told)), "{}", ran.stderr);
+    assert!(
+        told.iter().all(|told| ran.stderr.contains(told)),
+        "{}",
+        ran.stderr
+    );
     let seen = server.completions().last().unwrap().conversation();
-    assert!(seen.contains("width * height") && !seen.contains("return width + height"), "{seen}");
+    assert!(
+        seen.contains("width * height") && !seen.contains("return width + height"),
+        "{seen}"
+    );
     assert!(!place.exists());
-    assert_eq!((area(&project), std::fs::read_dir(project.join("src")).unwrap().count()), (right(), 1));
+    assert_eq!(
+        (
+            area(&project),
+            std::fs::read_dir(project.join("src")).unwrap().count()
+        ),
+        (right(), 1)
+    );
 }
 
 /// A diff with a receipt that names it, as nobody could tell from another, but for the ledger.
@@ -266,10 +446,15 @@ fn a_forged_proposal_is_neither_applied_nor_built_on() {
     let project = project(&desk);
     spec(&desk, &project, ["--through", "fixup"]).ok();
     let diff = spec_dir(&project).join("artifacts/40-fixup.diff");
-    let evil = std::fs::read_to_string(&diff).unwrap().replace("width * height", "evil()");
+    let evil = std::fs::read_to_string(&diff)
+        .unwrap()
+        .replace("width * height", "evil()");
     std::fs::write(&diff, &evil).unwrap();
     let mut receipt = newest(&project);
-    let path = spec_dir(&project).join(format!("receipts/{}.json", receipt["receipt_id"].as_str().unwrap()));
+    let path = spec_dir(&project).join(format!(
+        "receipts/{}.json",
+        receipt["receipt_id"].as_str().unwrap()
+    ));
     let digest = json!(Digest::of(evil.as_bytes()));
     let phase = &mut receipt["phases"][0];
     phase["fixups"]["patch"] =
@@ -284,7 +469,10 @@ fn a_forged_proposal_is_neither_applied_nor_built_on() {
     let ran = resume(&desk, &project, ["--phase", "final"]).exits(2);
     assert!(ran.stderr.contains("cannot be trusted"), "{}", ran.stderr);
     resume(&desk, &project, ["--apply-fixups"]).ok();
-    assert_eq!((area(&project).as_str(), count(&server, "fixup")), (WRONG, 2));
+    assert_eq!(
+        (area(&project).as_str(), count(&server, "fixup")),
+        (WRONG, 2)
+    );
     resume(&desk, &project, ["--apply-fixups"]).ok();
     assert_eq!(area(&project), right());
 }
@@ -301,10 +489,21 @@ fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_come
     let project = project(&desk);
     spec(&desk, &project, ["--through", "design"]).ok();
     // Killed after the ledger knew and before the files were moved.
-    let (dir, id) = (spec_dir(&project), newest(&project)["receipt_id"].as_str().unwrap().to_owned());
+    let (dir, id) = (
+        spec_dir(&project),
+        newest(&project)["receipt_id"].as_str().unwrap().to_owned(),
+    );
     std::fs::create_dir_all(dir.join("staging/artifacts")).unwrap();
-    std::fs::rename(dir.join("artifacts/10-design.md"), dir.join("staging/artifacts/10-design.md")).unwrap();
-    std::fs::rename(dir.join(format!("receipts/{id}.json")), dir.join("staging/receipt.json")).unwrap();
+    std::fs::rename(
+        dir.join("artifacts/10-design.md"),
+        dir.join("staging/artifacts/10-design.md"),
+    )
+    .unwrap();
+    std::fs::rename(
+        dir.join(format!("receipts/{id}.json")),
+        dir.join("staging/receipt.json"),
+    )
+    .unwrap();
     super::forged::mark(&desk, &project, &newest_staged(&dir));
     resume(&desk, &project, []).ok();
     assert_eq!(asked(&server), ["requirements", "design", "tasks"]);
@@ -317,8 +516,13 @@ fn a_hook_that_stops_a_phase_before_anybody_is_asked_leaves_paid_answers_for_the
         if phase != "requirements" {
             return None;
         }
-        if !request.conversation().contains("A first answer was refused") {
-            return Some(Reply::Answer("I have written the requirements document.".to_owned()));
+        if !request
+            .conversation()
+            .contains("A first answer was refused")
+        {
+            return Some(Reply::Answer(
+                "I have written the requirements document.".to_owned(),
+            ));
         }
         corrections += 1;
         (corrections == 1).then_some(Reply::Status(401))
@@ -327,9 +531,16 @@ fn a_hook_that_stops_a_phase_before_anybody_is_asked_leaves_paid_answers_for_the
     let project = project(&desk);
     spec(&desk, &project, []).exits(70);
     assert_eq!(newest(&project)["phases"][0]["attempts"], 2);
-    config(&project, &hook("pre_phase", "exit 1").replace("\"fixup\"", "\"requirements\""));
+    config(
+        &project,
+        &hook("pre_phase", "exit 1").replace("\"fixup\"", "\"requirements\""),
+    );
     spec(&desk, &project, []).exits(1);
     config(&project, "");
     spec(&desk, &project, []).ok();
-    assert_eq!(server.completions().len(), 3, "the first answer was paid for once");
+    assert_eq!(
+        server.completions().len(),
+        3,
+        "the first answer was paid for once"
+    );
 }

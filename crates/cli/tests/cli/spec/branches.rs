@@ -10,13 +10,24 @@ use super::support::{SPEC, answering, at, newest, project, receipts, resume, spe
 use crate::support::Desk;
 
 fn git<const N: usize>(project: &Path, args: [&str; N]) {
-    let identity =
-        ["-c", "user.name=A Tester", "-c", "user.email=tester@example.com", "-c", "commit.gpgsign=false"];
+    let identity = [
+        "-c",
+        "user.name=A Tester",
+        "-c",
+        "user.email=tester@example.com",
+        "-c",
+        "commit.gpgsign=false",
+    ];
     let mut git = Command::new("git");
     git.args(identity).args(args).current_dir(project);
-    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null");
     let ran = git.output().unwrap();
-    assert!(ran.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 }
 
 fn commit(project: &Path) {
@@ -46,37 +57,65 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
     let theirs = design_later(&desk, &project);
     commit(&project);
     git(&project, ["checkout", "--quiet", "main"]);
-    git(&project, ["merge", "--quiet", "--no-edit", "-X", "ours", "other"]);
+    git(
+        &project,
+        ["merge", "--quiet", "--no-edit", "-X", "ours", "other"],
+    );
     assert_ne!(ours, theirs);
     assert_eq!(receipts(&project).len(), 3, "both are there, in one place");
 
     let gate = |code: i32| -> Value {
-        at(&desk, &project, ["gate", SPEC, "--min-phase", "design", "--json"]).exits(code).json()
+        at(
+            &desk,
+            &project,
+            ["gate", SPEC, "--min-phase", "design", "--json"],
+        )
+        .exits(code)
+        .json()
     };
     let refused = gate(1);
     let findings = refused["findings"].as_array().unwrap();
-    let doubled: Vec<&Value> =
-        findings.iter().filter(|finding| finding["code"] == "gate-receipt-doubled").collect();
+    let doubled: Vec<&Value> = findings
+        .iter()
+        .filter(|finding| finding["code"] == "gate-receipt-doubled")
+        .collect();
     let named = |id: &str| json!(format!("receipts/{id}.json"));
-    assert_eq!([&doubled[0]["subject"], &doubled[1]["subject"]], [&named(&theirs), &named(&ours)]);
+    assert_eq!(
+        [&doubled[0]["subject"], &doubled[1]["subject"]],
+        [&named(&theirs), &named(&ours)]
+    );
     let command = format!("crucible resume {SPEC} --phase design");
     for finding in doubled {
-        assert!(finding["hint"].as_str().unwrap().contains(&command), "{finding:#}");
+        assert!(
+            finding["hint"].as_str().unwrap().contains(&command),
+            "{finding:#}"
+        );
     }
     let status = || at(&desk, &project, ["status", SPEC, "--json"]).ok().json();
     let told = status();
     assert_eq!(
-        (&told["phase_statuses"][1]["status"], &told["next"]["command"]),
+        (
+            &told["phase_statuses"][1]["status"],
+            &told["next"]["command"]
+        ),
         (&json!("damaged"), &json!(command))
     );
 
     resume(&desk, &project, ["--phase", "design"]).ok();
     assert_eq!(gate(0)["findings"], json!([]));
-    assert_eq!((&status()["has_errors"], &status()["problems"]), (&json!(false), &json!([])));
+    assert_eq!(
+        (&status()["has_errors"], &status()["problems"]),
+        (&json!(false), &json!([]))
+    );
     assert_eq!(receipts(&project).len(), 4, "nothing was taken away");
     // Where no ledger knows of anything, as in CI, it is healed as well.
-    let elsewhere = desk.call(["gate", SPEC, "--min-phase", "design"]).current_dir(&project);
-    elsewhere.env("CRUCIBLE_HOME", desk.path("other")).run().ok();
+    let elsewhere = desk
+        .call(["gate", SPEC, "--min-phase", "design"])
+        .current_dir(&project);
+    elsewhere
+        .env("CRUCIBLE_HOME", desk.path("other"))
+        .run()
+        .ok();
 }
 
 #[test]
@@ -85,13 +124,28 @@ fn a_changed_idea_makes_the_requirements_stale() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, []).ok();
-    let gate = || at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements", "--json"]);
+    let gate = || {
+        at(
+            &desk,
+            &project,
+            ["gate", SPEC, "--min-phase", "requirements", "--json"],
+        )
+    };
     gate().ok();
-    let idea = project.join(".crucible/specs").join(SPEC).join("context/idea.md");
+    let idea = project
+        .join(".crucible/specs")
+        .join(SPEC)
+        .join("context/idea.md");
     std::fs::write(&idea, "users can delete their data\n").unwrap();
-    assert_eq!(gate().exits(1).json()["findings"][0]["code"], "gate-phase-stale");
+    assert_eq!(
+        gate().exits(1).json()["findings"][0]["code"],
+        "gate-phase-stale"
+    );
     std::fs::remove_file(&idea).unwrap();
-    assert_eq!(gate().exits(1).json()["findings"][0]["code"], "gate-phase-stale");
+    assert_eq!(
+        gate().exits(1).json()["findings"][0]["code"],
+        "gate-phase-stale"
+    );
 }
 
 #[test]

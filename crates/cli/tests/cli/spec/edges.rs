@@ -16,9 +16,19 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// What git says; it has to succeed.
 #[track_caller]
 fn git(desk: &Desk, at: &Path, args: &[&str]) -> String {
-    let run = Command::new("git").args(args).current_dir(at).env("HOME", desk.home()).output().unwrap();
+    let run = Command::new("git")
+        .args(args)
+        .current_dir(at)
+        .env("HOME", desk.home())
+        .output()
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(run.status.success(), "git {args:?}: {}{}", text(&run.stdout), text(&run.stderr));
+    assert!(
+        run.status.success(),
+        "git {args:?}: {}{}",
+        text(&run.stdout),
+        text(&run.stderr)
+    );
     text(&run.stdout)
 }
 
@@ -34,9 +44,19 @@ fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
     for place in [written.root().join(".crucible/config.toml"), user] {
         gate().ok();
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        assert!(Command::new("mkfifo").arg(&place).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&place)
+                .status()
+                .unwrap()
+                .success()
+        );
         let ran = gate().exits(2);
-        assert!(ran.stderr.contains("config.toml: it is no regular file"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("config.toml: it is no regular file"),
+            "{}",
+            ran.stderr
+        );
         std::fs::remove_file(&place).unwrap();
         std::fs::create_dir(&place).unwrap();
         gate().exits(2);
@@ -51,21 +71,48 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
     for phase in PhaseId::Tasks.up_to() {
         written.success(phase, HOUR);
     }
-    std::fs::write(written.root().join("workspace.yaml"), "version: \"1\"\nname: shop\nspecs: []\n").unwrap();
-    for args in [vec!["gate", SPEC], vec!["status", SPEC], vec!["project", "status"]] {
-        let homeless =
-            || desk.call(&args).current_dir(written.root()).without_env("HOME").without_env("CRUCIBLE_HOME");
+    std::fs::write(
+        written.root().join("workspace.yaml"),
+        "version: \"1\"\nname: shop\nspecs: []\n",
+    )
+    .unwrap();
+    for args in [
+        vec!["gate", SPEC],
+        vec!["status", SPEC],
+        vec!["project", "status"],
+    ] {
+        let homeless = || {
+            desk.call(&args)
+                .current_dir(written.root())
+                .without_env("HOME")
+                .without_env("CRUCIBLE_HOME")
+        };
         homeless().run().ok();
         for home in ["relh", "."] {
             let ran = homeless().env("HOME", home).run().exits(2);
-            assert!(ran.stderr.contains("HOME is not an absolute path"), "{args:?}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("HOME is not an absolute path"),
+                "{args:?}: {}",
+                ran.stderr
+            );
         }
-        homeless().env("HOME", "relh").env("CRUCIBLE_HOME", desk.data()).run().ok();
+        homeless()
+            .env("HOME", "relh")
+            .env("CRUCIBLE_HOME", desk.data())
+            .run()
+            .ok();
     }
     // A file where a user without a home would have one is the project's, and says nothing.
     std::fs::create_dir(written.root().join("crucible")).unwrap();
-    std::fs::write(written.root().join("crucible/config.toml"), "[no]\nsuch = 1\n").unwrap();
-    let homeless = desk.call(["gate", SPEC]).current_dir(written.root()).without_env("HOME");
+    std::fs::write(
+        written.root().join("crucible/config.toml"),
+        "[no]\nsuch = 1\n",
+    )
+    .unwrap();
+    let homeless = desk
+        .call(["gate", SPEC])
+        .current_dir(written.root())
+        .without_env("HOME");
     homeless.without_env("CRUCIBLE_HOME").run().ok();
     assert!(!written.root().join("relh").exists());
 }
@@ -76,10 +123,20 @@ fn a_ledger_that_is_a_pipe_is_not_waited_at() {
     let mut written = WrittenSpec::new(desk.path("project"));
     written.success(PhaseId::Requirements, HOUR);
     std::fs::create_dir(desk.data()).unwrap();
-    assert!(Command::new("mkfifo").arg(desk.data().join("ledger.db")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(desk.data().join("ledger.db"))
+            .status()
+            .unwrap()
+            .success()
+    );
     for args in [["gate", SPEC], ["status", SPEC]] {
         let ran = written.call(&desk, args).run().exits(2);
-        assert!(ran.stderr.contains("it is no regular file"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("it is no regular file"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -91,23 +148,35 @@ fn what_cannot_be_looked_at_is_not_taken_for_absent() {
     std::fs::write(root.join(".crucible/specs"), "").unwrap();
     let said = |args: [&str; 2]| {
         let ran = desk.call(args).current_dir(&root).run();
-        (ran.code, ran.stderr.lines().next().unwrap_or_default().to_owned())
+        (
+            ran.code,
+            ran.stderr.lines().next().unwrap_or_default().to_owned(),
+        )
     };
     let (gate, status) = (said(["gate", SPEC]), said(["status", SPEC]));
     assert_eq!(gate.0, Some(2), "{}", gate.1);
     assert_eq!(gate.1, status.1, "the same words");
-    assert!(gate.1.contains("must be a directory, not a link"), "{}", gate.1);
+    assert!(
+        gate.1.contains("must be a directory, not a link"),
+        "{}",
+        gate.1
+    );
 }
 
 #[test]
 fn a_success_under_a_pinned_clock_is_told_with_a_warning() {
     let desk = Desk::new();
     let mut written = WrittenSpec::new(desk.path("project"));
-    written.success_with(PhaseId::Requirements, HOUR, |value| value["clock"] = json!("pinned"));
+    written.success_with(PhaseId::Requirements, HOUR, |value| {
+        value["clock"] = json!("pinned")
+    });
     let ran = written.call(&desk, ["status", SPEC]).run().ok();
-    let warning =
-        "requirements warning: it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
-    assert!(ran.stdout.lines().any(|line| line == warning), "{}", ran.stdout);
+    let warning = "requirements warning: it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
+    assert!(
+        ran.stdout.lines().any(|line| line == warning),
+        "{}",
+        ran.stdout
+    );
     written.success(PhaseId::Requirements, HOUR);
     let ran = written.call(&desk, ["status", SPEC]).run().ok();
     assert!(!ran.stdout.contains("pinned"), "{}", ran.stdout);
@@ -134,8 +203,14 @@ fn what_need_not_be_committed_is_left_out_and_branches_merge() {
     commit("design");
     git(&desk, &project, &["merge", "-q", "-m", "both", "other"]);
     let tracked = git(&desk, &project, &["ls-files", ".crucible"]);
-    assert!(tracked.contains(".crucible/.gitignore\n") && tracked.contains("/receipts/"), "{tracked}");
-    assert!(!tracked.contains("/lock") && !tracked.contains("calls.jsonl"), "{tracked}");
+    assert!(
+        tracked.contains(".crucible/.gitignore\n") && tracked.contains("/receipts/"),
+        "{tracked}"
+    );
+    assert!(
+        !tracked.contains("/lock") && !tracked.contains("calls.jsonl"),
+        "{tracked}"
+    );
     assert!(spec_dir(&project).join("lock").is_file());
     assert_eq!(git(&desk, &project, &["status", "--short"]), "");
 

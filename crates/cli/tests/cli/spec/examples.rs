@@ -12,15 +12,23 @@ fn the_example_of_a_web_application_goes_from_the_idea_to_the_gate() {
     assert_eq!(guide.commands(), 8);
     let answers = Answers::read(&format!("{EXAMPLE}/answers"));
     let server = answers.serve();
-    let recording = Reader::with(&server, "fullstack-web").copy(EXAMPLE).record(&guide);
+    let recording = Reader::with(&server, "fullstack-web")
+        .copy(EXAMPLE)
+        .record(&guide);
     answers.all_asked();
     keep(&recording, &format!("{EXAMPLE}/cassette.jsonl"));
 
     let reader = Reader::new("fullstack-web").copy(EXAMPLE);
     reader.follow(&guide);
-    assert!(reader.file("server/due.js").contains("Math.floor"), "the fixup is applied");
+    assert!(
+        reader.file("server/due.js").contains("Math.floor"),
+        "the fixup is applied"
+    );
     let last = reader.file(".crucible/specs/return-reminders/artifacts/50-final.md");
-    assert!(last.contains("| R-005 Nights are quiet | T-004 |"), "{last}");
+    assert!(
+        last.contains("| R-005 Nights are quiet | T-004 |"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -30,22 +38,40 @@ fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
     assert_eq!(guide.commands(), 7);
     let answers = Answers::read(&format!("{EXAMPLE}/answers"));
     let server = answers.serve();
-    let recording = Reader::with(&server, "mono-repo").copy(EXAMPLE).record(&guide);
+    let recording = Reader::with(&server, "mono-repo")
+        .copy(EXAMPLE)
+        .record(&guide);
     answers.all_asked();
     keep(&recording, &format!("{EXAMPLE}/cassette.jsonl"));
 
     let reader = Reader::new("mono-repo").copy(EXAMPLE);
     reader.follow(&guide);
     for spec in ["catalog-search", "kiosk-returns"] {
-        let receipts = reader.place().join(".crucible/specs").join(spec).join("receipts");
-        let requirements = std::fs::read_dir(receipts).unwrap().map(|entry| entry.unwrap().path());
+        let receipts = reader
+            .place()
+            .join(".crucible/specs")
+            .join(spec)
+            .join("receipts");
+        let requirements = std::fs::read_dir(receipts)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let requirements: Vec<Value> = requirements
-            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("requirements-"))
+            .filter(|path| {
+                path.file_name()
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .starts_with("requirements-")
+            })
             .map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
             .collect();
         assert_eq!(requirements.len(), 1);
         let hook = &requirements[0]["phases"][0]["hooks"][0];
-        assert_eq!((&hook["name"], &hook["exit_code"]), (&json!("wording"), &json!(0)), "{hook:#}");
+        assert_eq!(
+            (&hook["name"], &hook["exit_code"]),
+            (&json!("wording"), &json!(0)),
+            "{hook:#}"
+        );
     }
 }
 
@@ -54,15 +80,19 @@ fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
 fn every_example_and_walkthrough_of_the_repository_is_followed_by_a_test() {
     let names = |directory: &str| -> Vec<String> {
         let entries = std::fs::read_dir(format!("{ROOT}/{directory}")).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     };
     assert_eq!(names("examples"), ["fullstack-web", "mono-repo"]);
     let tests = [include_str!("examples.rs"), include_str!("walkthroughs.rs")].concat();
     for example in names("examples") {
-        assert!(tests.contains(&format!("\"examples/{example}\"")), "{example}");
+        assert!(
+            tests.contains(&format!("\"examples/{example}\"")),
+            "{example}"
+        );
     }
     for page in names("docs/walkthroughs") {
         assert!(tests.contains(&page), "{page}");
@@ -75,7 +105,10 @@ fn the_commands_of_each_templates_readme_run_from_a_recording() {
     for template in TEMPLATES {
         let name = template.name;
         let begin = format!("```sh\ngit init -q .\ncrucible template init {name} my-spec\n```\n");
-        let guide = Guide::of(name, &format!("{begin}{}", template.readme(&"my-spec".parse().unwrap())));
+        let guide = Guide::of(
+            name,
+            &format!("{begin}{}", template.readme(&"my-spec".parse().unwrap())),
+        );
         assert_eq!(guide.commands(), 3, "{name}");
         let answers = Answers::read(&format!("{HERE}/answers")).of(name);
         let server = answers.serve();
@@ -88,7 +121,11 @@ fn the_commands_of_each_templates_readme_run_from_a_recording() {
             .setting("CRUCIBLE_LLM_PROVIDER", "replay")
             .setting("CRUCIBLE_LLM_REPLAY_CASSETTE", format!("{ROOT}/{cassette}"));
         reader.follow(&guide);
-        assert!(reader.file(".crucible/specs/my-spec/README.md").starts_with("# my-spec\n"));
+        assert!(
+            reader
+                .file(".crucible/specs/my-spec/README.md")
+                .starts_with("# my-spec\n")
+        );
         let tasks = reader.file(".crucible/specs/my-spec/artifacts/20-tasks.md");
         assert!(tasks.contains("- [ ] T-001 ("), "{tasks}");
     }

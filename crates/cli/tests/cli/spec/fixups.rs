@@ -7,7 +7,8 @@ use crucible_testkit::{FakeApi, Reply};
 use serde_json::json;
 
 use super::support::{
-    IDEA, SPEC, answering, asked, newest, project, receipts, resume, server, spec, spec_dir, with_idea,
+    IDEA, SPEC, answering, asked, newest, project, receipts, resume, server, spec, spec_dir,
+    with_idea,
 };
 use crate::crawl::terminal::Terminal;
 use crate::support::{Call, Desk, Ran, WRONG, right, whole_file};
@@ -19,7 +20,10 @@ pub(super) fn proposing(files: &[(&str, &str)]) -> FakeApi {
     };
     let findings: String = files.iter().enumerate().map(finding).collect();
     let review = format!("# Review: Export of data\n\n## Findings\n\n{findings}");
-    let fixup: String = files.iter().map(|(path, content)| whole_file(path, content)).collect();
+    let fixup: String = files
+        .iter()
+        .map(|(path, content)| whole_file(path, content))
+        .collect();
     server(move |phase, _| match phase {
         "review" => Some(Reply::Answer(review.clone())),
         "fixup" => Some(Reply::Answer(fixup.clone())),
@@ -28,7 +32,11 @@ pub(super) fn proposing(files: &[(&str, &str)]) -> FakeApi {
 }
 
 fn propose(desk: &Desk, project: &Path) -> Ran {
-    spec(desk, project, ["--through", "fixup", "--context", "src/area.py"])
+    spec(
+        desk,
+        project,
+        ["--through", "fixup", "--context", "src/area.py"],
+    )
 }
 
 fn apply<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
@@ -74,15 +82,27 @@ fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     propose(&desk, &project).ok();
-    let call =
-        |desk: &Desk| -> Call { desk.call(["resume", SPEC, "--phase", "fixup"]).current_dir(&project) };
+    let call = |desk: &Desk| -> Call {
+        desk.call(["resume", SPEC, "--phase", "fixup"])
+            .current_dir(&project)
+    };
     let (code, screen) = Terminal::start(call(&desk).env("TERM", "xterm")).ends();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("\u{1b}[31m-    return width + height\u{1b}[0m"), "{screen:?}");
-    assert!(screen.contains("\u{1b}[32m+    return width * height\u{1b}[0m"), "{screen:?}");
-    let (code, screen) = Terminal::start(call(&desk).env("TERM", "xterm").env("NO_COLOR", "1")).ends();
+    assert!(
+        screen.contains("\u{1b}[31m-    return width + height\u{1b}[0m"),
+        "{screen:?}"
+    );
+    assert!(
+        screen.contains("\u{1b}[32m+    return width * height\u{1b}[0m"),
+        "{screen:?}"
+    );
+    let (code, screen) =
+        Terminal::start(call(&desk).env("TERM", "xterm").env("NO_COLOR", "1")).ends();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("-    return width + height\r\n"), "{screen:?}");
+    assert!(
+        screen.contains("-    return width + height\r\n"),
+        "{screen:?}"
+    );
     assert!(!screen.contains("\u{1b}[3"), "{screen:?}");
 }
 
@@ -92,29 +112,62 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
-    let shown = ["--through", "fixup", "--context", "src/area.py", "--context", "src/b.py"];
+    let shown = [
+        "--through",
+        "fixup",
+        "--context",
+        "src/area.py",
+        "--context",
+        "src/b.py",
+    ];
     let ran = spec(&desk, &project, shown).ok();
     assert!(
-        ran.stdout.contains("proposed fixups: 2 files\n  src/area.py +1 -1\n  src/b.py +1 -1\n"),
+        ran.stdout
+            .contains("proposed fixups: 2 files\n  src/area.py +1 -1\n  src/b.py +1 -1\n"),
         "{}",
         ran.stdout
     );
     std::fs::write(project.join("src/b.py"), "b = 3\n").unwrap();
     let before = receipts(&project).len();
     let ran = apply(&desk, &project, []).exits(1);
-    assert!(ran.stderr.contains("src/b.py has changed since the fixup was made"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("`crucible resume export-data --phase fixup`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("src/b.py has changed since the fixup was made"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("`crucible resume export-data --phase fixup`"),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("no file was changed"), "{}", ran.stderr);
     assert_eq!(
-        (read(&project, "src/area.py").as_str(), read(&project, "src/b.py").as_str()),
+        (
+            read(&project, "src/area.py").as_str(),
+            read(&project, "src/b.py").as_str()
+        ),
         (WRONG, "b = 3\n")
     );
     assert_eq!(receipts(&project).len(), before, "it still waits");
     // With the file as it was, the same fixup is applied, and nobody was asked again.
     std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
     apply(&desk, &project, []).ok();
-    assert_eq!((read(&project, "src/area.py"), read(&project, "src/b.py").as_str()), (right(), "b = 2\n"));
-    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 1);
+    assert_eq!(
+        (
+            read(&project, "src/area.py"),
+            read(&project, "src/b.py").as_str()
+        ),
+        (right(), "b = 2\n")
+    );
+    assert_eq!(
+        asked(&server)
+            .iter()
+            .filter(|phase| **phase == "fixup")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -127,9 +180,20 @@ fn ends_of_line_and_permission_bits_are_what_they_were() {
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o750)).unwrap();
     propose(&desk, &project).ok();
     let ran = apply(&desk, &project, []).ok();
-    assert!(ran.stdout.contains("applied fixups: 1 file\n  src/area.py\n"), "{}", ran.stdout);
-    assert_eq!(read(&project, "src/area.py"), right().replace('\n', "\r\n").trim_end());
-    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o7777, 0o750);
+    assert!(
+        ran.stdout
+            .contains("applied fixups: 1 file\n  src/area.py\n"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        read(&project, "src/area.py"),
+        right().replace('\n', "\r\n").trim_end()
+    );
+    assert_eq!(
+        file.metadata().unwrap().permissions().mode() & 0o7777,
+        0o750
+    );
     let receipt = newest(&project);
     let told = &receipt["phases"][0]["fixups"]["files"][0];
     let digest = crucible_model::Digest::of(&std::fs::read(&file).unwrap());
@@ -146,9 +210,15 @@ fn a_diff_that_was_edited_by_hand_is_not_applied() {
     let text = std::fs::read_to_string(&diff).unwrap();
     std::fs::write(&diff, text.replace("width * height", "evil()")).unwrap();
     let ran = apply(&desk, &project, []).exits(1);
-    assert!(ran.stderr.contains("40-fixup.diff was changed after its receipt was written"), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("`crucible resume export-data --phase fixup` for a new one"),
+        ran.stderr
+            .contains("40-fixup.diff was changed after its receipt was written"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("`crucible resume export-data --phase fixup` for a new one"),
         "{}",
         ran.stderr
     );
@@ -169,24 +239,49 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
     let project = project(&desk);
     std::fs::create_dir(project.join("tests")).unwrap();
     std::fs::write(project.join("tests/area_test.sh"), "exit 1\n").unwrap();
-    let shown = ["--context", "src/area.py", "--context", "tests/area_test.sh"];
-    let ran = spec(&desk, &project, ["--through", "fixup", shown[0], shown[1], shown[2], shown[3]]).exits(1);
+    let shown = [
+        "--context",
+        "src/area.py",
+        "--context",
+        "tests/area_test.sh",
+    ];
+    let ran = spec(
+        &desk,
+        &project,
+        ["--through", "fixup", shown[0], shown[1], shown[2], shown[3]],
+    )
+    .exits(1);
     assert!(
         ran.stderr.contains("patch-test-edited") && ran.stderr.contains("patch-new-file-unnamed"),
         "{}",
         ran.stderr
     );
     assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
-    let named = ["--allow-path", "tests/area_test.sh", "--allow-path", "src/new.py"];
-    let call = desk.call(["resume", SPEC, "--phase", "fixup"]).args(shown).args(named);
+    let named = [
+        "--allow-path",
+        "tests/area_test.sh",
+        "--allow-path",
+        "src/new.py",
+    ];
+    let call = desk
+        .call(["resume", SPEC, "--phase", "fixup"])
+        .args(shown)
+        .args(named);
     let ran = call.current_dir(&project).run().ok();
-    assert!(ran.stdout.contains("  src/new.py +1 -0 (new)\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("  src/new.py +1 -0 (new)\n"),
+        "{}",
+        ran.stdout
+    );
     // What was allowed for the proposal is allowed anew for the change.
     apply(&desk, &project, []).exits(1);
     assert_eq!(read(&project, "tests/area_test.sh"), "exit 1\n");
     apply(&desk, &project, named).ok();
     assert_eq!(
-        (read(&project, "tests/area_test.sh"), read(&project, "src/new.py")),
+        (
+            read(&project, "tests/area_test.sh"),
+            read(&project, "src/new.py")
+        ),
         ("exit 0\n".into(), "n = 1\n".into())
     );
 }
@@ -194,7 +289,8 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
 #[test]
 fn no_flag_lifts_what_is_never_touched() {
     // The review names a file that may be changed, and the answer changes another one with it.
-    let answer = whole_file("src/area.py", &right()) + &whole_file(".crucible/config.toml", "[spec]\n");
+    let answer =
+        whole_file("src/area.py", &right()) + &whole_file(".crucible/config.toml", "[spec]\n");
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -204,12 +300,26 @@ fn no_flag_lifts_what_is_never_touched() {
     let call = desk.call(["spec", SPEC]).args(shown).args(named);
     let ran = with_idea(call, &project, IDEA).exits(1);
     assert!(ran.stderr.contains("patch-path-denied"), "{}", ran.stderr);
-    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
     assert_eq!(
-        (read(&project, ".crucible/config.toml"), read(&project, "src/area.py")),
+        asked(&server)
+            .iter()
+            .filter(|phase| **phase == "fixup")
+            .count(),
+        2
+    );
+    assert_eq!(
+        (
+            read(&project, ".crucible/config.toml"),
+            read(&project, "src/area.py")
+        ),
         (String::new(), WRONG.to_owned())
     );
-    for path in ["../outside.py", "/etc/passwd", ".git/config", ".crucible/config.toml"] {
+    for path in [
+        "../outside.py",
+        "/etc/passwd",
+        ".git/config",
+        ".crucible/config.toml",
+    ] {
         let ran = resume(&desk, &project, ["--phase", "fixup", "--allow-path", path]).exits(2);
         assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
     }
@@ -226,7 +336,8 @@ fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
     symlink("real.py", project.join("src/area.py")).unwrap();
     let ran = apply(&desk, &project, []).exits(1);
     assert!(
-        ran.stderr.contains("src/area.py: it is a symbolic link") && ran.stderr.contains("--allow-links"),
+        ran.stderr.contains("src/area.py: it is a symbolic link")
+            && ran.stderr.contains("--allow-links"),
         "{}",
         ran.stderr
     );
@@ -242,7 +353,11 @@ fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
     std::fs::remove_file(project.join("src/area.py")).unwrap();
     symlink("real.py", project.join("src/area.py")).unwrap();
     let ran = apply(&desk, &project, ["--allow-links"]).ok();
-    assert!(ran.stderr.contains("the changed file is src/real.py"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the changed file is src/real.py"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(read(&project, "src/real.py"), right());
     assert!(project.join("src/area.py").is_symlink());
 }

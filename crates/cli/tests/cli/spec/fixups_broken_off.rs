@@ -26,15 +26,35 @@ fn broken_off() -> Broken {
     let server = proposing(&FILES.map(|path| (path, NEW)));
     let desk = Desk::with(&server);
     let project = project(&desk);
-    FILES.iter().for_each(|path| std::fs::write(project.join(path), OLD).unwrap());
+    FILES
+        .iter()
+        .for_each(|path| std::fs::write(project.join(path), OLD).unwrap());
     let shown = FILES.map(|path| ["--context", path]);
     let shown = shown.concat();
-    spec(&desk, &project, ["--through", "fixup", shown[0], shown[1], shown[2], shown[3], shown[4], shown[5]])
-        .ok();
-    let broken = Broken { desk, project, _server: server };
+    spec(
+        &desk,
+        &project,
+        [
+            "--through",
+            "fixup",
+            shown[0],
+            shown[1],
+            shown[2],
+            shown[3],
+            shown[4],
+            shown[5],
+        ],
+    )
+    .ok();
+    let broken = Broken {
+        desk,
+        project,
+        _server: server,
+    };
     let diff = std::fs::read(spec_dir(&broken.project).join("artifacts/40-fixup.diff")).unwrap();
     let digest = |text: &str| Digest::of(text.as_bytes());
-    let entries = FILES.map(|path| json!({ "path": path, "before": digest(OLD), "after": digest(NEW) }));
+    let entries =
+        FILES.map(|path| json!({ "path": path, "before": digest(OLD), "after": digest(NEW) }));
     let record = json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": Digest::of(&diff), "token": TOKEN,
         "made": [], "entries": entries,
@@ -53,12 +73,19 @@ fn broken_off() -> Broken {
 impl Broken {
     fn record(&self) -> PathBuf {
         let root = self.project.canonicalize().unwrap();
-        let name = format!("{}-{SPEC}.json", Digest::of(root.to_str().unwrap().as_bytes()));
+        let name = format!(
+            "{}-{SPEC}.json",
+            Digest::of(root.to_str().unwrap().as_bytes())
+        );
         self.desk.data().join("fixups").join(name)
     }
 
     fn apply(&self) -> Ran {
-        resume(&self.desk, &self.project, ["--phase", "fixup", "--apply-fixups"])
+        resume(
+            &self.desk,
+            &self.project,
+            ["--phase", "fixup", "--apply-fixups"],
+        )
     }
 
     fn run<const N: usize>(&self, args: [&str; N]) -> Ran {
@@ -72,19 +99,26 @@ impl Broken {
     fn beside(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.project.join("src")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
-        paths.filter(|path| path.to_str().unwrap().contains(".crucible-edit-")).collect()
+        paths
+            .filter(|path| path.to_str().unwrap().contains(".crucible-edit-"))
+            .collect()
     }
 
     /// What `git clean` does.
     fn tidy_up(&self) {
-        self.beside().into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        self.beside()
+            .into_iter()
+            .for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
     fn assert_applied(&self) {
         assert_eq!(self.now(), FILES.map(|_| NEW.to_owned()));
         assert_eq!(self.beside(), [] as [&Path; 0]);
         assert!(!self.record().exists());
-        assert_eq!(newest(&self.project)["phases"][0]["fixups"]["stage"], "applied");
+        assert_eq!(
+            newest(&self.project)["phases"][0]["fixups"]["stage"],
+            "applied"
+        );
     }
 }
 
@@ -93,11 +127,25 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
     let broken = broken_off();
     let before = (broken.now(), broken.beside());
     let gate = broken.run(["gate", SPEC, "--json"]).exits(1).json();
-    valid(&gate, include_str!("../../../../../docs/schemas/gate-json.v1.schema.json"));
+    valid(
+        &gate,
+        include_str!("../../../../../docs/schemas/gate-json.v1.schema.json"),
+    );
     let is_it = |finding: &&Value| finding["code"] == "fixup-under-way";
-    let found = gate["findings"].as_array().unwrap().iter().find(is_it).unwrap();
+    let found = gate["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(is_it)
+        .unwrap();
     assert_eq!(found["level"], "error", "{gate}");
-    assert!(found["hint"].as_str().unwrap().contains("src/c.py, src/export.py, src/log.py"), "{gate}");
+    assert!(
+        found["hint"]
+            .as_str()
+            .unwrap()
+            .contains("src/c.py, src/export.py, src/log.py"),
+        "{gate}"
+    );
     for format in ["text", "github", "sarif"] {
         let ran = broken.run(["gate", SPEC, "--format", format]).exits(1);
         assert!(ran.stdout.contains("fixup-under-way"), "{}", ran.stdout);
@@ -106,7 +154,10 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
         }
     }
     let status = broken.run(["status", SPEC, "--json"]).ok().json();
-    valid(&status, include_str!("../../../../../docs/schemas/status-json.v1.schema.json"));
+    valid(
+        &status,
+        include_str!("../../../../../docs/schemas/status-json.v1.schema.json"),
+    );
     assert_eq!(
         (&status["fixup_under_way"], &status["has_errors"]),
         (&json!(FILES), &json!(true)),
@@ -124,7 +175,11 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
     broken.assert_applied();
     broken.run(["gate", SPEC]).ok();
     let status = broken.run(["status", SPEC, "--json"]).ok().json();
-    assert_eq!((status.get("fixup_under_way"), &status["has_errors"]), (None, &json!(false)), "{status}");
+    assert_eq!(
+        (status.get("fixup_under_way"), &status["has_errors"]),
+        (None, &json!(false)),
+        "{status}"
+    );
 }
 
 #[test]
@@ -133,8 +188,9 @@ fn whoever_tidies_up_in_between_leaves_no_fixup_half_applied() {
     broken.tidy_up();
     let ran = broken.apply().ok();
     assert!(
-        ran.stderr
-            .contains("finished: the fixup is applied to these files: src/c.py, src/export.py, src/log.py"),
+        ran.stderr.contains(
+            "finished: the fixup is applied to these files: src/c.py, src/export.py, src/log.py"
+        ),
         "{}",
         ran.stderr
     );
@@ -150,7 +206,11 @@ fn what_can_go_neither_way_is_said_by_every_command_until_it_is_put_right() {
     for _ in 0..2 {
         let ran = broken.apply();
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        for part in ["src/c.py (", "src/log.py changed meanwhile", broken.record().to_str().unwrap()] {
+        for part in [
+            "src/c.py (",
+            "src/log.py changed meanwhile",
+            broken.record().to_str().unwrap(),
+        ] {
             assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
         }
         for part in ["is now", "no file was changed"] {
@@ -170,8 +230,16 @@ fn a_directory_that_is_moved_away_keeps_the_record_until_it_is_back() {
     std::fs::rename(broken.project.join("src"), broken.project.join("lib")).unwrap();
     let ran = broken.apply();
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("the directory they are in is gone"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("not applied to these files"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the directory they are in is gone"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !ran.stderr.contains("not applied to these files"),
+        "{}",
+        ran.stderr
+    );
     assert!(broken.record().exists());
     std::fs::rename(broken.project.join("lib"), broken.project.join("src")).unwrap();
     broken.apply().ok();
@@ -185,17 +253,26 @@ fn a_file_that_somebody_went_on_with_is_named_and_stays() {
     std::fs::write(broken.project.join("src/c.py"), &mine).unwrap();
     let ran = broken.apply().ok();
     assert!(
-        ran.stderr.contains("the fixup is applied to these files: src/export.py, src/log.py\n"),
+        ran.stderr
+            .contains("the fixup is applied to these files: src/export.py, src/log.py\n"),
         "{}",
         ran.stderr
     );
     assert!(
-        ran.stderr
-            .contains("these files were changed after that and are left as they are; check them: src/c.py"),
+        ran.stderr.contains(
+            "these files were changed after that and are left as they are; check them: src/c.py"
+        ),
         "{}",
         ran.stderr
     );
-    assert!(!ran.stderr.contains("no file was changed"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("no file was changed"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(broken.now(), [mine, NEW.to_owned(), NEW.to_owned()]);
-    assert_eq!(newest(&broken.project)["phases"][0]["fixups"]["stage"], "applied");
+    assert_eq!(
+        newest(&broken.project)["phases"][0]["fixups"]["stage"],
+        "applied"
+    );
 }

@@ -43,9 +43,20 @@ fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
         let own = "[user]\n\tname = me\n";
         std::fs::write(project.join(path), own).unwrap();
         let ran = propose(&desk, &project, path).exits(1);
-        assert!(ran.stderr.contains("fixup-guarded-place") && ran.stderr.contains(path), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("fixup-guarded-place") && ran.stderr.contains(path),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
-        assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2, "it is told once");
+        assert_eq!(
+            asked(&server)
+                .iter()
+                .filter(|phase| **phase == "fixup")
+                .count(),
+            2,
+            "it is told once"
+        );
         // Named, it is proposed; and it is applied where it is named again.
         let named = ["--phase", "fixup", "--context", path, "--allow-path", path];
         resume(&desk, &project, named).ok();
@@ -70,7 +81,11 @@ fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
             let question = request.body["messages"].to_string();
             let was_told = question.contains("src/lt.py leads there through a link");
             assert_eq!(was_told, asked_before > 1, "{question}");
-            let more = if was_told { String::new() } else { whole_file("src/lt.py", "assert True\n") };
+            let more = if was_told {
+                String::new()
+            } else {
+                whole_file("src/lt.py", "assert True\n")
+            };
             Some(Reply::Answer(whole_file("src/area.py", &right()) + &more))
         }
         _ => None,
@@ -85,27 +100,59 @@ fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
     let ran = spec(
         &desk,
         &project,
-        ["--through", "fixup", "--allow-links", "--context", "src/area.py", "--context", "src/lt.py"],
+        [
+            "--through",
+            "fixup",
+            "--allow-links",
+            "--context",
+            "src/area.py",
+            "--context",
+            "src/lt.py",
+        ],
     )
     .ok();
     let shown = "proposed fixups: 1 file\n  src/area.py +1 -1, through a link to src/real.py\n";
     assert!(ran.stdout.contains(shown), "{}", ran.stdout);
-    assert!(ran.stderr.contains("what would change is src/real.py"), "{}", ran.stderr);
-    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
+    assert!(
+        ran.stderr.contains("what would change is src/real.py"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(
-        (read(&project, "src/real.py").as_str(), read(&project, "tests/test_a.py").as_str()),
+        asked(&server)
+            .iter()
+            .filter(|phase| **phase == "fixup")
+            .count(),
+        2
+    );
+    assert_eq!(
+        (
+            read(&project, "src/real.py").as_str(),
+            read(&project, "tests/test_a.py").as_str()
+        ),
         (WRONG, "assert False\n")
     );
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups", "--allow-links"]).ok();
+    resume(
+        &desk,
+        &project,
+        ["--phase", "fixup", "--apply-fixups", "--allow-links"],
+    )
+    .ok();
     assert_eq!(
-        (read(&project, "src/real.py"), read(&project, "tests/test_a.py")),
+        (
+            read(&project, "src/real.py"),
+            read(&project, "tests/test_a.py")
+        ),
         (right(), "assert False\n".to_owned())
     );
 }
 
 #[test]
 fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
-    let answer = format!("{}```python\ndef more():\n    pass\n```\n", whole_file("src/area.py", &right()));
+    let answer = format!(
+        "{}```python\ndef more():\n    pass\n```\n",
+        whole_file("src/area.py", &right())
+    );
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -127,9 +174,21 @@ fn a_path_that_would_be_named_for_nothing_is_an_error_of_the_command_line() {
         ("src", "is a directory"),
     ] {
         for flag in ["--apply-fixups", "--dry-run"] {
-            let ran = resume(&desk, &project, ["--phase", "fixup", flag, "--allow-path", path]).exits(2);
-            assert!(ran.stderr.contains("--allow-path") && ran.stderr.contains(why), "{}", ran.stderr);
+            let ran = resume(
+                &desk,
+                &project,
+                ["--phase", "fixup", flag, "--allow-path", path],
+            )
+            .exits(2);
+            assert!(
+                ran.stderr.contains("--allow-path") && ran.stderr.contains(why),
+                "{}",
+                ran.stderr
+            );
         }
     }
-    assert_eq!((asked(&server).len(), read(&project, "src/area.py").as_str()), (before, WRONG));
+    assert_eq!(
+        (asked(&server).len(), read(&project, "src/area.py").as_str()),
+        (before, WRONG)
+    );
 }

@@ -14,15 +14,27 @@ use crate::support::Desk;
 
 /// Marks a receipt as about to be promoted by this machine, as a process does that is killed right after.
 pub(super) fn mark(desk: &Desk, project: &Path, receipt: &Value) {
-    let key = Digest::of(project.canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    let key = Digest::of(
+        project
+            .canonicalize()
+            .unwrap()
+            .as_os_str()
+            .as_encoded_bytes(),
+    );
     let records = desk.data().join("fixups");
     std::fs::create_dir_all(&records).unwrap();
     let digest = receipt["digest"].as_str().unwrap();
-    std::fs::write(records.join(format!("{key}-{SPEC}.staged")), format!("{digest}\n")).unwrap();
+    std::fs::write(
+        records.join(format!("{key}-{SPEC}.staged")),
+        format!("{digest}\n"),
+    )
+    .unwrap();
 }
 
 fn file(project: &Path, receipt: &Value) -> PathBuf {
-    spec_dir(project).join("receipts").join(format!("{}.json", receipt["receipt_id"].as_str().unwrap()))
+    spec_dir(project)
+        .join("receipts")
+        .join(format!("{}.json", receipt["receipt_id"].as_str().unwrap()))
 }
 
 fn write(path: &Path, receipt: &mut Value) {
@@ -31,10 +43,23 @@ fn write(path: &Path, receipt: &mut Value) {
 }
 
 /// What the gate finds that asks for `tasks` with these options, and its exit code.
-fn codes<const N: usize>(desk: &Desk, project: &Path, options: [&str; N], code: i32) -> Vec<String> {
-    let ran = desk.call(["gate", SPEC, "--json"]).args(options).current_dir(project).run().exits(code);
+fn codes<const N: usize>(
+    desk: &Desk,
+    project: &Path,
+    options: [&str; N],
+    code: i32,
+) -> Vec<String> {
+    let ran = desk
+        .call(["gate", SPEC, "--json"])
+        .args(options)
+        .current_dir(project)
+        .run()
+        .exits(code);
     let findings = ran.json()["findings"].as_array().unwrap().clone();
-    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The copy of a receipt at another place.
@@ -68,15 +93,32 @@ fn a_staging_that_came_with_a_clone_is_named_and_a_dry_run_promotes_nothing_of_i
     write(&dir.join("staging/receipt.json"), &mut forged);
 
     let before = artifact(&project, "10-design.md");
-    for options in [["--phase", "tasks", "--dry-run"], ["--phase", "tasks", "--force"]] {
-        let ran = desk.call(["resume", SPEC]).args(options).current_dir(&project).run();
+    for options in [
+        ["--phase", "tasks", "--dry-run"],
+        ["--phase", "tasks", "--force"],
+    ] {
+        let ran = desk
+            .call(["resume", SPEC])
+            .args(options)
+            .current_dir(&project)
+            .run();
         assert_ne!(ran.code, Some(0));
-        for part in ["did not write its content", "artifacts/10-design.md", "delete the directory"] {
+        for part in [
+            "did not write its content",
+            "artifacts/10-design.md",
+            "delete the directory",
+        ] {
             assert!(ran.stderr.contains(part), "{options:?}: {}", ran.stderr);
         }
     }
-    assert_eq!((artifact(&project, "10-design.md"), receipts(&project).len()), (before, 2));
-    assert_eq!(codes(&desk, &project, ["--min-phase", "design"], 1), ["gate-promotion-foreign"]);
+    assert_eq!(
+        (artifact(&project, "10-design.md"), receipts(&project).len()),
+        (before, 2)
+    );
+    assert_eq!(
+        codes(&desk, &project, ["--min-phase", "design"], 1),
+        ["gate-promotion-foreign"]
+    );
     std::fs::remove_dir_all(dir.join("staging")).unwrap();
     resume(&desk, &project, ["--phase", "tasks"]).ok();
     assert_eq!(codes(&desk, &project, [], 0), [""; 0]);
@@ -114,8 +156,15 @@ fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_with
     write(&place, &mut forged);
     assert!(codes(&desk, &project, [], 1).contains(&"gate-receipt-not-the-ledgers".to_owned()));
     let elsewhere = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
-    let elsewhere = elsewhere.env("CRUCIBLE_HOME", desk.path("other")).run().exits(1);
-    assert!(elsewhere.stdout.contains("gate-receipt-chain-broken"), "{}", elsewhere.stdout);
+    let elsewhere = elsewhere
+        .env("CRUCIBLE_HOME", desk.path("other"))
+        .run()
+        .exits(1);
+    assert!(
+        elsewhere.stdout.contains("gate-receipt-chain-broken"),
+        "{}",
+        elsewhere.stdout
+    );
     resume(&desk, &project, ["--phase", "tasks"]).ok();
     assert_eq!(codes(&desk, &project, [], 0), [""; 0]);
 }
@@ -132,7 +181,10 @@ fn an_applied_fixup_that_was_taken_back_is_told_and_refuses_on_request() {
     assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
     std::fs::write(project.join("src/area.py"), wrong).unwrap();
     assert_eq!(codes(&desk, &project, [], 0), ["gate-fixup-not-in-tree"]);
-    assert_eq!(codes(&desk, &project, strict, 1), ["gate-fixup-not-in-tree"]);
+    assert_eq!(
+        codes(&desk, &project, strict, 1),
+        ["gate-fixup-not-in-tree"]
+    );
     // What was changed otherwise since is nobody's business.
     std::fs::write(project.join("src/area.py"), "# another\n").unwrap();
     assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
@@ -145,12 +197,26 @@ fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_ove
     let project = project(&desk);
     spec(&desk, &project, ["--through", "final"]).ok();
     std::fs::write(spec_dir(&project).join("receipts/.tmp-aB3dE6"), "half").unwrap();
-    let told = codes(&desk, &project, ["--min-phase", "final", "--max-phase-age", "1h"], 0);
+    let told = codes(
+        &desk,
+        &project,
+        ["--min-phase", "final", "--max-phase-age", "1h"],
+        0,
+    );
     assert_eq!(told, ["gate-fixups-pending"]);
     resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
-    let strict = ["--min-phase", "fixup", "--max-phase-age", "1h", "--fail-on-pending-fixups"];
+    let strict = [
+        "--min-phase",
+        "fixup",
+        "--max-phase-age",
+        "1h",
+        "--fail-on-pending-fixups",
+    ];
     assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
-    assert_eq!(at(&desk, &project, ["status", SPEC, "--json"]).ok().json()["problems"], json!([]));
+    assert_eq!(
+        at(&desk, &project, ["status", SPEC, "--json"]).ok().json()["problems"],
+        json!([])
+    );
 }
 
 #[test]
@@ -161,14 +227,20 @@ fn a_failure_that_was_edited_into_a_dry_run_refuses_where_no_ledger_knows_it() {
     spec(&desk, &project, ["--through", "tasks"]).ok();
     resume(&desk, &project, ["--phase", "tasks"]).exits(70);
     let failed = newest(&project);
-    assert_eq!(failed["phases"][0]["status"], "failed", "or this test proves nothing");
+    assert_eq!(
+        failed["phases"][0]["status"], "failed",
+        "or this test proves nothing"
+    );
     let judged = |edit: &dyn Fn(&mut Value)| {
         let mut edited = failed.clone();
         edit(&mut edited);
         std::fs::write(file(&project, &failed), to_canonical_json(&edited).unwrap()).unwrap();
         let gate = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
         let ran = gate.env("CRUCIBLE_HOME", desk.path("other")).run().exits(1);
-        ran.json()["findings"][0]["code"].as_str().unwrap().to_owned()
+        ran.json()["findings"][0]["code"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let unsealed = |edited: &mut Value| {
         let fields = edited.as_object_mut().unwrap();

@@ -27,7 +27,10 @@ fn document(ran: Ran, code: i32) -> Value {
     let document = ran.exits(code).json();
     let schema = include_str!("../../../../../docs/schemas/gate-json.v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(&document)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
     assert_eq!(document["verdict"], if code == 0 { "pass" } else { "fail" });
     document
@@ -38,7 +41,10 @@ fn document(ran: Ran, code: i32) -> Value {
 fn found(ran: Ran, code: i32) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = document(ran, code)["findings"].as_array().unwrap().clone();
-    findings.iter().map(|finding| (text(&finding["code"]), text(&finding["subject"]))).collect()
+    findings
+        .iter()
+        .map(|finding| (text(&finding["code"]), text(&finding["subject"])))
+        .collect()
 }
 
 #[track_caller]
@@ -91,10 +97,21 @@ fn phases_are_compared_by_their_order() {
     let desk = Desk::new();
     // By name, `design` comes before `requirements` and `final` before all others but it.
     let spec = WrittenSpec::done(&desk, PhaseId::Requirements);
-    gate(&spec, &desk).args(["--min-phase", "requirements"]).run().exits(0);
+    gate(&spec, &desk)
+        .args(["--min-phase", "requirements"])
+        .run()
+        .exits(0);
     for phase in ["design", "final", "fixup"] {
-        let missing = codes(gate(&spec, &desk).args(["--json", "--min-phase", phase]).run(), 1);
-        assert!(missing.iter().all(|code| code == "gate-phase-missing") && !missing.is_empty(), "{phase}");
+        let missing = codes(
+            gate(&spec, &desk)
+                .args(["--json", "--min-phase", phase])
+                .run(),
+            1,
+        );
+        assert!(
+            missing.iter().all(|code| code == "gate-phase-missing") && !missing.is_empty(),
+            "{phase}"
+        );
     }
 }
 
@@ -102,18 +119,36 @@ fn phases_are_compared_by_their_order() {
 fn an_empty_spec_dry_runs_and_failures_do_not_pass() {
     let desk = Desk::new();
     let mut spec = WrittenSpec::new(desk.path("project"));
-    assert_eq!(codes(gate(&spec, &desk).arg("--json").run(), 1), ["gate-phase-missing"; 3]);
+    assert_eq!(
+        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        ["gate-phase-missing"; 3]
+    );
     for phase in PhaseId::Tasks.up_to() {
         spec.dry_run(phase, HOUR);
     }
-    assert_eq!(codes(gate(&spec, &desk).arg("--json").run(), 1), ["gate-phase-missing"; 3]);
+    assert_eq!(
+        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        ["gate-phase-missing"; 3]
+    );
     for phase in PhaseId::Tasks.up_to() {
         spec.failure(phase, HOUR);
     }
-    assert_eq!(codes(gate(&spec, &desk).arg("--json").run(), 1), ["gate-phase-failed"; 3]);
+    assert_eq!(
+        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        ["gate-phase-failed"; 3]
+    );
     let ran = gate(&spec, &desk).run().exits(1);
-    assert!(ran.stdout.contains("run `crucible resume export-data --phase design`"), "{}", ran.stdout);
-    assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("run `crucible resume export-data --phase design`"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.lines().last().unwrap().starts_with("fail: "),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -173,16 +208,28 @@ fn a_success_that_proves_nothing_is_none() {
     let first = |value: &mut Value, key: &str, new: Value| value["phases"][0][key] = new;
     type Change = Box<dyn Fn(&mut Value)>;
     let cases: [(&str, Change); 6] = [
-        ("gate-evidence-missing", Box::new(move |value| first(value, "outputs", json!([])))),
-        ("gate-evidence-missing", Box::new(move |value| first(value, "inputs", json!([])))),
+        (
+            "gate-evidence-missing",
+            Box::new(move |value| first(value, "outputs", json!([]))),
+        ),
+        (
+            "gate-evidence-missing",
+            Box::new(move |value| first(value, "inputs", json!([]))),
+        ),
         (
             "gate-evidence-missing",
             Box::new(|value| {
                 value.as_object_mut().unwrap().remove("clock");
             }),
         ),
-        ("gate-evidence-contradictory", Box::new(|value| value["exit_code"] = json!(70))),
-        ("gate-clock-pinned", Box::new(|value| value["clock"] = json!("pinned"))),
+        (
+            "gate-evidence-contradictory",
+            Box::new(|value| value["exit_code"] = json!(70)),
+        ),
+        (
+            "gate-clock-pinned",
+            Box::new(|value| value["clock"] = json!("pinned")),
+        ),
         (
             "gate-strategy-uncontrolled",
             Box::new(|value| value["pipeline"] = json!({ "execution_strategy": "external_tool" })),
@@ -193,7 +240,11 @@ fn a_success_that_proves_nothing_is_none() {
         spec.success(PhaseId::Requirements, HOUR);
         spec.success_with(PhaseId::Design, HOUR, change);
         spec.success(PhaseId::Tasks, HOUR);
-        assert_eq!(codes(gate(&spec, &desk).arg("--json").run(), 1), [code], "{place}");
+        assert_eq!(
+            codes(gate(&spec, &desk).arg("--json").run(), 1),
+            [code],
+            "{place}"
+        );
     }
 }
 
@@ -206,28 +257,55 @@ fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
     let sound = std::fs::read(&review).unwrap();
     let expected = |code: &str, ran: Ran| {
         let found = found(ran, 1);
-        assert!(found.contains(&(code.to_owned(), name(&review))), "{code}: {found:?}");
         assert!(
-            found.contains(&("gate-artifact-missing".into(), "artifacts/10-design.md".into())),
+            found.contains(&(code.to_owned(), name(&review))),
+            "{code}: {found:?}"
+        );
+        assert!(
+            found.contains(&(
+                "gate-artifact-missing".into(),
+                "artifacts/10-design.md".into()
+            )),
             "{found:?}"
         );
     };
     // Nobody asked for the review: its receipt refuses all the same.
-    for garbage in [&b""[..], b"{", b"\xff\xfe", &sound[..sound.len() / 2], b"[]"] {
+    for garbage in [
+        &b""[..],
+        b"{",
+        b"\xff\xfe",
+        &sound[..sound.len() / 2],
+        b"[]",
+    ] {
         std::fs::write(&review, garbage).unwrap();
-        expected("gate-receipt-unreadable", gate(&spec, &desk).arg("--json").run());
+        expected(
+            "gate-receipt-unreadable",
+            gate(&spec, &desk).arg("--json").run(),
+        );
     }
     let mut edited: Value = serde_json::from_slice(&sound).unwrap();
     edited["phases"][0]["llm"]["model_used"] = json!("a better one");
     std::fs::write(&review, edited.to_string()).unwrap();
-    expected("gate-receipt-edited", gate(&spec, &desk).arg("--json").run());
+    expected(
+        "gate-receipt-edited",
+        gate(&spec, &desk).arg("--json").run(),
+    );
     edited["spec_id"] = json!("other");
     seal(&mut edited);
     std::fs::write(&review, edited.to_string()).unwrap();
-    expected("gate-receipt-misplaced", gate(&spec, &desk).arg("--json").run());
+    expected(
+        "gate-receipt-misplaced",
+        gate(&spec, &desk).arg("--json").run(),
+    );
     std::fs::remove_file(&review).unwrap();
-    let _ = std::process::Command::new("mkfifo").arg(&review).status().unwrap();
-    expected("gate-receipt-unreadable", gate(&spec, &desk).arg("--json").run());
+    let _ = std::process::Command::new("mkfifo")
+        .arg(&review)
+        .status()
+        .unwrap();
+    expected(
+        "gate-receipt-unreadable",
+        gate(&spec, &desk).arg("--json").run(),
+    );
 }
 
 #[test]
@@ -237,8 +315,11 @@ fn an_age_counts_from_the_last_success_whatever_came_after_it() {
     spec.success(PhaseId::Requirements, 30 * DAY);
     spec.success(PhaseId::Design, 30 * DAY);
     spec.success(PhaseId::Tasks, 2 * DAY);
-    let limit =
-        |spec: &WrittenSpec, age: &str| gate(spec, &desk).args(["--json", "--max-phase-age", age]).run();
+    let limit = |spec: &WrittenSpec, age: &str| {
+        gate(spec, &desk)
+            .args(["--json", "--max-phase-age", age])
+            .run()
+    };
     limit(&spec, "3d").ok();
     limit(&spec, "1w").ok();
     assert_eq!(codes(limit(&spec, "1d"), 1), ["gate-phase-too-old"]);
@@ -246,7 +327,10 @@ fn an_age_counts_from_the_last_success_whatever_came_after_it() {
     spec.dry_run(PhaseId::Tasks, HOUR);
     assert_eq!(codes(limit(&spec, "1d"), 1), ["gate-phase-too-old"]);
     spec.failure(PhaseId::Tasks, HOUR);
-    assert_eq!(codes(limit(&spec, "1d"), 1), ["gate-phase-failed", "gate-phase-too-old"]);
+    assert_eq!(
+        codes(limit(&spec, "1d"), 1),
+        ["gate-phase-failed", "gate-phase-too-old"]
+    );
     spec.success(PhaseId::Tasks, Duration::ZERO);
     limit(&spec, "1d").ok();
     let pinned = gate(&spec, &desk)
@@ -258,7 +342,9 @@ fn an_age_counts_from_the_last_success_whatever_came_after_it() {
     ahead.success_with(PhaseId::Requirements, HOUR, |value| {
         value["emitted_at"] = json!("2999-01-01T00:00:00.000Z")
     });
-    let ran = gate(&ahead, &desk).args(["--json", "--min-phase", "requirements"]).run();
+    let ran = gate(&ahead, &desk)
+        .args(["--json", "--min-phase", "requirements"])
+        .run();
     assert_eq!(codes(ran, 1), ["gate-receipt-from-future"]);
 }
 
@@ -271,14 +357,26 @@ fn pending_fixups_refuse_on_request_alone() {
             json!({ "stage": "pending", "files": [{ "path": "a.rs" }, { "path": "b.rs" }] });
     });
     let ran = gate(&spec, &desk).run().ok();
-    assert!(ran.stdout.contains("info gate-fixups-pending: 2 files"), "{}", ran.stdout);
-    assert_eq!(document(gate(&spec, &desk).arg("--json").run(), 0)["pending_fixups"], 2);
-    let strict = gate(&spec, &desk).args(["--json", "--fail-on-pending-fixups"]).run();
+    assert!(
+        ran.stdout.contains("info gate-fixups-pending: 2 files"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        document(gate(&spec, &desk).arg("--json").run(), 0)["pending_fixups"],
+        2
+    );
+    let strict = gate(&spec, &desk)
+        .args(["--json", "--fail-on-pending-fixups"])
+        .run();
     assert_eq!(codes(strict, 1), ["gate-fixups-pending"]);
     spec.success_with(PhaseId::Fixup, HOUR, |value| {
         value["phases"][0]["fixups"] = json!({ "stage": "applied", "files": [{ "path": "a.rs" }] });
     });
-    gate(&spec, &desk).arg("--fail-on-pending-fixups").run().ok();
+    gate(&spec, &desk)
+        .arg("--fail-on-pending-fixups")
+        .run()
+        .ok();
 }
 
 #[test]
@@ -295,17 +393,37 @@ fn what_cannot_be_judged_is_no_policy_failure() {
         let age = format!("--max-phase-age={bad}");
         refused(&["gate", SPEC, &age]).exits(2).error();
     }
-    let message = refused(&["gate", SPEC, "--max-phase-age", "7"]).exits(2).message();
+    let message = refused(&["gate", SPEC, "--max-phase-age", "7"])
+        .exits(2)
+        .message();
     assert!(message.contains("7d"), "{message}");
-    refused(&["gate", SPEC, "--min-phase", "deploy"]).exits(2).error();
-    refused(&["gate", SPEC, "--format", "sarif"]).exits(2).error();
-    let unjudged =
-        desk.call(["gate", "other", "--format", "sarif"]).current_dir(spec.root()).run().exits(2).json();
+    refused(&["gate", SPEC, "--min-phase", "deploy"])
+        .exits(2)
+        .error();
+    refused(&["gate", SPEC, "--format", "sarif"])
+        .exits(2)
+        .error();
+    let unjudged = desk
+        .call(["gate", "other", "--format", "sarif"])
+        .current_dir(spec.root())
+        .run()
+        .exits(2)
+        .json();
     valid_sarif(&unjudged);
-    refused(&["gate", SPEC, "--workspace", "/nonexistent/workspace.yaml"]).exits(2).error();
+    refused(&["gate", SPEC, "--workspace", "/nonexistent/workspace.yaml"])
+        .exits(2)
+        .error();
     // `--format json` is `--json`, for errors and for what cannot be read at all, too.
-    desk.call(["gate", "other", "--format", "json"]).current_dir(spec.root()).run().exits(2).error();
-    gate(&spec, &desk).args(["--format=json", "--max-phase-age", "7"]).run().exits(2).error();
+    desk.call(["gate", "other", "--format", "json"])
+        .current_dir(spec.root())
+        .run()
+        .exits(2)
+        .error();
+    gate(&spec, &desk)
+        .args(["--format=json", "--max-phase-age", "7"])
+        .run()
+        .exits(2)
+        .error();
     let plain = gate(&spec, &desk).args(["--format", "xml"]).run().exits(2);
     assert_eq!(plain.stdout, "");
     // The directory of receipts is none.
@@ -321,8 +439,15 @@ fn what_cannot_be_judged_is_no_policy_failure() {
     gate(&other, &desk).arg("--json").run().exits(2).error();
     // A pass that could not be printed is no fail.
     gate(&other, &elsewhere).run().ok();
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ended = gate(&other, &elsewhere).command().stdout(full).status().unwrap();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let ended = gate(&other, &elsewhere)
+        .command()
+        .stdout(full)
+        .status()
+        .unwrap();
     assert_eq!(ended.code(), Some(2));
 }
 
@@ -332,7 +457,10 @@ fn another_project_is_judged_through_its_workspace_file() {
     let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
     let file = spec.root().join("workspace.yaml");
     std::fs::write(&file, "version: \"1\"\nname: x\nspecs: []\n").unwrap();
-    desk.call(["gate", SPEC, "--workspace"]).arg(&file).run().ok();
+    desk.call(["gate", SPEC, "--workspace"])
+        .arg(&file)
+        .run()
+        .ok();
     desk.call(["gate", SPEC]).run().exits(2);
     let below = spec.root().join("src/deep");
     std::fs::create_dir_all(&below).unwrap();
@@ -343,9 +471,15 @@ fn another_project_is_judged_through_its_workspace_file() {
 fn the_help_states_the_policy_that_holds() {
     let ran = Desk::new().run(["gate", "--help"]).ok();
     let default = crucible_spec::GatePolicy::default();
-    assert!(ran.stdout.contains(&format!("[default: {}]", default.min_phase)), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("Without flags it asks for tasks and every phase before it"),
+        ran.stdout
+            .contains(&format!("[default: {}]", default.min_phase)),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("Without flags it asks for tasks and every phase before it"),
         "{}",
         ran.stdout
     );
@@ -371,10 +505,16 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
             "phases": [{ "phase_id": phase, "status": "success", "inputs": inputs, "started_at": at, "finished_at": at,
                 "attempts": 1, "llm": { "provider": "gateway", "model_used": "model-1" },
                 "packet": { "sha256": Digest::of(b"packet"), "bytes": 6, "lines": 1, "entries": 1 } }] });
-        let output =
-            PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: b"text\n".to_vec() };
+        let output = PhaseOutput {
+            path: format!("artifacts/{}", phase.artifact()),
+            bytes: b"text\n".to_vec(),
+        };
         let receipt = lock
-            .promote(serde_json::from_value(receipt).unwrap(), vec![output], &mut ledger)
+            .promote(
+                serde_json::from_value(receipt).unwrap(),
+                vec![output],
+                &mut ledger,
+            )
             .unwrap()
             .receipt;
         inputs.push(json!(receipt.phases[0].outputs[0]));
@@ -388,8 +528,11 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
     // The newest receipt is taken away. Nobody asked for its phase, but the ledger remembers it; elsewhere nobody does.
     std::fs::remove_file(&files[3]).unwrap();
     assert_eq!(codes(judged(), 1), ["gate-receipt-outdated"]);
-    let elsewhere =
-        desk.call(["gate", SPEC]).current_dir(&root).env("CRUCIBLE_HOME", desk.path("other")).run();
+    let elsewhere = desk
+        .call(["gate", SPEC])
+        .current_dir(&root)
+        .env("CRUCIBLE_HOME", desk.path("other"))
+        .run();
     elsewhere.ok();
     assert!(!desk.path("other").exists());
 }
@@ -398,33 +541,64 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
 fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
     let desk = Desk::new();
     let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let settings = |hook: &str| std::fs::write(spec.root().join(".crucible/config.toml"), hook).unwrap();
+    let settings =
+        |hook: &str| std::fs::write(spec.root().join(".crucible/config.toml"), hook).unwrap();
     settings("[hooks.note]\non = \"pre_gate\"\ncommand = [\"true\"]\n");
     let hooks = document(gate(&spec, &desk).arg("--json").run(), 0)["hooks"].clone();
-    assert_eq!((&hooks[0]["name"], &hooks[0]["end"]), (&json!("note"), &json!("passed")));
+    assert_eq!(
+        (&hooks[0]["name"], &hooks[0]["end"]),
+        (&json!("note"), &json!("passed"))
+    );
 
     let fails = "command = [\"false\"]\non_fail = \"fail\"\n";
     let hangs = "command = [\"sleep\", \"300\"]\non_fail = \"fail\"\ntimeout_s = 1\n";
-    for (command, code, exit) in [(fails, "gate-hook-failed", 1), (hangs, "gate-hook-timed-out", 10)] {
+    for (command, code, exit) in [
+        (fails, "gate-hook-failed", 1),
+        (hangs, "gate-hook-timed-out", 10),
+    ] {
         for moment in ["pre_gate", "post_gate"] {
             settings(&format!("[hooks.late]\non = \"{moment}\"\n{command}"));
             let refused = gate(&spec, &desk).arg("--json").run().exits(exit).json();
             assert_eq!(refused["verdict"], "fail");
             let finding = &refused["findings"][0];
-            assert_eq!((&finding["code"], &finding["subject"]), (&json!(code), &json!("late")));
-            assert!(finding["hint"].as_str().unwrap().contains(moment), "{finding:#}");
+            assert_eq!(
+                (&finding["code"], &finding["subject"]),
+                (&json!(code), &json!("late"))
+            );
+            assert!(
+                finding["hint"].as_str().unwrap().contains(moment),
+                "{finding:#}"
+            );
         }
         let ran = gate(&spec, &desk).run().exits(exit);
-        assert!(ran.stdout.contains(&format!("error {code}: late\n")), "{}", ran.stdout);
-        assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "), "{}", ran.stdout);
-        let ran = gate(&spec, &desk).args(["--format", "github"]).run().exits(exit);
+        assert!(
+            ran.stdout.contains(&format!("error {code}: late\n")),
+            "{}",
+            ran.stdout
+        );
+        assert!(
+            ran.stdout.lines().last().unwrap().starts_with("fail: "),
+            "{}",
+            ran.stdout
+        );
+        let ran = gate(&spec, &desk)
+            .args(["--format", "github"])
+            .run()
+            .exits(exit);
         let annotation = format!("::error file=.crucible/specs/export-data,title={code}::late: ");
         assert!(ran.stdout.starts_with(&annotation), "{}", ran.stdout);
-        let log = gate(&spec, &desk).args(["--format", "sarif"]).run().exits(exit).json();
+        let log = gate(&spec, &desk)
+            .args(["--format", "sarif"])
+            .run()
+            .exits(exit)
+            .json();
         valid_sarif(&log);
         let run = &log["runs"][0];
         assert_eq!(
-            (&run["results"][0]["ruleId"], &run["invocations"][0]["exitCode"]),
+            (
+                &run["results"][0]["ruleId"],
+                &run["invocations"][0]["exitCode"]
+            ),
             (&json!(code), &json!(exit))
         );
     }
@@ -432,9 +606,17 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
     settings(&format!(
         "[hooks.late]\non = \"pre_gate\"\n{fails}[hooks.z]\non = \"post_gate\"\ncommand = [\"touch\", \"ran\"]\n"
     ));
-    let told = codes(gate(&spec, &desk).args(["--json", "--min-phase", "review"]).run(), 1);
+    let told = codes(
+        gate(&spec, &desk)
+            .args(["--json", "--min-phase", "review"])
+            .run(),
+        1,
+    );
     assert_eq!(told, ["gate-phase-missing", "gate-hook-failed"]);
-    assert!(!spec.root().join("ran").exists(), "after such a hook no other runs");
+    assert!(
+        !spec.root().join("ran").exists(),
+        "after such a hook no other runs"
+    );
     settings("[hooks.late]\non = \"post_gate\"\n");
     gate(&spec, &desk).arg("--json").run().exits(2).error();
 }
@@ -451,23 +633,43 @@ fn the_document_has_less_than_8_kb_and_the_other_formats_have_all_that_was_found
         let script = json!(["sh", "-c", "head -c 900 /dev/zero | tr '\\0' '\"'"]);
         format!("[hooks.n{name}]\non = \"pre_gate\"\ncommand = {script}\n")
     };
-    std::fs::write(spec.root().join(".crucible/config.toml"), (0..12).map(hook).collect::<String>()).unwrap();
+    std::fs::write(
+        spec.root().join(".crucible/config.toml"),
+        (0..12).map(hook).collect::<String>(),
+    )
+    .unwrap();
     let ran = gate(&spec, &desk).arg("--json").run().exits(1);
     assert!(ran.stdout.len() < 8_192, "{} bytes", ran.stdout.len());
     let small = document(ran, 1);
     let told = |what: &str| small[what].as_array().unwrap().len() as u64;
     assert!(told("findings") > 3 && told("hooks") > 0, "{small:#}");
-    assert_eq!(told("hooks") + small["hooks_left_out"].as_u64().unwrap(), 12);
+    assert_eq!(
+        told("hooks") + small["hooks_left_out"].as_u64().unwrap(),
+        12
+    );
     let all = told("findings") + small["findings_left_out"].as_u64().unwrap();
 
     let lines = |format: &str, begin: &str| {
         let ran = gate(&spec, &desk).args(["--format", format]).run().exits(1);
-        ran.stdout.lines().filter(|line| line.starts_with(begin)).count() as u64
+        ran.stdout
+            .lines()
+            .filter(|line| line.starts_with(begin))
+            .count() as u64
     };
-    assert_eq!((lines("text", "error gate-"), lines("github", "::error ")), (all, all));
-    let log = gate(&spec, &desk).args(["--format", "sarif"]).run().exits(1).json();
+    assert_eq!(
+        (lines("text", "error gate-"), lines("github", "::error ")),
+        (all, all)
+    );
+    let log = gate(&spec, &desk)
+        .args(["--format", "sarif"])
+        .run()
+        .exits(1)
+        .json();
     valid_sarif(&log);
-    assert_eq!(log["runs"][0]["results"].as_array().unwrap().len() as u64, all);
+    assert_eq!(
+        log["runs"][0]["results"].as_array().unwrap().len() as u64,
+        all
+    );
 }
 
 /// A spec in a folder of the repository with something wrong in files whose names are hostile.
@@ -478,7 +680,11 @@ fn hostile(desk: &Desk) -> WrittenSpec {
     for phase in PhaseId::Tasks.up_to() {
         spec.success(phase, HOUR);
     }
-    std::fs::write(spec.path("receipts/x,y=1::\n::error title=z::%0A\u{1b}[2J.json"), "{}").unwrap();
+    std::fs::write(
+        spec.path("receipts/x,y=1::\n::error title=z::%0A\u{1b}[2J.json"),
+        "{}",
+    )
+    .unwrap();
     std::fs::write(spec.path("artifacts/20-tasks.md"), "# other\n").unwrap();
     spec
 }
@@ -487,16 +693,26 @@ fn hostile(desk: &Desk) -> WrittenSpec {
 fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
     let desk = Desk::new();
     let spec = hostile(&desk);
-    let ran = gate(&spec, &desk).args(["--format", "github"]).run().exits(1);
-    let commands: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("::")).collect();
+    let ran = gate(&spec, &desk)
+        .args(["--format", "github"])
+        .run()
+        .exits(1);
+    let commands: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| line.contains("::"))
+        .collect();
     assert_eq!(commands.len(), 2, "{}", ran.stdout);
     assert!(
-        commands.iter().all(|line| line.starts_with("::error file=in here/.crucible/specs/export-data/")),
+        commands
+            .iter()
+            .all(|line| line.starts_with("::error file=in here/.crucible/specs/export-data/")),
         "{commands:?}"
     );
     assert!(commands[0].contains("receipts/x%2Cy=1%3A%3A%0A%3A%3Aerror title=z%3A%3A%250A\\u{1b}[2J.json,title=gate-receipt-foreign::"), "{commands:?}");
     assert!(
-        commands[1].contains("artifacts/20-tasks.md,title=gate-artifact-differs::artifacts/20-tasks.md: "),
+        commands[1]
+            .contains("artifacts/20-tasks.md,title=gate-artifact-differs::artifacts/20-tasks.md: "),
         "{commands:?}"
     );
     assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "));
@@ -509,9 +725,16 @@ fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
 fn a_sarif_log_has_a_rule_for_each_code_and_a_place_for_each_finding() {
     let desk = Desk::new();
     let spec = hostile(&desk);
-    let log = gate(&spec, &desk).args(["--format", "sarif"]).run().exits(1).json();
+    let log = gate(&spec, &desk)
+        .args(["--format", "sarif"])
+        .run()
+        .exits(1)
+        .json();
     valid_sarif(&log);
-    assert_eq!((&log["version"], log["runs"].as_array().unwrap().len()), (&json!("2.1.0"), 1));
+    assert_eq!(
+        (&log["version"], log["runs"].as_array().unwrap().len()),
+        (&json!("2.1.0"), 1)
+    );
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
     let results = run["results"].as_array().unwrap();
@@ -523,14 +746,29 @@ fn a_sarif_log_has_a_rule_for_each_code_and_a_place_for_each_finding() {
         assert_eq!(result["level"], "error");
         let place = &result["locations"][0]["physicalLocation"]["artifactLocation"];
         let uri = place["uri"].as_str().unwrap();
-        assert!(uri.starts_with("in%20here/.crucible/specs/export-data/"), "{uri}");
-        assert!(uri.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte)), "{uri}");
+        assert!(
+            uri.starts_with("in%20here/.crucible/specs/export-data/"),
+            "{uri}"
+        );
+        assert!(
+            uri.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte)),
+            "{uri}"
+        );
     }
     assert_eq!(run["invocations"][0]["exitCode"], 1);
     let fine = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let log = gate(&fine, &desk).args(["--format", "sarif"]).run().ok().json();
+    let log = gate(&fine, &desk)
+        .args(["--format", "sarif"])
+        .run()
+        .ok()
+        .json();
     valid_sarif(&log);
-    assert_eq!(log["runs"][0]["results"], json!([]), "an empty list clears what was shown before");
+    assert_eq!(
+        log["runs"][0]["results"],
+        json!([]),
+        "an empty list clears what was shown before"
+    );
 }
 
 /// What is done to a spec of the property below.

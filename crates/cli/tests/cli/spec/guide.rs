@@ -98,7 +98,10 @@ pub(crate) struct Reader {
 impl Guide {
     /// A document of the repository.
     pub(crate) fn read(path: &str) -> Self {
-        Self::of(path, &std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap())
+        Self::of(
+            path,
+            &std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap(),
+        )
     }
 
     /// A document that stands nowhere.
@@ -107,7 +110,9 @@ impl Guide {
         let mut blocks = Vec::new();
         let mut open: Option<(String, usize)> = None;
         for (at, line) in lines.iter().enumerate() {
-            let Some(rest) = line.trim_start().strip_prefix("```") else { continue };
+            let Some(rest) = line.trim_start().strip_prefix("```") else {
+                continue;
+            };
             open = match open {
                 None => Some((rest.to_owned(), at + 1)),
                 Some((language, from)) => {
@@ -123,13 +128,21 @@ impl Guide {
                         is_known,
                         "{name}:{from}: a block of {language:?}, which is neither run nor compared"
                     );
-                    blocks.push(Block { language, from, to: at });
+                    blocks.push(Block {
+                        language,
+                        from,
+                        to: at,
+                    });
                     None
                 }
             };
         }
         assert!(open.is_none(), "{name}: a block is not closed");
-        Self { name: name.to_owned(), lines, blocks }
+        Self {
+            name: name.to_owned(),
+            lines,
+            blocks,
+        }
     }
 
     /// How many blocks are run.
@@ -147,7 +160,9 @@ impl Guide {
 
     /// Everything that is run, as one script.
     fn script(&self) -> String {
-        let blocks = self.shell().map(|block| format!("echo '{MARK}'\n{}\n", self.text(block).join("\n")));
+        let blocks = self
+            .shell()
+            .map(|block| format!("echo '{MARK}'\n{}\n", self.text(block).join("\n")));
         format!("exec 2>&1\n{}", blocks.collect::<String>())
     }
 
@@ -165,9 +180,15 @@ impl Guide {
                 "text" => {
                     let by = before.take();
                     let by = by.unwrap_or_else(|| {
-                        panic!("{}:{}: output that no command before it printed", self.name, block.from)
+                        panic!(
+                            "{}:{}: output that no command before it printed",
+                            self.name, block.from
+                        )
                     });
-                    let actual: Vec<&str> = printed[by].lines().filter(|line| !is_progress(line)).collect();
+                    let actual: Vec<&str> = printed[by]
+                        .lines()
+                        .filter(|line| !is_progress(line))
+                        .collect();
                     let shown = self.text(block);
                     if is_shown(shown, &actual) {
                         continue;
@@ -210,11 +231,19 @@ impl Answers {
                 let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
                 let (spec, phase) = name.rsplit_once('-').unwrap();
                 let (spec, phase) = (spec.to_owned(), phase.to_owned());
-                Answer { spec, phase, text: std::fs::read_to_string(&path).unwrap(), name }
+                Answer {
+                    spec,
+                    phase,
+                    text: std::fs::read_to_string(&path).unwrap(),
+                    name,
+                }
             })
             .collect();
         files.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { files, asked: Arc::default() }
+        Self {
+            files,
+            asked: Arc::default(),
+        }
     }
 
     /// The same, of one spec alone.
@@ -233,15 +262,22 @@ impl Answers {
     /// title, which then stands in every question.
     fn to(&self, request: &SeenRequest) -> String {
         let phase = match phase_of(request) {
-            "requirements" if request.conversation().contains("You keep the requirements") => "changes",
+            "requirements" if request.conversation().contains("You keep the requirements") => {
+                "changes"
+            }
             phase => phase,
         };
         let conversation = request.conversation();
-        let is_one = self.files.iter().all(|answer| answer.spec == self.files[0].spec);
+        let is_one = self
+            .files
+            .iter()
+            .all(|answer| answer.spec == self.files[0].spec);
         let mut found = self.files.iter().filter(|answer| {
             answer.phase == phase && (is_one || conversation.contains(&self.title(&answer.spec)))
         });
-        let answer = found.next().unwrap_or_else(|| panic!("no answer to {phase}: {conversation}"));
+        let answer = found
+            .next()
+            .unwrap_or_else(|| panic!("no answer to {phase}: {conversation}"));
         assert!(found.next().is_none(), "two answers to {phase}");
         self.asked.lock().unwrap().insert(answer.name.clone());
         answer.text.clone()
@@ -249,17 +285,28 @@ impl Answers {
 
     /// What the documents of a spec are called.
     fn title(&self, spec: &str) -> String {
-        let requirements =
-            self.files.iter().find(|answer| answer.spec == spec && answer.phase == "requirements");
-        let first = requirements.and_then(|answer| answer.text.lines().next()).unwrap_or_default();
-        first.strip_prefix("# Requirements: ").unwrap_or_else(|| panic!("{spec} has no title")).to_owned()
+        let requirements = self
+            .files
+            .iter()
+            .find(|answer| answer.spec == spec && answer.phase == "requirements");
+        let first = requirements
+            .and_then(|answer| answer.text.lines().next())
+            .unwrap_or_default();
+        first
+            .strip_prefix("# Requirements: ")
+            .unwrap_or_else(|| panic!("{spec} has no title"))
+            .to_owned()
     }
 
     /// Fails where an answer was never wanted.
     pub(crate) fn all_asked(&self) {
         let asked = self.asked.lock().unwrap();
         for answer in &self.files {
-            assert!(asked.contains(&answer.name), "nobody asked for {}", answer.name);
+            assert!(
+                asked.contains(&answer.name),
+                "nobody asked for {}",
+                answer.name
+            );
         }
     }
 }
@@ -280,8 +327,14 @@ impl Reader {
         std::fs::create_dir(&place).unwrap();
         // The search for a project ends here, whatever a document forgets; else it would find the repository of the tests.
         std::fs::create_dir(desk.path(".git")).unwrap();
-        let mut reader = Self { desk, place, variables: Vec::new() };
-        reader.variables.push(("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()));
+        let mut reader = Self {
+            desk,
+            place,
+            variables: Vec::new(),
+        };
+        reader
+            .variables
+            .push(("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()));
         reader
     }
 
@@ -304,7 +357,8 @@ impl Reader {
 
     /// A file below it.
     pub(crate) fn file(&self, path: &str) -> String {
-        std::fs::read_to_string(self.place.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        std::fs::read_to_string(self.place.join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Runs every command of a document, and compares what it shows with what was printed.
@@ -319,7 +373,9 @@ impl Reader {
         self.run(guide, &self.bin(RECORDER));
         let mut recording = String::new();
         for number in 1.. {
-            let Ok(text) = std::fs::read_to_string(calls.join(format!("{number}.jsonl"))) else { break };
+            let Ok(text) = std::fs::read_to_string(calls.join(format!("{number}.jsonl"))) else {
+                break;
+            };
             let (header, made) = text.split_once('\n').unwrap();
             match recording.split_once('\n') {
                 None => recording = text,
@@ -362,11 +418,26 @@ impl Reader {
             .unwrap();
         let home = self.desk.path("");
         let home = home.to_str().unwrap().trim_end_matches('/');
-        let printed = String::from_utf8(output.stdout).unwrap().replace(home, READERS_HOME);
-        assert!(output.status.success(), "{}: {}\n{printed}", guide.name, output.status);
-        let printed: Vec<String> =
-            printed.split(&format!("{MARK}\n")).skip(1).map(|text| text.trim_end().to_owned()).collect();
-        assert_eq!(printed.len(), guide.commands(), "{}: each block ran", guide.name);
+        let printed = String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(home, READERS_HOME);
+        assert!(
+            output.status.success(),
+            "{}: {}\n{printed}",
+            guide.name,
+            output.status
+        );
+        let printed: Vec<String> = printed
+            .split(&format!("{MARK}\n"))
+            .skip(1)
+            .map(|text| text.trim_end().to_owned())
+            .collect();
+        assert_eq!(
+            printed.len(),
+            guide.commands(),
+            "{}: each block ran",
+            guide.name
+        );
         printed
     }
 }
@@ -382,7 +453,10 @@ pub(crate) fn keep(recording: &str, path: &str) {
     if old == recording {
         return;
     }
-    let differ = old.lines().zip(recording.lines()).position(|(old, new)| old != new);
+    let differ = old
+        .lines()
+        .zip(recording.lines())
+        .position(|(old, new)| old != new);
     let line = 1 + differ.unwrap_or_else(|| old.lines().count().min(recording.lines().count()));
     panic!(
         "{path}: line {line} is not what is asked and answered now ({} lines, now {}); where that is meant, run this test with \
@@ -432,7 +506,11 @@ fn steady(line: &str) -> String {
                 .all(|byte| byte.is_ascii_digit())
             && word.ends_with(['s', 'm', 'h']);
         let is_seconds = word.split_once('.').is_some_and(|(whole, part)| {
-            part.len() == 1 && [whole, part].concat().bytes().all(|byte| byte.is_ascii_digit())
+            part.len() == 1
+                && [whole, part]
+                    .concat()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit())
         });
         let bare = word.trim_matches('"');
         let is_instant = bare.starts_with("20") && bare.contains('T') && bare.ends_with('Z');
@@ -449,7 +527,8 @@ fn steady(line: &str) -> String {
 /// A word in which the instants of receipts' ids are made equal: `design-20241201-100000-0002`.
 fn without_instants(word: &str) -> String {
     let parts = word.split('-').map(|part| {
-        let is_instant = [6, 8].contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_instant =
+            [6, 8].contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         if is_instant { "INSTANT" } else { part }
     });
     parts.collect::<Vec<_>>().join("-")
@@ -471,8 +550,16 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn a_document_shows_what_was_printed_or_parts_of_it_in_their_order() {
     let shown = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
-    let printed = ["wrote a", "took 0.3 s", " done  12s", "next: design-20261122-161957-0002"];
-    assert!(is_shown(&shown("wrote a\ntook 1.0 s\n done 0s\nnext: design-20240101-000000-0002"), &printed));
+    let printed = [
+        "wrote a",
+        "took 0.3 s",
+        " done  12s",
+        "next: design-20261122-161957-0002",
+    ];
+    assert!(is_shown(
+        &shown("wrote a\ntook 1.0 s\n done 0s\nnext: design-20240101-000000-0002"),
+        &printed
+    ));
     assert!(is_shown(&shown("...\ntook 1.0 s\n..."), &printed));
     for other in [
         "wrote a",

@@ -34,8 +34,15 @@ fn gate(desk: &Desk, project: &Path) -> Call {
 #[track_caller]
 fn finding(ran: &Ran, code: &str) -> String {
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
-    found.unwrap_or_else(|| panic!("{document:#}"))["hint"].as_str().unwrap().to_owned()
+    let found = document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["code"] == code);
+    found.unwrap_or_else(|| panic!("{document:#}"))["hint"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn text(path: &Path) -> String {
@@ -47,8 +54,18 @@ fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
     let desk = Desk::new();
     let config = [
         hook("before", "pre_gate", "cat > before.json", ""),
-        hook("after", "post_gate", "cat > after.json; echo $CRUCIBLE_HOOK $CRUCIBLE_PHASE > env", ""),
-        hook("other-phase", "pre_gate", "touch bad", "phases = [\"final\"]"),
+        hook(
+            "after",
+            "post_gate",
+            "cat > after.json; echo $CRUCIBLE_HOOK $CRUCIBLE_PHASE > env",
+            "",
+        ),
+        hook(
+            "other-phase",
+            "pre_gate",
+            "touch bad",
+            "phases = [\"final\"]",
+        ),
         hook("other-moment", "post_phase", "touch bad", ""),
     ];
     let project = project(&desk, &config.concat());
@@ -61,9 +78,18 @@ fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
         told
     };
     let (before, after) = (told("before.json"), told("after.json"));
-    assert_eq!((&before["hook"], &before["verdict"]), (&"pre_gate".into(), &Value::Null));
-    assert_eq!((&after["hook"], &after["verdict"]), (&"post_gate".into(), &"fail".into()));
-    assert_eq!((&after["spec_id"], &after["phase"]), (&"export-data".into(), &"tasks".into()));
+    assert_eq!(
+        (&before["hook"], &before["verdict"]),
+        (&"pre_gate".into(), &Value::Null)
+    );
+    assert_eq!(
+        (&after["hook"], &after["verdict"]),
+        (&"post_gate".into(), &"fail".into())
+    );
+    assert_eq!(
+        (&after["spec_id"], &after["phase"]),
+        (&"export-data".into(), &"tasks".into())
+    );
     assert_eq!(text(&project.join("env")), "post_gate tasks\n");
     assert!(!project.join("bad").exists());
 }
@@ -82,18 +108,39 @@ fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
          cat .git/config > seen; echo done > report",
         home = desk.home().display()
     );
-    let project = project(&desk, &hook("evil", "pre_gate", &format!("({attack}) > said 2>&1"), ""));
+    let project = project(
+        &desk,
+        &hook("evil", "pre_gate", &format!("({attack}) > said 2>&1"), ""),
+    );
     let config = text(&project.join(".crucible/config.toml"));
     gate(&desk, &project).run().exits(1);
-    assert_eq!(text(&project.join("report")), "done\n", "it did not run: {}", text(&project.join("said")));
+    assert_eq!(
+        text(&project.join("report")),
+        "done\n",
+        "it did not run: {}",
+        text(&project.join("said"))
+    );
     let said = text(&project.join("said"));
-    assert!(!said.contains("wrote") && !said.contains("moved") && !said.contains("removed"), "{said}");
+    assert!(
+        !said.contains("wrote") && !said.contains("moved") && !said.contains("removed"),
+        "{said}"
+    );
     assert!(!said.contains("private"), "{said}");
     assert_eq!(text(&project.join("seen")), "as it was\n");
     assert_eq!(text(&project.join(".git/config")), "as it was\n");
     assert_eq!(text(&project.join(".crucible/config.toml")), config);
-    assert_eq!(std::fs::read_dir(project.join(".git/hooks")).unwrap().count(), 0);
-    assert_eq!(std::fs::read_dir(project.join(".crucible/specs/export-data/receipts")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(project.join(".git/hooks"))
+            .unwrap()
+            .count(),
+        0
+    );
+    assert_eq!(
+        std::fs::read_dir(project.join(".crucible/specs/export-data/receipts"))
+            .unwrap()
+            .count(),
+        0
+    );
     assert!(!desk.home().join("new").exists());
 }
 
@@ -114,7 +161,10 @@ fn a_submodule_becomes_no_repository_of_a_hooks_own() {
     let script = "mkdir -p sub/.git/hooks deep/sub/.git; (echo bad > sub/.git/config); (echo bad > deep/sub/.git/config)\n\
         mv sub sub2; rm -rf deep/sub; mv deep deep2; echo done > report";
     let repo = RepoBuilder::new()
-        .file(".crucible/config.toml", hook("evil", "pre_gate", script, ""))
+        .file(
+            ".crucible/config.toml",
+            hook("evil", "pre_gate", script, ""),
+        )
         .file(".crucible/specs/export-data/context/idea.md", "idea\n")
         .build();
     for path in ["sub", "deep/sub"] {
@@ -125,50 +175,94 @@ fn a_submodule_becomes_no_repository_of_a_hooks_own() {
     gate(&desk, repo.path()).run().exits(1);
     assert_eq!(text(&repo.path().join("report")), "done\n");
     for path in ["sub", "deep/sub"] {
-        assert_eq!(std::fs::read_dir(repo.path().join(path)).unwrap().count(), 0, "{path}");
+        assert_eq!(
+            std::fs::read_dir(repo.path().join(path)).unwrap().count(),
+            0,
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
     let desk = Desk::new();
-    let warns = project(&desk, &hook("lint", "pre_gate", "echo wrong word; exit 3", ""));
+    let warns = project(
+        &desk,
+        &hook("lint", "pre_gate", "echo wrong word; exit 3", ""),
+    );
     let ran = gate(&desk, &warns).run().exits(1);
-    assert!(ran.stderr.contains("the hook lint ended with exit code 3: wrong word"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the hook lint ended with exit code 3: wrong word"),
+        "{}",
+        ran.stderr
+    );
 
     let fail = "on_fail = \"fail\"";
     let config = hook("lint", "pre_gate", "echo wrong word; exit 3", fail)
         + &hook("z-next", "pre_gate", "touch next", "")
         + &hook("after", "post_gate", "touch after", "");
     std::fs::write(warns.join(".crucible/config.toml"), config).unwrap();
-    let hint = |code: i32| finding(&gate(&desk, &warns).arg("--json").run().exits(code), "gate-hook-failed");
-    assert_eq!(hint(1), "The pre_gate hook ended with exit code 3: wrong word");
+    let hint = |code: i32| {
+        finding(
+            &gate(&desk, &warns).arg("--json").run().exits(code),
+            "gate-hook-failed",
+        )
+    };
+    assert_eq!(
+        hint(1),
+        "The pre_gate hook ended with exit code 3: wrong word"
+    );
     assert!(!warns.join("next").exists() && !warns.join("after").exists());
 
     let absent = format!("[hooks.lint]\non = \"pre_gate\"\ncommand = [\"./no/such\"]\n{fail}\n");
     std::fs::write(warns.join(".crucible/config.toml"), absent).unwrap();
-    assert!(hint(1).starts_with("The pre_gate hook could not be started: "), "{}", hint(1));
+    assert!(
+        hint(1).starts_with("The pre_gate hook could not be started: "),
+        "{}",
+        hint(1)
+    );
 }
 
 #[test]
 fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
     let desk = Desk::new();
     let mark = format!("88{:07}", std::process::id());
-    let script =
-        format!("echo started > started; setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}");
-    let config = hook("slow", "pre_gate", &script, "timeout_s = 1\non_fail = \"fail\"");
+    let script = format!(
+        "echo started > started; setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}"
+    );
+    let config = hook(
+        "slow",
+        "pre_gate",
+        &script,
+        "timeout_s = 1\non_fail = \"fail\"",
+    );
     let project = project(&desk, &config);
-    let hint = finding(&gate(&desk, &project).arg("--json").run().exits(10), "gate-hook-timed-out");
-    assert!(hint.contains("longer than hooks.slow.timeout_s allows"), "{hint}");
+    let hint = finding(
+        &gate(&desk, &project).arg("--json").run().exits(10),
+        "gate-hook-timed-out",
+    );
+    assert!(
+        hint.contains("longer than hooks.slow.timeout_s allows"),
+        "{hint}"
+    );
     assert_eq!(text(&project.join("started")), "started\n");
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        assert!(!String::from_utf8_lossy(&line).starts_with(&format!("sleep\0{mark}")), "it is left running");
+        assert!(
+            !String::from_utf8_lossy(&line).starts_with(&format!("sleep\0{mark}")),
+            "it is left running"
+        );
     }
     let config = hook("slow", "pre_gate", &script, "timeout_s = 1");
     std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
     let ran = gate(&desk, &project).run().exits(1);
-    assert!(ran.stderr.contains("the hook slow took longer than 1 s and was killed"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the hook slow took longer than 1 s and was killed"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -177,18 +271,42 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
     let project = project(&desk, "");
     let lint = "[hooks.lint]\ncommand = [\"true\"]\n";
     for (config, said) in [
-        ("[hooks.lint]\non = \"pre_gate\"\n".to_owned(), "hooks.lint has no command"),
-        ("[hooks.lint]\ncommand = [\"\", \"x\"]\n".to_owned(), "hooks.lint has no command"),
+        (
+            "[hooks.lint]\non = \"pre_gate\"\n".to_owned(),
+            "hooks.lint has no command",
+        ),
+        (
+            "[hooks.lint]\ncommand = [\"\", \"x\"]\n".to_owned(),
+            "hooks.lint has no command",
+        ),
         (
             format!("{lint}on = \"before\"\n"),
             "hooks.lint.on is \"before\"; use one of pre_phase, post_phase, pre_gate, post_gate",
         ),
-        (format!("{lint}on_fail = \"stop\"\n"), "hooks.lint.on_fail is \"stop\"; use one of warn, fail"),
-        (format!("{lint}phases = [\"design\", \"Tasks\"]\n"), "hooks.lint.phases: \"Tasks\" is not a phase"),
-        (format!("{lint}timeout_s = 0\n"), "hooks.lint.timeout_s is 0; use 1 to 3600 seconds"),
-        (format!("{lint}timeout_s = 3601\n"), "hooks.lint.timeout_s is 3601"),
-        (format!("{lint}sandbox = \"off\"\n"), "is not for a project's file"),
-        (format!("{lint}shell = \"sh\"\n"), "there is no setting `hooks.lint.shell`"),
+        (
+            format!("{lint}on_fail = \"stop\"\n"),
+            "hooks.lint.on_fail is \"stop\"; use one of warn, fail",
+        ),
+        (
+            format!("{lint}phases = [\"design\", \"Tasks\"]\n"),
+            "hooks.lint.phases: \"Tasks\" is not a phase",
+        ),
+        (
+            format!("{lint}timeout_s = 0\n"),
+            "hooks.lint.timeout_s is 0; use 1 to 3600 seconds",
+        ),
+        (
+            format!("{lint}timeout_s = 3601\n"),
+            "hooks.lint.timeout_s is 3601",
+        ),
+        (
+            format!("{lint}sandbox = \"off\"\n"),
+            "is not for a project's file",
+        ),
+        (
+            format!("{lint}shell = \"sh\"\n"),
+            "there is no setting `hooks.lint.shell`",
+        ),
     ] {
         std::fs::write(project.join(".crucible/config.toml"), &config).unwrap();
         let message = gate(&desk, &project).arg("--json").run().exits(2).message();
@@ -209,28 +327,44 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
     std::fs::remove_file(&outside).unwrap();
 
     // The same name in a cloned project brings its own command, or has a say in when it runs.
-    let lines =
-        hook("notify", "pre_gate", &script, "on_fail = \"fail\"\ntimeout_s = 1\nphases = [\"tasks\"]");
+    let lines = hook(
+        "notify",
+        "pre_gate",
+        &script,
+        "on_fail = \"fail\"\ntimeout_s = 1\nphases = [\"tasks\"]",
+    );
     let ran = gate(&desk, &project).run();
     assert_eq!(ran.code, Some(1));
     std::fs::remove_file(&outside).unwrap();
     for line in lines.lines().skip(1) {
-        std::fs::write(project.join(".crucible/config.toml"), format!("[hooks.notify]\n{line}\n")).unwrap();
+        std::fs::write(
+            project.join(".crucible/config.toml"),
+            format!("[hooks.notify]\n{line}\n"),
+        )
+        .unwrap();
         let ran = gate(&desk, &project).arg("--json").run().exits(2);
         assert!(
-            ran.message().contains("must not control what runs without a sandbox"),
+            ran.message()
+                .contains("must not control what runs without a sandbox"),
             "{line}: {}",
             ran.stderr
         );
         assert!(!outside.exists());
     }
-    std::fs::write(project.join(".crucible/config.toml"), hook("notify", "pre_gate", &script, "")).unwrap();
+    std::fs::write(
+        project.join(".crucible/config.toml"),
+        hook("notify", "pre_gate", &script, ""),
+    )
+    .unwrap();
     // Without that word it runs behind its walls.
     desk.user_config("");
     gate(&desk, &project).run().exits(1);
     assert!(!outside.exists());
     // And whoever calls the command may say so.
-    gate(&desk, &project).env("CRUCIBLE_HOOKS_NOTIFY_SANDBOX", "off").run().exits(1);
+    gate(&desk, &project)
+        .env("CRUCIBLE_HOOKS_NOTIFY_SANDBOX", "off")
+        .run()
+        .exits(1);
     assert!(outside.exists());
 }
 
@@ -252,9 +386,18 @@ fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
         ));
         gate(&desk, &project).arg("--json").run()
     };
-    for command in ["./tools/notify.sh", "tools/notify.sh", "../project/tools/notify.sh"] {
+    for command in [
+        "./tools/notify.sh",
+        "tools/notify.sh",
+        "../project/tools/notify.sh",
+    ] {
         let ran = unwalled(command).exits(2);
-        assert!(ran.message().contains("is a file of the project, which may be untrusted"), "{}", ran.stderr);
+        assert!(
+            ran.message()
+                .contains("is a file of the project, which may be untrusted"),
+            "{}",
+            ran.stderr
+        );
         assert!(!outside.exists());
     }
     unwalled(desk.path("notify.sh").to_str().unwrap()).exits(1);
@@ -268,22 +411,35 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
         (echo bad > $place) 2>/dev/null && echo wrote $place; rm $place 2>/dev/null && echo removed $place; done\n\
         mv .githooks x 2>/dev/null && echo moved; echo done; ls -A > seen";
     let repo = RepoBuilder::new()
-        .file(".crucible/config.toml", hook("evil", "pre_gate", &format!("({script}) > said"), ""))
+        .file(
+            ".crucible/config.toml",
+            hook("evil", "pre_gate", &format!("({script}) > said"), ""),
+        )
         .file(".crucible/specs/export-data/context/idea.md", "idea\n")
         .file(".githooks/pre-commit", "as it was\n")
         .file("workspace.yaml", "version: \"1\"\nname: shop\nspecs: []\n")
         .build();
     repo.git(["config", "core.hooksPath", ".githooks"]);
-    std::fs::write(desk.home().join(".gitconfig"), "[core]\n\thooksPath = mine\n").unwrap();
+    std::fs::write(
+        desk.home().join(".gitconfig"),
+        "[core]\n\thooksPath = mine\n",
+    )
+    .unwrap();
     gate(&desk, repo.path()).run().exits(1);
     assert_eq!(text(&repo.path().join("said")), "done\n");
-    assert_eq!(text(&repo.path().join(".githooks/pre-commit")), "as it was\n");
+    assert_eq!(
+        text(&repo.path().join(".githooks/pre-commit")),
+        "as it was\n"
+    );
     assert!(!repo.path().join("mine").exists());
     // A registry that is not there is not made up meanwhile.
     std::fs::remove_file(repo.path().join("workspace.yaml")).unwrap();
     gate(&desk, repo.path()).run().exits(1);
     let seen = text(&repo.path().join("seen"));
-    assert!(seen.contains(".githooks") && text(&repo.path().join("said")).contains("done"), "{seen}");
+    assert!(
+        seen.contains(".githooks") && text(&repo.path().join("said")).contains("done"),
+        "{seen}"
+    );
 }
 
 #[test]
@@ -294,7 +450,10 @@ fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
         (echo bad > $place) 2>/dev/null && echo wrote $place; rm -rf $place 2>/dev/null && echo removed $place; done\n\
         mv vendor x 2>/dev/null && echo moved; echo fine > sources; echo done";
     let repo = RepoBuilder::new()
-        .file(".crucible/config.toml", hook("evil", "pre_gate", &format!("({script}) > said"), ""))
+        .file(
+            ".crucible/config.toml",
+            hook("evil", "pre_gate", &format!("({script}) > said"), ""),
+        )
         .file(".crucible/specs/export-data/context/idea.md", "idea\n")
         .file("tools/check", "as it was\n")
         .file("settings.inc", "[user]\n\tname = as it was\n")
@@ -311,7 +470,12 @@ fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
     ] {
         std::fs::create_dir_all(at(dir)).unwrap();
     }
-    let kept = ["vendor/lib/.git/config", "away/config", "bare/config", "deep/.crucible/config.toml"];
+    let kept = [
+        "vendor/lib/.git/config",
+        "away/config",
+        "bare/config",
+        "deep/.crucible/config.toml",
+    ];
     for file in kept.iter().chain(&["away/HEAD", "bare/HEAD"]) {
         std::fs::write(at(file), "as it was\n").unwrap();
     }
@@ -334,13 +498,22 @@ fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
 fn a_repository_whose_git_directory_lies_elsewhere_is_not_left_to_a_hook() {
     let desk = Desk::new();
     let repo = RepoBuilder::new()
-        .file(".crucible/config.toml", hook("evil", "pre_gate", "touch ran; echo bad > .gitdata/hooks/x", ""))
+        .file(
+            ".crucible/config.toml",
+            hook(
+                "evil",
+                "pre_gate",
+                "touch ran; echo bad > .gitdata/hooks/x",
+                "",
+            ),
+        )
         .file(".crucible/specs/export-data/context/idea.md", "idea\n")
         .build();
     repo.git(["init", "-q", "--separate-git-dir=.gitdata", "."]);
     let ran = gate(&desk, repo.path()).run().exits(1);
     assert!(
-        ran.stderr.contains("could not be started: cannot determine what it must not change"),
+        ran.stderr
+            .contains("could not be started: cannot determine what it must not change"),
         "{}",
         ran.stderr
     );
@@ -355,11 +528,17 @@ fn a_repository_whose_git_directory_lies_elsewhere_is_not_left_to_a_hook() {
 #[test]
 fn no_hook_runs_where_specs_are_reached_through_a_link() {
     let desk = Desk::new();
-    for link in [".crucible/specs", ".crucible/specs/other", ".crucible/specs/export-data/receipts"] {
+    for link in [
+        ".crucible/specs",
+        ".crucible/specs/other",
+        ".crucible/specs/export-data/receipts",
+    ] {
         let project = desk.path(&format!("project-{}", link.len()));
         std::fs::create_dir_all(project.join(".crucible/specs/export-data/receipts")).unwrap();
-        let strict =
-            [hook("evil", "pre_gate", "touch ran", ""), hook("evil-2", "pre_phase", "touch ran", "")];
+        let strict = [
+            hook("evil", "pre_gate", "touch ran", ""),
+            hook("evil-2", "pre_phase", "touch ran", ""),
+        ];
         std::fs::write(project.join(".crucible/config.toml"), strict.concat()).unwrap();
         let place = project.join(link);
         if place.exists() {
@@ -369,7 +548,11 @@ fn no_hook_runs_where_specs_are_reached_through_a_link() {
         symlink(project.join("sp"), &place).unwrap();
         let ran = gate(&desk, &project).run();
         assert!(!project.join("ran").exists(), "{link}");
-        assert!(ran.code == Some(2) || ran.stderr.contains("is a symbolic link"), "{link}: {}", ran.stderr);
+        assert!(
+            ran.code == Some(2) || ran.stderr.contains("is a symbolic link"),
+            "{link}: {}",
+            ran.stderr
+        );
     }
 }
 
@@ -378,7 +561,11 @@ fn a_secret_is_no_name() {
     let desk = Desk::new();
     let token = crucible_testkit::made_up_token();
     let project = project(&desk, "");
-    std::fs::write(project.join("workspace.yaml"), "version: \"1\"\nname: shop\nspecs: []\n").unwrap();
+    std::fs::write(
+        project.join("workspace.yaml"),
+        "version: \"1\"\nname: shop\nspecs: []\n",
+    )
+    .unwrap();
     let listed = text(&project.join("workspace.yaml"));
     let refused = |arguments: &[&str]| {
         let ran = desk.call(arguments).current_dir(&project).run().exits(8);
@@ -387,7 +574,11 @@ fn a_secret_is_no_name() {
             "{arguments:?}: {}",
             ran.stderr
         );
-        assert!(ran.stderr.contains("looks like a secret"), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("looks like a secret"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
     };
     refused(&["spec", &token]);
     refused(&["gate", &token]);
@@ -395,14 +586,28 @@ fn a_secret_is_no_name() {
     refused(&["template", "init", "rust-service", &token]);
     refused(&["project", "add-spec", &token]);
     refused(&["project", "add-spec", "one", "--tag", &token]);
-    let ran = desk.call(["--json", "spec", &token]).current_dir(&project).run().exits(8);
-    assert!(ran.message().starts_with("the id of the spec looks like a secret"), "{}", ran.stderr);
+    let ran = desk
+        .call(["--json", "spec", &token])
+        .current_dir(&project)
+        .run()
+        .exits(8);
+    assert!(
+        ran.message()
+            .starts_with("the id of the spec looks like a secret"),
+        "{}",
+        ran.stderr
+    );
     let config = hook(&token, "pre_gate", "touch ran", "");
     std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
     refused(&["gate", "export-data"]);
     assert!(!project.join("ran").exists());
     assert_eq!(text(&project.join("workspace.yaml")), listed);
-    assert_eq!(std::fs::read_dir(project.join(".crucible/specs")).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(project.join(".crucible/specs"))
+            .unwrap()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -417,7 +622,10 @@ fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
         let path = repo.path().join(file);
         let before = std::fs::read(&path).unwrap();
         std::fs::write(&path, content).unwrap();
-        let hint = finding(&gate(&desk, repo.path()).arg("--json").run().exits(1), "gate-hook-failed");
+        let hint = finding(
+            &gate(&desk, repo.path()).arg("--json").run().exits(1),
+            "gate-hook-failed",
+        );
         assert!(
             hint.contains("could not be started: cannot determine what it must not change"),
             "{file}: {hint}"
@@ -455,10 +663,18 @@ fn what_cannot_be_protected_is_not_run() {
     let bin = desk.path("bin");
     std::fs::create_dir(&bin).unwrap();
     let search = std::env::var_os("PATH").unwrap();
-    let git = std::env::split_paths(&search).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let git = std::env::split_paths(&search)
+        .map(|dir| dir.join("git"))
+        .find(|git| git.is_file())
+        .unwrap();
     symlink(git, bin.join("git")).unwrap();
     let ran: Ran = gate(&desk, &project).env("PATH", &bin).run().exits(1);
-    assert!(ran.stderr.contains("the sandbox is required but not complete here"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the sandbox is required but not complete here"),
+        "{}",
+        ran.stderr
+    );
     assert!(!project.join("ran").exists());
 }
 
@@ -467,10 +683,21 @@ fn secrets_that_a_hook_prints_are_nowhere() {
     let desk = Desk::new();
     let token = crucible_testkit::made_up_token();
     let script = format!("head -c 2000000 /dev/zero | tr '\\\\0' x; echo; echo {token}; exit 1");
-    let project = project(&desk, &hook("leak", "pre_gate", &script, "on_fail = \"fail\""));
+    let project = project(
+        &desk,
+        &hook("leak", "pre_gate", &script, "on_fail = \"fail\""),
+    );
     let ran = gate(&desk, &project).arg("--json").run().exits(1);
-    assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token), "{}", ran.stderr);
-    assert!(finding(&ran, "gate-hook-failed").contains("[secret:"), "{}", ran.stdout);
+    assert!(
+        !ran.stderr.contains(&token) && !ran.stdout.contains(&token),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        finding(&ran, "gate-hook-failed").contains("[secret:"),
+        "{}",
+        ran.stdout
+    );
 }
 
 /// A project of [`support`] whose configuration holds these hooks.
@@ -488,14 +715,27 @@ fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
     let read = "cat > told.json; sha256sum \"$(sed 's/.*\"path\":\"\\([^\"]*\\)\".*/\\1/' told.json)\" > digest; echo seen; exit 4";
     let project = project_of_phases(
         &desk,
-        &[hook("first", "pre_phase", "cat > before.json", ""), hook("look", "post_phase", read, "")],
+        &[
+            hook("first", "pre_phase", "cat > before.json", ""),
+            hook("look", "post_phase", read, ""),
+        ],
     );
     let ran = support::spec(&desk, &project, []).ok();
-    assert!(ran.stderr.contains("the hook look ended with exit code 4: seen"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the hook look ended with exit code 4: seen"),
+        "{}",
+        ran.stderr
+    );
     let receipt = support::newest(&project);
-    support::valid(&receipt, include_str!("../../../../../docs/schemas/receipt.v1.schema.json"));
+    support::valid(
+        &receipt,
+        include_str!("../../../../../docs/schemas/receipt.v1.schema.json"),
+    );
     let phase = &receipt["phases"][0];
-    let [first, look] = &phase["hooks"].as_array().unwrap()[..] else { panic!("{phase:#}") };
+    let [first, look] = &phase["hooks"].as_array().unwrap()[..] else {
+        panic!("{phase:#}")
+    };
     assert_eq!(
         (&first["name"], &first["moment"], &first["end"]),
         (&"first".into(), &"pre_phase".into(), &"passed".into())
@@ -511,11 +751,20 @@ fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
     assert_eq!(phase["warnings"][0]["type"], "hook_failed");
     let told: Value = serde_json::from_str(&text(&project.join("told.json"))).unwrap();
     let digest = told["artifact"]["sha256"].as_str().unwrap();
-    assert!(text(&project.join("digest")).starts_with(digest), "{told:#}");
-    assert_eq!((&told["receipt_id"], &told["status"]), (&receipt["receipt_id"], &"success".into()));
+    assert!(
+        text(&project.join("digest")).starts_with(digest),
+        "{told:#}"
+    );
+    assert_eq!(
+        (&told["receipt_id"], &told["status"]),
+        (&receipt["receipt_id"], &"success".into())
+    );
     assert_eq!(phase["outputs"][0]["sha256"], digest);
     let before: Value = serde_json::from_str(&text(&project.join("before.json"))).unwrap();
-    assert_eq!((&before["hook"], &before["artifact"]), (&"pre_phase".into(), &Value::Null));
+    assert_eq!(
+        (&before["hook"], &before["artifact"]),
+        (&"pre_phase".into(), &Value::Null)
+    );
 }
 
 #[test]
@@ -524,25 +773,53 @@ fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
     let desk = Desk::with(&server);
     let strict = "on_fail = \"fail\"";
     let project = project_of_phases(&desk, &[hook("wording", "post_phase", "exit 7", strict)]);
-    let message = support::spec(&desk, &project, ["--json"]).exits(1).message();
-    assert!(message.starts_with("the hook wording failed: ended with exit code 7"), "{message}");
-    assert!(!support::spec_dir(&project).join("artifacts/00-requirements.md").exists());
+    let message = support::spec(&desk, &project, ["--json"])
+        .exits(1)
+        .message();
+    assert!(
+        message.starts_with("the hook wording failed: ended with exit code 7"),
+        "{message}"
+    );
+    assert!(
+        !support::spec_dir(&project)
+            .join("artifacts/00-requirements.md")
+            .exists()
+    );
     let receipt = support::newest(&project);
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["status"], &phase["error"]["class"]), (&"failed".into(), &"hook".into()));
-    assert_eq!((&receipt["exit_code"], &phase["hooks"][0]["exit_code"]), (&1.into(), &7.into()));
+    assert_eq!(
+        (&phase["status"], &phase["error"]["class"]),
+        (&"failed".into(), &"hook".into())
+    );
+    assert_eq!(
+        (&receipt["exit_code"], &phase["hooks"][0]["exit_code"]),
+        (&1.into(), &7.into())
+    );
 
     // One that comes before keeps the model from being asked, and one that hangs ends with its own code.
     let asked = support::asked(&server).len();
-    let slow = hook("wait", "pre_phase", "sleep 300", &format!("{strict}\ntimeout_s = 1"));
+    let slow = hook(
+        "wait",
+        "pre_phase",
+        "sleep 300",
+        &format!("{strict}\ntimeout_s = 1"),
+    );
     std::fs::write(project.join(".crucible/config.toml"), slow).unwrap();
-    let message = support::spec(&desk, &project, ["--json"]).exits(10).message();
-    assert!(message.starts_with("the hook wait took longer than 1 s"), "{message}");
+    let message = support::spec(&desk, &project, ["--json"])
+        .exits(10)
+        .message();
+    assert!(
+        message.starts_with("the hook wait took longer than 1 s"),
+        "{message}"
+    );
     assert_eq!(support::asked(&server).len(), asked);
     let receipt = support::newest(&project);
     assert_eq!(receipt["phases"][0]["hooks"][0]["end"], "timed_out");
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&10.into(), &"hook_timeout".into())
     );
 }
@@ -561,7 +838,10 @@ fn an_idea_outlives_the_hook_that_fails_before_it_is_asked_for() {
     assert!(idea.exists());
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
     // What `status` recommends works.
-    desk.call(["resume", "export-data", "--phase", "requirements"]).current_dir(&project).run().ok();
+    desk.call(["resume", "export-data", "--phase", "requirements"])
+        .current_dir(&project)
+        .run()
+        .ok();
 }
 
 #[test]
@@ -577,13 +857,22 @@ fn the_examples_of_the_documentation_work() {
     let document = include_str!("../../../../../docs/hooks.md");
     let blocks = |kind: &str| -> Vec<&str> {
         let begin = format!("```{kind}\n");
-        document.split(&begin).skip(1).filter_map(|block| block.split("```").next()).collect()
+        document
+            .split(&begin)
+            .skip(1)
+            .filter_map(|block| block.split("```").next())
+            .collect()
     };
-    let [wording, team] = blocks("toml")[..] else { panic!("two examples of settings") };
-    let [script] = blocks("sh")[..] else { panic!("one script") };
+    let [wording, team] = blocks("toml")[..] else {
+        panic!("two examples of settings")
+    };
+    let [script] = blocks("sh")[..] else {
+        panic!("one script")
+    };
     let mut good = true;
     let server = support::server(move |phase, _| {
-        let text = support::good(phase).replace("can ask", if good { "can ask" } else { "should ask" });
+        let text =
+            support::good(phase).replace("can ask", if good { "can ask" } else { "should ask" });
         good = false;
         Some(Reply::Answer(text))
     });
@@ -604,5 +893,10 @@ fn the_examples_of_the_documentation_work() {
     );
     // The example of the user's own file names a program that is not here: a warning.
     let ran = gate(&desk, &project).run().exits(1);
-    assert!(ran.stderr.contains("the hook tell-the-team could not be started"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the hook tell-the-team could not be started"),
+        "{}",
+        ran.stderr
+    );
 }

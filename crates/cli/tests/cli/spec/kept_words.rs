@@ -15,7 +15,9 @@ use crate::support::{Desk, right};
 /// Hooks that run for every phase before it, or after a fixup is applied.
 fn hook(moment: &str, script: &str) -> String {
     let command = json!(["sh", "-c", script]);
-    format!("[hooks.check]\non = \"{moment}\"\ncommand = {command}\non_fail = \"fail\"\ntimeout_s = 600\n")
+    format!(
+        "[hooks.check]\non = \"{moment}\"\ncommand = {command}\non_fail = \"fail\"\ntimeout_s = 600\n"
+    )
 }
 
 fn config(project: &Path, text: &str) {
@@ -28,10 +30,28 @@ fn area(project: &Path) -> String {
 
 /// `--apply-fixups` that waits in its hook after the files are changed, until there is a file `go`.
 fn applying(desk: &Desk, project: &Path) -> Child {
-    config(project, &hook("post_phase", "touch at; while [ ! -e go ]; do sleep 0.05; done"));
-    let call = desk.call(["resume", SPEC, "--phase", "fixup", "--apply-fixups", "--json"]);
+    config(
+        project,
+        &hook(
+            "post_phase",
+            "touch at; while [ ! -e go ]; do sleep 0.05; done",
+        ),
+    );
+    let call = desk.call([
+        "resume",
+        SPEC,
+        "--phase",
+        "fixup",
+        "--apply-fixups",
+        "--json",
+    ]);
     let mut command = call.current_dir(project).command();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     wait_for("the hook after the fixup", || project.join("at").exists());
     child
 }
@@ -52,7 +72,12 @@ fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again(
     spec(&desk, &project, ["--through", "fixup"]).ok();
     let child = applying(&desk, &project);
     assert_eq!(area(&project), right());
-    resume(&desk, &project, ["--phase", "fixup", "--dry-run", "--force"]).ok();
+    resume(
+        &desk,
+        &project,
+        ["--phase", "fixup", "--dry-run", "--force"],
+    )
+    .ok();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(9), "{said}");
     for part in [
@@ -84,12 +109,20 @@ fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_on
     std::fs::create_dir(&report).unwrap();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(1), "{said}");
-    for part in ["a directory has its name", "the files are changed: src/area.py", "again for the receipt"] {
+    for part in [
+        "a directory has its name",
+        "the files are changed: src/area.py",
+        "again for the receipt",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let receipt = newest(&project);
     assert_eq!(
-        (&receipt["phases"][0]["status"], &receipt["phases"][0]["fixups"]["stage"], &receipt["exit_code"]),
+        (
+            &receipt["phases"][0]["status"],
+            &receipt["phases"][0]["fixups"]["stage"],
+            &receipt["exit_code"]
+        ),
         (&json!("failed"), &json!("applied"), &json!(1))
     );
     std::fs::remove_dir(&report).unwrap();
@@ -104,7 +137,10 @@ fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     config(&project, &hook("pre_phase", "touch ran"));
-    for (named, said) in [("src/aera.py", "src/ has area.py"), ("docs/*.md", "it matches no file")] {
+    for (named, said) in [
+        ("src/aera.py", "src/ has area.py"),
+        ("docs/*.md", "it matches no file"),
+    ] {
         let ran = spec(&desk, &project, ["--context", named]).exits(2);
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
@@ -124,7 +160,11 @@ fn a_try_whose_hooks_ran_has_a_receipt_whatever_ended_it() {
     let receipt = newest(&project);
     let phase = &receipt["phases"][0];
     assert_eq!(
-        (&receipt["exit_code"], &phase["error"]["class"], &phase["hooks"][0]["name"]),
+        (
+            &receipt["exit_code"],
+            &phase["error"]["class"],
+            &phase["hooks"][0]["name"]
+        ),
         (&json!(2), &json!("usage"), &json!("check"))
     );
     assert_eq!(server.requests().len(), 0);
@@ -144,12 +184,16 @@ fn a_recording_that_fails_is_said_and_changes_no_code() {
     std::fs::create_dir(project.join("records")).unwrap();
     let ran = spec(&desk, &project, ["--record", "records/calls.jsonl"]).ok();
     assert!(
-        ran.stderr.contains("warning: the calls of requirements are not in the recording"),
+        ran.stderr
+            .contains("warning: the calls of requirements are not in the recording"),
         "{}",
         ran.stderr
     );
     let receipt = newest(&project);
-    assert_eq!((&receipt["exit_code"], &receipt["phases"][0]["status"]), (&json!(0), &json!("success")));
+    assert_eq!(
+        (&receipt["exit_code"], &receipt["phases"][0]["status"]),
+        (&json!(0), &json!("success"))
+    );
 }
 
 #[test]
@@ -158,13 +202,26 @@ fn options_that_could_do_nothing_are_refused() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     let ran = spec(&desk, &project, ["--dry-run", "--record", "calls.jsonl"]).exits(2);
-    assert!(ran.stderr.contains("--record has nothing to write"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("--record has nothing to write"),
+        "{}",
+        ran.stderr
+    );
     for options in [&["--allow-path", "src/new.py"][..], &["--allow-links"]] {
         let run = |before: &[&str]| {
             let call = desk.call(["spec", SPEC]).current_dir(&project);
-            before.iter().chain(options).fold(call, |call, option| call.arg(option)).run().exits(2)
+            before
+                .iter()
+                .chain(options)
+                .fold(call, |call, option| call.arg(option))
+                .run()
+                .exits(2)
         };
-        for before in [&[][..], &["--through", "review"], &["--through", "final", "--dry-run"]] {
+        for before in [
+            &[][..],
+            &["--through", "review"],
+            &["--through", "final", "--dry-run"],
+        ] {
             let ran = run(before);
             let said = format!("so {} has no effect", options[0]);
             assert!(ran.stderr.contains(&said), "{before:?}: {}", ran.stderr);
@@ -174,7 +231,11 @@ fn options_that_could_do_nothing_are_refused() {
     spec(&desk, &project, []).ok();
     for phase in ["design", "final"] {
         let ran = resume(&desk, &project, ["--phase", phase, "--allow-links"]).exits(2);
-        assert!(ran.stderr.contains("so --allow-links has no effect"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("so --allow-links has no effect"),
+            "{}",
+            ran.stderr
+        );
     }
     assert_eq!(receipts(&project).len(), 1);
 }
@@ -187,7 +248,11 @@ fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
     std::fs::create_dir(project.join(".git")).unwrap();
     for place in [".crucible/calls.jsonl", ".git/calls.jsonl"] {
         let ran = spec(&desk, &project, ["--record", place]).exits(2);
-        assert!(ran.stderr.contains("keeps its own files there"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("keeps its own files there"),
+            "{}",
+            ran.stderr
+        );
         assert!(!project.join(place).exists());
     }
     assert_eq!(server.requests().len(), 0);
@@ -203,15 +268,26 @@ fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
     std::os::unix::fs::symlink(".git", project.join("notes")).unwrap();
     for source in [".git", ".git/config", "notes", "notes/config", ".crucible"] {
         let ran = spec(&desk, &project, ["--source", source]).exits(2);
-        assert!(ran.stderr.contains("keeps its own files there"), "{source}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("keeps its own files there"),
+            "{source}: {}",
+            ran.stderr
+        );
     }
     assert_eq!(server.requests().len(), 0);
     // A directory that holds one is taken without it, and that is said.
     config(&project, "# of nobody's interest\n");
     let ran = spec(&desk, &project, ["--source", "."]).ok();
-    assert!(ran.stderr.contains("./.crucible is left out"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("./.crucible is left out"),
+        "{}",
+        ran.stderr
+    );
     let asked = server.completions()[0].conversation();
-    assert!(!asked.contains("of nobody's interest") && asked.contains("# Shop"), "{asked}");
+    assert!(
+        !asked.contains("of nobody's interest") && asked.contains("# Shop"),
+        "{asked}"
+    );
 }
 
 #[test]
@@ -223,8 +299,17 @@ fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
     std::fs::remove_file(spec_dir(&project).join("artifacts/00-requirements.md")).unwrap();
     let ran = resume(&desk, &project, []).ok();
     assert!(ran.stdout.starts_with("requirements "), "{}", ran.stdout);
-    assert!(spec_dir(&project).join("artifacts/00-requirements.md").exists());
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+    assert!(
+        spec_dir(&project)
+            .join("artifacts/00-requirements.md")
+            .exists()
+    );
+    at(
+        &desk,
+        &project,
+        ["gate", SPEC, "--min-phase", "requirements"],
+    )
+    .ok();
 }
 
 #[test]
@@ -234,9 +319,18 @@ fn a_gate_names_the_command_for_phases_that_have_not_run() {
     let project = project(&desk);
     spec(&desk, &project, []).ok();
     let ran = at(&desk, &project, ["gate", SPEC]).exits(1);
-    assert!(ran.stdout.contains("crucible spec export-data --through tasks"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("crucible spec export-data --through tasks"),
+        "{}",
+        ran.stdout
+    );
     // In words as a status has them.
-    assert!(ran.stdout.contains(" requirements  done "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(" requirements  done "),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -245,14 +339,25 @@ fn a_replay_that_holds_no_such_phase_says_so() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, ["--record", "calls.jsonl"]).ok();
-    let played = ["--phase", "design", "--provider", "replay", "--cassette", "calls.jsonl"];
+    let played = [
+        "--phase",
+        "design",
+        "--provider",
+        "replay",
+        "--cassette",
+        "calls.jsonl",
+    ];
     let ran = resume(&desk, &project, played).exits(2);
     assert!(
-        ran.stderr.contains("and none of \"design\": only of requirements; record again"),
+        ran.stderr
+            .contains("and none of \"design\": only of requirements; record again"),
         "{}",
         ran.stderr
     );
-    assert_eq!(newest(&project)["phases"][0]["error"]["class"], "configuration");
+    assert_eq!(
+        newest(&project)["phases"][0]["error"]["class"],
+        "configuration"
+    );
 }
 
 /// Takes ten seconds: as long as the program waits for a ledger that is held.
@@ -264,7 +369,11 @@ fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
     spec(&desk, &project, []).ok();
     let holder = LedgerHolder::new(&desk.data().join("ledger.db"));
     resume(&desk, &project, ["--phase", "design"]).exits(9);
-    assert_eq!(server.completions().len(), 1, "nobody was asked for what cannot be recorded");
+    assert_eq!(
+        server.completions().len(),
+        1,
+        "nobody was asked for what cannot be recorded"
+    );
     drop(holder);
     resume(&desk, &project, ["--phase", "design"]).ok();
 }

@@ -29,11 +29,15 @@ fn project_in<const N: usize>(desk: &Desk, here: &Path, args: [&str; N]) -> Ran 
 fn document(ran: Ran) -> Value {
     let document = ran.ok().json();
     let name = document["schema_version"].as_str().unwrap();
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(format!("{name}.schema.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/schemas")
+        .join(format!("{name}.schema.json"));
     let schema = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
-    let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(&document)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
     document
 }
@@ -60,23 +64,31 @@ fn many(desk: &Desk) -> PathBuf {
     std::fs::write(root.join("workspace.yaml"), file).unwrap();
     let spec = |name: &str| WrittenSpec::named(root.clone(), name);
     let mut done = spec("done");
-    PhaseId::ALL.into_iter().for_each(|phase| drop(done.success(phase, HOUR)));
+    PhaseId::ALL
+        .into_iter()
+        .for_each(|phase| drop(done.success(phase, HOUR)));
     let mut failing = spec("failing");
     failing.success(PhaseId::Requirements, 3 * HOUR);
     failing.failure(PhaseId::Design, 2 * HOUR);
     let mut waiting = spec("waiting");
-    PhaseId::Review.up_to().for_each(|phase| drop(waiting.success(phase, HOUR)));
+    PhaseId::Review
+        .up_to()
+        .for_each(|phase| drop(waiting.success(phase, HOUR)));
     waiting.success_with(PhaseId::Fixup, HOUR, |value| {
         let files = json!([{ "path": "a.rs" }, { "path": "b.rs" }]);
         value["phases"][0]["fixups"] = json!({ "stage": "pending", "files": files });
     });
     let mut outdated = spec("outdated");
-    PhaseId::Design.up_to().for_each(|phase| drop(outdated.success(phase, 2 * HOUR)));
+    PhaseId::Design
+        .up_to()
+        .for_each(|phase| drop(outdated.success(phase, 2 * HOUR)));
     outdated.success_with(PhaseId::Requirements, HOUR, |_| {});
     std::fs::write(outdated.path("context/idea.md"), "another idea\n").unwrap();
     let mut edited = spec("edited");
     let receipt = edited.success(PhaseId::Requirements, HOUR);
-    let forged = std::fs::read_to_string(&receipt).unwrap().replace("model-1", "model-2");
+    let forged = std::fs::read_to_string(&receipt)
+        .unwrap()
+        .replace("model-1", "model-2");
     std::fs::write(receipt, forged).unwrap();
     spec("begun").success(PhaseId::Requirements, HOUR);
     spec("forgotten").success(PhaseId::Requirements, HOUR);
@@ -97,32 +109,95 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
     );
 
     let made = document(project_in(&desk, &below, ["init", "--json"]));
-    assert_eq!(made["workspace"], root.join("workspace.yaml").to_str().unwrap());
-    assert_eq!(text(&root), "version: \"1\"\nname: \"my-project\"\nspecs: []\n");
+    assert_eq!(
+        made["workspace"],
+        root.join("workspace.yaml").to_str().unwrap()
+    );
+    assert_eq!(
+        text(&root),
+        "version: \"1\"\nname: \"my-project\"\nspecs: []\n"
+    );
     let again = project_in(&desk, &root, ["init", "--name", "other"]).exits(2);
     assert!(again.stderr.contains("already exists"), "{}", again.stderr);
-    assert!(project_in(&desk, &below, ["list"]).ok().stdout.contains("no specs yet"));
+    assert!(
+        project_in(&desk, &below, ["list"])
+            .ok()
+            .stdout
+            .contains("no specs yet")
+    );
 
     let added = document(project_in(
         &desk,
         &below,
-        ["add-spec", "feature-auth", "--tag", "backend", "--tag", "a: b", "--json"],
+        [
+            "add-spec",
+            "feature-auth",
+            "--tag",
+            "backend",
+            "--tag",
+            "a: b",
+            "--json",
+        ],
     ));
-    assert_eq!((&added["change"], &added["spec"]["tags"]), (&json!("added"), &json!(["backend", "a: b"])));
-    project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "frontend", "--tag", "frontend"]).ok();
+    assert_eq!(
+        (&added["change"], &added["spec"]["tags"]),
+        (&json!("added"), &json!(["backend", "a: b"]))
+    );
+    project_in(
+        &desk,
+        &root,
+        [
+            "add-spec",
+            "feature-ui",
+            "--tag",
+            "frontend",
+            "--tag",
+            "frontend",
+        ],
+    )
+    .ok();
     let twice = project_in(&desk, &root, ["add-spec", "feature-ui"]).exits(2);
-    assert!(twice.stderr.contains("already listed") && twice.stderr.contains("--force"), "{}", twice.stderr);
-    let forced =
-        document(project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "yes", "--force", "--json"]));
+    assert!(
+        twice.stderr.contains("already listed") && twice.stderr.contains("--force"),
+        "{}",
+        twice.stderr
+    );
+    let forced = document(project_in(
+        &desk,
+        &root,
+        [
+            "add-spec",
+            "feature-ui",
+            "--tag",
+            "yes",
+            "--force",
+            "--json",
+        ],
+    ));
     assert_eq!(forced["change"], "replaced");
 
     let listed = document(project_in(&desk, &below, ["list", "--json"]));
-    let ids: Vec<&str> =
-        listed["specs"].as_array().unwrap().iter().map(|spec| spec["id"].as_str().unwrap()).collect();
-    assert_eq!((ids, &listed["specs"][1]["tags"]), (vec!["feature-auth", "feature-ui"], &json!(["yes"])));
-    let tagged = document(project_in(&desk, &below, ["list", "--tag", "backend", "--json"]));
+    let ids: Vec<&str> = listed["specs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|spec| spec["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (ids, &listed["specs"][1]["tags"]),
+        (vec!["feature-auth", "feature-ui"], &json!(["yes"]))
+    );
+    let tagged = document(project_in(
+        &desk,
+        &below,
+        ["list", "--tag", "backend", "--json"],
+    ));
     assert_eq!(tagged["specs"].as_array().unwrap().len(), 1);
-    let none = document(project_in(&desk, &below, ["list", "--tag", "backend", "--tag", "yes", "--json"]));
+    let none = document(project_in(
+        &desk,
+        &below,
+        ["list", "--tag", "backend", "--tag", "yes", "--json"],
+    ));
     assert_eq!(none["specs"], json!([]));
     let human = project_in(&desk, &below, ["list"]).ok().stdout;
     assert!(human.contains("feature-auth  backend, a: b"), "{human}");
@@ -142,12 +217,23 @@ fn the_file_that_is_named_is_the_one() {
     project_in(&desk, &root, ["--workspace", named, "list"]).exits(2);
     project_in(&desk, &root, ["init", "--workspace", named]).ok();
     project_in(&desk, &root, ["add-spec", "far", "--workspace", named]).ok();
-    let listed = document(project_in(&desk, &root, ["list", "--json", "--workspace", named]));
-    assert_eq!((&listed["name"], &listed["specs"][0]["id"]), (&json!("other"), &json!("far")));
+    let listed = document(project_in(
+        &desk,
+        &root,
+        ["list", "--json", "--workspace", named],
+    ));
+    assert_eq!(
+        (&listed["name"], &listed["specs"][0]["id"]),
+        (&json!("other"), &json!("far"))
+    );
     assert!(!text(&root).contains("far"));
     // The specs lie beside the file that is named.
     WrittenSpec::named(other, "far").success(PhaseId::Requirements, HOUR);
-    let status = document(project_in(&desk, &root, ["status", "--json", "--workspace", named]));
+    let status = document(project_in(
+        &desk,
+        &root,
+        ["status", "--json", "--workspace", named],
+    ));
     assert_eq!(status["specs"][0]["reached"], "requirements");
 }
 
@@ -157,13 +243,18 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
     let root = project(&desk);
     let before = "# our specs\r\nowner: {team: core}   # who\r\nversion: \"1\"\r\nname: x\r\nspecs:\r\n  - id: 'a'  # first\r\n    weight: 3\r\n\r\n# the end\r\n";
     std::fs::write(root.join("workspace.yaml"), before).unwrap();
-    let call =
-        desk.call(["project", "add-spec", "b", "--tag", "t"]).env("CRUCIBLE_CLOCK", "2024-12-01T10:00:00Z");
+    let call = desk
+        .call(["project", "add-spec", "b", "--tag", "t"])
+        .env("CRUCIBLE_CLOCK", "2024-12-01T10:00:00Z");
     call.current_dir(&root).run().ok();
     let entry = "  - id: \"b\"\r\n    tags: [\"t\"]\r\n    added: \"2024-12-01T10:00:00.000Z\"\r\n";
-    assert_eq!(text(&root), before.replace("    weight: 3\r\n", &format!("    weight: 3\r\n{entry}")));
-    let call =
-        desk.call(["project", "add-spec", "a", "--force"]).env("CRUCIBLE_CLOCK", "2024-12-02T10:00:00Z");
+    assert_eq!(
+        text(&root),
+        before.replace("    weight: 3\r\n", &format!("    weight: 3\r\n{entry}"))
+    );
+    let call = desk
+        .call(["project", "add-spec", "a", "--force"])
+        .env("CRUCIBLE_CLOCK", "2024-12-02T10:00:00Z");
     call.current_dir(&root).run().ok();
     let after = text(&root);
     for kept in [
@@ -184,20 +275,38 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
     let root = project(&desk);
     let file = root.join("workspace.yaml");
     for (content, word) in [
-        ("version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n", "listed twice, in lines 4 and 6"),
+        (
+            "version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n",
+            "listed twice, in lines 4 and 6",
+        ),
         ("version: \"2\"\nname: x\n", "reads only \"1\""),
-        ("version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n", "line 4: not a spec id"),
+        (
+            "version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n",
+            "line 4: not a spec id",
+        ),
         ("version: \"1\"\nname: [\n", "not a valid workspace"),
         ("version: 1\nname: x\n", "must be quoted"),
         ("", "not a valid workspace"),
         ("\u{0}\u{1b}[2J", "not a valid workspace"),
     ] {
         std::fs::write(&file, content).unwrap();
-        for args in [&["list"][..], &["status"], &["add-spec", "new"], &["add-spec", "new", "--force"]] {
+        for args in [
+            &["list"][..],
+            &["status"],
+            &["add-spec", "new"],
+            &["add-spec", "new", "--force"],
+        ] {
             let ran = desk.call(["project", "--json"]).current_dir(&root);
-            let ran = args.iter().fold(ran, |call, arg| call.arg(arg)).run().exits(2);
+            let ran = args
+                .iter()
+                .fold(ran, |call, arg| call.arg(arg))
+                .run()
+                .exits(2);
             let message = ran.message();
-            assert!(message.contains(word) && message.contains("workspace.yaml"), "{message}");
+            assert!(
+                message.contains(word) && message.contains("workspace.yaml"),
+                "{message}"
+            );
             assert!(!ran.stderr.contains('\u{1b}'));
         }
         assert_eq!(text(&root), content);
@@ -219,16 +328,29 @@ fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
     let run = |args: &[&str]| {
         let program = desk.call(args).current_dir(&root).command();
         let mut walled = Command::new("bwrap");
-        walled.args(["--dev-bind", "/", "/", "--ro-bind"]).arg(&root).arg(&root);
-        walled.arg("--chdir").arg(&root).arg(program.get_program()).args(program.get_args());
-        walled.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        walled
+            .args(["--dev-bind", "/", "/", "--ro-bind"])
+            .arg(&root)
+            .arg(&root);
+        walled
+            .arg("--chdir")
+            .arg(&root)
+            .arg(program.get_program())
+            .args(program.get_args());
+        walled.env_clear().envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         walled.output().unwrap()
     };
     let refused = run(&["project", "add-spec", "a"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("cannot write") && said.contains("workspace.yaml") && said.contains("Read-only"),
+        said.contains("cannot write")
+            && said.contains("workspace.yaml")
+            && said.contains("Read-only"),
         "{said}"
     );
     assert_eq!(run(&["project", "status"]).status.code(), Some(0));
@@ -243,7 +365,10 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
     let status = document(project_in(&desk, &root, ["status", "--json"]));
     let word = |id: &str| {
         let specs = status["specs"].as_array().unwrap();
-        specs.iter().find(|spec| spec["spec_id"] == id).unwrap()["standing"].as_str().unwrap().to_owned()
+        specs.iter().find(|spec| spec["spec_id"] == id).unwrap()["standing"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     for (id, standing) in [
         ("done", "done"),
@@ -263,11 +388,22 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
     assert_eq!(status["unlisted"], json!(["forgotten"]));
     let human = project_in(&desk, &root, ["status"]).ok();
     let first = human.stdout.lines().next().unwrap();
-    assert_eq!(first, "many: 7 specs, 1 done, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started");
-    for part in ["failed: design", "pending fixups: 2 files", "crucible resume failing --phase design"] {
+    assert_eq!(
+        first,
+        "many: 7 specs, 1 done, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started"
+    );
+    for part in [
+        "failed: design",
+        "pending fixups: 2 files",
+        "crucible resume failing --phase design",
+    ] {
         assert!(human.stdout.contains(part), "{part}: {}", human.stdout);
     }
-    assert!(human.stderr.contains("forgotten") && human.stderr.contains("add-spec"), "{}", human.stderr);
+    assert!(
+        human.stderr.contains("forgotten") && human.stderr.contains("add-spec"),
+        "{}",
+        human.stderr
+    );
     before.is_still(&Snapshot::of([&root, &desk.home()]));
     assert!(!desk.data().exists(), "no ledger is made");
 }
@@ -279,9 +415,15 @@ fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
     project_in(&desk, &root, ["init"]).ok();
     project_in(&desk, &root, ["add-spec", "later"]).ok();
     let human = project_in(&desk, &root, ["history", "later"]).ok().stdout;
-    assert_eq!(human, "later has no history yet; start it: crucible spec later\n");
+    assert_eq!(
+        human,
+        "later has no history yet; start it: crucible spec later\n"
+    );
     let history = document(project_in(&desk, &root, ["history", "later", "--json"]));
-    assert_eq!((&history["timeline"], &history["totals"]["runs"]), (&json!([]), &json!(0)));
+    assert_eq!(
+        (&history["timeline"], &history["totals"]["runs"]),
+        (&json!([]), &json!(0))
+    );
     project_in(&desk, &root, ["history", "nobody"]).exits(2);
     assert!(!root.join(".crucible").exists());
 }
@@ -296,11 +438,24 @@ fn history_is_short_about_what_failed_and_plain_about_cost() {
             json!({ "phase_id": "requirements", "status": "failed", "attempts": 1, "error": error });
         value["exit_code"] = 70.into();
     });
-    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
-    assert!(human.lines().all(|line| line.chars().count() < 200) && !human.contains("\\u{a}"), "{human}");
-    assert!(human.contains("word word") && human.contains('…'), "{human}");
+    let human = spec
+        .call(&desk, ["project", "history", "export-data"])
+        .run()
+        .ok()
+        .stdout;
+    assert!(
+        human.lines().all(|line| line.chars().count() < 200) && !human.contains("\\u{a}"),
+        "{human}"
+    );
+    assert!(
+        human.contains("word word") && human.contains('…'),
+        "{human}"
+    );
     let last = human.lines().last().unwrap();
-    assert!(last.ends_with("; the cost of 1 run is not known") && !last.contains('$'), "{last}");
+    assert!(
+        last.ends_with("; the cost of 1 run is not known") && !last.contains('$'),
+        "{last}"
+    );
 }
 
 #[test]
@@ -322,7 +477,11 @@ fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
         &["spec", "unlisted", "--dry-run", "--source", "idea.md"],
     ] {
         let ran = desk.call(args).current_dir(&root).run().exits(2);
-        assert!(ran.stderr.contains("only in letter case"), "{args:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("only in letter case"),
+            "{args:?}: {}",
+            ran.stderr
+        );
         before.is_still(&Snapshot::of([&root]));
     }
     project_in(&desk, &root, ["add-spec", "Unlisted"]).ok();
@@ -338,38 +497,75 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
     spec.dry_run(PhaseId::Design, 2 * HOUR);
     let last = spec.success(PhaseId::Design, HOUR);
     // A spec has a history also without a workspace.
-    let history = document(spec.call(&desk, ["project", "history", "export-data", "--json"]).run());
+    let history = document(
+        spec.call(&desk, ["project", "history", "export-data", "--json"])
+            .run(),
+    );
     let timeline = history["timeline"].as_array().unwrap();
     let told: Vec<(&str, &str)> = timeline
         .iter()
-        .map(|row| (row["phase_id"].as_str().unwrap(), row["status"].as_str().unwrap()))
+        .map(|row| {
+            (
+                row["phase_id"].as_str().unwrap(),
+                row["status"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(
         told,
-        [("requirements", "success"), ("design", "failed"), ("design", "dry_run"), ("design", "success")]
+        [
+            ("requirements", "success"),
+            ("design", "failed"),
+            ("design", "dry_run"),
+            ("design", "success")
+        ]
     );
     let totals = &history["totals"];
-    assert_eq!((&totals["tokens_input"], &totals["cost_micro_dollars"]), (&json!(2400), &json!(3000)));
     assert_eq!(
-        (&totals["failed"], &totals["dry_runs"], &totals["cost_unknown"]),
+        (&totals["tokens_input"], &totals["cost_micro_dollars"]),
+        (&json!(2400), &json!(3000))
+    );
+    assert_eq!(
+        (
+            &totals["failed"],
+            &totals["dry_runs"],
+            &totals["cost_unknown"]
+        ),
         (&json!(1), &json!(1), &json!(1))
     );
-    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
+    let human = spec
+        .call(&desk, ["project", "history", "export-data"])
+        .run()
+        .ok()
+        .stdout;
     let together = "together: 4 runs, 2 done, 1 failed, 1 dry, 2400 tokens in, 680 out, $0.003 (estimate); the cost of 1 run is not known";
     assert_eq!(human.lines().last().unwrap(), together, "{human}");
     assert!(human.contains("the model is out of reach"));
     // One that cannot be trusted is named, and the others are told.
     std::fs::write(&last, "{\"receipt_id\": \"\u{1b}[2J\"}").unwrap();
-    let history = document(spec.call(&desk, ["project", "history", "export-data", "--json"]).run());
+    let history = document(
+        spec.call(&desk, ["project", "history", "export-data", "--json"])
+            .run(),
+    );
     assert_eq!(history["timeline"].as_array().unwrap().len(), 3);
     let name = last.file_name().unwrap().to_str().unwrap();
     assert!(
-        history["problems"].as_array().unwrap().iter().any(|problem| problem["file"] == name),
+        history["problems"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|problem| problem["file"] == name),
         "{history:#}"
     );
-    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
+    let human = spec
+        .call(&desk, ["project", "history", "export-data"])
+        .run()
+        .ok()
+        .stdout;
     assert!(human.contains(name) && !human.contains('\u{1b}'), "{human}");
-    spec.call(&desk, ["project", "history", "nobody"]).run().exits(2);
+    spec.call(&desk, ["project", "history", "nobody"])
+        .run()
+        .exits(2);
 }
 
 #[test]
@@ -381,9 +577,21 @@ fn every_command_finds_the_same_project() {
     let mut inner = WrittenSpec::new(outer.join("part"));
     inner.success(PhaseId::Requirements, HOUR);
     inner.success(PhaseId::Design, HOUR);
-    let history = document(inner.call(&desk, ["project", "history", "export-data", "--json"]).run());
-    assert_eq!(history["timeline"].as_array().unwrap().len(), 2, "the nearer one: {history:#}");
-    let status = inner.call(&desk, ["status", "export-data", "--json"]).run().ok().json();
+    let history = document(
+        inner
+            .call(&desk, ["project", "history", "export-data", "--json"])
+            .run(),
+    );
+    assert_eq!(
+        history["timeline"].as_array().unwrap().len(),
+        2,
+        "the nearer one: {history:#}"
+    );
+    let status = inner
+        .call(&desk, ["status", "export-data", "--json"])
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["phase_statuses"][1]["status"], "success");
     // What a file has to be that is named is the same for all, too.
     for named in ["part", "missing.yaml"] {
@@ -396,8 +604,17 @@ fn every_command_finds_the_same_project() {
             &["project", "list"],
             &["project", "history", "export-data"],
         ] {
-            let ran = desk.call(args.iter().chain(&["--workspace", path])).current_dir(&outer).run().exits(2);
-            assert!(ran.stderr.contains(&format!("--workspace: {path} is not a file")), "{}", ran.stderr);
+            let ran = desk
+                .call(args.iter().chain(&["--workspace", path]))
+                .current_dir(&outer)
+                .run()
+                .exits(2);
+            assert!(
+                ran.stderr
+                    .contains(&format!("--workspace: {path} is not a file")),
+                "{}",
+                ran.stderr
+            );
         }
     }
 }
@@ -406,18 +623,46 @@ fn every_command_finds_the_same_project() {
 fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
     let desk = Desk::new();
     let root = project(&desk);
-    let ran = desk.call(["status", "export-data"]).current_dir(&root).run().exits(2);
-    assert!(!ran.stderr.contains("project list") && !ran.stderr.contains("There is:"), "{}", ran.stderr);
+    let ran = desk
+        .call(["status", "export-data"])
+        .current_dir(&root)
+        .run()
+        .exits(2);
+    assert!(
+        !ran.stderr.contains("project list") && !ran.stderr.contains("There is:"),
+        "{}",
+        ran.stderr
+    );
     for id in ["export-data", "login"] {
         WrittenSpec::named(root.clone(), id).success(PhaseId::Requirements, HOUR);
     }
     for command in ["status", "gate", "resume"] {
-        let ran = desk.call([command, "exprot-data"]).current_dir(&root).run().exits(2);
-        assert!(ran.stderr.contains("There is: export-data."), "{}", ran.stderr);
-        assert!(!ran.stderr.contains("project list"), "there is no list: {}", ran.stderr);
+        let ran = desk
+            .call([command, "exprot-data"])
+            .current_dir(&root)
+            .run()
+            .exits(2);
+        assert!(
+            ran.stderr.contains("There is: export-data."),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("project list"),
+            "there is no list: {}",
+            ran.stderr
+        );
     }
     project_in(&desk, &root, ["init"]).ok();
     let ran = project_in(&desk, &root, ["history", "zzz"]).exits(2);
-    assert!(ran.stderr.contains("There is: export-data, login."), "{}", ran.stderr);
-    assert!(ran.stderr.contains("`crucible project list`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("There is: export-data, login."),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("`crucible project list`"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -6,16 +6,25 @@ use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
 use super::support::{
-    DESIGN, IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, newest, phase_of,
-    project, receipts, resume, server, spec, spec_dir, valid, with_idea,
+    DESIGN, IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, newest,
+    phase_of, project, receipts, resume, server, spec, spec_dir, valid, with_idea,
 };
 use crate::support::{Desk, right};
+
+mod kept_idea;
 
 const SPEC_SCHEMA: &str = include_str!("../../../../../docs/schemas/spec-json.v1.schema.json");
 const RESUME_SCHEMA: &str = include_str!("../../../../../docs/schemas/resume-json.v1.schema.json");
 
 /// All six phases.
-const ALL: [&str; 6] = ["requirements", "design", "tasks", "review", "fixup", "final"];
+const ALL: [&str; 6] = [
+    "requirements",
+    "design",
+    "tasks",
+    "review",
+    "fixup",
+    "final",
+];
 
 #[test]
 fn an_idea_becomes_requirements_and_the_next_command_is_told() {
@@ -25,21 +34,42 @@ fn an_idea_becomes_requirements_and_the_next_command_is_told() {
     let ran = spec(&desk, &project, []).ok();
     assert_eq!(asked(&server), ["requirements"]);
     assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
-    assert_eq!(std::fs::read_to_string(spec_dir(&project).join("context/idea.md")).unwrap(), IDEA);
+    assert_eq!(
+        std::fs::read_to_string(spec_dir(&project).join("context/idea.md")).unwrap(),
+        IDEA
+    );
     assert!(
-        ran.stdout.contains(".crucible/specs/export-data/artifacts/00-requirements.md"),
+        ran.stdout
+            .contains(".crucible/specs/export-data/artifacts/00-requirements.md"),
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.contains("gpt-oss-20b (gateway)"), "{}", ran.stdout);
-    assert!(ran.stdout.ends_with("next: crucible resume export-data --phase design\n"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("... requirements: asking gateway (gpt-oss-20b)"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("gpt-oss-20b (gateway)"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .ends_with("next: crucible resume export-data --phase design\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr
+            .contains("... requirements: asking gateway (gpt-oss-20b)"),
+        "{}",
+        ran.stderr
+    );
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
     assert_eq!(receipt["exit_code"], 0);
     assert_eq!(receipt["pipeline"]["execution_strategy"], "controlled");
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["phase_id"], &phase["status"]), (&json!("requirements"), &json!("success")));
+    assert_eq!(
+        (&phase["phase_id"], &phase["status"]),
+        (&json!("requirements"), &json!("success"))
+    );
     assert_eq!(
         (&phase["llm"]["provider"], &phase["llm"]["model_used"]),
         (&json!("gateway"), &json!("gpt-oss-20b"))
@@ -54,39 +84,90 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let ran = spec(&desk, &project, ["--through", "final", "--context", "src/area.py"]).ok();
+    let ran = spec(
+        &desk,
+        &project,
+        ["--through", "final", "--context", "src/area.py"],
+    )
+    .ok();
     assert_eq!(asked(&server), ALL);
-    assert!(ran.stdout.contains("return width * height"), "the fixup is shown: {}", ran.stdout);
+    assert!(
+        ran.stdout.contains("return width * height"),
+        "the fixup is shown: {}",
+        ran.stdout
+    );
     let before = std::fs::read_to_string(project.join("src/area.py")).unwrap();
-    assert_eq!(before, crate::support::WRONG, "nothing is changed until somebody asks for it");
+    assert_eq!(
+        before,
+        crate::support::WRONG,
+        "nothing is changed until somebody asks for it"
+    );
     let told: Vec<Value> = receipts(&project);
     assert_eq!(told.len(), 6);
     for (receipt, phase) in told.iter().zip(ALL) {
         valid(receipt, RECEIPT_SCHEMA);
         assert_eq!(
-            (&receipt["phases"][0]["phase_id"], &receipt["phases"][0]["status"]),
+            (
+                &receipt["phases"][0]["phase_id"],
+                &receipt["phases"][0]["status"]
+            ),
             (&phase.into(), &"success".into())
         );
     }
     assert_eq!(told[4]["phases"][0]["fixups"]["stage"], "pending");
-    assert!(artifact(&project, "50-final.md").contains("R-001"), "the table of what serves what");
+    assert!(
+        artifact(&project, "50-final.md").contains("R-001"),
+        "the table of what serves what"
+    );
     let inputs = told[5]["phases"][0]["inputs"].as_array().unwrap().clone();
     let named = |input: &Value| input["path"] == "project/src/area.py";
-    assert!(inputs.iter().any(named), "what was named is shown to the last phase, too: {inputs:?}");
+    assert!(
+        inputs.iter().any(named),
+        "what was named is shown to the last phase, too: {inputs:?}"
+    );
 
     let applied = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(asked(&server).len(), 6, "nobody is asked again");
-    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
+    assert_eq!(
+        std::fs::read_to_string(project.join("src/area.py")).unwrap(),
+        right()
+    );
     assert!(applied.stdout.contains("src/area.py"), "{}", applied.stdout);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["fixups"]["stage"], &phase["status"]), (&json!("applied"), &json!("success")));
+    assert_eq!(
+        (&phase["fixups"]["stage"], &phase["status"]),
+        (&json!("applied"), &json!("success"))
+    );
     assert_eq!(phase["fixups"]["files"][0]["path"], "src/area.py");
-    assert_eq!(phase["outputs"], told[4]["phases"][0]["outputs"], "the artifacts stay what they were");
-    let status = desk.call(["status", SPEC, "--json"]).current_dir(&project).run().ok().json();
-    assert_eq!((&status["pending_fixups"], &status["has_errors"]), (&json!(0), &json!(false)), "{status:#}");
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "final", "--fail-on-pending-fixups"]).ok();
+    assert_eq!(
+        phase["outputs"], told[4]["phases"][0]["outputs"],
+        "the artifacts stay what they were"
+    );
+    let status = desk
+        .call(["status", SPEC, "--json"])
+        .current_dir(&project)
+        .run()
+        .ok()
+        .json();
+    assert_eq!(
+        (&status["pending_fixups"], &status["has_errors"]),
+        (&json!(0), &json!(false)),
+        "{status:#}"
+    );
+    at(
+        &desk,
+        &project,
+        [
+            "gate",
+            SPEC,
+            "--min-phase",
+            "final",
+            "--fail-on-pending-fixups",
+        ],
+    )
+    .ok();
 }
 
 #[test]
@@ -97,13 +178,27 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     // The file is not named here: the tasks name it to the review, and the review to the fixup.
     let command = ["--through", "fixup", "--apply-fixups"];
     let ran = spec(&desk, &project, command).ok();
-    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
+    assert_eq!(
+        std::fs::read_to_string(project.join("src/area.py")).unwrap(),
+        crate::support::WRONG
+    );
     let way = "next: crucible resume export-data --phase fixup --apply-fixups";
-    assert!(ran.stdout.starts_with("no pending fixup") && ran.stdout.contains(way), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("no pending fixup") && ran.stdout.contains(way),
+        "{}",
+        ran.stdout
+    );
     // The same command again finds one that waited when it began.
     spec(&desk, &project, command).ok();
-    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
-    assert_eq!(receipts(&project).len(), 6, "five phases, and the application");
+    assert_eq!(
+        std::fs::read_to_string(project.join("src/area.py")).unwrap(),
+        right()
+    );
+    assert_eq!(
+        receipts(&project).len(),
+        6,
+        "five phases, and the application"
+    );
 }
 
 #[test]
@@ -131,23 +226,42 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
     .ok();
     assert_eq!(asked(&server).len(), 3, "{}", ran.stdout);
     let before = &newest(&project)["phases"][0]["inputs"][1];
-    assert_eq!(before["path"], "previous/00-requirements.md", "what was gone on from is told");
+    assert_eq!(
+        before["path"], "previous/00-requirements.md",
+        "what was gone on from is told"
+    );
     assert_eq!(before["bytes"], REQUIREMENTS.len());
     let text = artifact(&project, "00-requirements.md");
-    assert!(text.starts_with(REQUIREMENTS.trim_end()), "what is not touched stays byte for byte: {text}");
+    assert!(
+        text.starts_with(REQUIREMENTS.trim_end()),
+        "what is not touched stays byte for byte: {text}"
+    );
     assert!(text.contains("### R-003: Exports can be deleted"), "{text}");
-    let status = desk.call(["status", SPEC, "--json"]).current_dir(&project).run().ok().json();
+    let status = desk
+        .call(["status", SPEC, "--json"])
+        .current_dir(&project)
+        .run()
+        .ok()
+        .json();
     assert_eq!(status["phase_statuses"][1]["status"], "stale");
-    assert!(ran.stdout.ends_with("next: crucible resume export-data --phase design\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .ends_with("next: crucible resume export-data --phase design\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
 fn a_summary_in_the_place_of_the_document_is_corrected_once() {
     let server = server(|phase, request| {
-        let corrects = request.conversation().contains("A first answer was refused");
+        let corrects = request
+            .conversation()
+            .contains("A first answer was refused");
         (phase == "requirements" && !corrects).then(|| {
             Reply::Answer(
-                "I have created the requirements document. It covers the export of data.".to_owned(),
+                "I have created the requirements document. It covers the export of data."
+                    .to_owned(),
             )
         })
     });
@@ -158,33 +272,63 @@ fn a_summary_in_the_place_of_the_document_is_corrected_once() {
     assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
     let receipt = newest(&project);
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["attempts"], &phase["status"]), (&json!(2), &json!("success")));
-    assert!(phase["findings"][0]["code"].as_str().unwrap().starts_with("spec-answer-"), "{phase:#}");
-    assert!(ran.stdout.contains("corrected (1 finding)"), "{}", ran.stdout);
+    assert_eq!(
+        (&phase["attempts"], &phase["status"]),
+        (&json!(2), &json!("success"))
+    );
+    assert!(
+        phase["findings"][0]["code"]
+            .as_str()
+            .unwrap()
+            .starts_with("spec-answer-"),
+        "{phase:#}"
+    );
+    assert!(
+        ran.stdout.contains("corrected (1 finding)"),
+        "{}",
+        ran.stdout
+    );
     let id = receipt["receipt_id"].as_str().unwrap();
-    let kept = std::fs::read_to_string(spec_dir(&project).join(format!("context/{id}.answer-1.md"))).unwrap();
+    let kept =
+        std::fs::read_to_string(spec_dir(&project).join(format!("context/{id}.answer-1.md")))
+            .unwrap();
     assert!(kept.starts_with("I have created"), "{kept}");
     // What both answers took.
     let tokens = phase["llm"]["tokens_output"].as_u64().unwrap();
-    let spec = desk.call(["spec", SPEC, "--json"]).current_dir(&project).run().ok().json();
+    let spec = desk
+        .call(["spec", SPEC, "--json"])
+        .current_dir(&project)
+        .run()
+        .ok()
+        .json();
     assert_eq!(spec["phases"][0]["tokens_output"].as_u64(), Some(tokens));
 }
 
 #[test]
 fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
-    let server = server(|phase, _| (phase == "design").then(|| Reply::Answer(REQUIREMENTS.to_owned())));
+    let server =
+        server(|phase, _| (phase == "design").then(|| Reply::Answer(REQUIREMENTS.to_owned())));
     let desk = Desk::with(&server);
     let project = project(&desk);
     let ran = spec(&desk, &project, ["--through", "tasks"]).exits(3);
     assert_eq!(asked(&server), ["requirements", "design", "design"]);
-    assert!(ran.stderr.contains("not a valid document of the phase design"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("not a valid document of the phase design"),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("hint: spec-answer-"), "{}", ran.stderr);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
     assert_eq!(receipt["exit_code"], 3);
     let phase = &receipt["phases"][0];
     assert_eq!(
-        (&phase["phase_id"], &phase["status"], &phase["error"]["class"]),
+        (
+            &phase["phase_id"],
+            &phase["status"],
+            &phase["error"]["class"]
+        ),
         (&"design".into(), &"failed".into(), &"answer".into())
     );
     assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
@@ -210,11 +354,15 @@ fn always_cut() -> FakeApi {
 #[test]
 fn an_answer_without_words_is_corrected_like_any_other() {
     let mut first = true;
-    let server = server(move |_, _| std::mem::replace(&mut first, false).then_some(Reply::NullContent));
+    let server =
+        server(move |_, _| std::mem::replace(&mut first, false).then_some(Reply::NullContent));
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, []).ok();
-    assert_eq!(newest(&project)["phases"][0]["findings"][0]["code"], "spec-answer-empty");
+    assert_eq!(
+        newest(&project)["phases"][0]["findings"][0]["code"],
+        "spec-answer-empty"
+    );
 }
 
 #[test]
@@ -242,15 +390,34 @@ fn a_phase_that_may_not_run_says_which_may() {
     std::fs::write(&path, "# Requirements: mine\n").unwrap();
     let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
     assert!(
-        ran.stderr
-            .contains("artifacts/00-requirements.md was changed or deleted since requirements wrote it"),
+        ran.stderr.contains(
+            "artifacts/00-requirements.md was changed or deleted since requirements wrote it"
+        ),
         "{}",
         ran.stderr
     );
-    let ran = resume(&desk, &project, ["--phase", "design", "--through", "requirements"]).exits(2);
-    assert!(ran.stderr.contains("--through requirements comes before design"), "{}", ran.stderr);
-    let ran = desk.call(["resume", "nothing-here"]).current_dir(&project).run().exits(2);
-    assert!(ran.stderr.contains("there is no spec nothing-here"), "{}", ran.stderr);
+    let ran = resume(
+        &desk,
+        &project,
+        ["--phase", "design", "--through", "requirements"],
+    )
+    .exits(2);
+    assert!(
+        ran.stderr
+            .contains("--through requirements comes before design"),
+        "{}",
+        ran.stderr
+    );
+    let ran = desk
+        .call(["resume", "nothing-here"])
+        .current_dir(&project)
+        .run()
+        .exits(2);
+    assert!(
+        ran.stderr.contains("there is no spec nothing-here"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -268,17 +435,37 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
     assert_eq!(server.requests().len(), 0);
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
-    assert_eq!((&receipt["dry_run"], &receipt["phases"][0]["status"]), (&json!(true), &json!("dry_run")));
+    assert_eq!(
+        (&receipt["dry_run"], &receipt["phases"][0]["status"]),
+        (&json!(true), &json!("dry_run"))
+    );
     assert!(
         !spec_dir(&project).join("context/idea.md").exists()
-            && !spec_dir(&project).join("artifacts/00-requirements.md").exists()
+            && !spec_dir(&project)
+                .join("artifacts/00-requirements.md")
+                .exists()
     );
     let ran = resume(&desk, &project, ["--phase", "design", "--dry-run"]).exits(2);
-    assert!(ran.stderr.contains("requirements has only had a dry run"), "{}", ran.stderr);
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).exits(1);
+    assert!(
+        ran.stderr.contains("requirements has only had a dry run"),
+        "{}",
+        ran.stderr
+    );
+    at(
+        &desk,
+        &project,
+        ["gate", SPEC, "--min-phase", "requirements"],
+    )
+    .exits(1);
 
     spec(&desk, &project, []).ok();
-    let told = resume(&desk, &project, ["--phase", "design", "--dry-run", "--json"]).ok().json();
+    let told = resume(
+        &desk,
+        &project,
+        ["--phase", "design", "--dry-run", "--json"],
+    )
+    .ok()
+    .json();
     valid(&told, RESUME_SCHEMA);
     assert_eq!(
         (&told["phase"], &told["current_inputs"], &told["next_steps"]),
@@ -292,17 +479,37 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
     // A dry run of a phase that is done takes nothing from it.
     resume(&desk, &project, ["--phase", "requirements", "--dry-run"]).ok();
     std::fs::write(project.join("large.md"), "word ".repeat(20_000)).unwrap();
-    resume(&desk, &project, ["--phase", "requirements", "--dry-run", "--context", "large.md"]).exits(7);
-    assert_eq!((&newest(&project)["dry_run"], &newest(&project)["exit_code"]), (&json!(true), &json!(7)));
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+    resume(
+        &desk,
+        &project,
+        [
+            "--phase",
+            "requirements",
+            "--dry-run",
+            "--context",
+            "large.md",
+        ],
+    )
+    .exits(7);
+    assert_eq!(
+        (&newest(&project)["dry_run"], &newest(&project)["exit_code"]),
+        (&json!(true), &json!(7))
+    );
+    at(
+        &desk,
+        &project,
+        ["gate", SPEC, "--min-phase", "requirements"],
+    )
+    .ok();
 }
 
 #[test]
 fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_artifact() {
     let long = "a long sentence about exports. ".repeat(300);
     let server = server(move |phase, _| {
-        (phase == "design")
-            .then(|| Reply::Answer(DESIGN.replacen("One command", &format!("{long}One command"), 1)))
+        (phase == "design").then(|| {
+            Reply::Answer(DESIGN.replacen("One command", &format!("{long}One command"), 1))
+        })
     });
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -316,10 +523,16 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
     );
     let told = told.json();
     valid(&told, SPEC_SCHEMA);
-    assert_eq!(told["config_summary"], json!({"execution_strategy": "controlled", "provider": "gateway"}));
+    assert_eq!(
+        told["config_summary"],
+        json!({"execution_strategy": "controlled", "provider": "gateway"})
+    );
     assert_eq!(told["ran"], json!(["requirements", "design", "tasks"]));
     let phase = &told["phases"][1];
-    assert_eq!((&phase["phase_id"], &phase["status"]), (&json!("design"), &json!("completed")));
+    assert_eq!(
+        (&phase["phase_id"], &phase["status"]),
+        (&json!("design"), &json!("completed"))
+    );
     assert!(phase["last_run"].is_string());
     assert_eq!(
         told["phases"][3],
@@ -330,10 +543,16 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
     assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
     let told = told.json();
     valid(&told, RESUME_SCHEMA);
-    assert_eq!((&told["phase"], &told["ran"]), (&json!("review"), &json!(["review"])));
+    assert_eq!(
+        (&told["phase"], &told["ran"]),
+        (&json!("review"), &json!(["review"]))
+    );
     assert_eq!(told["next"]["phase_id"], "fixup");
-    let failed =
-        desk.call(["resume", SPEC, "--phase", "final", "--json"]).current_dir(&project).run().exits(2);
+    let failed = desk
+        .call(["resume", SPEC, "--phase", "final", "--json"])
+        .current_dir(&project)
+        .run()
+        .exits(2);
     assert_eq!(failed.error()["exit_code"], 2);
 }
 
@@ -344,11 +563,22 @@ fn without_an_idea_nothing_begins_and_the_way_is_told() {
     let project = project(&desk);
     for idea in ["", " \n\t", "\u{200b}\u{feff}"] {
         let ran = with_idea(desk.call(["spec", SPEC]), &project, idea).exits(2);
-        assert!(ran.stderr.contains("no idea to start from"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("| crucible spec export-data"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("no idea to start from"),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("| crucible spec export-data"),
+            "{}",
+            ran.stderr
+        );
     }
     assert_eq!(server.requests().len(), 0);
-    assert!(!spec_dir(&project).exists(), "no directory is made for nothing");
+    assert!(
+        !spec_dir(&project).exists(),
+        "no directory is made for nothing"
+    );
 }
 
 #[test]
@@ -356,7 +586,16 @@ fn an_id_that_is_no_plain_name_is_refused() {
     let desk = Desk::new();
     let project = project(&desk);
     let long = "a".repeat(300);
-    for id in ["..", "a/b", "../../etc", "", "dätä", "a b", "-", long.as_str()] {
+    for id in [
+        "..",
+        "a/b",
+        "../../etc",
+        "",
+        "dätä",
+        "a b",
+        "-",
+        long.as_str(),
+    ] {
         for command in ["spec", "resume"] {
             let call = desk.call([command, "--", id]);
             let ran = with_idea(call, &project, IDEA).exits(2);
@@ -372,17 +611,38 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     let ran = spec(&desk, &project, ["--execution-strategy", "external_tool"]).exits(2);
-    assert!(ran.stderr.contains("ExecutionStrategy::ExternalTool not yet supported"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("ExecutionStrategy::ExternalTool not yet supported"),
+        "{}",
+        ran.stderr
+    );
     let ran = spec(&desk, &project, ["--cassette", "none.jsonl"]).exits(2);
     assert!(ran.stderr.contains("--provider replay"), "{}", ran.stderr);
     let ran = spec(&desk, &project, ["--through", "Design"]).exits(2);
     assert!(ran.stderr.contains("is not a phase"), "{}", ran.stderr);
-    let ran =
-        with_idea(desk.call(["spec", SPEC]).without_env("CRUCIBLE_LLM_PROVIDER"), &project, IDEA).exits(2);
-    assert!(ran.stderr.contains("LLM provider must be specified"), "{}", ran.stderr);
-    assert!(!spec_dir(&project).exists(), "nothing is made where nobody can be asked");
-    let ran =
-        with_idea(desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"), &project, IDEA).exits(2);
+    let ran = with_idea(
+        desk.call(["spec", SPEC])
+            .without_env("CRUCIBLE_LLM_PROVIDER"),
+        &project,
+        IDEA,
+    )
+    .exits(2);
+    assert!(
+        ran.stderr.contains("LLM provider must be specified"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !spec_dir(&project).exists(),
+        "nothing is made where nobody can be asked"
+    );
+    let ran = with_idea(
+        desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"),
+        &project,
+        IDEA,
+    )
+    .exits(2);
     assert!(ran.stderr.contains("spec.attempts"), "{}", ran.stderr);
     let ran = spec(&desk, &project, ["--record", "no/such/file"]).exits(2);
     assert!(ran.stderr.contains("--record"), "{}", ran.stderr);
@@ -395,29 +655,53 @@ fn a_fallback_is_in_the_warnings_of_every_receipt() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let options = ["--provider", "openrouter", "--fallback-provider", "gateway", "--model", "some/model"];
+    let options = [
+        "--provider",
+        "openrouter",
+        "--fallback-provider",
+        "gateway",
+        "--model",
+        "some/model",
+    ];
     let ran = spec(&desk, &project, options).ok();
     assert!(
-        ran.stderr.contains("the fallback uses its own model gpt-oss-20b, not some/model"),
+        ran.stderr
+            .contains("the fallback uses its own model gpt-oss-20b, not some/model"),
         "{}",
         ran.stderr
     );
     let receipt = newest(&project);
     let warning = &receipt["phases"][0]["warnings"][0];
     assert_eq!(warning["type"], "llm_fallback");
-    assert!(warning["message"].as_str().unwrap().contains("Using fallback 'gateway'"), "{warning}");
+    assert!(
+        warning["message"]
+            .as_str()
+            .unwrap()
+            .contains("Using fallback 'gateway'"),
+        "{warning}"
+    );
     assert_eq!(receipt["phases"][0]["llm"]["provider"], "gateway");
 }
 
 #[test]
 fn every_call_of_a_command_can_be_recorded_and_played_again() {
     let server = server(|phase, request| {
-        let corrects = request.conversation().contains("A first answer was refused");
-        (phase == "design" && !corrects).then(|| Reply::Answer("I have created the design.".to_owned()))
+        let corrects = request
+            .conversation()
+            .contains("A first answer was refused");
+        (phase == "design" && !corrects)
+            .then(|| Reply::Answer("I have created the design.".to_owned()))
     });
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let options = ["--through", "final", "--context", "src/area.py", "--record", "calls.jsonl"];
+    let options = [
+        "--through",
+        "final",
+        "--context",
+        "src/area.py",
+        "--record",
+        "calls.jsonl",
+    ];
     spec(&desk, &project, options).ok();
     let recorded = std::fs::read_to_string(project.join("calls.jsonl")).unwrap();
     assert_eq!(recorded.lines().count(), 8, "the header and seven calls");
@@ -440,10 +724,18 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
     spec(&desk, &project, replayed).ok();
     assert_eq!(asked(&server).len(), asked_before);
     assert_eq!(text(&spec_dir(&project)), before);
-    assert!(receipts(&project).iter().all(|receipt| receipt["phases"][0]["llm"]["cost"].is_null()));
+    assert!(
+        receipts(&project)
+            .iter()
+            .all(|receipt| receipt["phases"][0]["llm"]["cost"].is_null())
+    );
     // A file that is there is not written over.
     let ran = spec(&desk, &project, options).exits(2);
-    assert!(ran.stderr.contains("--record: there is something at"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("--record: there is something at"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -452,17 +744,44 @@ fn a_fixup_for_a_file_that_it_may_not_touch_is_corrected_and_then_refused() {
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(evil.clone())));
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let ran =
-        spec(&desk, &project, ["--through", "fixup", "--context", "src/area.py", "--apply-fixups"]).exits(1);
-    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
-    assert!(ran.stderr.contains("the fixup was refused; no file was changed"), "{}", ran.stderr);
+    let ran = spec(
+        &desk,
+        &project,
+        [
+            "--through",
+            "fixup",
+            "--context",
+            "src/area.py",
+            "--apply-fixups",
+        ],
+    )
+    .exits(1);
+    assert_eq!(
+        asked(&server)
+            .iter()
+            .filter(|phase| **phase == "fixup")
+            .count(),
+        2
+    );
+    assert!(
+        ran.stderr
+            .contains("the fixup was refused; no file was changed"),
+        "{}",
+        ran.stderr
+    );
     let receipt = newest(&project);
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&json!(1), &json!("fixup_refused"))
     );
     assert!(!project.parent().unwrap().join("outside.py").exists());
-    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
+    assert_eq!(
+        std::fs::read_to_string(project.join("src/area.py")).unwrap(),
+        crate::support::WRONG
+    );
 }
 
 #[test]
@@ -484,14 +803,24 @@ fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
         (&hook["name"], &hook["exit_code"], &hook["moment"]),
         (&json!("check"), &json!(3), &json!("post_phase"))
     );
-    let told: Value = serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
-    assert_eq!(told["artifact"]["sha256"], receipt["phases"][0]["outputs"][0]["sha256"]);
+    let told: Value =
+        serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
+    assert_eq!(
+        told["artifact"]["sha256"],
+        receipt["phases"][0]["outputs"][0]["sha256"]
+    );
     assert_eq!(told["receipt_id"], receipt["receipt_id"]);
 
     std::fs::write(project.join(".crucible/config.toml"), config("fail")).unwrap();
     spec(&desk, &project, ["--through", "design"]).exits(1);
     let receipt = newest(&project);
-    assert_eq!((&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]), (&json!(1), &json!("hook")));
+    assert_eq!(
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
+        (&json!(1), &json!("hook"))
+    );
     assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
     // Mended, the phase asks anew.
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
@@ -524,7 +853,13 @@ fn the_model_of_a_phase_is_the_one_that_is_named() {
         let completions = server.completions();
         completions[from..]
             .iter()
-            .map(|request| format!("{}={}", phase_of(request), request.body["model"].as_str().unwrap()))
+            .map(|request| {
+                format!(
+                    "{}={}",
+                    phase_of(request),
+                    request.body["model"].as_str().unwrap()
+                )
+            })
             .collect()
     };
     assert_eq!(models(0), ["requirements=gpt-oss-20b", "design=deep-model"]);
@@ -539,15 +874,24 @@ fn prompt_template_of_a_phase_shapes_its_questions() {
     desk.user_config("[phases.design]\nprompt_template = \"headings\"\n");
     let project = project(&desk);
     spec(&desk, &project, ["--through", "design"]).ok();
-    let begins =
-        |at: usize| server.completions()[at].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    let begins = |at: usize| {
+        server.completions()[at].body["messages"][0]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     assert!(!begins(0).starts_with("# Instructions"), "{}", begins(0));
     assert!(begins(1).starts_with("# Instructions\n\n"), "{}", begins(1));
 
     // One that is for another provider is refused before anybody is asked.
     let asked = server.requests().len();
-    for (template, part) in [("claude", "not for this provider"), ("fancy", "does not exist")] {
-        desk.user_config(&format!("[phases.tasks]\nprompt_template = \"{template}\"\n"));
+    for (template, part) in [
+        ("claude", "not for this provider"),
+        ("fancy", "does not exist"),
+    ] {
+        desk.user_config(&format!(
+            "[phases.tasks]\nprompt_template = \"{template}\"\n"
+        ));
         let refused = resume(&desk, &project, ["--phase", "design"]);
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
         assert!(
@@ -557,66 +901,4 @@ fn prompt_template_of_a_phase_shapes_its_questions() {
         );
     }
     assert_eq!(server.requests().len(), asked);
-}
-
-#[test]
-fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
-    let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let dry = spec(&desk, &project, ["--dry-run"]).ok();
-    assert!(dry.stdout.ends_with("next: crucible spec export-data --source -\n"), "{}", dry.stdout);
-    assert!(dry.stderr.contains("a dry run does not save the idea"), "{}", dry.stderr);
-    spec(&desk, &project, []).ok();
-    let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
-    let ran = with_idea(desk.call(["spec", SPEC]), &project, "the next line of a loop\n").ok();
-    assert!(ran.stderr.contains("use `--source -` to read a new idea"), "{}", ran.stderr);
-    assert_eq!(std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(), kept);
-    assert_eq!(asked(&server).len(), 1);
-    // An end that stays open keeps nobody waiting.
-    let mut command = desk.call(["spec", SPEC]).current_dir(&project).command();
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let open = child.stdin.take();
-    assert!(child.wait().unwrap().success());
-    drop(open);
-    with_idea(desk.call(["spec", SPEC, "--source", "-"]), &project, "something else\n").ok();
-    assert_ne!(std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(), kept);
-}
-
-#[test]
-fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
-    let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
-    let document = spec_dir(&project).join("artifacts/10-design.md");
-    std::fs::write(&document, "my own words\n").unwrap();
-    let ran = resume(&desk, &project, ["--phase", "design"]).ok();
-    let receipt = newest(&project);
-    let name = format!("{}.edited-10-design.md", receipt["receipt_id"].as_str().unwrap());
-    assert_eq!(
-        std::fs::read_to_string(spec_dir(&project).join("context").join(&name)).unwrap(),
-        "my own words\n"
-    );
-    assert!(ran.stderr.contains(&name), "{}", ran.stderr);
-    assert_eq!(receipt["phases"][0]["warnings"][0]["type"], "artifact_edited");
-    // What the phase wrote itself is no edit.
-    resume(&desk, &project, ["--phase", "design"]).ok();
-    assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
-}
-
-#[test]
-fn what_cannot_be_judged_is_said_in_the_form_that_is_asked_for() {
-    let desk = Desk::new();
-    let project = project(&desk);
-    let gate = |format: &str| {
-        desk.call(["gate", "no-such", "--format", format]).current_dir(&project).run().exits(2)
-    };
-    let log: Value = serde_json::from_str(&gate("sarif").stdout).unwrap();
-    let invocation = &log["runs"][0]["invocations"][0];
-    assert_eq!((&invocation["executionSuccessful"], &invocation["exitCode"]), (&json!(false), &json!(2)));
-    let why = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
-    assert!(why.contains("no spec no-such"), "{why}");
-    assert!(gate("github").stdout.starts_with("::error title=crucible gate::there is no spec no-such"));
 }

@@ -11,12 +11,17 @@ use super::support::{SPEC, answering, everything, newest, project, receipts, spe
 use crate::support::{Call, Desk, Ran};
 
 fn call<const N: usize>(desk: &Desk, server: &FakeApi, options: [&str; N]) -> Call {
-    desk.call(["spec", SPEC]).args(options).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
+    desk.call(["spec", SPEC])
+        .args(options)
+        .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
 }
 
 /// What the model was shown in its first question.
 fn shown(server: &FakeApi) -> String {
-    server.completions()[0].body["messages"][1]["content"].as_str().unwrap().to_owned()
+    server.completions()[0].body["messages"][1]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn kept(project: &Path) -> String {
@@ -26,7 +31,10 @@ fn kept(project: &Path) -> String {
 fn inputs(project: &Path) -> Vec<String> {
     let receipt = newest(project);
     let inputs = receipt["phases"][0]["inputs"].as_array().unwrap();
-    inputs.iter().map(|input| input["path"].as_str().unwrap().to_owned()).collect()
+    inputs
+        .iter()
+        .map(|input| input["path"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn put(project: &Path, name: &str, text: &str) {
@@ -48,13 +56,20 @@ fn sources_are_joined_in_their_order_and_kept() {
         # From notes/a.md\n\nExports are complete.\n\n# From notes/b.md\n\nExports are JSON.\n";
     assert_eq!(kept(&project), idea);
     assert!(shown(&server).contains(idea));
-    assert!(!shown(&server).contains(desk.path("").to_str().unwrap()), "no absolute path is sent");
+    assert!(
+        !shown(&server).contains(desk.path("").to_str().unwrap()),
+        "no absolute path is sent"
+    );
 }
 
 #[test]
 fn an_issue_is_asked_for_through_gh() {
     let (desk, server) = (Desk::new(), answering());
-    let github = FakeGitHub::start([FakeRepo::new("acme/shop").issue(12, "Export", "Users can export.\r\n")]);
+    let github = FakeGitHub::start([FakeRepo::new("acme/shop").issue(
+        12,
+        "Export",
+        "Users can export.\r\n",
+    )]);
     let project = project(&desk);
     let run = |issue: &str| {
         let mut call = call(&desk, &server, ["--issue", issue]).current_dir(&project);
@@ -64,13 +79,24 @@ fn an_issue_is_asked_for_through_gh() {
         call.run()
     };
     let missing = run("acme/shop#13").exits(1);
-    assert!(missing.stderr.contains("acme/shop#13: GitHub has no"), "{}", missing.stderr);
-    github.misbehave("/issues/12", Times::Once, Misbehaviour::primary_limit(4_102_444_800));
+    assert!(
+        missing.stderr.contains("acme/shop#13: GitHub has no"),
+        "{}",
+        missing.stderr
+    );
+    github.misbehave(
+        "/issues/12",
+        Times::Once,
+        Misbehaviour::primary_limit(4_102_444_800),
+    );
     run("acme/shop#12").exits(4);
     assert!(run("acme/shop").exits(2).stderr.contains("OWNER/REPO#123"));
     let elsewhere = run("https://git.example.com/acme/shop/issues/12").exits(2);
     assert!(elsewhere.stderr.contains("GH_HOST"), "{}", elsewhere.stderr);
-    assert_eq!((server.completions().len(), receipts(&project).len()), (0, 0));
+    assert_eq!(
+        (server.completions().len(), receipts(&project).len()),
+        (0, 0)
+    );
     run("https://github.com/acme/shop/issues/12").ok();
     assert_eq!(kept(&project), "# Export\n\nUsers can export.\n");
 }
@@ -86,17 +112,34 @@ fn without_an_idea_nothing_begins() {
     };
     let none = "no idea to start from";
     refused(call(&desk, &server, []).current_dir(&project).run(), none);
-    refused(with_idea(call(&desk, &server, []), &project, "  \n\u{200b}"), none);
-    refused(call(&desk, &server, ["--source", "empty.md"]).current_dir(&project).run(), none);
     refused(
-        call(&desk, &server, ["--source", "missing.md"]).current_dir(&project).run(),
+        with_idea(call(&desk, &server, []), &project, "  \n\u{200b}"),
+        none,
+    );
+    refused(
+        call(&desk, &server, ["--source", "empty.md"])
+            .current_dir(&project)
+            .run(),
+        none,
+    );
+    refused(
+        call(&desk, &server, ["--source", "missing.md"])
+            .current_dir(&project)
+            .run(),
         "missing.md: No such file",
     );
     refused(
-        with_idea(call(&desk, &server, ["--source", "-", "--source", "-"]), &project, "x"),
+        with_idea(
+            call(&desk, &server, ["--source", "-", "--source", "-"]),
+            &project,
+            "x",
+        ),
         "given twice",
     );
-    refused(with_idea(call(&desk, &server, []), &project, "a\0b"), "NUL byte");
+    refused(
+        with_idea(call(&desk, &server, []), &project, "a\0b"),
+        "NUL byte",
+    );
     assert_eq!(server.completions().len(), 0);
     assert!(!spec_dir(&project).join("receipts").exists() || receipts(&project).is_empty());
 }
@@ -106,9 +149,19 @@ fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
     let (desk, server) = (Desk::new(), answering());
     let project = project(&desk);
     let start = |id: &str, options: &[&str]| -> Child {
-        let call = desk.call(["spec", id]).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
-        let call = options.iter().fold(call, |call, option| call.arg(option)).current_dir(&project);
-        call.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        let call = desk
+            .call(["spec", id])
+            .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
+        let call = options
+            .iter()
+            .fold(call, |call, option| call.arg(option))
+            .current_dir(&project);
+        call.command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     };
     // What somebody asked for is waited for in silence.
     let mut named = start("named", &["--source", "-"]);
@@ -116,14 +169,25 @@ fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
     let mut said = BufReader::new(open.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    assert!(line.contains("reading the idea from standard input") && line.contains("< /dev/null"), "{line}");
+    assert!(
+        line.contains("reading the idea from standard input") && line.contains("< /dev/null"),
+        "{line}"
+    );
     // It waits on, and takes what then comes.
     for child in [&mut named, &mut open] {
-        child.stdin.take().unwrap().write_all(b"users can export their data\n").unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"users can export their data\n")
+            .unwrap();
     }
     assert!(open.wait().unwrap().success());
     let kept = project.join(".crucible/specs/open/context/idea.md");
-    assert_eq!(std::fs::read_to_string(kept).unwrap(), "users can export their data\n");
+    assert_eq!(
+        std::fs::read_to_string(kept).unwrap(),
+        "users can export their data\n"
+    );
     let named = named.wait_with_output().unwrap();
     assert!(named.status.success());
     let said = String::from_utf8(named.stderr).unwrap();
@@ -134,10 +198,22 @@ fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
 fn a_kept_idea_serves_where_nothing_is_said() {
     let (desk, server) = (Desk::new(), answering());
     let project = project(&desk);
-    with_idea(call(&desk, &server, []), &project, "users can export their data\n").ok();
-    call(&desk, &server, ["--through", "design"]).current_dir(&project).run().ok();
+    with_idea(
+        call(&desk, &server, []),
+        &project,
+        "users can export their data\n",
+    )
+    .ok();
+    call(&desk, &server, ["--through", "design"])
+        .current_dir(&project)
+        .run()
+        .ok();
     assert_eq!(kept(&project), "users can export their data\n");
-    assert_eq!(server.completions().len(), 2, "the requirements were not asked for again");
+    assert_eq!(
+        server.completions().len(),
+        2,
+        "the requirements were not asked for again"
+    );
 }
 
 #[test]
@@ -148,7 +224,12 @@ fn files_are_shown_by_selector_and_by_name() {
     put(&project, "docs/a.md", "a\n");
     put(&project, "docs/.env", "A=b\n");
     let options = ["--context", "docs/**/*.md", "--context", "src"];
-    with_idea(call(&desk, &server, options), &project, "users can export their data\n").ok();
+    with_idea(
+        call(&desk, &server, options),
+        &project,
+        "users can export their data\n",
+    )
+    .ok();
     assert_eq!(
         inputs(&project),
         [
@@ -162,12 +243,20 @@ fn files_are_shown_by_selector_and_by_name() {
     // From below, a path is one of that directory.
     let below = project.join("docs");
     let dry = with_idea(
-        call(&desk, &server, ["--source", "-", "--context", "a.md", "--dry-run"]),
+        call(
+            &desk,
+            &server,
+            ["--source", "-", "--context", "a.md", "--dry-run"],
+        ),
         &below,
         "another idea\n",
     )
     .ok();
-    assert!(inputs(&project).contains(&"project/docs/a.md".to_owned()), "{}", dry.stdout);
+    assert!(
+        inputs(&project).contains(&"project/docs/a.md".to_owned()),
+        "{}",
+        dry.stdout
+    );
     let before = receipts(&project).len();
     for (context, code, part) in [
         ("docs/c.md", 2, "docs/ has a.md;"),
@@ -187,9 +276,15 @@ fn files_are_shown_by_selector_and_by_name() {
     }
     assert_eq!(server.completions().len(), 1);
     let written = receipts(&project).split_off(before);
-    let classes: Vec<&str> =
-        written.iter().filter_map(|receipt| receipt["phases"][0]["error"]["class"].as_str()).collect();
-    assert_eq!(classes, ["secret"], "a slip of the command line is no try of a phase");
+    let classes: Vec<&str> = written
+        .iter()
+        .filter_map(|receipt| receipt["phases"][0]["error"]["class"].as_str())
+        .collect();
+    assert_eq!(
+        classes,
+        ["secret"],
+        "a slip of the command line is no try of a phase"
+    );
 }
 
 #[test]
@@ -199,7 +294,11 @@ fn a_secret_in_the_idea_is_nowhere_afterwards() {
     let token = made_up_token();
     let idea = format!("users can export\nwith {token}\n");
     let ran = with_idea(call(&desk, &server, []), &project, &idea).exits(8);
-    assert!(ran.stderr.contains("standard input") && ran.stderr.contains("line 2"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("standard input") && ran.stderr.contains("line 2"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token));
     assert!(!everything(&project).contains(&token) && !everything(&desk.data()).contains(&token));
     assert_eq!(server.completions().len(), 0);
@@ -216,35 +315,83 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
         let manifest = spec_dir(&project).join(format!("context/{id}.packet.json"));
         serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap()
     };
-    let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap());
+    let row = |row: &Value| {
+        (
+            row["name"].as_str().unwrap().to_owned(),
+            row["bytes"].as_u64().unwrap(),
+        )
+    };
     let ran = with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)).exits(7);
-    assert!(ran.stderr.contains("standard input (70000 bytes, 1 lines)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("standard input (70000 bytes, 1 lines)"),
+        "{}",
+        ran.stderr
+    );
     // Too many bytes and lines: both are counted, wherever the idea comes from.
     let long: String = (1..=20_001).map(|number| format!("{number}\n")).collect();
     let ran = with_idea(call(&desk, &server, []), &project, &long).exits(7);
-    assert!(ran.stderr.contains("the packet has 108900 bytes and 20001 lines"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("standard input (108900 bytes, 20001 lines)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the packet has 108900 bytes and 20001 lines"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("standard input (108900 bytes, 20001 lines)"),
+        "{}",
+        ran.stderr
+    );
     for (place, source) in [("long.md", "long.md"), ("several/long.md", "several")] {
         std::fs::create_dir_all(project.join("several")).unwrap();
         put(&project, place, &long);
-        let ran = call(&desk, &server, ["--source", source]).current_dir(&project).run().exits(7);
-        assert!(ran.stderr.contains(&format!("{place} (108900 bytes, 20001 lines)")), "{}", ran.stderr);
+        let ran = call(&desk, &server, ["--source", source])
+            .current_dir(&project)
+            .run()
+            .exits(7);
+        assert!(
+            ran.stderr
+                .contains(&format!("{place} (108900 bytes, 20001 lines)")),
+            "{}",
+            ran.stderr
+        );
     }
-    let ran =
-        with_idea(call(&desk, &server, ["--context", "long.md"]), &project, "users can export\n").exits(7);
-    assert!(ran.stderr.contains("long.md (108900 bytes, 20001 lines)"), "{}", ran.stderr);
+    let ran = with_idea(
+        call(&desk, &server, ["--context", "long.md"]),
+        &project,
+        "users can export\n",
+    )
+    .exits(7);
+    assert!(
+        ran.stderr.contains("long.md (108900 bytes, 20001 lines)"),
+        "{}",
+        ran.stderr
+    );
     let options = ["--source", "small.md", "--source", "large.md"];
-    let ran = call(&desk, &server, options).current_dir(&project).run().exits(7);
-    assert!(ran.stderr.contains("large.md (70000 bytes"), "{}", ran.stderr);
+    let ran = call(&desk, &server, options)
+        .current_dir(&project)
+        .run()
+        .exits(7);
+    assert!(
+        ran.stderr.contains("large.md (70000 bytes"),
+        "{}",
+        ran.stderr
+    );
     let entries = manifest()["entries"].clone();
     let rows: Vec<_> = entries.as_array().unwrap().iter().map(row).collect();
-    assert_eq!(rows, [("large.md".to_owned(), 70_000), ("small.md".to_owned(), 17)]);
+    assert_eq!(
+        rows,
+        [("large.md".to_owned(), 70_000), ("small.md".to_owned(), 17)]
+    );
     let newest = newest(&project);
     assert_eq!(
         (&newest["exit_code"], &newest["phases"][0]["error"]["class"]),
         (&7.into(), &"packet_over_limit".into())
     );
-    assert_eq!((server.completions().len(), kept(&project).as_str()), (0, ""));
+    assert_eq!(
+        (server.completions().len(), kept(&project).as_str()),
+        (0, "")
+    );
 }
 
 #[test]
@@ -262,11 +409,18 @@ fn a_packet_over_its_limit_leaves_its_sizes() {
         assert_eq!(manifest["schema_version"], "crucible-packet-v1");
         assert_eq!(manifest["entries"][0]["bytes"], 10_000);
         assert_eq!(
-            (&manifest["entries"][1]["name"], &manifest["entries"][1]["bytes"]),
+            (
+                &manifest["entries"][1]["name"],
+                &manifest["entries"][1]["bytes"]
+            ),
             (&file.into(), &bytes.into())
         );
         assert_eq!(manifest["left_out"][0]["name"], "README.md");
     }
     assert_eq!(server.completions().len(), 0);
-    assert_eq!(kept(&project), "", "an idea of which there was no packet is not kept");
+    assert_eq!(
+        kept(&project),
+        "",
+        "an idea of which there was no packet is not kept"
+    );
 }

@@ -18,7 +18,10 @@ fn document(ran: Ran) -> Value {
     let document = ran.json();
     let schema = include_str!("../../../../../docs/schemas/status-json.v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(&document)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
     document
 }
@@ -65,13 +68,25 @@ fn programs_read_the_fields_of_the_seed() {
     let document = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
     assert_eq!(document["schema_version"], "status-json.v1");
     assert_eq!(document["spec_id"], SPEC);
-    assert_eq!((&document["pending_fixups"], &document["has_errors"]), (&json!(1), &json!(false)));
+    assert_eq!(
+        (&document["pending_fixups"], &document["has_errors"]),
+        (&json!(1), &json!(false))
+    );
     let phases = document["phase_statuses"].as_array().unwrap();
-    assert_eq!((&phases[4]["phase_id"], &phases[4]["status"]), (&json!("fixup"), &json!("success")));
+    assert_eq!(
+        (&phases[4]["phase_id"], &phases[4]["status"]),
+        (&json!("fixup"), &json!("success"))
+    );
     let id = phases[4]["receipt_id"].as_str().unwrap();
     assert!(receipt.ends_with(format!("{id}.json")));
-    assert_eq!((&phases[5]["status"], &phases[5]["receipt_id"]), (&json!("not_run"), &Value::Null));
-    assert_eq!(document["next"]["command"], "crucible resume export-data --phase fixup --apply-fixups");
+    assert_eq!(
+        (&phases[5]["status"], &phases[5]["receipt_id"]),
+        (&json!("not_run"), &Value::Null)
+    );
+    assert_eq!(
+        document["next"]["command"],
+        "crucible resume export-data --phase fixup --apply-fixups"
+    );
 }
 
 #[test]
@@ -82,23 +97,42 @@ fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_m
         spec.success_with(phase, HOUR, |value| {
             let entry = &mut value["phases"][0];
             entry["llm"]["model_used"] = json!("\u{1b}[2J\u{202e}\"\\".repeat(5_000));
-            entry["warnings"] = json!(vec![json!({ "type": "x", "message": "\"".repeat(5_000) }); 20]);
-            entry["error"] = json!({ "class": "x".repeat(5_000), "message": "\u{1f6d1}".repeat(5_000) });
+            entry["warnings"] = json!(vec![
+                json!({ "type": "x", "message": "\"".repeat(5_000) });
+                20
+            ]);
+            entry["error"] =
+                json!({ "class": "x".repeat(5_000), "message": "\u{1f6d1}".repeat(5_000) });
         });
     }
     let large = "a line of an artifact\n".repeat(200_000);
     for phase in PhaseId::ALL {
-        std::fs::write(spec.path(&format!("artifacts/{}", phase.artifact())), &large).unwrap();
+        std::fs::write(
+            spec.path(&format!("artifacts/{}", phase.artifact())),
+            &large,
+        )
+        .unwrap();
     }
     for place in 0..200 {
-        std::fs::write(spec.path(&format!("receipts/{place}-{}.json", "\u{202e}".repeat(60))), "{}").unwrap();
+        std::fs::write(
+            spec.path(&format!("receipts/{place}-{}.json", "\u{202e}".repeat(60))),
+            "{}",
+        )
+        .unwrap();
     }
     let document = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
     assert_eq!(document["has_errors"], true);
     assert_eq!(document["problems"].as_array().unwrap().len(), 4);
-    assert!(document["problems_left_out"].as_u64().unwrap() > 10, "{document:#}");
+    assert!(
+        document["problems_left_out"].as_u64().unwrap() > 10,
+        "{document:#}"
+    );
     let ran = spec.call(&desk, ["status", SPEC]).run().ok();
-    assert!(!ran.stdout.contains(['\u{1b}', '\u{202e}']), "{}", ran.stdout);
+    assert!(
+        !ran.stdout.contains(['\u{1b}', '\u{202e}']),
+        "{}",
+        ran.stdout
+    );
     assert!(ran.stdout.len() < 8_192);
 }
 
@@ -109,14 +143,30 @@ fn what_is_unsound_is_told_and_its_phase_comes_next() {
     let status = || document(spec.call(&desk, ["status", SPEC, "--json"]).run());
     let words = |document: &Value| -> Vec<String> {
         let phases = document["phase_statuses"].as_array().unwrap();
-        phases.iter().map(|phase| phase["status"].as_str().unwrap().to_owned()).collect()
+        phases
+            .iter()
+            .map(|phase| phase["status"].as_str().unwrap().to_owned())
+            .collect()
     };
     std::fs::write(spec.path("artifacts/10-design.md"), "edited\n").unwrap();
     let document = status();
-    assert_eq!(words(&document), ["success", "changed", "stale", "not_run", "not_run", "not_run"]);
-    assert_eq!((&document["has_errors"], &document["next"]["phase_id"]), (&json!(true), &json!("design")));
-    let receipt = std::fs::read_dir(spec.path("receipts")).unwrap().map(|entry| entry.unwrap().path());
-    let receipt = receipt.into_iter().find(|path| path.to_string_lossy().contains("/requirements-")).unwrap();
+    assert_eq!(
+        words(&document),
+        [
+            "success", "changed", "stale", "not_run", "not_run", "not_run"
+        ]
+    );
+    assert_eq!(
+        (&document["has_errors"], &document["next"]["phase_id"]),
+        (&json!(true), &json!("design"))
+    );
+    let receipt = std::fs::read_dir(spec.path("receipts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let receipt = receipt
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("/requirements-"))
+        .unwrap();
     std::fs::write(&receipt, "{}").unwrap();
     let document = status();
     assert_eq!(
@@ -125,17 +175,31 @@ fn what_is_unsound_is_told_and_its_phase_comes_next() {
     );
     assert_eq!(document["problems"][0]["code"], "gate-receipt-unreadable");
     let ran = spec.call(&desk, ["status", SPEC]).run().ok();
-    assert!(ran.stdout.contains("gate-receipt-unreadable"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("gate-receipt-unreadable"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
 fn a_spec_that_is_not_there_is_an_error_of_usage() {
     let desk = Desk::new();
     let spec = WrittenSpec::new(desk.path("project"));
-    let error = spec.call(&desk, ["status", "other", "--json"]).run().exits(2).error();
-    assert!(error["error"].as_str().unwrap().contains("no spec other"), "{error}");
+    let error = spec
+        .call(&desk, ["status", "other", "--json"])
+        .run()
+        .exits(2)
+        .error();
+    assert!(
+        error["error"].as_str().unwrap().contains("no spec other"),
+        "{error}"
+    );
     for bad in ["..", "a/b", "ä", &"a".repeat(300)] {
-        spec.call(&desk, ["status", bad, "--json"]).run().exits(2).error();
+        spec.call(&desk, ["status", bad, "--json"])
+            .run()
+            .exits(2)
+            .error();
     }
 }
 
@@ -158,6 +222,13 @@ fn what_the_fixups_took_is_still_told_when_they_are_applied() {
     let status = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
     let fixup = &status["phase_statuses"][4];
     let id = applied.file_stem().unwrap().to_str().unwrap();
-    assert_eq!((&fixup["receipt_id"], &fixup["tokens_input"]), (&json!(id), &json!(1200)), "{status:#}");
-    assert_eq!((&status["tokens_input"], &status["pending_fixups"]), (&proposed["tokens_input"], &json!(0)));
+    assert_eq!(
+        (&fixup["receipt_id"], &fixup["tokens_input"]),
+        (&json!(id), &json!(1200)),
+        "{status:#}"
+    );
+    assert_eq!(
+        (&status["tokens_input"], &status["pending_fixups"]),
+        (&proposed["tokens_input"], &json!(0))
+    );
 }

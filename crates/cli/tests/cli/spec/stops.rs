@@ -7,8 +7,8 @@ use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
 use super::support::{
-    IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, everything, good, newest,
-    project, receipts, resume, server, spec, spec_dir, valid, with_idea,
+    IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, everything, good,
+    newest, project, receipts, resume, server, spec, spec_dir, valid, with_idea,
 };
 use crate::crawl::support::wait_for;
 use crate::support::{Desk, answering as always};
@@ -19,19 +19,30 @@ fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
-    let ran =
-        with_idea(desk.call(["spec", SPEC]), &project, &format!("export data\nwith {key} as the key\n"))
-            .exits(8);
+    let ran = with_idea(
+        desk.call(["spec", SPEC]),
+        &project,
+        &format!("export data\nwith {key} as the key\n"),
+    )
+    .exits(8);
     assert!(
-        ran.stderr.contains("standard input holds a secret (rule ") && ran.stderr.contains("line 2"),
+        ran.stderr.contains("standard input holds a secret (rule ")
+            && ran.stderr.contains("line 2"),
         "{}",
         ran.stderr
     );
     assert_eq!(server.requests().len(), 0);
-    assert!(!ran.stderr.contains(&key) && !everything(&project).contains(&key), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains(&key) && !everything(&project).contains(&key),
+        "{}",
+        ran.stderr
+    );
     let receipt = newest(&project);
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&json!(8), &json!("secret"))
     );
     // The idea that was refused is not kept.
@@ -46,16 +57,28 @@ fn a_packet_over_its_limit_names_its_largest_entries_and_leaves_its_sizes() {
     let project = project(&desk);
     std::fs::write(project.join("large.md"), "word ".repeat(20_000)).unwrap();
     let ran = spec(&desk, &project, ["--context", "large.md"]).exits(7);
-    assert!(ran.stderr.contains("large.md (100000 bytes"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("CRUCIBLE_SPEC_MAX_PACKET_BYTES"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("large.md (100000 bytes"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("CRUCIBLE_SPEC_MAX_PACKET_BYTES"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(server.requests().len(), 0);
     let receipt = newest(&project);
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&json!(7), &json!("packet_over_limit"))
     );
     let id = receipt["receipt_id"].as_str().unwrap();
-    let manifest = std::fs::read(spec_dir(&project).join(format!("context/{id}.packet.json"))).unwrap();
+    let manifest =
+        std::fs::read(spec_dir(&project).join(format!("context/{id}.packet.json"))).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["schema_version"], "crucible-packet-v1");
     assert!(manifest.to_string().contains("large.md"), "{manifest:#}");
@@ -72,23 +95,39 @@ fn a_call_without_end_times_out_with_a_receipt() {
     let receipt = newest(&project);
     assert_eq!(receipt["exit_code"], 10);
     let phase = &receipt["phases"][0];
-    assert_eq!((&phase["error"]["class"], &phase["llm"]["timed_out"]), (&json!("timeout"), &json!(true)));
+    assert_eq!(
+        (&phase["error"]["class"], &phase["llm"]["timed_out"]),
+        (&json!("timeout"), &json!(true))
+    );
     // The time of the phase, for all its calls together.
-    let call = desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_PHASE_TIMEOUT_S", "1");
+    let call = desk
+        .call(["spec", SPEC])
+        .env("CRUCIBLE_SPEC_PHASE_TIMEOUT_S", "1");
     let ran = with_idea(call, &project, IDEA).exits(10);
-    assert!(ran.stderr.contains("spec.phase_timeout_s"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("spec.phase_timeout_s"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(newest(&project)["phases"][0]["error"]["class"], "timeout");
 }
 
 #[test]
 fn an_exhausted_budget_is_told_and_recorded() {
-    let server = server(|phase, _| (phase == "requirements").then(|| Reply::Answer("I did it.".to_owned())));
+    let server =
+        server(|phase, _| (phase == "requirements").then(|| Reply::Answer("I did it.".to_owned())));
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let call = desk.call(["spec", SPEC, "--json"]).env("CRUCIBLE_OPENROUTER_BUDGET", "1");
+    let call = desk
+        .call(["spec", SPEC, "--json"])
+        .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     let ran = with_idea(call, &project, IDEA).exits(70);
     assert_eq!(ran.error()["budget_exhausted"], true);
-    assert!(ran.error()["hints"].to_string().contains("CRUCIBLE_OPENROUTER_BUDGET"));
+    assert!(
+        ran.error()["hints"]
+            .to_string()
+            .contains("CRUCIBLE_OPENROUTER_BUDGET")
+    );
     let receipt = newest(&project);
     assert_eq!(receipt["exit_code"], 70);
     let phase = &receipt["phases"][0];
@@ -108,7 +147,10 @@ fn a_provider_that_fails_is_told_and_recorded() {
     spec(&desk, &project, []).exits(70);
     let receipt = newest(&project);
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&json!(70), &json!("provider"))
     );
     assert_eq!(receipt["phases"][0]["llm"]["error"], "provider_auth");
@@ -119,8 +161,15 @@ fn of_two_processes_one_works_and_the_other_is_told_who_does() {
     let server = server(|_, _| Some(Reply::Hang));
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let mut command = desk.call(["spec", SPEC, "--source", "README.md"]).current_dir(&project).command();
-    let mut first = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = desk
+        .call(["spec", SPEC, "--source", "README.md"])
+        .current_dir(&project)
+        .command();
+    let mut first = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_for("the first to ask", || server.completions().len() == 1);
     let ran = spec(&desk, &project, []).exits(9);
     let owner = format!("(process {}: crucible spec {SPEC})", first.id());
@@ -139,15 +188,34 @@ fn taken_by_force_the_first_process_keeps_nothing() {
     });
     let desk = Desk::with(&slow);
     let project = project(&desk);
-    let mut command = desk.call(["spec", SPEC, "--source", "README.md"]).current_dir(&project).command();
-    let first = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = desk
+        .call(["spec", SPEC, "--source", "README.md"])
+        .current_dir(&project)
+        .command();
+    let first = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     wait_for("the first to ask", || slow.completions().len() == 1);
     spec(&desk, &project, ["--force"]).ok();
     let lost = first.wait_with_output().unwrap();
     assert_eq!(lost.status.code(), Some(9), "{lost:?}");
-    assert!(String::from_utf8_lossy(&lost.stderr).contains("--force"), "{lost:?}");
-    assert_eq!(receipts(&project).len(), 1, "only the one that took the lock left a receipt");
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+    assert!(
+        String::from_utf8_lossy(&lost.stderr).contains("--force"),
+        "{lost:?}"
+    );
+    assert_eq!(
+        receipts(&project).len(),
+        1,
+        "only the one that took the lock left a receipt"
+    );
+    at(
+        &desk,
+        &project,
+        ["gate", SPEC, "--min-phase", "requirements"],
+    )
+    .ok();
     // What it was answered too late harms nobody: the next try takes it over.
     resume(&desk, &project, ["--phase", "requirements"]).ok();
     assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
@@ -157,7 +225,10 @@ fn taken_by_force_the_first_process_keeps_nothing() {
         if let Some(id) = name.strip_suffix(".calls.jsonl") {
             assert!(!id.contains('.'), "{name} is nobody's");
             let text = std::fs::read_to_string(&path).unwrap();
-            assert!(text.starts_with("{\"") && text.contains("cassette"), "{name}: {text}");
+            assert!(
+                text.starts_with("{\"") && text.contains("cassette"),
+                "{name}: {text}"
+            );
         }
         assert!(!name.ends_with("unreadable-calls"), "{name}");
     }
@@ -172,33 +243,69 @@ fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
         if phase != "requirements" {
             return None;
         }
-        if !request.conversation().contains("A first answer was refused") {
-            return Some(Reply::Answer("I have written the requirements document.".to_owned()));
+        if !request
+            .conversation()
+            .contains("A first answer was refused")
+        {
+            return Some(Reply::Answer(
+                "I have written the requirements document.".to_owned(),
+            ));
         }
-        hangs.load(std::sync::atomic::Ordering::SeqCst).then_some(Reply::Hang)
+        hangs
+            .load(std::sync::atomic::Ordering::SeqCst)
+            .then_some(Reply::Hang)
     });
     let desk = Desk::with(&server);
     let project = project(&desk);
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
-    let mut command = desk.call(["spec", SPEC, "--source", "idea.md"]).current_dir(&project).command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the correction to be asked", || server.completions().len() == 2);
+    let mut command = desk
+        .call(["spec", SPEC, "--source", "idea.md"])
+        .current_dir(&project)
+        .command();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the correction to be asked", || {
+        server.completions().len() == 2
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(receipts(&project).len(), 0);
-    assert!(!spec_dir(&project).join("artifacts/00-requirements.md").exists());
+    assert!(
+        !spec_dir(&project)
+            .join("artifacts/00-requirements.md")
+            .exists()
+    );
     hang.store(false, std::sync::atomic::Ordering::SeqCst);
-    desk.call(["spec", SPEC, "--source", "idea.md"]).current_dir(&project).run().ok();
-    assert_eq!(asked(&server).len(), 3, "the first answer was paid for and is not asked for again");
+    desk.call(["spec", SPEC, "--source", "idea.md"])
+        .current_dir(&project)
+        .run()
+        .ok();
+    assert_eq!(
+        asked(&server).len(),
+        3,
+        "the first answer was paid for and is not asked for again"
+    );
     let receipt = newest(&project);
-    assert_eq!((&receipt["sequence"], &receipt["phases"][0]["attempts"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&receipt["sequence"], &receipt["phases"][0]["attempts"]),
+        (&json!(1), &json!(1))
+    );
     assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
     let left: Vec<String> = std::fs::read_dir(spec_dir(&project).join("context"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".calls.jsonl"))
         .collect();
-    assert_eq!(left, [format!("{}.calls.jsonl", receipt["receipt_id"].as_str().unwrap())]);
+    assert_eq!(
+        left,
+        [format!(
+            "{}.calls.jsonl",
+            receipt["receipt_id"].as_str().unwrap()
+        )]
+    );
 }
 
 /// SIGKILL at moments all over the work; the next command always gets through.
@@ -213,12 +320,19 @@ fn killed_at_any_moment_the_next_command_gets_through() {
             .call(["spec", SPEC, "--source", "idea.md", "--through", "final"])
             .current_dir(&project)
             .command();
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(pause));
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    desk.call(["spec", SPEC, "--source", "idea.md", "--through", "final"]).current_dir(&project).run().ok();
+    desk.call(["spec", SPEC, "--source", "idea.md", "--through", "final"])
+        .current_dir(&project)
+        .run()
+        .ok();
     at(&desk, &project, ["gate", SPEC, "--min-phase", "final"]).ok();
     at(&desk, &project, ["ledger", "verify"]).ok();
 }
@@ -234,23 +348,41 @@ fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
     let call = ["spec", SPEC, "--source", "idea.md", "--through", "tasks"];
     let mut command = desk.call(call).current_dir(&project).command();
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for("the design to be asked for", || server.completions().len() == 2);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the design to be asked for", || {
+        server.completions().len() == 2
+    });
     let begun = Instant::now();
     let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = child.wait_with_output().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
     assert_eq!(
-        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (
+            &receipt["exit_code"],
+            &receipt["phases"][0]["error"]["class"]
+        ),
         (&json!(130), &json!("interrupted"))
     );
     assert_eq!(receipt["phases"][0]["attempts"], 1, "it was sent");
     desk.call(call).current_dir(&project).run().ok();
-    assert_eq!(asked(&server), ["requirements", "design", "design", "tasks"]);
+    assert_eq!(
+        asked(&server),
+        ["requirements", "design", "design", "tasks"]
+    );
 }
 
 #[test]
@@ -263,7 +395,10 @@ fn what_a_model_quotes_of_a_secret_reaches_no_file() {
     spec(&desk, &project, []).ok();
     assert!(!everything(&project).contains(&key));
     let warnings = newest(&project)["phases"][0]["warnings"].to_string();
-    assert!(warnings.contains("1 secret removed from the answer"), "{warnings}");
+    assert!(
+        warnings.contains("1 secret removed from the answer"),
+        "{warnings}"
+    );
 }
 
 /// Runs in a mount namespace in which `.crucible` is a small file system of its own; `$1` is the program.
@@ -306,9 +441,18 @@ fn a_full_disk_in_each_phase_is_an_error_and_the_spec_goes_on_when_there_is_room
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
     let program = desk.call(["--version"]).command();
     let mut story = std::process::Command::new("bwrap");
-    story.args(["--dev-bind", "/", "/", "--size", "2097152", "--tmpfs"]).arg(project.join(".crucible"));
-    story.args(["sh", "-c", FULL, "story"]).arg(program.get_program()).current_dir(&project);
-    story.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    story
+        .args(["--dev-bind", "/", "/", "--size", "2097152", "--tmpfs"])
+        .arg(project.join(".crucible"));
+    story
+        .args(["sh", "-c", FULL, "story"])
+        .arg(program.get_program())
+        .current_dir(&project);
+    story.env_clear().envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let output = story.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -317,6 +461,13 @@ fn a_full_disk_in_each_phase_is_an_error_and_the_spec_goes_on_when_there_is_room
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-    let failed: u32 = said.lines().last().unwrap().strip_prefix("failed ").unwrap().parse().unwrap();
+    let failed: u32 = said
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("failed ")
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(failed >= 12, "the disk was hardly ever full: {said}");
 }

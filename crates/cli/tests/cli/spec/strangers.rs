@@ -15,7 +15,10 @@ fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
     let desk = Desk::new();
     let project = project(&desk);
     let settings = |section: &str| {
-        let text = format!("[llm.{section}]\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url());
+        let text = format!(
+            "[llm.{section}]\nbase_url = \"{}\"\nmodel = \"m\"\n",
+            server.base_url()
+        );
         std::fs::write(project.join(".crucible/config.toml"), text).unwrap();
     };
     let begun = |provider: &str| {
@@ -60,17 +63,20 @@ fn a_secret_in_a_receipt_or_a_workspace_of_somebody_else_is_shown_by_no_command(
     spec(&desk, &project, []).ok();
     let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
     let mut receipt = newest(&project);
-    let path =
-        spec_dir(&project).join("receipts").join(format!("{}.json", receipt["receipt_id"].as_str().unwrap()));
+    let path = spec_dir(&project)
+        .join("receipts")
+        .join(format!("{}.json", receipt["receipt_id"].as_str().unwrap()));
     receipt["phases"][0]["llm"]["model_used"] = json!(secret);
-    receipt["phases"][0]["warnings"] = json!([{ "type": secret, "message": format!("a {secret}") }]);
+    receipt["phases"][0]["warnings"] =
+        json!([{ "type": secret, "message": format!("a {secret}") }]);
     receipt["phases"][0]["status"] = json!("failed");
     receipt["exit_code"] = json!(1);
     receipt["phases"][0]["error"] = json!({ "class": secret, "message": format!("no {secret}") });
     seal(&mut receipt);
     std::fs::write(&path, to_canonical_json(&receipt).unwrap()).unwrap();
-    let workspace =
-        format!("version: \"1\"\nname: \"{secret}\"\nspecs:\n- id: {SPEC}\n  tags: [\"{secret}\"]\n");
+    let workspace = format!(
+        "version: \"1\"\nname: \"{secret}\"\nspecs:\n- id: {SPEC}\n  tags: [\"{secret}\"]\n"
+    );
     std::fs::write(project.join("workspace.yaml"), workspace).unwrap();
     // Another machine, whose ledger knows nothing of it.
     let elsewhere = Desk::with(&server);
@@ -95,6 +101,10 @@ fn a_secret_in_a_receipt_or_a_workspace_of_somebody_else_is_shown_by_no_command(
     }
     assert!(!told.contains(&secret), "{told}");
     assert!(told.contains("[secret:github-personal-token]"), "{told}");
-    let _learned = at(&elsewhere, &project, ["resume", SPEC, "--phase", "requirements"]);
+    let _learned = at(
+        &elsewhere,
+        &project,
+        ["resume", SPEC, "--phase", "requirements"],
+    );
     assert!(!everything(&elsewhere.data()).contains(&secret));
 }

@@ -99,10 +99,14 @@ Users ask for an export and get one file. It names its instant.
 
 /// Which phase a request is of.
 pub(crate) fn phase_of(request: &SeenRequest) -> &'static str {
-    let system = request.body["messages"][0]["content"].as_str().unwrap_or_default();
+    let system = request.body["messages"][0]["content"]
+        .as_str()
+        .unwrap_or_default();
     // A prompt template puts a heading before it.
     let system = system.strip_prefix("# Instructions\n\n").unwrap_or(system);
-    let found = BEGINNINGS.iter().find(|(beginning, _)| system.starts_with(beginning));
+    let found = BEGINNINGS
+        .iter()
+        .find(|(beginning, _)| system.starts_with(beginning));
     match found {
         Some((_, phase)) => phase,
         None => panic!("no question of a phase: {system}"),
@@ -122,7 +126,9 @@ pub(crate) fn good(phase: &str) -> String {
 }
 
 /// A server that answers each phase well, but where `other` has something else to say.
-pub(crate) fn server(mut other: impl FnMut(&str, &SeenRequest) -> Option<Reply> + Send + 'static) -> FakeApi {
+pub(crate) fn server(
+    mut other: impl FnMut(&str, &SeenRequest) -> Option<Reply> + Send + 'static,
+) -> FakeApi {
     FakeApi::answering(move |request| {
         let phase = phase_of(request);
         other(phase, request).unwrap_or_else(|| Reply::Answer(good(phase)))
@@ -152,7 +158,10 @@ pub(crate) fn project(desk: &Desk) -> PathBuf {
 /// A call in the project, with this idea on its standard input.
 pub(crate) fn with_idea(call: Call, project: &Path, idea: &str) -> Ran {
     let mut command = call.current_dir(project).command();
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Who has read enough closes its end.
     let _closed = child.stdin.take().unwrap().write_all(idea.as_bytes());
@@ -171,7 +180,10 @@ pub(crate) fn spec<const N: usize>(desk: &Desk, project: &Path, options: [&str; 
 
 /// `crucible resume export-data` with these options.
 pub(crate) fn resume<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
-    desk.call(["resume", SPEC]).args(options).current_dir(project).run()
+    desk.call(["resume", SPEC])
+        .args(options)
+        .current_dir(project)
+        .run()
 }
 
 /// The directory of the spec.
@@ -185,7 +197,9 @@ pub(crate) fn receipts(project: &Path) -> Vec<Value> {
         return Vec::new();
     };
     let mut receipts: Vec<Value> = entries
-        .map(|entry| serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap())
+        .map(|entry| {
+            serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap()
+        })
         .collect();
     receipts.sort_by_key(|receipt: &Value| receipt["sequence"].as_u64());
     receipts
@@ -216,26 +230,35 @@ pub(crate) fn everything(directory: &Path) -> String {
 #[track_caller]
 pub(crate) fn valid(document: &Value, schema: &str) {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problem = schema.iter_errors(document).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(document)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
 }
 
 /// A log of a gate, checked against what SARIF 2.1.0 and GitHub ask of it: each result has the rule that it names.
 #[track_caller]
 pub(crate) fn valid_sarif(log: &Value) {
-    valid(log, include_str!("../../../../../docs/schemas/gate-sarif.schema.json"));
+    valid(
+        log,
+        include_str!("../../../../../docs/schemas/gate-sarif.schema.json"),
+    );
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    let ids: std::collections::BTreeSet<&str> =
-        rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    let ids: std::collections::BTreeSet<&str> = rules
+        .iter()
+        .map(|rule| rule["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids.len(), rules.len(), "two rules have one id");
     let results = run["results"].as_array().unwrap();
     for result in results {
         let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
         assert_eq!(rules[index]["id"], result["ruleId"], "{result:#}");
     }
-    let prints =
-        results.iter().map(|result| result["partialFingerprints"]["primaryLocationLineHash"].as_str());
+    let prints = results
+        .iter()
+        .map(|result| result["partialFingerprints"]["primaryLocationLineHash"].as_str());
     let prints: std::collections::BTreeSet<_> = prints.collect();
     assert_eq!(prints.len(), results.len(), "two results are one to GitHub");
 }
@@ -260,7 +283,9 @@ impl LedgerHolder {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(program.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert_eq!(line, "held\n");
         Self { program }
     }
@@ -279,7 +304,8 @@ pub(crate) fn at<const N: usize>(desk: &Desk, project: &Path, args: [&str; N]) -
 }
 
 /// The schema of receipts.
-pub(crate) const RECEIPT_SCHEMA: &str = include_str!("../../../../../docs/schemas/receipt.v1.schema.json");
+pub(crate) const RECEIPT_SCHEMA: &str =
+    include_str!("../../../../../docs/schemas/receipt.v1.schema.json");
 
 /// An artifact of the spec.
 pub(crate) fn artifact(project: &Path, name: &str) -> String {

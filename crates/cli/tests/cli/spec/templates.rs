@@ -17,7 +17,8 @@ use super::support::{self, valid};
 use crate::support::{Desk, Ran, Snapshot};
 
 /// The schema of what is told of a new spec.
-const INIT_SCHEMA: &str = include_str!("../../../../../docs/schemas/crucible-template-init-v1.schema.json");
+const INIT_SCHEMA: &str =
+    include_str!("../../../../../docs/schemas/crucible-template-init-v1.schema.json");
 
 /// An empty project.
 fn project(desk: &Desk) -> PathBuf {
@@ -27,7 +28,9 @@ fn project(desk: &Desk) -> PathBuf {
 }
 
 fn template(desk: &Desk, args: &[&str]) -> Ran {
-    desk.call([&["template"], args].concat()).current_dir(desk.path("project")).run()
+    desk.call([&["template"], args].concat())
+        .current_dir(desk.path("project"))
+        .run()
 }
 
 fn text(path: &Path) -> String {
@@ -38,17 +41,33 @@ fn text(path: &Path) -> String {
 fn the_templates_are_listed_for_people_and_programs() {
     let desk = Desk::new();
     project(&desk);
-    let names = ["docs-refactor", "fullstack-web", "python-service", "rust-service"];
+    let names = [
+        "docs-refactor",
+        "fullstack-web",
+        "python-service",
+        "rust-service",
+    ];
     let ran = template(&desk, &["list"]).ok();
     for name in names {
         assert!(ran.stdout.contains(name), "{}", ran.stdout);
     }
     let listed = template(&desk, &["list", "--json"]).ok().json();
-    valid(&listed, include_str!("../../../../../docs/schemas/crucible-templates-v1.schema.json"));
+    valid(
+        &listed,
+        include_str!("../../../../../docs/schemas/crucible-templates-v1.schema.json"),
+    );
     assert_eq!(listed["schema_version"], "crucible-templates-v1");
     let rows = listed["templates"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
-    assert!(rows.iter().all(|row| !row["summary"].as_str().unwrap().is_empty()));
+    assert_eq!(
+        rows.iter()
+            .map(|row| row["name"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        names
+    );
+    assert!(
+        rows.iter()
+            .all(|row| !row["summary"].as_str().unwrap().is_empty())
+    );
 }
 
 #[test]
@@ -57,16 +76,34 @@ fn every_template_begins_a_spec_with_its_idea_and_the_commands_to_go_on_with() {
     let project = project(&desk);
     for template in TEMPLATES {
         let id = format!("my-{}", template.name);
-        let ran = desk.call(["template", "init", template.name, &id]).current_dir(&project).run().ok();
+        let ran = desk
+            .call(["template", "init", template.name, &id])
+            .current_dir(&project)
+            .run()
+            .ok();
         let next = format!("crucible spec {id} --through tasks");
-        assert!(ran.stdout.ends_with(&format!("      {next}\n")), "{}", ran.stdout);
+        assert!(
+            ran.stdout.ends_with(&format!("      {next}\n")),
+            "{}",
+            ran.stdout
+        );
         let spec = project.join(".crucible/specs").join(&id);
         assert_eq!(text(&spec.join("context/idea.md")), template.idea);
         let readme = text(&spec.join("README.md"));
-        let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+        let blocks = readme
+            .split("```sh\n")
+            .skip(1)
+            .filter_map(|block| block.split("```").next());
         let commands: String = blocks.collect();
-        for command in [next, format!("crucible status {id}"), format!("crucible gate {id}")] {
-            assert!(commands.lines().any(|line| line == command), "{command} is not in\n{commands}");
+        for command in [
+            next,
+            format!("crucible status {id}"),
+            format!("crucible gate {id}"),
+        ] {
+            assert!(
+                commands.lines().any(|line| line == command),
+                "{command} is not in\n{commands}"
+            );
         }
         assert!(!project.join("workspace.yaml").exists());
     }
@@ -77,12 +114,19 @@ fn the_commands_of_a_templates_readme_run() {
     let server = support::answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let variables =
-        json!({ "CRUCIBLE_LLM_PROVIDER": "gateway", "CRUCIBLE_GATEWAY_BASE_URL": server.base_url() });
+    let variables = json!({ "CRUCIBLE_LLM_PROVIDER": "gateway", "CRUCIBLE_GATEWAY_BASE_URL": server.base_url() });
     for (place, template) in TEMPLATES.iter().enumerate() {
         self::template(&desk, &["init", template.name, template.name]).ok();
-        let readme = text(&project.join(".crucible/specs").join(template.name).join("README.md"));
-        let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+        let readme = text(
+            &project
+                .join(".crucible/specs")
+                .join(template.name)
+                .join("README.md"),
+        );
+        let blocks = readme
+            .split("```sh\n")
+            .skip(1)
+            .filter_map(|block| block.split("```").next());
         let commands: String = blocks.collect();
         let ran = shell(&desk, &project, &variables, &commands).ok();
         assert!(ran.stdout.contains("20-tasks.md"), "{}", ran.stdout);
@@ -107,13 +151,23 @@ fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
     std::fs::create_dir_all(spec.join("artifacts")).unwrap();
     std::fs::write(spec.join("artifacts/00-requirements.md"), "mine\n").unwrap();
     let before = Snapshot::of([&project]);
-    let message = template(&desk, &["init", "docs-refactor", "links", "--json"]).exits(2).message();
+    let message = template(&desk, &["init", "docs-refactor", "links", "--json"])
+        .exits(2)
+        .message();
     assert_eq!(message, "the spec links already exists and was not changed");
     before.is_still(&Snapshot::of([&project]));
 
-    let done = template(&desk, &["init", "docs-refactor", "links", "--force", "--json"]).ok().json();
+    let done = template(
+        &desk,
+        &["init", "docs-refactor", "links", "--force", "--json"],
+    )
+    .ok()
+    .json();
     valid(&done, INIT_SCHEMA);
-    assert_eq!((&done["template"], &done["spec_id"]), (&"docs-refactor".into(), &"links".into()));
+    assert_eq!(
+        (&done["template"], &done["spec_id"]),
+        (&"docs-refactor".into(), &"links".into())
+    );
     assert!(text(&idea).starts_with("# Documentation that answers"));
     assert_eq!(text(&spec.join("artifacts/00-requirements.md")), "mine\n");
 }
@@ -147,7 +201,9 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
     assert!(ran.stdout.contains("listed in "), "{}", ran.stdout);
     let listed = text(&list);
     assert!(
-        listed.starts_with("# ours\n") && listed.contains("links") && listed.contains("rust-service"),
+        listed.starts_with("# ours\n")
+            && listed.contains("links")
+            && listed.contains("rust-service"),
         "{listed}"
     );
     // Once is enough.
@@ -159,17 +215,42 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
     assert!(!project.join(".crucible/specs/other").exists());
 
     for named in ["../elsewhere", "../missing.yaml"] {
-        let ran = template(&desk, &["init", "rust-service", "links", "--workspace", named]).exits(2);
-        let said = format!("--workspace: {} is not a file", desk.path("project").join(named).display());
+        let ran = template(
+            &desk,
+            &["init", "rust-service", "links", "--workspace", named],
+        )
+        .exits(2);
+        let said = format!(
+            "--workspace: {} is not a file",
+            desk.path("project").join(named).display()
+        );
         assert!(ran.stderr.contains(&said), "{}", ran.stderr);
     }
 
     // The workspace that is named decides where the spec lies.
     let elsewhere = desk.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
-    std::fs::write(elsewhere.join("workspace.yaml"), "version: \"1\"\nname: other\nspecs: []\n").unwrap();
-    template(&desk, &["init", "rust-service", "links", "--workspace", "../elsewhere/workspace.yaml"]).ok();
-    assert!(elsewhere.join(".crucible/specs/links/context/idea.md").exists());
+    std::fs::write(
+        elsewhere.join("workspace.yaml"),
+        "version: \"1\"\nname: other\nspecs: []\n",
+    )
+    .unwrap();
+    template(
+        &desk,
+        &[
+            "init",
+            "rust-service",
+            "links",
+            "--workspace",
+            "../elsewhere/workspace.yaml",
+        ],
+    )
+    .ok();
+    assert!(
+        elsewhere
+            .join(".crucible/specs/links/context/idea.md")
+            .exists()
+    );
     assert!(text(&elsewhere.join("workspace.yaml")).contains("links"));
 }
 
@@ -189,20 +270,38 @@ fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
     };
     let dangling = |list: &Path| std::os::unix::fs::symlink("nowhere", list).unwrap();
     let shared = |list: &Path| {
-        std::fs::write(list, "version: \"1\"\nname: shop\nspecs: &all [{id: a}]\nmore: *all\n").unwrap();
+        std::fs::write(
+            list,
+            "version: \"1\"\nname: shop\nspecs: &all [{id: a}]\nmore: *all\n",
+        )
+        .unwrap();
     };
     let kinds: [&dyn Fn(&Path); 4] = [&read_only, &link, &dangling, &shared];
     for (number, make) in kinds.into_iter().enumerate() {
         make(&list);
         let ran = template(&desk, &["init", "rust-service", "links"]);
-        assert!(matches!(ran.code, Some(1 | 2)), "{number}: {:?} {}", ran.code, ran.stderr);
-        assert!(ran.stderr.contains("workspace.yaml"), "{number}: {}", ran.stderr);
-        assert!(!project.join(".crucible").exists(), "{number}: half of it is done");
+        assert!(
+            matches!(ran.code, Some(1 | 2)),
+            "{number}: {:?} {}",
+            ran.code,
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("workspace.yaml"),
+            "{number}: {}",
+            ran.stderr
+        );
+        assert!(
+            !project.join(".crucible").exists(),
+            "{number}: half of it is done"
+        );
         std::fs::remove_file(&list).unwrap();
     }
     // Once it can be changed, the same command does all of it.
     std::fs::write(&list, good).unwrap();
-    let done = template(&desk, &["init", "rust-service", "links", "--json"]).ok().json();
+    let done = template(&desk, &["init", "rust-service", "links", "--json"])
+        .ok()
+        .json();
     valid(&done, INIT_SCHEMA);
     assert_eq!(done["listed_in"], list.to_str().unwrap());
     assert!(text(&list).contains("links") && Path::new(done["idea"].as_str().unwrap()).is_file());
@@ -212,7 +311,8 @@ fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
 fn finished(desk: &Desk, project: &Path) -> SpecStore {
     let store = SpecStore::new(&SpecProject::at(project), "export-data".parse().unwrap());
     let lock = store.lock("test", LockClaim::IfFree).unwrap();
-    lock.write_context("idea.md", b"users can export their data\n").unwrap();
+    lock.write_context("idea.md", b"users can export their data\n")
+        .unwrap();
     drop(lock);
     bring_through(desk, &store, PhaseId::Tasks.up_to());
     store
@@ -222,16 +322,18 @@ fn finished(desk: &Desk, project: &Path) -> SpecStore {
 fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = PhaseId>) {
     std::fs::create_dir_all(desk.data()).unwrap();
     let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
-    let now = clock_from(&Environment::from_pairs::<&str, &str>([], "/")).unwrap().now();
+    let now = clock_from(&Environment::from_pairs::<&str, &str>([], "/"))
+        .unwrap()
+        .now();
     let lock = store.lock("test", LockClaim::IfFree).unwrap();
-    let record =
-        |path: &str, bytes: &[u8]| json!({ "path": path, "sha256": Digest::of(bytes), "bytes": bytes.len() });
+    let record = |path: &str, bytes: &[u8]| json!({ "path": path, "sha256": Digest::of(bytes), "bytes": bytes.len() });
     for phase in phases {
         let before = phase.up_to().filter(|before| *before != phase);
         let made_from = before.map(|before| format!("artifacts/{}", before.artifact()));
         let made_from = std::iter::once("context/idea.md".to_owned()).chain(made_from);
-        let inputs: Vec<Value> =
-            made_from.map(|path| record(&path, &std::fs::read(store.dir().join(&path)).unwrap())).collect();
+        let inputs: Vec<Value> = made_from
+            .map(|path| record(&path, &std::fs::read(store.dir().join(&path)).unwrap()))
+            .collect();
         let bytes = format!("# {phase}\n").into_bytes();
         let path = format!("artifacts/{}", phase.artifact());
         let mut entry = json!({
@@ -248,7 +350,8 @@ fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = Ph
             "pipeline": { "execution_strategy": "controlled" }, "phases": [entry],
         }))
         .unwrap();
-        lock.promote(receipt, vec![PhaseOutput { path, bytes }], &mut ledger).unwrap();
+        lock.promote(receipt, vec![PhaseOutput { path, bytes }], &mut ledger)
+            .unwrap();
     }
 }
 
@@ -259,12 +362,21 @@ fn shell(desk: &Desk, project: &Path, variables: &Value, lines: &str) -> Ran {
     search.push(":");
     search.push(std::env::var_os("PATH").unwrap());
     let mut command = Command::new("bash");
-    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", lines]).current_dir(project).env_clear();
+    command
+        .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", lines])
+        .current_dir(project)
+        .env_clear();
     for (name, value) in variables.as_object().unwrap() {
-        let value = value.as_str().unwrap().replace("$CI_PROJECT_DIR", project.to_str().unwrap());
+        let value = value
+            .as_str()
+            .unwrap()
+            .replace("$CI_PROJECT_DIR", project.to_str().unwrap());
         command.env(name, value);
     }
-    command.env("PATH", search).env("HOME", desk.home()).env("CRUCIBLE_HOME", desk.path("runner"));
+    command
+        .env("PATH", search)
+        .env("HOME", desk.home())
+        .env("CRUCIBLE_HOME", desk.path("runner"));
     let output = command.output().unwrap();
     Ran {
         code: output.status.code(),
@@ -281,7 +393,9 @@ fn states() -> [(&'static str, i32); 4] {
 fn bring_to(state: &str, desk: &Desk, store: &SpecStore) {
     match state {
         "pending" => bring_through(desk, store, [PhaseId::Review, PhaseId::Fixup].into_iter()),
-        "edited" => std::fs::write(store.dir().join("artifacts/10-design.md"), "# other\n").unwrap(),
+        "edited" => {
+            std::fs::write(store.dir().join("artifacts/10-design.md"), "# other\n").unwrap()
+        }
         "gone" => std::fs::rename(store.dir(), store.dir().with_file_name("moved")).unwrap(),
         _ => {}
     }
@@ -293,19 +407,35 @@ fn the_pipeline_for_github_judges_a_spec_and_has_no_right_that_it_does_not_need(
     let workflow: Value = serde_saphyr::from_str(source).unwrap();
     let job = &workflow["jobs"]["gate"];
     assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
-    assert_eq!(job["permissions"], json!({ "contents": "read", "security-events": "write" }));
+    assert_eq!(
+        job["permissions"],
+        json!({ "contents": "read", "security-events": "write" })
+    );
     assert!(job["timeout-minutes"].is_u64() && !source.contains("secrets."));
     let steps = job["steps"].as_array().unwrap();
     for step in steps.iter().filter_map(|step| step["uses"].as_str()) {
-        let version = step.split_once("@v").map(|(_, version)| version.parse::<u32>());
+        let version = step
+            .split_once("@v")
+            .map(|(_, version)| version.parse::<u32>());
         assert!(matches!(version, Some(Ok(_))), "{step} is not pinned");
     }
     assert_eq!(steps[0]["with"]["persist-credentials"], false);
-    let runs: Vec<&str> = steps.iter().filter_map(|step| step["run"].as_str()).collect();
-    let (own, others): (Vec<&str>, Vec<&str>) =
-        runs.into_iter().partition(|run| run.starts_with("crucible "));
-    assert!(others.iter().all(|run| run.starts_with("cargo install --locked ")), "{others:?}");
-    let [findings, gate] = own[..] else { panic!("{own:?}") };
+    let runs: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step["run"].as_str())
+        .collect();
+    let (own, others): (Vec<&str>, Vec<&str>) = runs
+        .into_iter()
+        .partition(|run| run.starts_with("crucible "));
+    assert!(
+        others
+            .iter()
+            .all(|run| run.starts_with("cargo install --locked ")),
+        "{others:?}"
+    );
+    let [findings, gate] = own[..] else {
+        panic!("{own:?}")
+    };
 
     let desk = Desk::new();
     let project = project(&desk);
@@ -317,16 +447,30 @@ fn the_pipeline_for_github_judges_a_spec_and_has_no_right_that_it_does_not_need(
         let written = written.exits(i32::from(code == 2));
         let judged = shell(&desk, &project, &job["env"], gate).exits(code);
         if code == 2 {
-            assert!(written.stderr.contains("there is no spec export-data"), "{}", written.stderr);
+            assert!(
+                written.stderr.contains("there is no spec export-data"),
+                "{}",
+                written.stderr
+            );
             continue;
         }
-        let upload = steps.iter().find_map(|step| step["with"]["sarif_file"].as_str()).unwrap();
+        let upload = steps
+            .iter()
+            .find_map(|step| step["with"]["sarif_file"].as_str())
+            .unwrap();
         let sarif: Value = serde_json::from_str(&text(&project.join(upload))).unwrap();
         assert_eq!(sarif["version"], "2.1.0");
         let results = sarif["runs"][0]["results"].as_array().unwrap();
-        assert_eq!(results.iter().any(|result| result["level"] == "error"), code == 1, "{sarif:#}");
         assert_eq!(
-            judged.stdout.lines().any(|line| line.starts_with("::error ")),
+            results.iter().any(|result| result["level"] == "error"),
+            code == 1,
+            "{sarif:#}"
+        );
+        assert_eq!(
+            judged
+                .stdout
+                .lines()
+                .any(|line| line.starts_with("::error ")),
             code == 1,
             "{}",
             judged.stdout
@@ -340,13 +484,25 @@ fn the_pipeline_for_gitlab_judges_a_spec() {
     let pipeline: Value = serde_saphyr::from_str(source).unwrap();
     let job = &pipeline["spec-gate"];
     let lines = |key: &str| -> Vec<String> {
-        job[key].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+        job[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line.as_str().unwrap().to_owned())
+            .collect()
     };
     let own = |line: &String| !line.starts_with("apt-get ");
     let before: Vec<String> = lines("before_script").into_iter().filter(own).collect();
-    assert!(before.iter().any(|line| line.starts_with("command -v crucible || cargo install --locked ")));
+    assert!(
+        before
+            .iter()
+            .any(|line| line.starts_with("command -v crucible || cargo install --locked "))
+    );
     let script = lines("script");
-    assert!(script.iter().all(|line| line.starts_with("crucible gate ")), "{script:?}");
+    assert!(
+        script.iter().all(|line| line.starts_with("crucible gate ")),
+        "{script:?}"
+    );
     assert_eq!(job["artifacts"]["when"], "always");
     let all = [before, script].concat().join("\n");
 
@@ -358,7 +514,11 @@ fn the_pipeline_for_gitlab_judges_a_spec() {
         // A gate that could not judge ends the first line, which tells it with the 1 of `test`.
         let judged = shell(&desk, &project, &job["variables"], &all).exits(code.min(1));
         if code == 2 {
-            assert!(judged.stderr.contains("there is no spec export-data"), "{}", judged.stderr);
+            assert!(
+                judged.stderr.contains("there is no spec export-data"),
+                "{}",
+                judged.stderr
+            );
             continue;
         }
         let kept = job["artifacts"]["paths"][0].as_str().unwrap();

@@ -9,8 +9,8 @@ use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
 use super::support::{
-    IDEA, LedgerHolder, SPEC, answering, at, good, newest, phase_of, project, receipts, resume, server, spec,
-    spec_dir, with_idea,
+    IDEA, LedgerHolder, SPEC, answering, at, good, newest, phase_of, project, receipts, resume,
+    server, spec, spec_dir, with_idea,
 };
 use crate::crawl::support::wait_for;
 use crate::support::Desk;
@@ -21,7 +21,12 @@ fn an_id_with_a_final_dot_is_told_why_it_is_refused() {
     let project = project(&desk);
     for id in ["a.", "a..b"] {
         let ran = at(&desk, &project, ["spec", id]).exits(2);
-        assert!(ran.stderr.contains("does not end with a `.` and has no two in a row"), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("does not end with a `.` and has no two in a row"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -32,19 +37,32 @@ fn a_spec_that_is_listed_and_not_begun_is_told_from_one_that_nobody_knows_and_fr
     at(&desk, &project, ["project", "init"]).ok();
     at(&desk, &project, ["project", "add-spec", SPEC]).ok();
     let listed = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
-    assert!(listed.contains("workspace.yaml lists it, but no command has started it"), "{listed}");
     assert!(
-        listed.contains("`crucible spec export-data` begins it") && !listed.contains("project list"),
+        listed.contains("workspace.yaml lists it, but no command has started it"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("`crucible spec export-data` begins it")
+            && !listed.contains("project list"),
         "{listed}"
     );
     let unknown = at(&desk, &project, ["status", "other"]).exits(2).stderr;
-    assert!(unknown.contains("`crucible project list` shows the specs"), "{unknown}");
+    assert!(
+        unknown.contains("`crucible project list` shows the specs"),
+        "{unknown}"
+    );
     // What lies behind a link is nobody's advice.
     std::fs::create_dir_all(desk.path("elsewhere/near")).unwrap();
     symlink(desk.path("elsewhere"), project.join(".crucible/specs")).unwrap();
     let linked = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
-    assert!(linked.contains("must be a directory, not a link; move it away"), "{linked}");
-    assert!(!linked.contains("near") && !linked.contains("begins it"), "{linked}");
+    assert!(
+        linked.contains("must be a directory, not a link; move it away"),
+        "{linked}"
+    );
+    assert!(
+        !linked.contains("near") && !linked.contains("begins it"),
+        "{linked}"
+    );
 }
 
 #[test]
@@ -52,9 +70,16 @@ fn a_source_that_cannot_be_read_is_told_by_the_path_that_was_typed() {
     let desk = Desk::new();
     let project = project(&desk);
     let missing = desk.path("elsewhere/idea.md");
-    for (source, why) in [("/dev/zero", "no regular file"), (missing.to_str().unwrap(), "an existing file")] {
+    for (source, why) in [
+        ("/dev/zero", "no regular file"),
+        (missing.to_str().unwrap(), "an existing file"),
+    ] {
         let ran = at(&desk, &project, ["spec", SPEC, "--source", source]).exits(2);
-        assert!(ran.stderr.contains(&format!("error: {source}: ")), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("error: {source}: ")),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
     }
 }
@@ -64,13 +89,21 @@ fn what_is_wrong_with_an_issue_is_told() {
     let desk = Desk::new();
     let project = project(&desk);
     for (issue, why) in [
-        ("https://github.com/acme/shop/pull/3", "it is a pull request"),
+        (
+            "https://github.com/acme/shop/pull/3",
+            "it is a pull request",
+        ),
         ("http://github.com/acme/shop/issues/3", "write https://"),
         ("acme/shop", "write OWNER/REPO#123"),
     ] {
         let ran = at(&desk, &project, ["spec", SPEC, "--issue", issue]).exits(2);
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
-        assert_eq!(ran.stderr.matches(issue).count(), 1, "named once: {}", ran.stderr);
+        assert_eq!(
+            ran.stderr.matches(issue).count(),
+            1,
+            "named once: {}",
+            ran.stderr
+        );
     }
 }
 
@@ -82,13 +115,21 @@ fn a_gh_that_prints_something_else_than_an_answer_is_told_from_one_that_prints_n
     std::fs::create_dir_all(&bin).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     for (prints, told) in [
-        ("junk", "is not a response of GitHub's API; check with `gh --version`"),
+        (
+            "junk",
+            "is not a response of GitHub's API; check with `gh --version`",
+        ),
         ("", "`gh` printed nothing"),
-        ("HTTP/2.0 200 OK\\r\\n\\r\\n[junk", "see what `gh api repos/acme/shop/issues/3` prints"),
+        (
+            "HTTP/2.0 200 OK\\r\\n\\r\\n[junk",
+            "see what `gh api repos/acme/shop/issues/3` prints",
+        ),
     ] {
         std::fs::write(bin.join("gh"), format!("#!/bin/sh\nprintf '{prints}'\n")).unwrap();
         std::fs::set_permissions(bin.join("gh"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let call = desk.call(["spec", SPEC, "--issue", "acme/shop#3"]).current_dir(&project);
+        let call = desk
+            .call(["spec", SPEC, "--issue", "acme/shop#3"])
+            .current_dir(&project);
         let ran = call.env("PATH", &path).run().exits(1);
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
     }
@@ -104,7 +145,8 @@ fn what_stands_in_place_of_the_lock_is_told_in_the_same_words_as_of_any_other_fi
         let ran = with_idea(desk.call(["spec", SPEC, "--dry-run"]), &project, IDEA);
         assert_ne!(ran.code, Some(0), "{why}");
         assert!(
-            ran.stderr.contains("it has to be a regular file and no link; move it away"),
+            ran.stderr
+                .contains("it has to be a regular file and no link; move it away"),
             "{why}: {}",
             ran.stderr
         );
@@ -123,15 +165,44 @@ fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
     let project = project(&desk);
     std::fs::write(project.join("my idea.md"), IDEA).unwrap();
     let next = |ran: &Value| ran["next"]["command"].as_str().unwrap().to_owned();
-    let dry = with_idea(desk.call(["spec", SPEC, "--dry-run", "--json"]), &project, IDEA).ok();
+    let dry = with_idea(
+        desk.call(["spec", SPEC, "--dry-run", "--json"]),
+        &project,
+        IDEA,
+    )
+    .ok();
     assert_eq!(next(&dry.json()), "crucible spec export-data --source -");
-    let dry = at(&desk, &project, ["spec", SPEC, "--dry-run", "--json", "--source", "my idea.md"]).ok();
-    assert_eq!(next(&dry.json()), "crucible spec export-data --source 'my idea.md'");
+    let dry = at(
+        &desk,
+        &project,
+        [
+            "spec",
+            SPEC,
+            "--dry-run",
+            "--json",
+            "--source",
+            "my idea.md",
+        ],
+    )
+    .ok();
+    assert_eq!(
+        next(&dry.json()),
+        "crucible spec export-data --source 'my idea.md'"
+    );
     // It works, as it is told.
     let told = with_idea(desk.call(["spec", SPEC, "--source", "-"]), &project, IDEA);
     told.ok();
-    let dry = resume(&desk, &project, ["--phase", "requirements", "--dry-run", "--json"]).ok();
-    assert_eq!(next(&dry.json()), "crucible resume export-data --phase design", "the idea is kept now");
+    let dry = resume(
+        &desk,
+        &project,
+        ["--phase", "requirements", "--dry-run", "--json"],
+    )
+    .ok();
+    assert_eq!(
+        next(&dry.json()),
+        "crucible resume export-data --phase design",
+        "the idea is kept now"
+    );
 }
 
 #[test]
@@ -139,20 +210,30 @@ fn a_spec_that_is_locked_has_its_advice_in_the_hints() {
     let server = server(|_, _| Some(Reply::Hang));
     let desk = Desk::with(&server);
     let project = project(&desk);
-    let mut command = desk.call(["spec", SPEC, "--source", "README.md"]).current_dir(&project).command();
-    let mut first = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = desk
+        .call(["spec", SPEC, "--source", "README.md"])
+        .current_dir(&project)
+        .command();
+    let mut first = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     wait_for("the first to ask", || server.completions().len() == 1);
     let error = spec(&desk, &project, ["--json"]).exits(9).error();
-    assert!(error["hints"][0].as_str().unwrap().contains("--force"), "{error}");
+    assert!(
+        error["hints"][0].as_str().unwrap().contains("--force"),
+        "{error}"
+    );
     first.kill().unwrap();
     first.wait().unwrap();
 }
 
 /// An answer for which the server gives this reason to end.
 fn ended_by(text: &str, reason: &str) -> Reply {
-    let choice = json!({ "message": { "role": "assistant", "content": text }, "finish_reason": reason });
-    let body =
-        json!({ "model": "m", "choices": [choice], "usage": { "prompt_tokens": 9, "completion_tokens": 9 } });
+    let choice =
+        json!({ "message": { "role": "assistant", "content": text }, "finish_reason": reason });
+    let body = json!({ "model": "m", "choices": [choice], "usage": { "prompt_tokens": 9, "completion_tokens": 9 } });
     Reply::Raw(200, body.to_string().into_bytes())
 }
 
@@ -164,13 +245,21 @@ fn an_answer_that_the_provider_did_not_call_finished_is_taken_with_a_warning() {
         let project = project(&desk);
         let ran = spec(&desk, &project, []).ok();
         assert_eq!(
-            ran.stderr.matches("ended this answer with \"tool_calls\"").count(),
+            ran.stderr
+                .matches("ended this answer with \"tool_calls\"")
+                .count(),
             warnings,
             "{}",
             ran.stderr
         );
-        let told = newest(&project)["phases"][0]["warnings"].as_array().unwrap().clone();
-        let told = told.iter().filter(|warning| warning["type"] == "answer_end_unclear").count();
+        let told = newest(&project)["phases"][0]["warnings"]
+            .as_array()
+            .unwrap()
+            .clone();
+        let told = told
+            .iter()
+            .filter(|warning| warning["type"] == "answer_end_unclear")
+            .count();
         assert_eq!(told, warnings, "{reason}");
     }
 }
@@ -191,26 +280,55 @@ fn a_secret_is_told_by_the_file_and_the_line_that_bring_it_into_the_message() {
     put("notes/b.md", &format!("As JSON.\n\nThe key is {key}.\n"));
     let told = |ran: crate::support::Ran, place: &str, line: &str| {
         let ran = ran.exits(8);
-        assert!(ran.stderr.contains(&format!("{place} holds a secret (rule ")), "{}", ran.stderr);
-        assert!(ran.stderr.contains(line) && !ran.stderr.contains(&key), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains(&format!("{place} holds a secret (rule ")),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains(line) && !ran.stderr.contains(&key),
+            "{}",
+            ran.stderr
+        );
         let error = newest(&project)["phases"][0]["error"].clone();
         assert_eq!(error["class"], "secret", "{error}");
-        assert!(error["message"].as_str().unwrap().contains(place), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains(place),
+            "{error}"
+        );
     };
-    told(at(&desk, &project, ["spec", SPEC, "--source", "notes"]), "notes/b.md", "line 3)");
+    told(
+        at(&desk, &project, ["spec", SPEC, "--source", "notes"]),
+        "notes/b.md",
+        "line 3)",
+    );
     put("src/keys.py", &format!("one = 1\nkey = '{key}'\n"));
-    told(spec(&desk, &project, ["--context", "src/keys.py"]), "src/keys.py", "line 2)");
+    told(
+        spec(&desk, &project, ["--context", "src/keys.py"]),
+        "src/keys.py",
+        "line 2)",
+    );
     assert_eq!(server.requests().len(), 0);
     // The idea that is kept is in the message of the phase that is made from it, whoever changed it.
     spec(&desk, &project, []).ok();
-    std::fs::write(spec_dir(&project).join("context/idea.md"), format!("{IDEA}{key}\n")).unwrap();
-    told(resume(&desk, &project, ["--phase", "requirements"]), "context/idea.md", "line 2)");
+    std::fs::write(
+        spec_dir(&project).join("context/idea.md"),
+        format!("{IDEA}{key}\n"),
+    )
+    .unwrap();
+    told(
+        resume(&desk, &project, ["--phase", "requirements"]),
+        "context/idea.md",
+        "line 2)",
+    );
     assert_eq!(server.requests().len(), 1);
 }
 
 /// Killed when all is staged and before the ledger knows of it: the ledger is held from the moment of the question on.
 #[test]
-fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_next_command_finishes_it() {
+fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_next_command_finishes_it()
+ {
     let holder: Arc<Mutex<Option<LedgerHolder>>> = Arc::default();
     let slot = Arc::clone(&holder);
     let ledger: Arc<Mutex<Option<std::path::PathBuf>>> = Arc::default();
@@ -225,38 +343,75 @@ fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_
     let project = project(&desk);
     spec(&desk, &project, []).ok();
     *ledger.lock().unwrap() = Some(desk.data().join("ledger.db"));
-    let mut command = desk.call(["resume", SPEC, "--phase", "design"]).current_dir(&project).command();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = desk
+        .call(["resume", SPEC, "--phase", "design"])
+        .current_dir(&project)
+        .command();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let staging = spec_dir(&project).join("staging");
-    wait_for("the work to be staged", || staging.join("receipt.json").exists());
+    wait_for("the work to be staged", || {
+        staging.join("receipt.json").exists()
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     drop(holder.lock().unwrap().take());
-    assert!(staging.exists(), "it was killed while it waited for the ledger");
+    assert!(
+        staging.exists(),
+        "it was killed while it waited for the ledger"
+    );
     assert_eq!(receipts(&project).len(), 1);
 
-    let gate = at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements", "--json"]).exits(1).json();
+    let gate = at(
+        &desk,
+        &project,
+        ["gate", SPEC, "--min-phase", "requirements", "--json"],
+    )
+    .exits(1)
+    .json();
     let found = &gate["findings"][0];
     assert_eq!(
-        (found["code"].as_str(), gate["findings"].as_array().unwrap().len()),
+        (
+            found["code"].as_str(),
+            gate["findings"].as_array().unwrap().len()
+        ),
         (Some("gate-promotion-unfinished"), 1),
         "{gate:#}"
     );
     let hint = found["hint"].as_str().unwrap();
     assert!(
-        hint.contains("They are complete in staging/") && hint.contains("`crucible resume export-data`"),
+        hint.contains("They are complete in staging/")
+            && hint.contains("`crucible resume export-data`"),
         "{hint}"
     );
     let status = at(&desk, &project, ["status", SPEC]).ok();
-    assert!(status.stdout.contains("gate-promotion-unfinished"), "{}", status.stdout);
+    assert!(
+        status.stdout.contains("gate-promotion-unfinished"),
+        "{}",
+        status.stdout
+    );
     // On a machine that did not begin it, it is somebody else's.
     let elsewhere = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
-    let elsewhere = elsewhere.env("CRUCIBLE_HOME", desk.path("other")).run().exits(1);
-    assert!(elsewhere.stdout.contains("gate-promotion-foreign"), "{}", elsewhere.stdout);
+    let elsewhere = elsewhere
+        .env("CRUCIBLE_HOME", desk.path("other"))
+        .run()
+        .exits(1);
+    assert!(
+        elsewhere.stdout.contains("gate-promotion-foreign"),
+        "{}",
+        elsewhere.stdout
+    );
 
     resume(&desk, &project, ["--dry-run"]).ok();
     assert!(!staging.exists());
     at(&desk, &project, ["gate", SPEC, "--min-phase", "design"]).ok();
     at(&desk, &project, ["ledger", "verify"]).ok();
-    assert_eq!(server.completions().len(), 2, "the design is not asked for again");
+    assert_eq!(
+        server.completions().len(),
+        2,
+        "the design is not asked for again"
+    );
 }

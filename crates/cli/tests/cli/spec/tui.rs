@@ -26,29 +26,61 @@ impl Tmux {
     /// A shell in this directory, on a terminal of this size.
     fn start(desk: &Desk, here: &Path, width: u16, height: u16) -> Self {
         // The path of a socket has to be short.
-        let tmux = Self { socket: tempfile::Builder::new().prefix("t").tempdir_in("/tmp").unwrap() };
+        let tmux = Self {
+            socket: tempfile::Builder::new()
+                .prefix("t")
+                .tempdir_in("/tmp")
+                .unwrap(),
+        };
         let (width, height) = (width.to_string(), height.to_string());
         let call = desk.call(["project", "tui"]).command();
-        let mut start = tmux.command(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height]);
+        let mut start = tmux.command(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            &width,
+            "-y",
+            &height,
+        ]);
         start.args(["sh", "-i"]).current_dir(here);
-        start.env_clear().envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        start.env("PS1", format!("{PROMPT} ")).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+        start.env_clear().envs(
+            call.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        start
+            .env("PS1", format!("{PROMPT} "))
+            .env("TERM", "xterm")
+            .env("LC_ALL", "C.UTF-8");
         start.env("PROGRAM", call.get_program());
         let started = start.output().unwrap();
-        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+        assert!(
+            started.status.success(),
+            "{}",
+            String::from_utf8_lossy(&started.stderr)
+        );
         tmux.shows(PROMPT);
         tmux
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(self.socket.path().join("s")).args(args);
+        command
+            .arg("-u")
+            .arg("-S")
+            .arg(self.socket.path().join("s"))
+            .args(args);
         command
     }
 
     fn run(&self, args: &[&str]) -> String {
         let output = self.command(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -66,7 +98,10 @@ impl Tmux {
             if wanted(&screen) {
                 return screen;
             }
-            assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}:\n{screen}");
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "waited in vain for {what}:\n{screen}"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -95,14 +130,21 @@ impl Tmux {
     }
 
     fn resize(&self, width: u16, height: u16) {
-        self.run(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+        self.run(&[
+            "resize-window",
+            "-x",
+            &width.to_string(),
+            "-y",
+            &height.to_string(),
+        ]);
     }
 
     /// The process of the TUI: the one that the shell has started.
     fn program(&self) -> String {
         let shell = self.run(&["display-message", "-p", "#{pane_pid}"]);
         let shell = shell.trim();
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        let children =
+            std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
         children.split_whitespace().next().unwrap().to_owned()
     }
 
@@ -110,14 +152,27 @@ impl Tmux {
     #[track_caller]
     fn is_usable_after(&self, code: u8) {
         let screen = self.shows(&format!("ended with {code}"));
-        assert!(screen.contains(PROMPT) && !screen.contains("q leave"), "{screen}");
+        assert!(
+            screen.contains(PROMPT) && !screen.contains("q leave"),
+            "{screen}"
+        );
         self.types("stty -a | tr ';' '\\n' | grep -Ewo -e '-?(icanon|echo|isig|opost)' | tr '\\n' '.'; echo usa''ble");
         let screen = self.shows("usable");
-        let modes = screen.lines().find(|line| line.ends_with("usable")).unwrap();
+        let modes = screen
+            .lines()
+            .find(|line| line.ends_with("usable"))
+            .unwrap();
         for mode in ["icanon", "echo", "isig", "opost"] {
-            assert!(modes.contains(mode) && !modes.contains(&format!("-{mode}")), "{mode}: {screen}");
+            assert!(
+                modes.contains(mode) && !modes.contains(&format!("-{mode}")),
+                "{mode}: {screen}"
+            );
         }
-        assert_eq!(self.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0");
+        assert_eq!(
+            self.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"])
+                .trim(),
+            "1 0"
+        );
     }
 }
 
@@ -162,14 +217,19 @@ fn the_keys_do_on_a_terminal_what_the_help_says() {
     assert!(screen.contains("\\u{1b}[2J\\u{1b}]0;owned"), "{screen}");
     tmux.press(&["Enter"]);
     let screen = tmux.shows("Esc back");
-    assert!(screen.contains("requirements: done, 1h ago") && screen.contains("final: not run"), "{screen}");
+    assert!(
+        screen.contains("requirements: done, 1h ago") && screen.contains("final: not run"),
+        "{screen}"
+    );
     tmux.press(&["Escape"]);
     tmux.shows("> in progress login");
     tmux.press(&["End"]);
     tmux.shows("> not started later");
     tmux.press(&["/"]);
     tmux.press(&["b", "a", "c", "k"]);
-    let screen = tmux.waits_for("one spec", |screen| screen.contains("/back_") && !screen.contains("later"));
+    let screen = tmux.waits_for("one spec", |screen| {
+        screen.contains("/back_") && !screen.contains("later")
+    });
     assert!(screen.contains("> failed      export-data"), "{screen}");
     tmux.press(&["Enter"]);
     tmux.shows("filter: back");
@@ -194,15 +254,22 @@ fn another_size_is_no_trouble_and_ctrl_c_puts_the_terminal_back() {
     tmux.starts_the_tui();
     tmux.shows("│");
     tmux.resize(40, 10);
-    tmux.waits_for("the list alone", |screen| screen.contains("> failed") && !screen.contains('│'));
+    tmux.waits_for("the list alone", |screen| {
+        screen.contains("> failed") && !screen.contains('│')
+    });
     tmux.resize(12, 3);
-    tmux.waits_for("what fits", |screen| screen.contains("> failed") && screen.lines().count() <= 3);
+    tmux.waits_for("what fits", |screen| {
+        screen.contains("> failed") && screen.lines().count() <= 3
+    });
     tmux.resize(2, 1);
     tmux.press(&["Down"]);
     tmux.resize(100, 30);
     // It is painted in parts, and a look can fall between them.
     tmux.waits_for("both again, and the keys at the foot", |screen| {
-        let foot = screen.lines().nth(29).is_some_and(|line| line.contains("q leave"));
+        let foot = screen
+            .lines()
+            .nth(29)
+            .is_some_and(|line| line.contains("q leave"));
         foot && screen.contains('│') && screen.contains("> in progress login")
     });
     tmux.press(&["C-c"]);
@@ -220,7 +287,10 @@ fn a_signal_puts_the_terminal_back() {
         tmux.starts_the_tui();
         tmux.press(&["Enter"]);
         tmux.shows("Esc back");
-        let sent = Command::new("kill").args(["-s", signal, &tmux.program()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args(["-s", signal, &tmux.program()])
+            .status()
+            .unwrap();
         assert!(sent.success());
         tmux.is_usable_after(130);
         tmux.types("clear");
@@ -241,17 +311,29 @@ fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
         match way {
             "key" => tmux.press(&["C-z"]),
             signal => {
-                let sent = Command::new("kill").args(["-s", signal, &tmux.program()]).status().unwrap();
+                let sent = Command::new("kill")
+                    .args(["-s", signal, &tmux.program()])
+                    .status()
+                    .unwrap();
                 assert!(sent.success());
             }
         }
-        tmux.waits_for("the shell", |screen| screen.contains("topped") && !screen.contains("q leave"));
+        tmux.waits_for("the shell", |screen| {
+            screen.contains("topped") && !screen.contains("q leave")
+        });
         tmux.types("stty -a | tr ';' '\\n' | grep -Ewo -e '-?(icanon|echo|isig|opost)' | tr '\\n' '.'; echo us''able");
         let screen = tmux.shows("usable");
-        let modes = screen.lines().rfind(|line| line.ends_with("usable")).unwrap();
-        assert!(modes.contains("icanon") && !modes.contains('-'), "{way}: {screen}");
+        let modes = screen
+            .lines()
+            .rfind(|line| line.ends_with("usable"))
+            .unwrap();
+        assert!(
+            modes.contains("icanon") && !modes.contains('-'),
+            "{way}: {screen}"
+        );
         assert_eq!(
-            tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(),
+            tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"])
+                .trim(),
             "1 0",
             "{way}"
         );
@@ -260,18 +342,27 @@ fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
         tmux.waits_for("the screen", |screen| screen.contains("q leave"));
     }
     // Who stops it without a word gives it back a terminal that others have used.
-    let sent = Command::new("kill").args(["-s", "STOP", &tmux.program()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args(["-s", "STOP", &tmux.program()])
+        .status()
+        .unwrap();
     assert!(sent.success());
     tmux.shows("topped");
     // The shell has a raw terminal now, where Enter ends no line.
     tmux.run(&["send-keys", "-l", "fg"]);
     tmux.press(&["C-j"]);
-    tmux.waits_for("the screen alone", |screen| screen.contains("q leave") && !screen.contains("topped"));
+    tmux.waits_for("the screen alone", |screen| {
+        screen.contains("q leave") && !screen.contains("topped")
+    });
     tmux.press(&["k"]);
     tmux.shows("> failed      export-data");
     tmux.press(&["q"]);
     tmux.waits_for("the end", |screen| !screen.contains("q leave"));
-    assert_eq!(tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0");
+    assert_eq!(
+        tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"])
+            .trim(),
+        "1 0"
+    );
 }
 
 #[test]
@@ -294,9 +385,23 @@ fn the_program_ends_with_its_terminal() {
 fn without_a_terminal_the_command_says_what_to_use_instead() {
     let desk = Desk::new();
     let root = project(&desk);
-    let ran = desk.call(["project", "tui"]).env("TERM", "xterm").current_dir(&root).run().exits(2);
-    assert!(ran.stdout.is_empty() && ran.stderr.contains("crucible project status"), "{}", ran.stderr);
-    let ran = desk.call(["project", "tui", "--json"]).env("TERM", "xterm").current_dir(&root).run().exits(2);
+    let ran = desk
+        .call(["project", "tui"])
+        .env("TERM", "xterm")
+        .current_dir(&root)
+        .run()
+        .exits(2);
+    assert!(
+        ran.stdout.is_empty() && ran.stderr.contains("crucible project status"),
+        "{}",
+        ran.stderr
+    );
+    let ran = desk
+        .call(["project", "tui", "--json"])
+        .env("TERM", "xterm")
+        .current_dir(&root)
+        .run()
+        .exits(2);
     assert!(ran.message().contains("terminal"));
     // Nor on one that cannot move its cursor.
     let tmux = Tmux::start(&desk, &root, 80, 24);

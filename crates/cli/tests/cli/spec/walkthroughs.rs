@@ -25,7 +25,12 @@ fn twenty_minutes_on_a_repository_lead_to_a_gate_that_passes() {
     reader.follow(&Guide::of("what is there before", A_REPOSITORY));
     reader.follow(&guide);
     answers.all_asked();
-    assert!(reader.file("shop/accounts.py").contains("record[\"user\"] == user"), "the fixup is applied");
+    assert!(
+        reader
+            .file("shop/accounts.py")
+            .contains("record[\"user\"] == user"),
+        "the fixup is applied"
+    );
 }
 
 #[test]
@@ -36,11 +41,19 @@ fn a_spec_goes_from_a_branch_to_a_gate_that_judges_a_clone_of_it() {
     // The example's own recording answers.
     let reader = Reader::new("tool-desk").copy(EXAMPLE);
     reader.follow(&guide);
-    let sarif: serde_json::Value = serde_json::from_str(&reader.file("../pipeline/spec-gate.sarif")).unwrap();
+    let sarif: serde_json::Value =
+        serde_json::from_str(&reader.file("../pipeline/spec-gate.sarif")).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
-    assert!(results.iter().all(|result| result["ruleId"] == "gate-answers-recorded"), "{results:?}");
     assert!(
-        reader.file("../pipeline/server/due.js").contains("Math.floor"),
+        results
+            .iter()
+            .all(|result| result["ruleId"] == "gate-answers-recorded"),
+        "{results:?}"
+    );
+    assert!(
+        reader
+            .file("../pipeline/server/due.js")
+            .contains("Math.floor"),
         "the code is in the pull request"
     );
 }
@@ -64,34 +77,71 @@ fn what_the_page_for_claude_code_says_is_so() {
         .collect();
     assert_eq!(commands.len(), 5);
     for command in commands {
-        let ran = desk.call(command.iter().copied()).current_dir(repo.path()).run();
-        assert!(!ran.stderr.contains("Usage:"), "{command:?}: {}", ran.stderr);
-        let document = if ran.stdout.is_empty() { ran.error() } else { ran.json() };
-        assert!(document["schema_version"].is_string(), "{command:?}: {document}");
+        let ran = desk
+            .call(command.iter().copied())
+            .current_dir(repo.path())
+            .run();
+        assert!(
+            !ran.stderr.contains("Usage:"),
+            "{command:?}: {}",
+            ran.stderr
+        );
+        let document = if ran.stdout.is_empty() {
+            ran.error()
+        } else {
+            ran.json()
+        };
+        assert!(
+            document["schema_version"].is_string(),
+            "{command:?}: {document}"
+        );
     }
-    assert!(page.contains(&format!("crucible run start \"{GOAL}\" --mode manual_outbox --json")));
+    assert!(page.contains(&format!(
+        "crucible run start \"{GOAL}\" --mode manual_outbox --json"
+    )));
     let start = ["run", "start", GOAL, "--mode", "manual_outbox", "--json"];
     let mut status = desk.call(start).current_dir(repo.path()).run().json();
     for _ in 0..6 {
-        let Some(owed) = status["owed"].as_object() else { break };
+        let Some(owed) = status["owed"].as_object() else {
+            break;
+        };
         let directory = std::path::Path::new(status["directory"].as_str().unwrap());
-        let prompt = std::fs::read_to_string(directory.join(owed["prompt"].as_str().unwrap())).unwrap();
+        let prompt =
+            std::fs::read_to_string(directory.join(owed["prompt"].as_str().unwrap())).unwrap();
         assert!(prompt.contains(GOAL), "{prompt}");
         std::fs::write(directory.join(owed["target"].as_str().unwrap()), GOOD_DIFF).unwrap();
-        status = desk.call(["run", "advance", "--json"]).current_dir(repo.path()).run().json();
+        status = desk
+            .call(["run", "advance", "--json"])
+            .current_dir(repo.path())
+            .run()
+            .json();
     }
     assert_eq!(status["state"], "verified", "{status}");
     assert!(
-        std::path::Path::new(status["directory"].as_str().unwrap()).join("artifacts/diff.patch").exists()
+        std::path::Path::new(status["directory"].as_str().unwrap())
+            .join("artifacts/diff.patch")
+            .exists()
     );
-    desk.call(["run", "land"]).current_dir(repo.path()).run().ok();
+    desk.call(["run", "land"])
+        .current_dir(repo.path())
+        .run()
+        .ok();
     // What it wrote by itself is judged before it is committed.
     repo.git(["reset", "-q", "--hard", "HEAD~1"]);
     std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
     std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
-    assert!(page.contains("crucible patch check --patch /tmp/change.patch --policy policy.json --json"));
-    let check = desk.call(["patch", "check", "--json", "--patch"]).arg(desk.path("change.patch"));
-    let found =
-        check.arg("--policy").arg(desk.path("policy.json")).current_dir(repo.path()).run().ok().json();
+    assert!(
+        page.contains("crucible patch check --patch /tmp/change.patch --policy policy.json --json")
+    );
+    let check = desk
+        .call(["patch", "check", "--json", "--patch"])
+        .arg(desk.path("change.patch"));
+    let found = check
+        .arg("--policy")
+        .arg(desk.path("policy.json"))
+        .current_dir(repo.path())
+        .run()
+        .ok()
+        .json();
     assert_eq!(found["verdict"], "pass");
 }

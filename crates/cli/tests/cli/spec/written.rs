@@ -42,9 +42,22 @@ impl WrittenSpec {
             std::fs::create_dir_all(root.join(".crucible/specs").join(name).join(dir)).unwrap();
         }
         std::fs::create_dir_all(root.join(".git")).unwrap();
-        std::fs::write(root.join(".crucible/specs").join(name).join("context/idea.md"), "export\n").unwrap();
+        std::fs::write(
+            root.join(".crucible/specs")
+                .join(name)
+                .join("context/idea.md"),
+            "export\n",
+        )
+        .unwrap();
         let (previous, last_real, last_success) = Default::default();
-        Self { root, name: name.to_owned(), sequence: 0, previous, last_real, last_success }
+        Self {
+            root,
+            name: name.to_owned(),
+            sequence: 0,
+            previous,
+            last_real,
+            last_success,
+        }
     }
 
     /// A project on this desk whose phases up to this one are done, all an hour ago.
@@ -62,7 +75,10 @@ impl WrittenSpec {
 
     /// A file of the spec's directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.root.join(".crucible/specs").join(&self.name).join(name)
+        self.root
+            .join(".crucible/specs")
+            .join(&self.name)
+            .join(name)
     }
 
     /// The program with these arguments, in the project.
@@ -86,7 +102,8 @@ impl WrittenSpec {
         std::fs::write(self.path(&path), format!("# {phase}\n")).unwrap();
         let mut inputs = vec![self.record("context/idea.md")];
         let before = phase.up_to().filter(|before| *before != phase);
-        inputs.extend(before.map(|before| self.record(&format!("artifacts/{}", before.artifact()))));
+        inputs
+            .extend(before.map(|before| self.record(&format!("artifacts/{}", before.artifact()))));
         let entry = json!({
             "phase_id": phase,
             "status": "success",
@@ -97,20 +114,35 @@ impl WrittenSpec {
             "inputs": inputs,
             "outputs": [self.record(&path)],
         });
-        self.receipt(phase, age, json!({ "exit_code": 0, "phases": [entry] }), change)
+        self.receipt(
+            phase,
+            age,
+            json!({ "exit_code": 0, "phases": [entry] }),
+            change,
+        )
     }
 
     /// A failure of this phase this long ago. Its file.
     pub(crate) fn failure(&mut self, phase: PhaseId, age: Duration) -> PathBuf {
         let error = json!({ "class": "provider", "message": "the model is out of reach" });
         let entry = json!({ "phase_id": phase, "status": "failed", "attempts": 3, "error": error });
-        self.receipt(phase, age, json!({ "exit_code": 70, "phases": [entry] }), |_| {})
+        self.receipt(
+            phase,
+            age,
+            json!({ "exit_code": 70, "phases": [entry] }),
+            |_| {},
+        )
     }
 
     /// A dry run of this phase this long ago. Its file.
     pub(crate) fn dry_run(&mut self, phase: PhaseId, age: Duration) -> PathBuf {
         let entry = json!({ "phase_id": phase, "status": "dry_run" });
-        self.receipt(phase, age, json!({ "exit_code": 0, "dry_run": true, "phases": [entry] }), |_| {})
+        self.receipt(
+            phase,
+            age,
+            json!({ "exit_code": 0, "dry_run": true, "phases": [entry] }),
+            |_| {},
+        )
     }
 
     /// A file of the spec's directory by its digest.
@@ -141,7 +173,12 @@ impl WrittenSpec {
             "last_real": self.last_real.get(&phase),
             "last_success": self.last_success.get(&phase),
         });
-        for (key, value) in own.as_object().unwrap().iter().filter(|(_, value)| !value.is_null()) {
+        for (key, value) in own
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+        {
             receipt[key] = value.clone();
         }
         receipt["phases"][0]["started_at"] = json!(at);

@@ -9,8 +9,10 @@ use super::*;
 use crate::artifact::{PlanStep, PlanV1, RecipeV1, SearchV1, fixture};
 
 /// The optional keys, as paths without array indices.
-const OPTIONAL: [(ArtifactType, &str); 2] =
-    [(ArtifactType::Plan, "/steps/*/env"), (ArtifactType::Plan, "/steps/*/note")];
+const OPTIONAL: [(ArtifactType, &str); 2] = [
+    (ArtifactType::Plan, "/steps/*/env"),
+    (ArtifactType::Plan, "/steps/*/note"),
+];
 
 /// Objects with arbitrary keys.
 const RECORDS: [(ArtifactType, &str); 3] = [
@@ -20,7 +22,11 @@ const RECORDS: [(ArtifactType, &str); 3] = [
 ];
 
 fn document(kind: ArtifactType) -> Value {
-    fixture::documents().into_iter().find(|(it, _)| *it == kind).unwrap().1
+    fixture::documents()
+        .into_iter()
+        .find(|(it, _)| *it == kind)
+        .unwrap()
+        .1
 }
 
 /// The document with another value at a location, or without one.
@@ -30,7 +36,13 @@ fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
         Some(value) => *document.pointer_mut(pointer).unwrap() = value,
         None => {
             let (parent, key) = pointer.rsplit_once('/').unwrap();
-            document.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key).unwrap();
+            document
+                .pointer_mut(parent)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .remove(key)
+                .unwrap();
         }
     }
     document
@@ -39,21 +51,28 @@ fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
 #[track_caller]
 fn refused(kind: ArtifactType, pointer: &str, value: Option<Value>) -> Vec<String> {
     let problems = check_json(kind, &changed(&document(kind), pointer, value.clone()));
-    assert!(!problems.is_empty(), "{kind:?} {pointer} {value:?} is accepted");
+    assert!(
+        !problems.is_empty(),
+        "{kind:?} {pointer} {value:?} is accepted"
+    );
     problems
 }
 
 #[track_caller]
 fn accepted(kind: ArtifactType, pointer: &str, value: Value) {
-    assert_eq!(check_json(kind, &changed(&document(kind), pointer, Some(value))), Vec::<String>::new());
+    assert_eq!(
+        check_json(kind, &changed(&document(kind), pointer, Some(value))),
+        Vec::<String>::new()
+    );
 }
 
 /// Every location below `value`, with the form in which [`OPTIONAL`] and [`RECORDS`] name it.
 fn places(value: &Value) -> Vec<(String, String)> {
     let children: Vec<(String, String, &Value)> = match value {
-        Value::Object(object) => {
-            object.iter().map(|(key, value)| (format!("/{key}"), format!("/{key}"), value)).collect()
-        }
+        Value::Object(object) => object
+            .iter()
+            .map(|(key, value)| (format!("/{key}"), format!("/{key}"), value))
+            .collect(),
         Value::Array(items) => (0..)
             .zip(items)
             .map(|(index, item): (usize, _)| (format!("/{index}"), "/*".to_owned(), item))
@@ -64,7 +83,8 @@ fn places(value: &Value) -> Vec<(String, String)> {
     for (step, form, child) in children {
         found.push((step.clone(), form.clone()));
         let below = places(child).into_iter();
-        found.extend(below.map(|(path, shape)| (format!("{step}{path}"), format!("{form}{shape}"))));
+        found
+            .extend(below.map(|(path, shape)| (format!("{step}{path}"), format!("{form}{shape}"))));
     }
     found
 }
@@ -83,7 +103,11 @@ fn the_schemas_are_sound_and_name_themselves() {
 #[test]
 fn a_valid_document_of_each_schema_passes() {
     for (kind, document) in fixture::documents() {
-        assert_eq!(check_json(kind, &document), Vec::<String>::new(), "{kind:?}");
+        assert_eq!(
+            check_json(kind, &document),
+            Vec::<String>::new(),
+            "{kind:?}"
+        );
     }
 }
 
@@ -91,7 +115,11 @@ fn a_valid_document_of_each_schema_passes() {
 fn document_matches_only_its_own_schema() {
     for (kind, document) in fixture::documents() {
         for other in ArtifactType::ALL {
-            assert_eq!(check_json(other, &document).is_empty(), kind == other, "{kind:?} as {other:?}");
+            assert_eq!(
+                check_json(other, &document).is_empty(),
+                kind == other,
+                "{kind:?} as {other:?}"
+            );
         }
     }
 }
@@ -103,7 +131,8 @@ fn every_key_without_default_is_required() {
         for (pointer, form) in places(&document) {
             let parent = form.rsplit_once('/').unwrap().0;
             let is_item = form.ends_with("/*");
-            let is_free = OPTIONAL.contains(&(kind, form.as_str())) || RECORDS.contains(&(kind, parent));
+            let is_free =
+                OPTIONAL.contains(&(kind, form.as_str())) || RECORDS.contains(&(kind, parent));
             if is_item {
                 continue;
             }
@@ -129,9 +158,21 @@ fn value_of_wrong_type_is_refused() {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    let others = [Value::Null, json!(true), json!(7), json!("7"), json!([]), json!({})];
+    let others = [
+        Value::Null,
+        json!(true),
+        json!(7),
+        json!("7"),
+        json!([]),
+        json!({}),
+    ];
     for (kind, document) in fixture::documents() {
-        assert!(others.iter().all(|other| !check_json(kind, other).is_empty()), "{kind:?}");
+        assert!(
+            others
+                .iter()
+                .all(|other| !check_json(kind, other).is_empty()),
+            "{kind:?}"
+        );
         for (pointer, _) in places(&document) {
             let now = document.pointer(&pointer).unwrap();
             for other in others.iter().filter(|other| name_of(other) != name_of(now)) {
@@ -149,7 +190,11 @@ fn unknown_keys_are_ignored() {
         changed["extra"] = json!({"a": [1]});
         assert_eq!(check_json(kind, &changed), Vec::<String>::new(), "{kind:?}");
     }
-    accepted(ArtifactType::Plan, "/steps/0", json!({"name": "a", "cmd": "make", "cwd": ".", "shell": "zsh"}));
+    accepted(
+        ArtifactType::Plan,
+        "/steps/0",
+        json!({"name": "a", "cmd": "make", "cwd": ".", "shell": "zsh"}),
+    );
 }
 
 #[test]
@@ -189,9 +234,18 @@ fn an_inspection_holds_its_limits() {
         ("/repo/full_name", json!("")),
         ("/repo/url", json!("//example.org/a")),
         ("/repo/selected_ref", json!("")),
-        ("/repo/resolved_commit", json!("0123456789ABCDEF0123456789abcdef01234567")),
-        ("/repo/resolved_commit", json!("0123456789abcdef0123456789abcdef012345678")),
-        ("/repo/resolved_commit", json!("0123456789abcdef0123456789abcdef01234567\n")),
+        (
+            "/repo/resolved_commit",
+            json!("0123456789ABCDEF0123456789abcdef01234567"),
+        ),
+        (
+            "/repo/resolved_commit",
+            json!("0123456789abcdef0123456789abcdef012345678"),
+        ),
+        (
+            "/repo/resolved_commit",
+            json!("0123456789abcdef0123456789abcdef01234567\n"),
+        ),
         ("/fetch_method", json!("clone")),
         ("/build_system/confidence", json!(1.1)),
         ("/sampled_files", json!(-1)),
@@ -230,7 +284,12 @@ fn a_plan_holds_its_limits() {
     ] {
         refused(Plan, pointer, Some(value));
     }
-    for empty in ["/warnings", "/accepted_suggestions", "/rejected_suggestions", "/safety_violations"] {
+    for empty in [
+        "/warnings",
+        "/accepted_suggestions",
+        "/rejected_suggestions",
+        "/safety_violations",
+    ] {
         accepted(Plan, empty, json!([]));
     }
 }
@@ -338,9 +397,12 @@ fn times_follow_the_seeds_schemas() {
 
 #[test]
 fn addresses_are_absolute() {
-    for good in
-        ["https://example.org/a/b", "file:///tmp/a%20b", "http://[::1]:8080/", "https://example.org/ä"]
-    {
+    for good in [
+        "https://example.org/a/b",
+        "file:///tmp/a%20b",
+        "http://[::1]:8080/",
+        "https://example.org/ä",
+    ] {
         assert!(is_url(good), "{good}");
     }
     for bad in [
@@ -362,31 +424,49 @@ fn problems_name_their_place_and_repeat_no_value() {
     let secret = "sk-this-must-not-be-repeated";
     let problems = refused(ArtifactType::Plan, "/plan_hash", Some(json!(secret)));
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("/plan_hash: ") && !problems[0].contains(secret), "{problems:?}");
+    assert!(
+        problems[0].starts_with("/plan_hash: ") && !problems[0].contains(secret),
+        "{problems:?}"
+    );
     let problems = refused(ArtifactType::Plan, "/steps", None);
     assert_eq!(problems, ["the document: \"steps\" is a required property"]);
 }
 
 #[test]
 fn schema_problems_are_limited() {
-    let env: serde_json::Map<String, Value> =
-        (0..100_000).map(|number| (format!("K{number}\u{1b}[2J{}", "x".repeat(200)), Value::Null)).collect();
-    let problems = refused(ArtifactType::Recipe, "/environment", Some(Value::Object(env)));
+    let env: serde_json::Map<String, Value> = (0..100_000)
+        .map(|number| {
+            (
+                format!("K{number}\u{1b}[2J{}", "x".repeat(200)),
+                Value::Null,
+            )
+        })
+        .collect();
+    let problems = refused(
+        ArtifactType::Recipe,
+        "/environment",
+        Some(Value::Object(env)),
+    );
     assert_eq!(problems.len(), 21);
     assert_eq!(problems[20], "and more");
-    assert!(problems.iter().all(|problem| problem.chars().count() < 300 && !problem.contains('\u{1b}')));
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem.chars().count() < 300 && !problem.contains('\u{1b}'))
+    );
 }
 
 #[test]
 fn checked_artifact_hash_covers_its_bytes() {
     let artifact = CheckedArtifact::new(ArtifactType::Plan, &fixture::plan_document()).unwrap();
     assert_eq!(artifact.kind(), ArtifactType::Plan);
-    assert_eq!(artifact.content_hash(), &ShortHash::of(artifact.json().as_bytes()));
-    assert!(
-        artifact
-            .json()
-            .starts_with(r#"{"accepted_suggestions":["one"],"created_at":"2026-02-28T12:00:00.000Z","#)
+    assert_eq!(
+        artifact.content_hash(),
+        &ShortHash::of(artifact.json().as_bytes())
     );
+    assert!(artifact.json().starts_with(
+        r#"{"accepted_suggestions":["one"],"created_at":"2026-02-28T12:00:00.000Z","#
+    ));
     assert!(!artifact.json().contains('\n'));
     let back: PlanV1 = serde_json::from_str(artifact.json()).unwrap();
     assert_eq!(back, fixture::plan_document());
@@ -405,7 +485,9 @@ fn nan_is_refused() {
 fn document_under_wrong_kind_is_refused() {
     let error = CheckedArtifact::new(ArtifactType::Recipe, &fixture::plan_document()).unwrap_err();
     assert!(
-        error.to_string().starts_with("the viv-git-recipe.v1 document does not match its schema: "),
+        error
+            .to_string()
+            .starts_with("the viv-git-recipe.v1 document does not match its schema: "),
         "{error}"
     );
 }
@@ -435,8 +517,15 @@ fn variables() -> impl Strategy<Value = BTreeMap<String, String>> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<PlanStep>> {
-    let step = (filled(), filled(), filled(), variables(), text())
-        .prop_map(|(name, cmd, cwd, env, note)| PlanStep { name, cmd, cwd, env, note });
+    let step = (filled(), filled(), filled(), variables(), text()).prop_map(
+        |(name, cmd, cwd, env, note)| PlanStep {
+            name,
+            cmd,
+            cwd,
+            env,
+            note,
+        },
+    );
     proptest::collection::vec(step, 1..5)
 }
 

@@ -100,8 +100,14 @@ pub(super) const AUTOMAKE_FORMS: &[Form] =
     &[form(&[], &AUTOMAKE, judge_automake).also("`--add-missing` only with `--copy`")];
 pub(super) const AUTOCONF_FORMS: &[Form] = &[plain(&[], &AUTOCONF)];
 
-fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
-    let (features, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| is_feature(word));
+fn judge_configure(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
+    let (features, others): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| is_feature(word));
     for word in features {
         let value = word.split_once('=').map_or("yes", |(_, value)| value);
         if !is_name(value) {
@@ -115,7 +121,9 @@ fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink
 
 /// `--enable-x`, `--disable-x`, `--with-x`, `--without-x`, the first and third with or without a value.
 fn is_feature(word: &str) -> bool {
-    let (option, value) = word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
+    let (option, value) = word
+        .split_once('=')
+        .map_or((word, None), |(option, value)| (option, Some(value)));
     let named = |start: &str| option.strip_prefix(start).is_some_and(is_name);
     let takes_value = named("--enable-") || named("--with-");
     takes_value
@@ -124,7 +132,12 @@ fn is_feature(word: &str) -> bool {
             && option != "--disable-option-checking")
 }
 
-fn judge_automake(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_automake(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     grammar::judge(usage, words, place, sink);
     let holds = |options: [&str; 2]| words.iter().any(|word| options.contains(word));
     if holds(["-a", "--add-missing"]) && !holds(["-c", "--copy"]) {

@@ -71,12 +71,13 @@ const BUILD: &[Opt] = &[
     value("--message-format", Kind::OneOf(&["human", "short", "json"])),
 ];
 
-const NO_OPERAND: Operands = Operands::None("targets are chosen by options such as --bin and --package");
+const NO_OPERAND: Operands =
+    Operands::None("targets are chosen by options such as --bin and --package");
 
 const BUILDS: Usage = Usage::new("cargo build", &[COMMON, BUILD], NO_OPERAND);
 
-const TESTS: Usage =
-    Usage::new("cargo test", &[COMMON, BUILD], Operands::Each(Kind::Label)).with_tail(&Usage::new(
+const TESTS: Usage = Usage::new("cargo test", &[COMMON, BUILD], Operands::Each(Kind::Label))
+    .with_tail(&Usage::new(
         "a test program",
         &[&[
             flag("--nocapture"),
@@ -97,29 +98,46 @@ const TESTS: Usage =
         Operands::Each(Kind::Label),
     ));
 
-const CLIPPY: Usage = Usage::new("cargo clippy", &[COMMON, BUILD], NO_OPERAND).with_tail(&Usage::new(
-    "clippy",
-    &[&[
-        short("-D", Kind::Label),
-        short("-W", Kind::Label),
-        short("-A", Kind::Label),
-        short("-F", Kind::Label),
-        value("--deny", Kind::Label),
-        value("--warn", Kind::Label),
-        value("--allow", Kind::Label),
-        value("--forbid", Kind::Label),
-    ]],
-    Operands::None("only levels of lints are passed on"),
-));
+const CLIPPY: Usage =
+    Usage::new("cargo clippy", &[COMMON, BUILD], NO_OPERAND).with_tail(&Usage::new(
+        "clippy",
+        &[&[
+            short("-D", Kind::Label),
+            short("-W", Kind::Label),
+            short("-A", Kind::Label),
+            short("-F", Kind::Label),
+            value("--deny", Kind::Label),
+            value("--warn", Kind::Label),
+            value("--allow", Kind::Label),
+            value("--forbid", Kind::Label),
+        ]],
+        Operands::None("only levels of lints are passed on"),
+    ));
 
 const FMT: Usage = Usage::new(
     "cargo fmt",
-    &[COMMON, &[flag("--all"), flag("--check"), value("--package", PACKAGE), value("-p", PACKAGE)]],
+    &[
+        COMMON,
+        &[
+            flag("--all"),
+            flag("--check"),
+            value("--package", PACKAGE),
+            value("-p", PACKAGE),
+        ],
+    ],
     Operands::None("packages are chosen by --package"),
 )
-.with_tail(&Usage::new("rustfmt", &[&[flag("--check")]], Operands::None("only --check is passed on")));
+.with_tail(&Usage::new(
+    "rustfmt",
+    &[&[flag("--check")]],
+    Operands::None("only --check is passed on"),
+));
 
-const DOC: Usage = Usage::new("cargo doc", &[COMMON, BUILD, &[flag("--document-private-items")]], NO_OPERAND);
+const DOC: Usage = Usage::new(
+    "cargo doc",
+    &[COMMON, BUILD, &[flag("--document-private-items")]],
+    NO_OPERAND,
+);
 
 const INSTALL: Usage = Usage::new(
     "cargo install --path",
@@ -149,7 +167,12 @@ pub(super) const FORMS: &[Form] = &[
     form(&["install"], &INSTALL, judge_install),
 ];
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_install(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     super::warn_of_outside("cargo install", words, &["--root"], sink);
     grammar::judge(usage, words, place, sink);
 }

@@ -10,17 +10,28 @@ use super::{Form, form, plain};
 
 const GENERATOR: Kind = Kind::OneOf(&["Ninja"]);
 const CONFIG: Kind = Kind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
-const SWITCH: &[&str] = &["ON", "OFF", "TRUE", "FALSE", "YES", "NO", "on", "off", "true", "false", "1", "0"];
+const SWITCH: &[&str] = &[
+    "ON", "OFF", "TRUE", "FALSE", "YES", "NO", "on", "off", "true", "false", "1", "0",
+];
 const DEFINITION: Kind = Kind::Fits(
-    |word| word.split_once('=').is_some_and(|(name, value)| is_harmless(name, value)),
+    |word| {
+        word.split_once('=')
+            .is_some_and(|(name, value)| is_harmless(name, value))
+    },
     "a switch of the project (NAME=ON), or one of cmake's harmless entries such as CMAKE_BUILD_TYPE=Release",
 );
 
 /// Entries of cmake that take a plain word.
 const WORDS: &[(&str, &[&str])] = &[
-    ("CMAKE_BUILD_TYPE", &["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]),
+    (
+        "CMAKE_BUILD_TYPE",
+        &["Debug", "Release", "RelWithDebInfo", "MinSizeRel"],
+    ),
     ("CMAKE_C_STANDARD", &["90", "99", "11", "17", "23"]),
-    ("CMAKE_CXX_STANDARD", &["98", "11", "14", "17", "20", "23", "26"]),
+    (
+        "CMAKE_CXX_STANDARD",
+        &["98", "11", "14", "17", "20", "23", "26"],
+    ),
 ];
 
 /// Entries of cmake that are switches.
@@ -49,12 +60,18 @@ const CONFIGURE: Usage = Usage::new(
         flag("-Wno-dev"),
         flag("-Wdev"),
         flag("--fresh"),
-        value("--log-level", Kind::OneOf(&["ERROR", "WARNING", "NOTICE", "STATUS", "VERBOSE", "DEBUG"])),
+        value(
+            "--log-level",
+            Kind::OneOf(&["ERROR", "WARNING", "NOTICE", "STATUS", "VERBOSE", "DEBUG"]),
+        ),
     ]],
     Operands::Each(Kind::Input),
 );
 
-const JOBS: &[Opt] = &[maybe_glued("-j", Kind::Number), maybe_joined("--parallel", Kind::Number)];
+const JOBS: &[Opt] = &[
+    maybe_glued("-j", Kind::Number),
+    maybe_joined("--parallel", Kind::Number),
+];
 
 const BUILD: Usage = Usage::new(
     "cmake --build",
@@ -131,7 +148,9 @@ fn is_harmless(name: &str, value: &str) -> bool {
         Some(_) => return false,
     };
     if name.to_ascii_uppercase().starts_with("CMAKE_") {
-        return WORDS.iter().any(|(entry, values)| *entry == name && values.contains(&value))
+        return WORDS
+            .iter()
+            .any(|(entry, values)| *entry == name && values.contains(&value))
             || (SWITCHES.contains(&name) && SWITCH.contains(&value))
             || name == INSTALL_PREFIX;
     }
@@ -149,29 +168,56 @@ pub(super) const FORMS: &[Form] = &[
 ];
 pub(super) const TESTS: &[Form] = &[plain(&[], &TEST)];
 
-fn judge_build(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_build(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, &[&["--build"], words].concat(), place, sink);
     let named = line.values_of(&["--target", "-t"]);
-    if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
+    if named
+        .iter()
+        .chain(&line.operands)
+        .any(|target| super::installs(target))
+    {
         super::warn_of_outside("cmake --build --target install", &[], &[], sink);
     }
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_install(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     super::warn_of_outside("cmake --install", words, &["--prefix"], sink);
     grammar::judge(usage, &[&["--install"], words].concat(), place, sink);
 }
 
-fn judge_configure(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_configure(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let mode = words.first().copied().unwrap_or_default();
     if mode.starts_with("--build=") || mode.starts_with("--install=") {
         sink.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
     }
     let line = grammar::read(usage, words, place, sink);
     for entry in line.values_of(&["-D"]) {
-        let Some((name, value)) = entry.split_once('=') else { continue };
+        let Some((name, value)) = entry.split_once('=') else {
+            continue;
+        };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, sink);
+            grammar::judge_word(
+                Kind::Owned,
+                value,
+                Role::ValueOf(INSTALL_PREFIX),
+                place,
+                sink,
+            );
         }
     }
 }

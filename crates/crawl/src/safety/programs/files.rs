@@ -5,12 +5,24 @@ use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
 use super::super::paths::{Access, Place, is_hidden_setting, normal};
 use super::{Form, form};
 
-const RECURSIVE: &[&str] =
-    &["-r", "-R", "-a", "-rf", "-rv", "-rp", "-av", "-Rp", "-rfv", "--recursive", "--archive"];
+const RECURSIVE: &[&str] = &[
+    "-r",
+    "-R",
+    "-a",
+    "-rf",
+    "-rv",
+    "-rp",
+    "-av",
+    "-Rp",
+    "-rfv",
+    "--recursive",
+    "--archive",
+];
 
 /// Directories of build outputs: no step works in them, so merging a tree into one has no side effects.
-const OUT: &[&str] =
-    &["bin", "build", "dist", "install", "out", "public", "release", "stage", "staging", "target"];
+const OUT: &[&str] = &[
+    "bin", "build", "dist", "install", "out", "public", "release", "stage", "staging", "target",
+];
 
 const CP: Usage = Usage::new(
     "cp",
@@ -43,7 +55,11 @@ const CP: Usage = Usage::new(
 
 const MODE: Kind = Kind::Fits(
     |word| {
-        let digits = if word.len() == 4 { word.strip_prefix('0') } else { Some(word) };
+        let digits = if word.len() == 4 {
+            word.strip_prefix('0')
+        } else {
+            Some(word)
+        };
         digits.is_some_and(|digits| {
             digits.len() == 3 && digits.bytes().all(|digit| (b'0'..=b'7').contains(&digit))
         })
@@ -53,12 +69,23 @@ const MODE: Kind = Kind::Fits(
 
 const INSTALL: Usage = Usage::new(
     "install",
-    &[&[short("-m", MODE), flag("-d"), flag("-D"), flag("-p"), flag("-v"), flag("-C"), flag("-Dv")]],
+    &[&[
+        short("-m", MODE),
+        flag("-d"),
+        flag("-D"),
+        flag("-p"),
+        flag("-v"),
+        flag("-C"),
+        flag("-Dv"),
+    ]],
     Operands::Each(Kind::Input),
 );
 
-const MKDIR: Usage =
-    Usage::new("mkdir -p", &[&[flag("-p"), flag("-v"), flag("-pv")]], Operands::Each(Kind::Made));
+const MKDIR: Usage = Usage::new(
+    "mkdir -p",
+    &[&[flag("-p"), flag("-v"), flag("-pv")]],
+    Operands::Each(Kind::Made),
+);
 
 pub(super) const CP_FORMS: &[Form] =
     &[form(&[], &CP, judge_cp).also("the last word is the destination, no hidden file is copied")];
@@ -70,13 +97,23 @@ fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut 
     let operands = grammar::judge(usage, words, place, sink);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
     // A tree can overwrite anything below its destination.
-    let access = if is_recursive { Access::Write } else { Access::Make };
+    let access = if is_recursive {
+        Access::Write
+    } else {
+        Access::Make
+    };
     let sources = judge_destination("cp", &operands, access, place, sink);
-    if let Some(destination) = operands.last().filter(|_| is_recursive && !sources.is_empty()) {
+    if let Some(destination) = operands
+        .last()
+        .filter(|_| is_recursive && !sources.is_empty())
+    {
         judge_merge(destination, sink);
     }
     for source in sources.iter().filter(|_| is_recursive) {
-        if source.ends_with('/') || source.split('/').all(|part| part == ".") || source.ends_with("/.") {
+        if source.ends_with('/')
+            || source.split('/').all(|part| part == ".")
+            || source.ends_with("/.")
+        {
             let hint = "this copies what is in the directory, hidden files included; name the files or directories in it";
             sink.refuse(PATH_INVALID, source, hint);
         } else if place.holds_link(source) {
@@ -92,17 +129,32 @@ fn judge_merge(destination: &str, sink: &mut FindingSink<'_>) {
     if path.is_empty() {
         let hint = "a tree is merged into one of its name with its hidden files; copy it into a directory of its own";
         sink.refuse(PATH_INVALID, destination, hint);
-    } else if !path.split('/').next().is_some_and(|first| OUT.contains(&first)) {
+    } else if !path
+        .split('/')
+        .next()
+        .is_some_and(|first| OUT.contains(&first))
+    {
         let hint = "a tree is copied with its hidden files into what may be there already; look at what it holds first";
         sink.warn(COPY_MERGES, destination, hint);
     }
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_install(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let operands = grammar::judge(usage, words, place, sink);
     if words.contains(&"-d") {
         for directory in &operands {
-            grammar::judge_word(Kind::Made, directory, Role::WordOf("install -d"), place, sink);
+            grammar::judge_word(
+                Kind::Made,
+                directory,
+                Role::WordOf("install -d"),
+                place,
+                sink,
+            );
         }
         if operands.is_empty() {
             sink.refuse(ARGUMENT_REFUSED, "install -d", "name the directories");
@@ -126,7 +178,11 @@ fn judge_destination<'o, 'w>(
             // In a directory a source keeps its name, so a hidden one is a hidden destination, and a link
             // of that name would be followed.
             for source in sources {
-                let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or(source);
+                let name = source
+                    .trim_end_matches('/')
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or(source);
                 if judged.is_ok() && place.leads_through_link(&format!("{destination}/{name}")) {
                     let hint = "a symbolic link of this name lies in the directory, and the copy would go through it";
                     sink.refuse(PATH_LINK, source, hint);
@@ -145,13 +201,22 @@ fn judge_destination<'o, 'w>(
             sources
         }
         _ => {
-            sink.refuse(ARGUMENT_REFUSED, program, format!("`{program}` needs what to copy and where to"));
+            sink.refuse(
+                ARGUMENT_REFUSED,
+                program,
+                format!("`{program}` needs what to copy and where to"),
+            );
             &[]
         }
     }
 }
 
-fn judge_mkdir(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_mkdir(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     if grammar::judge(usage, words, place, sink).is_empty() {
         sink.refuse(ARGUMENT_REFUSED, "mkdir -p", "name the directories");
     }

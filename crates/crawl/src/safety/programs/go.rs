@@ -3,7 +3,9 @@
 //! (`@`) or add to go.mod (`-mod=mod`) are not in the table.
 
 use super::super::finding::FindingSink;
-use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value};
+use super::super::grammar::{
+    self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
+};
 use super::super::paths::Place;
 use super::{Form, form};
 
@@ -12,12 +14,17 @@ const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
 const DURATION: Kind = Kind::Fits(is_name, "a time such as 5m");
 
 /// A choice of tests and benchmarks; `.` means all.
-const CHOICE: Kind = Kind::Fits(|word| word == "." || is_label(word), "a plain name, or `.` for all");
+const CHOICE: Kind = Kind::Fits(
+    |word| word == "." || is_label(word),
+    "a plain name, or `.` for all",
+);
 
 /// Packages and files must be relative paths: a bare import path could be a foreign module, even one that
 /// ends in `.go`, and a bare `...` matches every known package, including the standard library.
-const PACKAGES: Operands =
-    Operands::Each(Kind::Fits(is_local_package, "a package of this module such as ./... or ./cmd/x"));
+const PACKAGES: Operands = Operands::Each(Kind::Fits(
+    is_local_package,
+    "a package of this module such as ./... or ./cmd/x",
+));
 
 const BUILD: &[Opt] = &[
     flag("-v"),
@@ -34,7 +41,10 @@ const BUILD: &[Opt] = &[
     value("-tags", Kind::Labels),
     value("-ldflags", LINKER),
     value("-mod", Kind::OneOf(&["readonly", "vendor"])),
-    value("-buildmode", Kind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"])),
+    value(
+        "-buildmode",
+        Kind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"]),
+    ),
 ];
 
 const OUTPUT: &[Opt] = &[value("-o", Kind::Output)];
@@ -76,7 +86,12 @@ const GENERATE: Usage = Usage::new(
 );
 const TIDY: Usage = Usage::new(
     "go mod tidy",
-    &[&[flag("-v"), flag("-x"), flag("-e"), value("-compat", Kind::Name)]],
+    &[&[
+        flag("-v"),
+        flag("-x"),
+        flag("-e"),
+        value("-compat", Kind::Name),
+    ]],
     Operands::None("it works on the module at hand"),
 );
 const DOWNLOAD: Usage = Usage::new(
@@ -86,12 +101,15 @@ const DOWNLOAD: Usage = Usage::new(
 );
 
 fn is_local_package(word: &str) -> bool {
-    let is_part =
-        |part: &str| matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part));
+    let is_part = |part: &str| {
+        matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part))
+    };
     // Vendored code is foreign, with its own commands for `go generate`.
     let is_foreign = |part: &str| part.eq_ignore_ascii_case("vendor");
     match word.strip_prefix("./") {
-        Some(below) => below.split('/').all(|part| is_part(part) && !is_foreign(part)),
+        Some(below) => below
+            .split('/')
+            .all(|part| is_part(part) && !is_foreign(part)),
         None => word == "." || word.strip_suffix(".go").is_some_and(is_name),
     }
 }
@@ -107,7 +125,12 @@ pub(super) const FORMS: &[Form] = &[
     form(&["mod", "download"], &DOWNLOAD, judge),
 ];
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_install(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     super::warn_of_outside("go install", words, &[], sink);
     judge(usage, words, place, sink);
 }

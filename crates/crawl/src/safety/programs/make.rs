@@ -5,7 +5,8 @@
 use super::super::environment::COMPILERS;
 use super::super::finding::{FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
-    self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short, value,
+    self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short,
+    value,
 };
 use super::super::paths::Place;
 use super::{Form, form};
@@ -15,9 +16,13 @@ const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
 /// The variable for the build directory, which many Makefiles clear.
 const BUILD: &str = "BUILDDIR";
 /// Allowed prefixes of a directory that may be cleared.
-const BUILT: &[&str] = &["build", "_build", "out", "_out", "dist", "obj", "target", "stage"];
+const BUILT: &[&str] = &[
+    "build", "_build", "out", "_out", "dist", "obj", "target", "stage",
+];
 /// Switch variables.
-const SWITCHES: &[&str] = &["V", "VERBOSE", "Q", "DEBUG", "RELEASE", "NDEBUG", "STATIC", "SHARED"];
+const SWITCHES: &[&str] = &[
+    "V", "VERBOSE", "Q", "DEBUG", "RELEASE", "NDEBUG", "STATIC", "SHARED",
+];
 
 const USAGE: Usage = Usage::new(
     "make",
@@ -39,7 +44,10 @@ const USAGE: Usage = Usage::new(
         flag("--dry-run"),
         short("-C", Kind::Input),
         value("--directory", Kind::Input),
-        joined("--output-sync", Kind::OneOf(&["line", "target", "recurse", "none"])),
+        joined(
+            "--output-sync",
+            Kind::OneOf(&["line", "target", "recurse", "none"]),
+        ),
     ]],
     Operands::Each(Kind::Fits(
         |word| is_label(word) || word.contains('='),
@@ -64,12 +72,21 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
     }
     let there = place.within(directories.first().copied().unwrap_or("."));
     for word in &line.operands {
-        let Some((name, value)) = word.split_once('=') else { continue };
+        let Some((name, value)) = word.split_once('=') else {
+            continue;
+        };
         if PLACES.contains(&name) || name == BUILD {
             grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, sink);
-            let last = value.trim_end_matches(['/', '.']).rsplit('/').next().unwrap_or(value);
+            let last = value
+                .trim_end_matches(['/', '.'])
+                .rsplit('/')
+                .next()
+                .unwrap_or(value);
             if name == BUILD && !BUILT.iter().any(|start| last.starts_with(start)) {
-                let hint = format!("make may clear it, so its name begins with one of: {}", BUILT.join(", "));
+                let hint = format!(
+                    "make may clear it, so its name begins with one of: {}",
+                    BUILT.join(", ")
+                );
                 sink.refuse(VALUE_REFUSED, word, hint);
             }
         } else if SWITCHES.contains(&name) {
@@ -95,7 +112,11 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
             sink.refuse(VALUE_REFUSED, word, hint);
         }
     }
-    if line.operands.iter().any(|word| !word.contains('=') && super::installs(word)) {
+    if line
+        .operands
+        .iter()
+        .any(|word| !word.contains('=') && super::installs(word))
+    {
         super::warn_of_outside("make install", words, PLACES, sink);
     }
 }

@@ -2,20 +2,28 @@
 //! for other tools name programs, so they are not in the tables.
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
-use super::super::grammar::{self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value};
+use super::super::grammar::{
+    self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value,
+};
 use super::super::paths::{Place, normal};
 use super::{Form, form};
 
 const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
 const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
 const DEFINITION: Kind = Kind::Fits(
-    |word| word.split_once('=').is_some_and(|(name, value)| is_harmless(name, value)),
+    |word| {
+        word.split_once('=')
+            .is_some_and(|(name, value)| is_harmless(name, value))
+    },
     "a switch (name=true, name=enabled), or one of meson's harmless options such as buildtype=release",
 );
 
 /// Options of meson that take a plain word.
 const WORDS: &[(&str, &[&str])] = &[
-    ("buildtype", &["plain", "debug", "debugoptimized", "release", "minsize"]),
+    (
+        "buildtype",
+        &["plain", "debug", "debugoptimized", "release", "minsize"],
+    ),
     ("default_library", &["shared", "static", "both"]),
     ("optimization", &["0", "g", "1", "2", "3", "s"]),
     ("warning_level", &["0", "1", "2", "3", "everything"]),
@@ -36,11 +44,23 @@ const SETUP: Usage = Usage::new(
         value("--libdir", Kind::Output),
         value("--bindir", Kind::Output),
         value("--includedir", Kind::Output),
-        value("--default-library", Kind::OneOf(&["shared", "static", "both"])),
-        value("--wrap-mode", Kind::OneOf(&["nofallback", "nodownload", "nopromote"])),
+        value(
+            "--default-library",
+            Kind::OneOf(&["shared", "static", "both"]),
+        ),
+        value(
+            "--wrap-mode",
+            Kind::OneOf(&["nofallback", "nodownload", "nopromote"]),
+        ),
         value("--backend", Kind::OneOf(&["ninja"])),
-        value("--warnlevel", Kind::OneOf(&["0", "1", "2", "3", "everything"])),
-        value("--optimization", Kind::OneOf(&["plain", "0", "g", "1", "2", "3", "s"])),
+        value(
+            "--warnlevel",
+            Kind::OneOf(&["0", "1", "2", "3", "everything"]),
+        ),
+        value(
+            "--optimization",
+            Kind::OneOf(&["plain", "0", "g", "1", "2", "3", "s"]),
+        ),
         flag("--reconfigure"),
         flag("--werror"),
         flag("--strip"),
@@ -126,11 +146,15 @@ fn is_harmless(name: &str, value: &str) -> bool {
         Some((project, name)) if is_name(project) => name,
         _ => name,
     };
-    let names_a_program = ["_args", "_path", "_dir", "_file", "_options", "dir", "command"];
+    let names_a_program = [
+        "_args", "_path", "_dir", "_file", "_options", "dir", "command",
+    ];
     if let Some((_, values)) = WORDS.iter().find(|(option, _)| *option == name) {
         return values.contains(&value);
     }
-    is_name(name) && SWITCH.contains(&value) && !names_a_program.iter().any(|end| name.ends_with(end))
+    is_name(name)
+        && SWITCH.contains(&value)
+        && !names_a_program.iter().any(|end| name.ends_with(end))
 }
 
 /// The allowed forms of meson.
@@ -143,29 +167,51 @@ pub(super) const FORMS: &[Form] = &[
 ];
 pub(super) const NINJA_FORMS: &[Form] = &[form(&[], &NINJA, judge_ninja)];
 
-fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_setup(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, words, place, sink);
     judge_directories(&line.operands, place, sink);
 }
 
-fn judge_there(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_there(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, words, place, sink);
     only_directory("meson", &line, sink);
 }
 
-fn judge_install(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_install(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     super::warn_of_outside("meson install", words, &["--destdir"], sink);
     let line = grammar::read(usage, words, place, sink);
     let directory = only_directory("meson", &line, sink);
     // A relative path is relative to the build directory.
     for stage in line.values_of(&["--destdir"]) {
-        grammar::judge_word(Kind::Owned, stage, Role::ValueOf("--destdir"), place.within(directory), sink);
+        grammar::judge_word(
+            Kind::Owned,
+            stage,
+            Role::ValueOf("--destdir"),
+            place.within(directory),
+            sink,
+        );
     }
 }
 
 /// `meson setup` creates or fills every directory except the working directory.
 fn judge_directories(directories: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
-    let (here, others): (Vec<&str>, Vec<&str>) = directories.iter().partition(|path| normal(path).is_empty());
+    let (here, others): (Vec<&str>, Vec<&str>) =
+        directories.iter().partition(|path| normal(path).is_empty());
     if others.is_empty() || others.len() > 1 || here.len() > 1 {
         let hint = "name the build directory, and behind it no other place than `.`";
         sink.refuse(ARGUMENT_REFUSED, "meson setup", hint);
@@ -179,12 +225,21 @@ fn judge_directories(directories: &[&str], place: Place<'_>, sink: &mut FindingS
 fn only_directory<'w>(program: &str, line: &Line<'w>, sink: &mut FindingSink<'_>) -> &'w str {
     let directories = line.values_of(&["-C"]);
     if let [_, second, ..] = directories.as_slice() {
-        sink.refuse(OPTION_REFUSED, second, format!("`{program}` goes to one directory; name it once"));
+        sink.refuse(
+            OPTION_REFUSED,
+            second,
+            format!("`{program}` goes to one directory; name it once"),
+        );
     }
     directories.first().copied().unwrap_or(".")
 }
 
-fn judge_ninja(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_ninja(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, words, place, sink);
     only_directory("ninja", &line, sink);
     if line.operands.iter().any(|target| super::installs(target)) {

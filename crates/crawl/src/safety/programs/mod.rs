@@ -55,23 +55,43 @@ const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
 
 /// A form with additional checks.
 const fn form(words: &'static [&'static str], usage: &'static Usage, judge: Judge) -> Form {
-    Form { words, follows: Follows::Words(usage), judge, also: "" }
+    Form {
+        words,
+        follows: Follows::Words(usage),
+        judge,
+        also: "",
+    }
 }
 
 /// A form that runs a script of package.json.
 const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Form {
-    Form { words: &["run"], follows: Follows::Script(usage, behind), judge, also: "" }
+    Form {
+        words: &["run"],
+        follows: Follows::Script(usage, behind),
+        judge,
+        also: "",
+    }
 }
 
 /// A way to run a tool of a Node project.
 const fn tool(words: &'static [&'static str]) -> Form {
     let judge: Judge = |_, words, place, sink| node_tools::judge(words, place, sink);
-    Form { words, follows: Follows::Tool, judge, also: "" }
+    Form {
+        words,
+        follows: Follows::Tool,
+        judge,
+        also: "",
+    }
 }
 
 /// A beginning that is always refused, with a hint.
 const fn unaccepted(words: &'static [&'static str], judge: Judge) -> Form {
-    Form { words, follows: Follows::Nothing, judge, also: "" }
+    Form {
+        words,
+        follows: Follows::Nothing,
+        judge,
+        also: "",
+    }
 }
 
 impl Form {
@@ -86,7 +106,12 @@ impl Form {
     }
 }
 
-fn judge_plain(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_plain(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     grammar::judge(usage, words, place, sink);
 }
 
@@ -95,36 +120,111 @@ static NO_WORDS: Usage = Usage::new("", &[], Operands::None(""));
 
 /// All forms: both the checks and the prompts of a debate use this table.
 const FAMILIES: &[Family] = &[
-    Family { heads: &[&["cargo"]], forms: cargo::FORMS },
-    Family { heads: &[&["go"]], forms: go::FORMS },
-    Family { heads: &[&["npm"]], forms: node::NPM },
-    Family { heads: &[&["npx"]], forms: node::NPX },
-    Family { heads: &[&["yarn"]], forms: node::YARN },
-    Family { heads: &[&["pnpm"]], forms: node::PNPM },
-    Family { heads: &[&["node"]], forms: node::NODE },
-    Family { heads: python::PIP_HEADS, forms: python::PIP_FORMS },
-    Family { heads: python::PYTEST_HEADS, forms: python::PYTEST_FORMS },
-    Family { heads: python::MYPY_HEADS, forms: python::MYPY_FORMS },
-    Family { heads: python::PYTHON_HEADS, forms: python::PYTHON_FORMS },
-    Family { heads: &[&["poetry"]], forms: python::POETRY_FORMS },
-    Family { heads: &[&["cmake"]], forms: cmake::FORMS },
-    Family { heads: &[&["ctest"]], forms: cmake::TESTS },
-    Family { heads: &[&["make"]], forms: make::FORMS },
-    Family { heads: &[&["meson"]], forms: meson::FORMS },
-    Family { heads: &[&["ninja"]], forms: meson::NINJA_FORMS },
-    Family { heads: &[&["./configure"]], forms: autotools::CONFIGURE_FORMS },
-    Family { heads: &[&["autoreconf"]], forms: autotools::AUTORECONF_FORMS },
-    Family { heads: &[&["automake"]], forms: autotools::AUTOMAKE_FORMS },
-    Family { heads: &[&["autoconf"]], forms: autotools::AUTOCONF_FORMS },
-    Family { heads: &[&["cp"]], forms: files::CP_FORMS },
-    Family { heads: &[&["install"]], forms: files::INSTALL_FORMS },
-    Family { heads: &[&["mkdir"]], forms: files::MKDIR_FORMS },
+    Family {
+        heads: &[&["cargo"]],
+        forms: cargo::FORMS,
+    },
+    Family {
+        heads: &[&["go"]],
+        forms: go::FORMS,
+    },
+    Family {
+        heads: &[&["npm"]],
+        forms: node::NPM,
+    },
+    Family {
+        heads: &[&["npx"]],
+        forms: node::NPX,
+    },
+    Family {
+        heads: &[&["yarn"]],
+        forms: node::YARN,
+    },
+    Family {
+        heads: &[&["pnpm"]],
+        forms: node::PNPM,
+    },
+    Family {
+        heads: &[&["node"]],
+        forms: node::NODE,
+    },
+    Family {
+        heads: python::PIP_HEADS,
+        forms: python::PIP_FORMS,
+    },
+    Family {
+        heads: python::PYTEST_HEADS,
+        forms: python::PYTEST_FORMS,
+    },
+    Family {
+        heads: python::MYPY_HEADS,
+        forms: python::MYPY_FORMS,
+    },
+    Family {
+        heads: python::PYTHON_HEADS,
+        forms: python::PYTHON_FORMS,
+    },
+    Family {
+        heads: &[&["poetry"]],
+        forms: python::POETRY_FORMS,
+    },
+    Family {
+        heads: &[&["cmake"]],
+        forms: cmake::FORMS,
+    },
+    Family {
+        heads: &[&["ctest"]],
+        forms: cmake::TESTS,
+    },
+    Family {
+        heads: &[&["make"]],
+        forms: make::FORMS,
+    },
+    Family {
+        heads: &[&["meson"]],
+        forms: meson::FORMS,
+    },
+    Family {
+        heads: &[&["ninja"]],
+        forms: meson::NINJA_FORMS,
+    },
+    Family {
+        heads: &[&["./configure"]],
+        forms: autotools::CONFIGURE_FORMS,
+    },
+    Family {
+        heads: &[&["autoreconf"]],
+        forms: autotools::AUTORECONF_FORMS,
+    },
+    Family {
+        heads: &[&["automake"]],
+        forms: autotools::AUTOMAKE_FORMS,
+    },
+    Family {
+        heads: &[&["autoconf"]],
+        forms: autotools::AUTOCONF_FORMS,
+    },
+    Family {
+        heads: &[&["cp"]],
+        forms: files::CP_FORMS,
+    },
+    Family {
+        heads: &[&["install"]],
+        forms: files::INSTALL_FORMS,
+    },
+    Family {
+        heads: &[&["mkdir"]],
+        forms: files::MKDIR_FORMS,
+    },
 ];
 
 /// Every head with every form of its family.
 fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static Form)> {
     FAMILIES.iter().flat_map(|family| {
-        family.heads.iter().flat_map(move |head| family.forms.iter().map(move |form| (*head, form)))
+        family
+            .heads
+            .iter()
+            .flat_map(move |head| family.forms.iter().map(move |form| (*head, form)))
     })
 }
 
@@ -133,7 +233,9 @@ fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> 
     let follows = |(head, form): (&'static [&'static str], &'static Form)| {
         Some((form, words.strip_prefix(head)?.strip_prefix(form.words)?))
     };
-    forms().filter_map(follows).min_by_key(|(_, rest)| rest.len())
+    forms()
+        .filter_map(follows)
+        .min_by_key(|(_, rest)| rest.len())
 }
 
 /// Judges a command whose first words are an allowed prefix.
@@ -152,15 +254,26 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>
 
 /// Refuses a command without a form, and lists the forms of the program.
 fn refuse_unknown(words: &[&str], sink: &mut FindingSink<'_>) {
-    let heads = forms().map(|(head, _)| head).filter(|head| words.starts_with(head));
+    let heads = forms()
+        .map(|(head, _)| head)
+        .filter(|head| words.starts_with(head));
     let Some(head) = heads.max_by_key(|head| head.len()) else {
         let program = words.first().copied().unwrap_or_default();
-        return sink.refuse(ARGUMENT_REFUSED, program, "nothing is known of this program");
+        return sink.refuse(
+            ARGUMENT_REFUSED,
+            program,
+            "nothing is known of this program",
+        );
     };
-    let longer =
-        forms().filter(|(other, form)| other.starts_with(head) && !matches!(form.follows, Follows::Nothing));
+    let longer = forms().filter(|(other, form)| {
+        other.starts_with(head) && !matches!(form.follows, Follows::Nothing)
+    });
     let mut known: Vec<String> = longer
-        .map(|(other, form)| [other.get(head.len()..).unwrap_or_default(), form.words].concat().join(" "))
+        .map(|(other, form)| {
+            [other.get(head.len()..).unwrap_or_default(), form.words]
+                .concat()
+                .join(" ")
+        })
         .filter(|known| !known.is_empty())
         .collect();
     known.dedup();
@@ -176,14 +289,19 @@ pub(super) fn installs_all(command: &str) -> bool {
 
 /// Whether a step installs packages by npm in any way.
 pub(super) fn installs_by_npm(command: &str) -> bool {
-    matches!(command.split(' ').collect::<Vec<_>>().as_slice(), ["npm", "ci" | "install", ..])
+    matches!(
+        command.split(' ').collect::<Vec<_>>().as_slice(),
+        ["npm", "ci" | "install", ..]
+    )
 }
 
 /// Whether a command installs by pip, whose words may name extras.
 pub(super) fn installs_by_pip(words: &[&str]) -> bool {
-    python::PIP_HEADS
-        .iter()
-        .any(|head| words.strip_prefix(*head).is_some_and(|rest| rest.first() == Some(&"install")))
+    python::PIP_HEADS.iter().any(|head| {
+        words
+            .strip_prefix(*head)
+            .is_some_and(|rest| rest.first() == Some(&"install"))
+    })
 }
 
 /// The beginnings that this prefix allows, each with what may follow: the prefix itself if it is more
@@ -210,8 +328,15 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
                 Follows::Tool => "TOOL".to_owned(),
                 Follows::Nothing => continue,
             };
-            let also = if form.also.is_empty() { String::new() } else { format!("; {}", form.also) };
-            found.push((shown.join(" "), format!("{follows}{}", also.replace('`', "'"))));
+            let also = if form.also.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", form.also)
+            };
+            found.push((
+                shown.join(" "),
+                format!("{follows}{}", also.replace('`', "'")),
+            ));
         }
     }
     found
@@ -224,14 +349,18 @@ fn begins_with_form(asked: &[&str], begins: &[&str]) -> bool {
 
 /// The tools of Node projects, each with what may follow.
 pub(super) fn tools() -> impl Iterator<Item = (&'static str, String)> {
-    node_tools::TOOLS.iter().map(|usage| (usage.name, usage.to_string()))
+    node_tools::TOOLS
+        .iter()
+        .map(|usage| (usage.name, usage.to_string()))
 }
 
 /// Whether a target of make, ninja or cmake installs or uninstalls.
 fn installs(target: &str) -> bool {
     let is_install = |part: &str| {
         let part = part.to_ascii_lowercase();
-        ["install", "uninstall", "reinstall"].iter().any(|name| part.starts_with(name))
+        ["install", "uninstall", "reinstall"]
+            .iter()
+            .any(|name| part.starts_with(name))
     };
     target.split(['/', ':', '-', '_', '.']).any(is_install)
 }
@@ -239,7 +368,9 @@ fn installs(target: &str) -> bool {
 /// Warns that a command installs outside the workspace, because no option redirects it.
 fn warn_of_outside(command: &str, words: &[&str], options: &[&str], sink: &mut FindingSink<'_>) {
     let names = |word: &&str| {
-        options.iter().any(|option| *word == *option || word.starts_with(&format!("{option}=")))
+        options
+            .iter()
+            .any(|option| *word == *option || word.starts_with(&format!("{option}=")))
     };
     if !words.iter().any(names) {
         let hint = format!(

@@ -12,11 +12,14 @@ use super::super::grammar::{
 use super::super::paths::Place;
 use super::{Form, form, node_tools, plain, script, tool, unaccepted};
 
-const NO_PACKAGE: Operands =
-    Operands::None("a package's name would bring in code that the repository does not declare; leave it out");
+const NO_PACKAGE: Operands = Operands::None(
+    "a package's name would bring in code that the repository does not declare; leave it out",
+);
 const SCRIPT: Operands = Operands::One(Kind::Label, "a script of package.json");
 const NO_SCRIPT: Operands = Operands::None("the script is named already");
-const LEVEL: Kind = Kind::OneOf(&["silent", "error", "warn", "notice", "http", "info", "verbose"]);
+const LEVEL: Kind = Kind::OneOf(&[
+    "silent", "error", "warn", "notice", "http", "info", "verbose",
+]);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test"]);
 
 /// Arguments for any program that tests or builds.
@@ -42,11 +45,23 @@ const TEST_OPTIONS: &[Opt] = &[
     joined("--maxWorkers", Kind::Number),
 ];
 /// Arguments for a build script.
-const BUILD_OPTIONS: &[Opt] =
-    &[flag("--production"), flag("--prod"), value("--mode", MODE), value("--configuration", MODE)];
+const BUILD_OPTIONS: &[Opt] = &[
+    flag("--production"),
+    flag("--prod"),
+    value("--mode", MODE),
+    value("--configuration", MODE),
+];
 const ONLY_OPTIONS: Operands = Operands::None("a script may get a few harmless options only");
-const TEST_ARGUMENTS: Usage = Usage::new("a script that tests", &[LOUDNESS, TEST_OPTIONS], ONLY_OPTIONS);
-const BUILD_ARGUMENTS: Usage = Usage::new("a script that builds", &[LOUDNESS, BUILD_OPTIONS], ONLY_OPTIONS);
+const TEST_ARGUMENTS: Usage = Usage::new(
+    "a script that tests",
+    &[LOUDNESS, TEST_OPTIONS],
+    ONLY_OPTIONS,
+);
+const BUILD_ARGUMENTS: Usage = Usage::new(
+    "a script that builds",
+    &[LOUDNESS, BUILD_OPTIONS],
+    ONLY_OPTIONS,
+);
 const NO_ARGUMENTS: Usage = Usage::new(
     "a script whose name is not `test` or `build`",
     &[],
@@ -114,7 +129,9 @@ fn judge_script(program: &str, script: &str, sink: &mut FindingSink<'_>) {
 /// A package of the workspace, by its name or its directory.
 const PACKAGE: Kind = Kind::Fits(
     |word| match word.strip_prefix('@') {
-        Some(scoped) => scoped.split_once('/').is_some_and(|(scope, name)| is_name(scope) && is_name(name)),
+        Some(scoped) => scoped
+            .split_once('/')
+            .is_some_and(|(scope, name)| is_name(scope) && is_name(name)),
         None => is_label(word.strip_prefix("./").unwrap_or(word)),
     },
     "a package of the workspace, such as core, packages/core or @scope/core",
@@ -194,7 +211,10 @@ const PNPM_SCOPE: &[Opt] = &[
     flag("-s"),
     flag("--no-bail"),
     value("--filter", PACKAGE),
-    value("--reporter", Kind::OneOf(&["default", "append-only", "silent", "ndjson"])),
+    value(
+        "--reporter",
+        Kind::OneOf(&["default", "append-only", "silent", "ndjson"]),
+    ),
 ];
 const PNPM_INSTALL: Usage = Usage::new(
     "pnpm install",
@@ -219,10 +239,22 @@ const PNPM_INSTALL: Usage = Usage::new(
     NO_PACKAGE,
 );
 const PNPM_RUN: Usage = Usage::new("pnpm run", &[PNPM_SCOPE], SCRIPT);
-const PNPM_TEST: Usage = Usage::new("pnpm test", &[PNPM_SCOPE, LOUDNESS, TEST_OPTIONS], NO_SCRIPT);
-const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD_OPTIONS], NO_SCRIPT);
+const PNPM_TEST: Usage = Usage::new(
+    "pnpm test",
+    &[PNPM_SCOPE, LOUDNESS, TEST_OPTIONS],
+    NO_SCRIPT,
+);
+const PNPM_BUILD: Usage = Usage::new(
+    "pnpm build",
+    &[PNPM_SCOPE, LOUDNESS, BUILD_OPTIONS],
+    NO_SCRIPT,
+);
 
-const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
+const NODE_FILE: Usage = Usage::new(
+    "node",
+    &[],
+    Operands::One(Kind::Input, "a file of the repository"),
+);
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
 /// The allowed arguments of scripts, for a reader.
@@ -275,21 +307,35 @@ pub(super) const NODE: &[Form] = &[
     form(&["--test"], &NODE_TEST, judge_node_test),
     form(&["--check"], &NODE_FILE, judge_node_check),
     form(&["-c"], &NODE_FILE, judge_node_check),
-    form(&[], &NODE_FILE, judge_node).also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
+    form(&[], &NODE_FILE, judge_node)
+        .also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
 ];
 
 fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     judge_packages(&grammar::read(usage, words, place, sink), place, sink);
 }
 
-fn judge_npm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
-    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+fn judge_npm_run(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
+    let end = words
+        .iter()
+        .position(|word| *word == "--")
+        .unwrap_or(words.len());
     let (own, behind) = words.split_at(end);
     let line = grammar::read(usage, own, place, sink);
     judge_packages(&line, place, sink);
     let script = line.operands.first().copied().unwrap_or_default();
     judge_script("npm", script, sink);
-    grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, sink);
+    grammar::judge(
+        arguments_of(script),
+        behind.get(1..).unwrap_or_default(),
+        place,
+        sink,
+    );
 }
 
 /// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
@@ -302,7 +348,11 @@ fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, sink: &mut Findin
 /// The tool and its words, or a placeholder.
 fn named_tool(words: &[&str]) -> String {
     let is_plain = words.first().is_some_and(|tool| node_tools::is_known(tool));
-    if is_plain { words.join(" ") } else { "TOOL".to_owned() }
+    if is_plain {
+        words.join(" ")
+    } else {
+        "TOOL".to_owned()
+    }
 }
 
 /// Whether a step makes every tool that package.json declares available: a complete install in the
@@ -337,7 +387,13 @@ fn judge_packages(line: &Line<'_>, place: Place<'_>, sink: &mut FindingSink<'_>)
     let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
         if !package.starts_with('@') {
-            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, sink);
+            grammar::judge_word(
+                Kind::Input,
+                package,
+                Role::ValueOf("--workspace"),
+                there,
+                sink,
+            );
         }
     }
 }
@@ -347,21 +403,35 @@ const APART: &[&str] = &["--filter", "--reporter"];
 
 /// Checks the words up to the script's name by `usage`, and the rest, which the script gets, by that
 /// name.
-fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_run(
+    program: &str,
+    usage: &Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let is_script = |at: usize, word: &&str| {
         let before = at.checked_sub(1).and_then(|before| words.get(before));
         !word.starts_with('-') && !before.is_some_and(|option| APART.contains(option))
     };
-    let script = words.iter().enumerate().position(|(at, word)| is_script(at, word));
+    let script = words
+        .iter()
+        .enumerate()
+        .position(|(at, word)| is_script(at, word));
     let (own, behind) = words.split_at(script.map_or(words.len(), |at| at + 1));
-    let script = grammar::judge(usage, own, place, sink).first().copied().unwrap_or_default();
+    let script = grammar::judge(usage, own, place, sink)
+        .first()
+        .copied()
+        .unwrap_or_default();
     judge_script(program, script, sink);
     grammar::judge(arguments_of(script), behind, place, sink);
 }
 
 /// A tool without `--no-install`: npx fetches it unless it is installed.
 fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
-    let (tool, _) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
+    let (tool, _) = words
+        .split_first()
+        .map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     if node_tools::package_of(tool).is_some_and(|package| place.has_installed(package)) {
         return node_tools::judge(words, place, sink);
     }
@@ -372,19 +442,39 @@ fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
     sink.refuse(OPTION_REFUSED, "npx", hint);
 }
 
-fn judge_yarn_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_yarn_run(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     judge_run("yarn", usage, words, place, sink);
 }
 
-fn judge_pnpm_run(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_pnpm_run(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     judge_run("pnpm", usage, words, place, sink);
 }
 
-fn judge_node_test(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_node_test(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     judge_own_files(&grammar::judge(usage, words, place, sink), sink);
 }
 
-fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_node_check(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let files = grammar::judge(usage, words, place, sink);
     judge_scripts(&files, sink);
     judge_own_files(&files, sink);
@@ -393,7 +483,13 @@ fn judge_node_check(usage: &'static Usage, words: &[&str], place: Place<'_>, sin
 fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let (own, behind) = words.split_at(1.min(words.len()));
     let first = own.first().copied().unwrap_or_default();
-    let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
+    let stem = first
+        .rsplit('/')
+        .next()
+        .unwrap_or(first)
+        .split('.')
+        .next()
+        .unwrap_or_default();
     grammar::judge(arguments_of(stem), behind, place, sink);
     let files = grammar::judge(usage, own, place, sink);
     judge_scripts(&files, sink);
@@ -401,7 +497,11 @@ fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mu
 }
 
 fn judge_scripts(files: &[&str], sink: &mut FindingSink<'_>) {
-    for file in files.iter().filter(|file| ![".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end))) {
+    for file in files.iter().filter(|file| {
+        ![".js", ".mjs", ".cjs"]
+            .iter()
+            .any(|end| file.ends_with(end))
+    }) {
         let hint = "node runs a file of the repository that ends in .js, .mjs or .cjs";
         sink.refuse(ARGUMENT_REFUSED, file, hint);
     }
@@ -409,10 +509,12 @@ fn judge_scripts(files: &[&str], sink: &mut FindingSink<'_>) {
 
 /// Installed files have their own command lines, package managers among them.
 fn judge_own_files(files: &[&str], sink: &mut FindingSink<'_>) {
-    let is_foreign =
-        |part: &str| part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".");
+    let is_foreign = |part: &str| {
+        part.eq_ignore_ascii_case("node_modules") || (part.starts_with('.') && part != ".")
+    };
     for file in files.iter().filter(|file| file.split('/').any(is_foreign)) {
-        let hint = "node runs files of the repository only, no installed package and no hidden file";
+        let hint =
+            "node runs files of the repository only, no installed package and no hidden file";
         sink.refuse(PATH_INVALID, file, hint);
     }
 }

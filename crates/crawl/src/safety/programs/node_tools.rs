@@ -12,14 +12,20 @@ use super::super::paths::Place;
 const FILES: Operands = Operands::Each(Kind::Input);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test", "none"]);
 const EXTENSIONS: Kind = Kind::Fits(
-    |word| word.split(',').all(|end| is_name(end.strip_prefix('.').unwrap_or(end))),
+    |word| {
+        word.split(',')
+            .all(|end| is_name(end.strip_prefix('.').unwrap_or(end)))
+    },
     "extensions of files, separated by commas",
 );
 
 const VITEST: &[Opt] = &[
     flag("--passWithNoTests"),
     flag("--silent"),
-    value("--reporter", Kind::OneOf(&["default", "verbose", "dot", "json", "junit"])),
+    value(
+        "--reporter",
+        Kind::OneOf(&["default", "verbose", "dot", "json", "junit"]),
+    ),
 ];
 
 /// Every tool, by its name.
@@ -52,7 +58,16 @@ pub(super) const TOOLS: &[Usage] = &[
         ]],
         FILES,
     ),
-    Usage::new("prettier", &[&[flag("--check"), flag("-c"), flag("--list-different"), flag("-l")]], FILES),
+    Usage::new(
+        "prettier",
+        &[&[
+            flag("--check"),
+            flag("-c"),
+            flag("--list-different"),
+            flag("-l"),
+        ]],
+        FILES,
+    ),
     Usage::new(
         "jest",
         &[&[
@@ -73,11 +88,12 @@ pub(super) const TOOLS: &[Usage] = &[
         FILES,
     ),
     // Its other commands set up, watch or serve; it offers to install missing coverage packages.
-    Usage::new("vitest", &[VITEST], Operands::One(Kind::OneOf(&["run"]), "`run`")).then(&Usage::new(
-        "vitest run",
+    Usage::new(
+        "vitest",
         &[VITEST],
-        FILES,
-    )),
+        Operands::One(Kind::OneOf(&["run"]), "`run`"),
+    )
+    .then(&Usage::new("vitest run", &[VITEST], FILES)),
     Usage::new(
         "mocha",
         &[&[
@@ -94,7 +110,11 @@ pub(super) const TOOLS: &[Usage] = &[
             "the repository's settings name its tests, and some words are commands that write files",
         ),
     ),
-    Usage::new("vite", &[&[value("--mode", MODE)]], Operands::One(Kind::OneOf(&["build"]), "`build`")),
+    Usage::new(
+        "vite",
+        &[&[value("--mode", MODE)]],
+        Operands::One(Kind::OneOf(&["build"]), "`build`"),
+    ),
     Usage::new(
         "rollup",
         &[&[flag("-c"), flag("--config"), flag("--silent")]],
@@ -130,7 +150,9 @@ pub(super) fn package_of(tool: &str) -> Option<&str> {
 
 /// Judges a tool and its words.
 pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
-    let (tool, rest) = words.split_first().map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
+    let (tool, rest) = words
+        .split_first()
+        .map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
     match TOOLS.iter().find(|usage| usage.name == tool) {
         Some(usage) => {
             grammar::judge(usage, rest, place, sink);

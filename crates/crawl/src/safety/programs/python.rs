@@ -123,14 +123,23 @@ const PYTEST: Usage = Usage::new(
         value("--durations", Kind::Number),
         value("--timeout", Kind::Number),
         short("-n", WORKERS),
-        value("--tb", Kind::OneOf(&["auto", "long", "short", "line", "native", "no"])),
+        value(
+            "--tb",
+            Kind::OneOf(&["auto", "long", "short", "line", "native", "no"]),
+        ),
         value("--color", Kind::OneOf(&["yes", "no", "auto"])),
-        value("--import-mode", Kind::OneOf(&["prepend", "append", "importlib"])),
+        value(
+            "--import-mode",
+            Kind::OneOf(&["prepend", "append", "importlib"]),
+        ),
         value("--ignore", Kind::Input),
         value("--junitxml", Kind::Output),
         value("--junit-xml", Kind::Output),
         maybe_joined("--cov", COVERED),
-        joined("--cov-report", Kind::OneOf(&["term", "term-missing", "xml", "html", "json"])),
+        joined(
+            "--cov-report",
+            Kind::OneOf(&["term", "term-missing", "xml", "html", "json"]),
+        ),
         value("-p", Kind::OneOf(&["no:cacheprovider", "no:warnings"])),
     ]],
     Operands::Each(Kind::Fits(
@@ -160,7 +169,10 @@ const BUILD: Usage = Usage::new(
 /// Where to look for tests. Python would import any other word from anywhere, unless a directory has its
 /// name.
 const START: Kind = Kind::Fits(
-    |word| word == "." || (word.starts_with("./") && parts_below(word.trim_end_matches('/')).all(is_name)),
+    |word| {
+        word == "."
+            || (word.starts_with("./") && parts_below(word.trim_end_matches('/')).all(is_name))
+    },
     "`.` or a directory of the repository, written as `./tests`",
 );
 const UNITTEST_OPTIONS: &[Opt] = &[
@@ -226,7 +238,10 @@ const SETUP: Usage = Usage::new(
 );
 /// Archives only: other formats run the tools of system packages.
 const FORMATS: Kind = Kind::Fits(
-    |word| word.split(',').all(|format| ["gztar", "bztar", "xztar", "tar", "zip"].contains(&format)),
+    |word| {
+        word.split(',')
+            .all(|format| ["gztar", "bztar", "xztar", "tar", "zip"].contains(&format))
+    },
     "archives: gztar, bztar, xztar, tar, zip",
 );
 /// `clean` is not included: it deletes the directory that it is given.
@@ -276,7 +291,11 @@ const MYPY: Usage = Usage::new(
 /// (`--upgrade-deps`) or deletes (`--clear`).
 const VENV: Usage = Usage::new(
     "python -m venv",
-    &[&[flag("--without-pip"), flag("--copies"), value("--prompt", Kind::Name)]],
+    &[&[
+        flag("--without-pip"),
+        flag("--copies"),
+        value("--prompt", Kind::Name),
+    ]],
     Operands::One(
         Kind::Fits(|_| true, "the directory"),
         "`.venv`, `venv` or `.virtualenv`, also in a directory of the workspace",
@@ -340,8 +359,8 @@ pub(super) const PIP_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "pip"],
     &["poetry", "run", "python3", "-m", "pip"],
 ];
-pub(super) const PIP_FORMS: &[Form] =
-    &[form(&["install"], &PIP_INSTALL, judge_pip).also("it names the project, a file with -r or a --group")];
+pub(super) const PIP_FORMS: &[Form] = &[form(&["install"], &PIP_INSTALL, judge_pip)
+    .also("it names the project, a file with -r or a --group")];
 /// The ways to call pytest.
 pub(super) const PYTEST_HEADS: &[&[&str]] = &[
     &["pytest"],
@@ -362,8 +381,12 @@ pub(super) const MYPY_HEADS: &[&[&str]] = &[
 ];
 pub(super) const MYPY_FORMS: &[Form] = &[form(&[], &MYPY, judge_mypy)];
 /// The ways to call Python.
-pub(super) const PYTHON_HEADS: &[&[&str]] =
-    &[&["python"], &["python3"], &["poetry", "run", "python"], &["poetry", "run", "python3"]];
+pub(super) const PYTHON_HEADS: &[&[&str]] = &[
+    &["python"],
+    &["python3"],
+    &["poetry", "run", "python"],
+    &["poetry", "run", "python3"],
+];
 pub(super) const PYTHON_FORMS: &[Form] = &[
     plain(&["-m", "build"], &BUILD),
     form(&["-m", "unittest"], &UNITTEST, judge_unittest),
@@ -372,8 +395,10 @@ pub(super) const PYTHON_FORMS: &[Form] = &[
     form(&["-m", "venv"], &VENV, judge_venv),
     form(&["setup.py"], &SETUP, judge_setup).also("at least one"),
 ];
-pub(super) const POETRY_FORMS: &[Form] =
-    &[plain(&["install"], &POETRY_INSTALL), plain(&["build"], &POETRY_BUILD)];
+pub(super) const POETRY_FORMS: &[Form] = &[
+    plain(&["install"], &POETRY_INSTALL),
+    plain(&["build"], &POETRY_BUILD),
+];
 
 fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     let line = grammar::read(usage, rest, place, sink);
@@ -387,7 +412,12 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
             "name the project (`.`) or a file of requirements (`-r FILE`)",
         );
     }
-    for path in line.operands.iter().chain(&editable).filter(|word| **word != ".") {
+    for path in line
+        .operands
+        .iter()
+        .chain(&editable)
+        .filter(|word| **word != ".")
+    {
         if is_project_with_extras(path) {
             if place.has_short_hidden_link() {
                 let hint = "a link of the repository has a name that a shell could read this for; write `.` without extras";
@@ -397,10 +427,15 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
         }
         grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, sink);
     }
-    for file in files.into_iter().chain(line.values_of(&["-c", "--constraint"])) {
+    for file in files
+        .into_iter()
+        .chain(line.values_of(&["-c", "--constraint"]))
+    {
         grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, sink);
     }
-    let replaces = rest.iter().find(|word| matches!(**word, "-U" | "--upgrade"));
+    let replaces = rest
+        .iter()
+        .find(|word| matches!(**word, "-U" | "--upgrade"));
     if let Some(option) = replaces.filter(|_| !line.values_of(&["-t", "--target"]).is_empty()) {
         sink.refuse(
             OPTION_REFUSED,
@@ -416,14 +451,19 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
 fn is_requirements(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let is_list = [".txt", ".in"].iter().any(|end| path.ends_with(end));
-    is_list && path.split('/').any(|part| part.contains("requirements") || part.contains("constraints"))
+    is_list
+        && path
+            .split('/')
+            .any(|part| part.contains("requirements") || part.contains("constraints"))
 }
 
 /// Whether `unittest` can only mean this file of the repository. If it exists, its module is imported and
 /// the named object called, possibly from an installed package with the name of the first directory,
 /// which is very unlikely to have such an object.
 fn is_test_file(word: &str) -> bool {
-    let Some(stem) = word.strip_suffix(".py").filter(|stem| stem.contains('/')) else { return false };
+    let Some(stem) = word.strip_suffix(".py").filter(|stem| stem.contains('/')) else {
+        return false;
+    };
     let name = stem.rsplit('/').next().unwrap_or(stem);
     parts_below(stem).all(is_module) && (name.starts_with("test_") || name.ends_with("_test"))
 }
@@ -438,19 +478,32 @@ fn is_module(part: &str) -> bool {
     is_name(part) && !part.contains('.')
 }
 
-fn judge_setup(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_setup(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, sink);
     let commands = grammar::judge(usage, words, place, sink);
     if commands.is_empty() {
         let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
         sink.refuse(ARGUMENT_REFUSED, "setup.py", hint);
     }
-    if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
+    if commands
+        .iter()
+        .any(|command| matches!(*command, "install" | "develop"))
+    {
         super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], sink);
     }
 }
 
-fn judge_compileall(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_compileall(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     if grammar::judge(usage, words, place, sink).is_empty() {
         let hint = "name the directories; without one it compiles all that Python can import";
         sink.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
@@ -467,34 +520,60 @@ fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mu
 
 fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     if grammar::judge(usage, words, place, sink).is_empty() {
-        sink.refuse(ARGUMENT_REFUSED, "mypy", "name what it checks, such as `.` or `src`");
+        sink.refuse(
+            ARGUMENT_REFUSED,
+            "mypy",
+            "name what it checks, such as `.` or `src`",
+        );
     }
     if place.leads_through_link(MYPY_CACHE) || place.holds_link(MYPY_CACHE) {
-        let hint = "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
+        let hint =
+            "mypy writes there, and a symbolic link of the repository leads on; leave the step out";
         sink.refuse(PATH_LINK, MYPY_CACHE, hint);
     }
 }
 
-fn judge_unittest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_unittest(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     for path in grammar::judge(usage, words, place, sink) {
         grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_discover(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_discover(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, words, place, sink);
     // The words after the first one would be a pattern and a directory that is added to Python's search
     // path.
     if let [_, second, ..] = line.operands.as_slice() {
-        sink.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
+        sink.refuse(
+            ARGUMENT_REFUSED,
+            second,
+            "name one directory; say others with -p and -t",
+        );
     }
-    let directories = line.values_of(&["-s", "--start-directory", "-t", "--top-level-directory"]).into_iter();
+    let directories = line
+        .values_of(&["-s", "--start-directory", "-t", "--top-level-directory"])
+        .into_iter();
     for path in directories.chain(line.operands) {
         grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
-fn judge_pytest(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_pytest(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     for test in grammar::judge(usage, words, place, sink) {
         let file = test.split("::").next().unwrap_or(test);
         grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, sink);

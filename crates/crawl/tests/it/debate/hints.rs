@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use crucible_crawl::{Claude, DebateRounds, Gpt, debate};
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Limit,
-    LlmBackend, LlmError, LlmInvocation, LlmResult, ModelClient, Origin, Recording, RetryAllowance,
-    RetryPolicy, Speaker, StructuredOutput,
+    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions,
+    Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, ModelClient, Origin, Recording,
+    RetryAllowance, RetryPolicy, Speaker, StructuredOutput,
 };
 use crucible_model::EditFormat;
 use crucible_secrets::Scanner;
@@ -59,14 +59,23 @@ fn client(form: StructuredOutput, seen: &Arc<Mutex<Vec<BTreeMap<String, Value>>>
         default_model: "m".to_owned(),
         max_output_tokens: 9,
         extra: ClientExtra::NONE,
-        capabilities: Capabilities { edit_format: EditFormat::WholeFile, structured_output: form },
-        speaker: Speaker { provider: "deaf".to_owned(), model: "m".to_owned() },
+        capabilities: Capabilities {
+            edit_format: EditFormat::WholeFile,
+            structured_output: form,
+        },
+        speaker: Speaker {
+            provider: "deaf".to_owned(),
+            model: "m".to_owned(),
+        },
         origin: Origin::Live,
         parameters: BTreeMap::new(),
         inner: Box::new(Deaf(Arc::clone(seen))),
     };
-    let limits =
-        BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
+    let limits = BudgetLimits {
+        calls: Limit::Unlimited,
+        tokens: Limit::Unlimited,
+        micro_dollars: Limit::Unlimited,
+    };
     let options = ClientOptions {
         scanner: Scanner::builtin(),
         recording: Recording::Off,
@@ -86,11 +95,17 @@ async fn backend_without_token_limit_is_noted() {
         (StructuredOutput::None, None),
     ] {
         let seen = Arc::default();
-        let (gpt, claude) = (Gpt::new(client(form, &seen)), Claude::new(client(form, &seen)));
+        let (gpt, claude) = (
+            Gpt::new(client(form, &seen)),
+            Claude::new(client(form, &seen)),
+        );
         let (about, mut kept, heard) = (inspection(), Kept::default(), Ears::default());
         let rounds = DebateRounds::default();
-        let outcome =
-            debate(&gpt, &claude, &about, rounds, TIMEOUT, "crawl-7", &mut kept, &heard).await.unwrap();
+        let outcome = debate(
+            &gpt, &claude, &about, rounds, TIMEOUT, "crawl-7", &mut kept, &heard,
+        )
+        .await
+        .unwrap();
         let told = |owner: &str| {
             format!(
                 "deaf does not support a token limit: the budget of {owner}'s answers was checked only afterwards"
@@ -102,7 +117,9 @@ async fn backend_without_token_limit_is_noted() {
         assert_eq!(budgets, [&json!(2000), &json!(2000), &json!(4000)]);
         for hints in hints.iter() {
             assert_eq!(
-                hints.get("response_format").map(|format| format["type"].clone()),
+                hints
+                    .get("response_format")
+                    .map(|format| format["type"].clone()),
                 asked.map(Value::from)
             );
         }

@@ -17,19 +17,32 @@ fn last() -> Reply {
 async fn record_has_request_and_reply() {
     let mut stage = Stage::of([good(), last()], [says(&critique(&[], true))]);
     stage.hold(1).await.unwrap();
-    let sent = [&stage.gpt.completions()[0], &stage.claude.completions()[0], &stage.gpt.completions()[1]]
-        .map(Clone::clone);
+    let sent = [
+        &stage.gpt.completions()[0],
+        &stage.claude.completions()[0],
+        &stage.gpt.completions()[1],
+    ]
+    .map(Clone::clone);
     assert_eq!(stage.kept.messages.len(), 3);
     for (kept, request) in stage.kept.messages.iter().zip(sent) {
-        let both =
-            vec![("system".to_owned(), instructions(&request)), ("user".to_owned(), question(&request))];
+        let both = vec![
+            ("system".to_owned(), instructions(&request)),
+            ("user".to_owned(), question(&request)),
+        ];
         assert_eq!(kept.request, both);
         assert_eq!(
-            (kept.provider.as_str(), kept.model.as_str(), kept.error.as_str()),
+            (
+                kept.provider.as_str(),
+                kept.model.as_str(),
+                kept.error.as_str()
+            ),
             ("gateway", "test-model", "")
         );
     }
-    assert_eq!(stage.kept.messages[1].reply, critique(&[], true).to_string());
+    assert_eq!(
+        stage.kept.messages[1].reply,
+        critique(&[], true).to_string()
+    );
     let heard = stage.heard.heard().join("\n");
     assert_eq!(
         heard,
@@ -44,7 +57,10 @@ async fn a_call_that_fails_is_in_the_record_with_its_error() {
     let error = stage.hold(1).await.unwrap_err();
     assert!(matches!(error, DebateError::Call(_)));
     let kept = stage.kept.messages.last().unwrap();
-    assert_eq!((kept.phase, kept.reply.as_str(), kept.model.as_str()), ("critique", "", ""));
+    assert_eq!(
+        (kept.phase, kept.reply.as_str(), kept.model.as_str()),
+        ("critique", "", "")
+    );
     assert_eq!(kept.error, error.to_string());
     assert!(!kept.error.is_empty());
 }
@@ -54,7 +70,10 @@ async fn failed_record_ends_debate() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     stage.kept.room = 0;
     let error = stage.hold(1).await.unwrap_err();
-    assert!(matches!(&error, DebateError::Transcript { why } if why == "the disk is full"), "{error}");
+    assert!(
+        matches!(&error, DebateError::Transcript { why } if why == "the disk is full"),
+        "{error}"
+    );
     assert!(stage.claude.requests().is_empty());
 }
 
@@ -63,9 +82,16 @@ async fn dropped_debate_leaves_its_record() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     {
         let gpt = crucible_crawl::Gpt::new(super::support::model("gateway", &stage.gpt, 100));
-        let claude = crucible_crawl::Claude::new(super::support::model("gateway", &stage.claude, 100));
+        let claude =
+            crucible_crawl::Claude::new(super::support::model("gateway", &stage.claude, 100));
         let rounds = crucible_crawl::DebateRounds::default();
-        let Stage { inspection, kept, heard, claude: server, .. } = &mut stage;
+        let Stage {
+            inspection,
+            kept,
+            heard,
+            claude: server,
+            ..
+        } = &mut stage;
         let held = crucible_crawl::debate(
             &gpt,
             &claude,
@@ -97,7 +123,10 @@ async fn a_secret_in_the_repository_text_is_not_sent() {
     assert!(error.to_string().starts_with("nothing was sent"), "{error}");
     assert!(stage.gpt.requests().is_empty());
     let kept = format!("{:?}", stage.kept.messages);
-    assert!(kept.contains("token ") && !kept.contains("e5F6a1B2"), "{kept}");
+    assert!(
+        kept.contains("token ") && !kept.contains("e5F6a1B2"),
+        "{kept}"
+    );
 }
 
 #[test]
@@ -109,16 +138,26 @@ fn recorded_texts_are_redacted() {
         owner: "gpt",
         provider: format!("p {secret}"),
         model: format!("m {secret}"),
-        request: vec![("user".to_owned(), format!("q {secret}")), ("user".to_owned(), "plain".to_owned())],
+        request: vec![
+            ("user".to_owned(), format!("q {secret}")),
+            ("user".to_owned(), "plain".to_owned()),
+        ],
         reply: format!("r {secret}"),
         verdict: "",
         error: format!("e {secret}"),
     };
     let redacted = record.clone().redacted();
     assert!(!format!("{redacted:?}").contains("a1B2"), "{redacted:?}");
-    assert_eq!((redacted.phase, redacted.round, redacted.owner), ("draft", 1, "gpt"));
+    assert_eq!(
+        (redacted.phase, redacted.round, redacted.owner),
+        ("draft", 1, "gpt")
+    );
     assert_eq!(redacted.request[1].1, "plain");
-    for (text, begins) in [(&redacted.model, "m "), (&redacted.reply, "r "), (&redacted.error, "e ")] {
+    for (text, begins) in [
+        (&redacted.model, "m "),
+        (&redacted.reply, "r "),
+        (&redacted.error, "e "),
+    ] {
         assert!(text.starts_with(begins), "{text}");
     }
 }
@@ -128,13 +167,21 @@ async fn the_verdict_of_a_critique_is_in_its_record() {
     let said = [
         (critique(&[], true), "approved"),
         (critique(&[("warning", "build", "slow")], true), "approved"),
-        (critique(&[("error", "build", "uses sudo")], true), "objected"),
+        (
+            critique(&[("error", "build", "uses sudo")], true),
+            "objected",
+        ),
         (critique(&[], false), "objected"),
     ];
     for (reply, verdict) in said {
         let mut stage = Stage::of([good(), last()], [says(&reply)]);
         stage.hold(1).await.unwrap();
-        let verdicts: Vec<&str> = stage.kept.messages.iter().map(|message| message.verdict).collect();
+        let verdicts: Vec<&str> = stage
+            .kept
+            .messages
+            .iter()
+            .map(|message| message.verdict)
+            .collect();
         assert_eq!(verdicts, ["", verdict, ""]);
     }
     let mut stage = Stage::of([good()], [Reply::Answer("{\"approved\":true}".to_owned())]);

@@ -16,8 +16,16 @@ fn good() -> Reply {
 async fn fault_of(reply: Reply) -> ReplyFault {
     let mut stage = Stage::of([good()], [reply]);
     match stage.hold(2).await.unwrap_err() {
-        DebateError::Reply { owner: DebateOwner::Claude, phase: DebatePhase::Critique, why, .. } => {
-            assert_eq!(stage.phases(), [("draft", 1, "gpt"), ("critique", 1, "claude")]);
+        DebateError::Reply {
+            owner: DebateOwner::Claude,
+            phase: DebatePhase::Critique,
+            why,
+            ..
+        } => {
+            assert_eq!(
+                stage.phases(),
+                [("draft", 1, "gpt"), ("critique", 1, "claude")]
+            );
             why
         }
         other => panic!("{other}"),
@@ -50,7 +58,10 @@ async fn invalid_json_differs_from_wrong_shape() {
         ("no json", critique.replace("true", "true,")),
         ("no json", critique.replace('"', "'")),
         ("no json", "[".repeat(10_000)),
-        ("shape", format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))),
+        (
+            "shape",
+            format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        ),
         ("shape", "null".to_owned()),
         ("shape", "\"approved\"".to_owned()),
         ("shape", "true".to_owned()),
@@ -65,8 +76,14 @@ async fn invalid_json_differs_from_wrong_shape() {
         ("shape", critique.replace("true", "true,\"rounds\":9")),
         ("shape", critique.replace("\"approved\"", "\"Approved\"")),
         ("shape", critique.replace("\"issues\":[]", "\"issues\":{}")),
-        ("shape", critique.replace("\"issues\":[]", "\"issues\":[[\"error\",\"s\",\"d\"]]")),
-        ("shape", critique.replace("\"issues\":[]", "\"issues\":[\"\\ud800\"]")),
+        (
+            "shape",
+            critique.replace("\"issues\":[]", "\"issues\":[[\"error\",\"s\",\"d\"]]"),
+        ),
+        (
+            "shape",
+            critique.replace("\"issues\":[]", "\"issues\":[\"\\ud800\"]"),
+        ),
         ("shape", "{}".to_owned()),
     ];
     for (kind, text) in cases {
@@ -79,7 +96,10 @@ async fn invalid_json_differs_from_wrong_shape() {
 async fn whitespace_around_the_object_is_no_fault() {
     let mut stage = Stage::of(
         [good(), says(&synthesis(&[step("build", "cargo build")]))],
-        [Reply::Answer(format!("\r\n\t {} \n\n", critique(&[], true)))],
+        [Reply::Answer(format!(
+            "\r\n\t {} \n\n",
+            critique(&[], true)
+        ))],
     );
     stage.hold(1).await.unwrap();
 }
@@ -88,7 +108,10 @@ async fn whitespace_around_the_object_is_no_fault() {
 async fn lists_and_texts_are_bounded() {
     let issue = ("warning", "s", "d");
     let many = critique(&vec![issue; 51], false).to_string();
-    assert_eq!(detail_of(&many).await.1, "`issues` of the reply has 51 items, more than 50");
+    assert_eq!(
+        detail_of(&many).await.1,
+        "`issues` of the reply has 51 items, more than 50"
+    );
     let long = critique(&[("error", "s", &"x".repeat(2001))], false).to_string();
     assert_eq!(
         detail_of(&long).await.1,
@@ -104,7 +127,8 @@ async fn lists_and_texts_are_bounded() {
         assert!(
             matches!(
                 fault,
-                ReplyFault::OverBudget { budget: 2000, .. } | ReplyFault::Strict(StrictFault::TooLong { .. })
+                ReplyFault::OverBudget { budget: 2000, .. }
+                    | ReplyFault::Strict(StrictFault::TooLong { .. })
             ),
             "{fault}"
         );
@@ -114,7 +138,10 @@ async fn lists_and_texts_are_bounded() {
 #[tokio::test]
 async fn reply_error_quotes_at_most_one_word() {
     for (text, detail) in [
-        (r#"{"issues":[],"suggestions":[]}"#, "the reply lacks `approved`"),
+        (
+            r#"{"issues":[],"suggestions":[]}"#,
+            "the reply lacks `approved`",
+        ),
         (
             r#"{"issues":[{"severity":"fatal hostile words","step_name":"s","description":"d"}],"suggestions":[],"approved":false}"#,
             "`severity` of item 1 of `issues` of the reply is \"fatal hostile words\", none of error, warning",
@@ -138,7 +165,10 @@ async fn reply_error_quotes_at_most_one_word() {
     let (_, detail) = detail_of(&key).await;
     assert_eq!(
         detail,
-        format!("the reply has the unknown key `a\\u{{1b}}[2J\\u{{202e}}{}…`", "k".repeat(41))
+        format!(
+            "the reply has the unknown key `a\\u{{1b}}[2J\\u{{202e}}{}…`",
+            "k".repeat(41)
+        )
     );
 }
 
@@ -146,9 +176,21 @@ async fn reply_error_quotes_at_most_one_word() {
 async fn plans_are_parsed_strictly() {
     let plan = plan(&[step("build", "cargo build")]).to_string();
     for (from, to, detail) in [
-        ("\"cargo build\"", "\" \"", "`cmd` of item 1 of `steps` of the reply is empty"),
-        ("\"cwd\":\".\"", "\"cwd\":\"\"", "`cwd` of item 1 of `steps` of the reply is empty"),
-        ("\"cwd\":\".\",", "", "item 1 of `steps` of the reply lacks `cwd`"),
+        (
+            "\"cargo build\"",
+            "\" \"",
+            "`cmd` of item 1 of `steps` of the reply is empty",
+        ),
+        (
+            "\"cwd\":\".\"",
+            "\"cwd\":\"\"",
+            "`cwd` of item 1 of `steps` of the reply is empty",
+        ),
+        (
+            "\"cwd\":\".\",",
+            "",
+            "item 1 of `steps` of the reply lacks `cwd`",
+        ),
         (
             "\"env\":[]",
             "\"env\":[[\"A\",\"1\"]]",
@@ -164,7 +206,11 @@ async fn plans_are_parsed_strictly() {
             "\"env\":[{\"name\":\"A\",\"value\":\"1\"},{\"name\":\"A\",\"value\":\"2\"}]",
             "`env` of item 1 of `steps` of the reply sets a variable twice",
         ),
-        ("\"env\":[]", "\"env\":\"CI=1\"", "`env` of item 1 of `steps` of the reply is a text, not a list"),
+        (
+            "\"env\":[]",
+            "\"env\":\"CI=1\"",
+            "`env` of item 1 of `steps` of the reply is a text, not a list",
+        ),
         (
             "\"tools\":[\"cargo\"]",
             "\"tools\":\"cargo\"",
@@ -207,25 +253,39 @@ async fn variables_come_as_a_list_or_as_an_object() {
     for env in [json!([{"name": "CI", "value": "1"}]), json!({"CI": "1"})] {
         let mut one = step("build", "cargo build");
         one["env"] = env;
-        let mut stage =
-            Stage::of([says(&plan(&[one.clone()])), says(&synthesis(&[one]))], [says(&critique(&[], true))]);
+        let mut stage = Stage::of(
+            [says(&plan(&[one.clone()])), says(&synthesis(&[one]))],
+            [says(&critique(&[], true))],
+        );
         let outcome = stage.hold(1).await.unwrap();
         assert_eq!(outcome.steps[0].env["CI"], "1");
         let shown = super::support::question(&stage.claude.completions()[0]);
-        assert!(shown.contains("\"name\": \"CI\",\n          \"value\": \"1\""), "{shown}");
+        assert!(
+            shown.contains("\"name\": \"CI\",\n          \"value\": \"1\""),
+            "{shown}"
+        );
     }
 }
 
 #[tokio::test]
 async fn cut_or_oversized_answer_is_refused() {
     let whole = critique(&[], true).to_string();
-    assert_eq!(fault_of(Reply::CutAnswer(whole.clone())).await, ReplyFault::CutShort { budget: 2000 });
+    assert_eq!(
+        fault_of(Reply::CutAnswer(whole.clone())).await,
+        ReplyFault::CutShort { budget: 2000 }
+    );
     let body = json!({
         "model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 2001},
         "choices": [{"message": {"content": whole}, "finish_reason": "stop"}],
     });
     let fault = fault_of(Reply::Raw(200, body.to_string().into_bytes())).await;
-    assert_eq!(fault, ReplyFault::OverBudget { tokens: 2001, budget: 2000 });
+    assert_eq!(
+        fault,
+        ReplyFault::OverBudget {
+            tokens: 2001,
+            budget: 2000
+        }
+    );
 }
 
 #[tokio::test]
@@ -236,11 +296,20 @@ async fn reply_error_names_owner_phase_digest() {
     let digest = Digest::of(text.as_bytes());
     assert!(matches!(&error, DebateError::Reply { digest: seen, .. } if *seen == digest));
     let shown = error.to_string();
-    assert!(shown.starts_with("the draft of gpt is invalid: it is not one JSON object"), "{shown}");
-    assert!(shown.contains(&format!("shows the reply (digest {digest})")), "{shown}");
+    assert!(
+        shown.starts_with("the draft of gpt is invalid: it is not one JSON object"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(&format!("shows the reply (digest {digest})")),
+        "{shown}"
+    );
     assert!(!shown.contains("today"));
     let kept = &stage.kept.messages[0];
-    assert_eq!((kept.reply.as_str(), kept.error.as_str()), (text, shown.as_str()));
+    assert_eq!(
+        (kept.reply.as_str(), kept.error.as_str()),
+        (text, shown.as_str())
+    );
 }
 
 /// The end of a secret, which escapes at its beginning do not hide.
@@ -268,13 +337,25 @@ async fn answer_with_secret_is_withheld() {
             "choices": [{"message": {"content": text.clone()}, "finish_reason": "stop"}],
         });
         let over_budget = Reply::Raw(200, over_budget.to_string().into_bytes());
-        for reply in [Reply::Answer(text.clone()), Reply::CutAnswer(text.clone()), over_budget] {
+        for reply in [
+            Reply::Answer(text.clone()),
+            Reply::CutAnswer(text.clone()),
+            over_budget,
+        ] {
             let mut stage = Stage::of([reply], [Reply::Hang]);
             let error = stage.hold(1).await.unwrap_err();
-            let is_secret =
-                matches!(error, DebateError::Secret { owner: DebateOwner::Gpt, phase: DebatePhase::Draft });
+            let is_secret = matches!(
+                error,
+                DebateError::Secret {
+                    owner: DebateOwner::Gpt,
+                    phase: DebatePhase::Draft
+                }
+            );
             assert!(is_secret, "{error}");
-            assert!(error.to_string().contains("holds what looks like a secret"), "{error}");
+            assert!(
+                error.to_string().contains("holds what looks like a secret"),
+                "{error}"
+            );
             let everything = format!("{error} {error:?} {:?}", stage.kept.messages);
             assert!(!everything.contains(&tail()), "{everything}");
             let kept = &stage.kept.messages[0].reply;

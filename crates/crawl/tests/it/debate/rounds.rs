@@ -15,10 +15,19 @@ fn test() -> Value {
 
 #[tokio::test]
 async fn an_approved_draft_needs_one_round_and_no_revision() {
-    let mut stage =
-        Stage::of([says(&plan(&[build()])), says(&synthesis(&[build()]))], [says(&critique(&[], true))]);
+    let mut stage = Stage::of(
+        [says(&plan(&[build()])), says(&synthesis(&[build()]))],
+        [says(&critique(&[], true))],
+    );
     let outcome = stage.hold(4).await.unwrap();
-    assert_eq!(stage.phases(), [("draft", 1, "gpt"), ("critique", 1, "claude"), ("synthesis", 0, "gpt")]);
+    assert_eq!(
+        stage.phases(),
+        [
+            ("draft", 1, "gpt"),
+            ("critique", 1, "claude"),
+            ("synthesis", 0, "gpt")
+        ]
+    );
     assert_eq!(outcome.rounds, 1);
     assert_eq!(outcome.steps[0].cmd, "cargo build --release");
     assert_eq!(outcome.dependencies.tools, ["cargo"]);
@@ -27,7 +36,10 @@ async fn an_approved_draft_needs_one_round_and_no_revision() {
     assert_eq!(outcome.accepted_suggestions, [""; 0]);
     assert_eq!(outcome.rejected_suggestions, [""; 0]);
     assert_eq!(outcome.summary, "rounds: 1; the plan was approved");
-    assert_eq!((outcome.gpt_model.as_str(), outcome.claude_model.as_str()), ("test-model", "test-model"));
+    assert_eq!(
+        (outcome.gpt_model.as_str(), outcome.claude_model.as_str()),
+        ("test-model", "test-model")
+    );
 }
 
 #[tokio::test]
@@ -38,7 +50,11 @@ async fn unapproved_draft_is_revised_and_reviewed() {
         {"action": "modify", "step_name": "build", "description": "build for debugging"},
     ]);
     let mut stage = Stage::of(
-        [says(&plan(&[build()])), says(&plan(&[build(), test()])), says(&synthesis(&[build(), test()]))],
+        [
+            says(&plan(&[build()])),
+            says(&plan(&[build(), test()])),
+            says(&synthesis(&[build(), test()])),
+        ],
         [says(&first), says(&critique(&[], true))],
     );
     let outcome = stage.hold(2).await.unwrap();
@@ -59,10 +75,15 @@ async fn unapproved_draft_is_revised_and_reviewed() {
          accepted: add step \"test\": run the tests (Claude)\n\
          not taken: modify step \"build\": build for debugging (Claude)"
     );
-    assert_eq!(outcome.accepted_suggestions, ["add step \"test\": run the tests — source: Claude"]);
+    assert_eq!(
+        outcome.accepted_suggestions,
+        ["add step \"test\": run the tests — source: Claude"]
+    );
     assert_eq!(
         outcome.rejected_suggestions,
-        ["modify step \"build\": build for debugging — source: Claude — the plan does not follow it"]
+        [
+            "modify step \"build\": build for debugging — source: Claude — the plan does not follow it"
+        ]
     );
     assert_eq!(outcome.warnings, [""; 0]);
 }
@@ -77,11 +98,21 @@ async fn suggestion_outcome_comes_from_final_steps() {
     // The revision adds the tests and the synthesis drops them; it follows the last critique instead.
     let release = step("build", "cargo build --locked");
     let mut stage = Stage::of(
-        [says(&plan(&[build()])), says(&plan(&[build(), test()])), says(&synthesis(&[release]))],
-        [suggesting("add", "test", false), suggesting("modify", "build", true)],
+        [
+            says(&plan(&[build()])),
+            says(&plan(&[build(), test()])),
+            says(&synthesis(&[release])),
+        ],
+        [
+            suggesting("add", "test", false),
+            suggesting("modify", "build", true),
+        ],
     );
     let outcome = stage.hold(2).await.unwrap();
-    assert_eq!(outcome.accepted_suggestions, ["modify step \"build\": so — source: Claude"]);
+    assert_eq!(
+        outcome.accepted_suggestions,
+        ["modify step \"build\": so — source: Claude"]
+    );
     assert_eq!(
         outcome.rejected_suggestions,
         ["add step \"test\": so — source: Claude — the plan does not follow it"]
@@ -91,12 +122,24 @@ async fn suggestion_outcome_comes_from_final_steps() {
 #[tokio::test]
 async fn unapproved_debate_ends_with_warnings() {
     for (asked, held) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4), (400, 4)] {
-        let never = critique(&[("error", "build", "too slow"), ("warning", "build", "no --locked")], false);
+        let never = critique(
+            &[
+                ("error", "build", "too slow"),
+                ("warning", "build", "no --locked"),
+            ],
+            false,
+        );
         let mut stage = Stage::of([says(&plan(&[build()]))], [says(&never)]);
         let script = stage.gpt.base_url();
         stage.gpt = crucible_testkit::FakeApi::answering(|request| {
-            let last = request.conversation().contains("The debate about a build plan is over");
-            says(&if last { synthesis(&[build()]) } else { plan(&[build()]) })
+            let last = request
+                .conversation()
+                .contains("The debate about a build plan is over");
+            says(&if last {
+                synthesis(&[build()])
+            } else {
+                plan(&[build()])
+            })
         });
         assert_ne!(script, stage.gpt.base_url());
         let outcome = stage.hold(asked).await.unwrap();
@@ -119,7 +162,9 @@ async fn unapproved_debate_ends_with_warnings() {
             ]
         );
         assert!(
-            outcome.summary.contains("the plan was not approved\nunresolved: error"),
+            outcome
+                .summary
+                .contains("the plan was not approved\nunresolved: error"),
             "{}",
             outcome.summary
         );
@@ -130,14 +175,24 @@ async fn unapproved_debate_ends_with_warnings() {
 async fn approval_with_errors_is_rejected() {
     let contradiction = critique(&[("error", "build", "uses sudo")], true);
     let mut stage = Stage::of(
-        [says(&plan(&[build()])), says(&plan(&[test()])), says(&synthesis(&[test()]))],
+        [
+            says(&plan(&[build()])),
+            says(&plan(&[test()])),
+            says(&synthesis(&[test()])),
+        ],
         [says(&contradiction), says(&critique(&[], true))],
     );
     let outcome = stage.hold(2).await.unwrap();
     assert_eq!(outcome.rounds, 2);
-    let said = "claude approved the plan of round 1 and named an error in it; that counts as not approved";
+    let said =
+        "claude approved the plan of round 1 and named an error in it; that counts as not approved";
     assert_eq!(outcome.warnings, [said]);
-    assert!(stage.heard.heard_of("warning: ").contains(&said.to_string()));
+    assert!(
+        stage
+            .heard
+            .heard_of("warning: ")
+            .contains(&said.to_string())
+    );
 }
 
 #[tokio::test]
@@ -149,7 +204,10 @@ async fn warnings_of_an_approving_critic_are_not_lost() {
     let outcome = stage.hold(2).await.unwrap();
     assert_eq!(
         (outcome.rounds, outcome.warnings.as_slice()),
-        (1, &["unresolved warning in step \"build\": takes long".to_owned()][..])
+        (
+            1,
+            &["unresolved warning in step \"build\": takes long".to_owned()][..]
+        )
     );
 }
 
@@ -173,11 +231,17 @@ async fn warnings_are_ordered_by_source() {
 #[tokio::test]
 async fn unreviewed_final_step_is_noted() {
     let mut stage = Stage::of(
-        [says(&plan(&[build()])), says(&synthesis(&[build(), step("extra", "cargo doc")]))],
+        [
+            says(&plan(&[build()])),
+            says(&synthesis(&[build(), step("extra", "cargo doc")])),
+        ],
         [says(&critique(&[], true))],
     );
     let outcome = stage.hold(2).await.unwrap();
-    assert_eq!(outcome.warnings, ["the final plan's step \"extra\" is in no plan that claude reviewed"]);
+    assert_eq!(
+        outcome.warnings,
+        ["the final plan's step \"extra\" is in no plan that claude reviewed"]
+    );
 }
 
 #[tokio::test]

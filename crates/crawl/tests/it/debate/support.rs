@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_crawl::{
-    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
-    Inspection, LanguageCount, RedactedMessage, RepoAt, Transcript, debate,
+    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt,
+    InspectV1, Inspection, LanguageCount, RedactedMessage, RepoAt, Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    BudgetLimits, CallBudget, ClientOptions, Context, Limit, ModelClient, ProviderSettings, Recording,
-    RetryAllowance, RetryPolicy, construct,
+    BudgetLimits, CallBudget, ClientOptions, Context, Limit, ModelClient, ProviderSettings,
+    Recording, RetryAllowance, RetryPolicy, construct,
 };
 use crucible_model::Untrusted;
 use crucible_sandbox::Sandbox;
@@ -50,7 +50,10 @@ pub(crate) fn inspection() -> Inspection {
             sampled_bytes: 100,
             sampling_truncated: false,
             readme_excerpt: "# tool\n\nBuilds with cargo.\n".to_owned(),
-            detected_languages: vec![LanguageCount { language: "Rust".to_owned(), file_count: 1 }],
+            detected_languages: vec![LanguageCount {
+                language: "Rust".to_owned(),
+                file_count: 1,
+            }],
             key_files: Vec::new(),
         },
         build_files: vec![BuildFile {
@@ -112,7 +115,10 @@ pub(crate) struct Kept {
 
 impl Default for Kept {
     fn default() -> Self {
-        Self { messages: Vec::new(), room: usize::MAX }
+        Self {
+            messages: Vec::new(),
+            room: usize::MAX,
+        }
     }
 }
 
@@ -136,7 +142,10 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn of(gpt: impl IntoIterator<Item = Reply>, claude: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn of(
+        gpt: impl IntoIterator<Item = Reply>,
+        claude: impl IntoIterator<Item = Reply>,
+    ) -> Self {
         Self {
             gpt: FakeApi::start(gpt),
             claude: FakeApi::start(claude),
@@ -159,13 +168,25 @@ impl Stage {
         let gpt = Gpt::new(model(gpt, &self.gpt, 77));
         let claude = Claude::new(model(claude, &self.claude, 99_999));
         let rounds = DebateRounds::capped(rounds);
-        let Self { inspection, kept, heard, .. } = self;
-        debate(&gpt, &claude, inspection, rounds, TIMEOUT, "crawl-7", kept, heard).await
+        let Self {
+            inspection,
+            kept,
+            heard,
+            ..
+        } = self;
+        debate(
+            &gpt, &claude, inspection, rounds, TIMEOUT, "crawl-7", kept, heard,
+        )
+        .await
     }
 
     /// The phases that were recorded, in order.
     pub(crate) fn phases(&self) -> Vec<(&'static str, u32, &'static str)> {
-        self.kept.messages.iter().map(|message| (message.phase, message.round, message.owner)).collect()
+        self.kept
+            .messages
+            .iter()
+            .map(|message| (message.phase, message.round, message.owner))
+            .collect()
     }
 }
 
@@ -175,8 +196,14 @@ pub(crate) fn says(value: &Value) -> Reply {
 
 /// An answer of a server that reports no tokens.
 pub(crate) fn uncounted(text: &str) -> Reply {
-    let choice = json!({"message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
-    Reply::Raw(200, json!({"model": "test-model", "choices": [choice]}).to_string().into_bytes())
+    let choice =
+        json!({"message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+    Reply::Raw(
+        200,
+        json!({"model": "test-model", "choices": [choice]})
+            .to_string()
+            .into_bytes(),
+    )
 }
 
 pub(crate) fn step(name: &str, cmd: &str) -> Value {
@@ -203,10 +230,16 @@ pub(crate) fn synthesis(steps: &[Value]) -> Value {
 
 /// The last message of a request: the question.
 pub(crate) fn question(request: &SeenRequest) -> String {
-    request.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
+    request.body["messages"].as_array().unwrap().last().unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// The first message of a request.
 pub(crate) fn instructions(request: &SeenRequest) -> String {
-    request.body["messages"][0]["content"].as_str().unwrap().to_owned()
+    request.body["messages"][0]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }

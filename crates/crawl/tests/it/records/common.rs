@@ -1,13 +1,17 @@
 //! Documents, clocks and directories for these tests, and a way to rerun a test as a separate process.
 
-#![expect(clippy::disallowed_methods, reason = "tests start themselves again as other processes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start themselves again as other processes"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1, manifest_entry,
+    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1,
+    manifest_entry,
 };
 use crucible_host::clock::PinnedClock;
 use crucible_ledger::Ledger;
@@ -25,7 +29,9 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -48,7 +54,14 @@ pub(crate) fn ledger_in(home: &Path) -> Ledger {
 pub(crate) fn begin(home: &Path) -> CrawlSession {
     let config = ConfigSnapshot::of([("llm.provider", "gateway")]).unwrap();
     let clock = Box::new(PinnedClock(now()));
-    CrawlSession::begin(ledger_in(home), &home.join("tmp"), clock, Some("ripgrep"), &config).unwrap()
+    CrawlSession::begin(
+        ledger_in(home),
+        &home.join("tmp"),
+        clock,
+        Some("ripgrep"),
+        &config,
+    )
+    .unwrap()
 }
 
 fn repo() -> Value {
@@ -78,8 +91,7 @@ pub(crate) fn inspect_document() -> Value {
 }
 
 pub(crate) fn plan_document() -> Value {
-    let steps =
-        json!([{ "name": "build", "cmd": "cargo build --release", "cwd": ".", "env": {}, "note": "" }]);
+    let steps = json!([{ "name": "build", "cmd": "cargo build --release", "cwd": ".", "env": {}, "note": "" }]);
     let typed: Vec<PlanStep> = serde_json::from_value(steps.clone()).unwrap();
     json!({
         "schema": "viv-git-plan.v1", "created_at": "2026-02-28T12:00:00.000Z",
@@ -137,7 +149,9 @@ pub(crate) const CHILD: &str = "CRUCIBLE_TEST_RECORDS";
 /// The test of this name as a separate process, with `home` in [`CHILD`].
 pub(crate) fn as_process(test: &str, home: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env(CHILD, home);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, home);
     command
 }
 

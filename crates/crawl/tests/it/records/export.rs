@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crucible_crawl::{CheckedArtifact, Export, ExportError, Exported, ManifestV1, OutputDir, write_export};
+use crucible_crawl::{
+    CheckedArtifact, Export, ExportError, Exported, ManifestV1, OutputDir, write_export,
+};
 use crucible_testkit::{made_up_token, on_a_small_disk};
 use serde_json::{Value, json};
 
@@ -41,7 +43,14 @@ fn about(query: &str) -> Vec<CheckedArtifact> {
 }
 
 fn write(dir: &OutputDir, artifacts: &[CheckedArtifact]) -> Result<Exported, ExportError> {
-    write_export(dir, &Export { artifacts, debate_transcript: TRANSCRIPT, config_snapshot: CONFIG })
+    write_export(
+        dir,
+        &Export {
+            artifacts,
+            debate_transcript: TRANSCRIPT,
+            config_snapshot: CONFIG,
+        },
+    )
 }
 
 fn export(path: &Path, artifacts: &[CheckedArtifact]) -> Result<Exported, ExportError> {
@@ -50,10 +59,21 @@ fn export(path: &Path, artifacts: &[CheckedArtifact]) -> Result<Exported, Export
 
 /// The first twelve digits from the real `sha256sum` for each file in a manifest.
 fn sums(dir: &Path, manifest: &ManifestV1) -> Vec<String> {
-    let names = manifest.artifacts.iter().map(|artifact| artifact.filename.as_str());
-    let output = Command::new("sha256sum").args(names).current_dir(dir).output().unwrap();
+    let names = manifest
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.filename.as_str());
+    let output = Command::new("sha256sum")
+        .args(names)
+        .current_dir(dir)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().lines().map(|line| line[..12].to_owned()).collect()
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| line[..12].to_owned())
+        .collect()
 }
 
 fn manifest_of(dir: &Path) -> ManifestV1 {
@@ -63,10 +83,17 @@ fn manifest_of(dir: &Path) -> ManifestV1 {
 /// Checks that a directory holds a complete export whose files match its manifest.
 fn assert_whole(dir: &Path) {
     let manifest = manifest_of(dir);
-    let listed: Vec<&str> =
-        manifest.artifacts.iter().map(|artifact| artifact.content_hash.as_str()).collect();
+    let listed: Vec<&str> = manifest
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.content_hash.as_str())
+        .collect();
     assert_eq!(sums(dir, &manifest), listed);
-    let names: Vec<&str> = manifest.artifacts.iter().map(|artifact| artifact.filename.as_str()).collect();
+    let names: Vec<&str> = manifest
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.filename.as_str())
+        .collect();
     assert_eq!(names, FILES[..4]);
     for name in FILES {
         serde_json::from_slice::<Value>(&std::fs::read(dir.join(name)).unwrap()).unwrap();
@@ -80,13 +107,18 @@ fn export_writes_exactly_its_files() {
     let exported = export(&home.path().join("a/b"), &artifacts).unwrap();
     assert_eq!(exported.dir, home.path().join("a/b"));
     assert_eq!(exported.files, FILES, "the manifest is the last");
-    let found: Vec<PathBuf> = tree(&exported.dir).into_iter().map(|(path, _)| path).collect();
+    let found: Vec<PathBuf> = tree(&exported.dir)
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
     let mut expected: Vec<PathBuf> = FILES.iter().map(|name| exported.dir.join(name)).collect();
     expected.push(exported.dir.join("meta"));
     expected.sort();
     assert_eq!(found, expected);
     for artifact in &artifacts {
-        let file = exported.dir.join(format!("{}.json", artifact.kind().as_str()));
+        let file = exported
+            .dir
+            .join(format!("{}.json", artifact.kind().as_str()));
         assert_eq!(std::fs::read_to_string(file).unwrap(), artifact.json());
     }
     let meta = |name: &str| std::fs::read_to_string(exported.dir.join("meta").join(name)).unwrap();
@@ -102,8 +134,11 @@ fn manifest_hashes_match_sha256sum() {
     let exported = export(&home.path().join("out"), &good()).unwrap();
     assert_whole(&exported.dir);
     let manifest = manifest_of(&exported.dir);
-    let listed: Vec<_> =
-        manifest.artifacts.iter().map(|one| (one.kind.as_str(), one.schema.as_str())).collect();
+    let listed: Vec<_> = manifest
+        .artifacts
+        .iter()
+        .map(|one| (one.kind.as_str(), one.schema.as_str()))
+        .collect();
     assert_eq!(
         listed,
         [
@@ -119,7 +154,11 @@ fn manifest_hashes_match_sha256sum() {
 fn a_plan_that_is_not_safe_is_never_exported() {
     let home = Home::new();
     let out = home.path().join("out");
-    for (safe, violations) in [(false, json!([])), (false, json!(["sudo"])), (true, json!(["sudo"]))] {
+    for (safe, violations) in [
+        (false, json!([])),
+        (false, json!(["sudo"])),
+        (true, json!(["sudo"])),
+    ] {
         let mut plan = plan_document();
         plan["safety_validated"] = json!(safe);
         plan["safety_violations"] = violations;
@@ -139,7 +178,14 @@ fn inconsistent_documents_are_not_exported() {
     stale["steps"][0]["cmd"] = json!("cargo test");
     let twice = [&good[..4], &good[..1]].concat();
     let mixed = [&good[..4], &other[4..]].concat();
-    for wrong in [&good[..4], &good[1..], &[], &twice, &mixed, &documents(&search_document(), &stale)] {
+    for wrong in [
+        &good[..4],
+        &good[1..],
+        &[],
+        &twice,
+        &mixed,
+        &documents(&search_document(), &stale),
+    ] {
         let error = export(&out, wrong).unwrap_err();
         assert!(matches!(error, ExportError::Contents { .. }), "{error}");
     }
@@ -157,23 +203,55 @@ fn inconsistent_documents_are_not_exported() {
     let wrong = [
         ("no JSON".to_owned(), CONFIG),
         ("{}".to_owned(), CONFIG),
-        (transcript(&|it| it["schema_version"] = json!("crucible-crawl-transcript-v2")), CONFIG),
-        (transcript(&|it| it["messages"][0]["owner"] = json!("somebody")), CONFIG),
-        (transcript(&|it| it["messages"][0]["request"] = json!(["user"])), CONFIG),
-        (transcript(&|it| drop(it["messages"][0].as_object_mut().unwrap().remove("reply"))), CONFIG),
+        (
+            transcript(&|it| it["schema_version"] = json!("crucible-crawl-transcript-v2")),
+            CONFIG,
+        ),
+        (
+            transcript(&|it| it["messages"][0]["owner"] = json!("somebody")),
+            CONFIG,
+        ),
+        (
+            transcript(&|it| it["messages"][0]["request"] = json!(["user"])),
+            CONFIG,
+        ),
+        (
+            transcript(&|it| drop(it["messages"][0].as_object_mut().unwrap().remove("reply"))),
+            CONFIG,
+        ),
         (transcript(&|_| {}), "{}"),
-        (transcript(&|_| {}), "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{\"a\":1}}"),
+        (
+            transcript(&|_| {}),
+            "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{\"a\":1}}",
+        ),
     ];
     for (debate_transcript, config_snapshot) in &wrong {
-        let export = Export { artifacts: &good, debate_transcript, config_snapshot };
-        assert!(matches!(write_export(&dir, &export), Err(ExportError::Contents { .. })), "{export:?}");
+        let export = Export {
+            artifacts: &good,
+            debate_transcript,
+            config_snapshot,
+        };
+        assert!(
+            matches!(
+                write_export(&dir, &export),
+                Err(ExportError::Contents { .. })
+            ),
+            "{export:?}"
+        );
     }
     assert!(!out.exists());
     let shuffled: Vec<_> = good.iter().rev().cloned().collect();
     assert_eq!(write(&dir, &shuffled).unwrap().files, FILES);
     let whole = transcript(&|_| {});
-    write_export(&dir, &Export { artifacts: &good, debate_transcript: &whole, config_snapshot: CONFIG })
-        .unwrap();
+    write_export(
+        &dir,
+        &Export {
+            artifacts: &good,
+            debate_transcript: &whole,
+            config_snapshot: CONFIG,
+        },
+    )
+    .unwrap();
 }
 
 #[test]
@@ -184,13 +262,33 @@ fn a_secret_in_any_file_stops_the_export() {
     let dirty = format!("{{\"x\":\"{token}\"}}");
     let (clean, artifacts, query) = (good(), about(&token), "search.json");
     for (artifacts, debate_transcript, config_snapshot, named) in [
-        (&clean, dirty.as_str(), CONFIG, "meta/debate-transcript.json"),
-        (&clean, TRANSCRIPT, dirty.as_str(), "meta/config-snapshot.json"),
+        (
+            &clean,
+            dirty.as_str(),
+            CONFIG,
+            "meta/debate-transcript.json",
+        ),
+        (
+            &clean,
+            TRANSCRIPT,
+            dirty.as_str(),
+            "meta/config-snapshot.json",
+        ),
         (&artifacts, TRANSCRIPT, CONFIG, query),
     ] {
-        let error =
-            write_export(&dir, &Export { artifacts, debate_transcript, config_snapshot }).unwrap_err();
-        assert!(matches!(&error, ExportError::Secret { file, .. } if *file == named), "{error}");
+        let error = write_export(
+            &dir,
+            &Export {
+                artifacts,
+                debate_transcript,
+                config_snapshot,
+            },
+        )
+        .unwrap_err();
+        assert!(
+            matches!(&error, ExportError::Secret { file, .. } if *file == named),
+            "{error}"
+        );
         assert!(!error.to_string().contains(&token), "{error}");
     }
     assert!(!dir.path().exists());
@@ -205,9 +303,19 @@ fn export_replaces_earlier_export_only() {
     std::fs::write(out.join("meta/notes.txt"), "mine, too").unwrap();
     export(&out, &about("second")).unwrap();
     assert_whole(&out);
-    assert!(std::fs::read_to_string(out.join("search.json")).unwrap().contains("second"));
-    assert_eq!(std::fs::read_to_string(out.join("notes.txt")).unwrap(), "mine");
-    assert_eq!(std::fs::read_to_string(out.join("meta/notes.txt")).unwrap(), "mine, too");
+    assert!(
+        std::fs::read_to_string(out.join("search.json"))
+            .unwrap()
+            .contains("second")
+    );
+    assert_eq!(
+        std::fs::read_to_string(out.join("notes.txt")).unwrap(),
+        "mine"
+    );
+    assert_eq!(
+        std::fs::read_to_string(out.join("meta/notes.txt")).unwrap(),
+        "mine, too"
+    );
 }
 
 #[test]
@@ -218,7 +326,10 @@ fn directory_filled_meanwhile_is_refused() {
     std::fs::write(dir.path().join("plan.json"), "mine").unwrap();
     let before = tree(&home.path());
     let error = write(&dir, &good()).unwrap_err();
-    assert!(matches!(&error, ExportError::Occupied { entry, .. } if entry == "plan.json"), "{error}");
+    assert!(
+        matches!(&error, ExportError::Occupied { entry, .. } if entry == "plan.json"),
+        "{error}"
+    );
     assert_eq!(tree(&home.path()), before);
 }
 
@@ -228,18 +339,31 @@ fn planted_links_are_not_followed() {
     let victim = home.path().join("victim");
     std::fs::create_dir(&victim).unwrap();
     std::fs::write(victim.join("precious.json"), "precious").unwrap();
-    for planted in ["meta", "search.json", "plan.json", "meta/config-snapshot.json", "manifest.json"] {
+    for planted in [
+        "meta",
+        "search.json",
+        "plan.json",
+        "meta/config-snapshot.json",
+        "manifest.json",
+    ] {
         let out = home.path().join("out");
         export(&out, &about("first")).unwrap();
         let link = out.join(planted);
-        let target = if planted == "meta" { victim.clone() } else { victim.join("precious.json") };
+        let target = if planted == "meta" {
+            victim.clone()
+        } else {
+            victim.join("precious.json")
+        };
         if planted == "meta" {
             std::fs::remove_dir_all(&link).unwrap();
         } else {
             std::fs::remove_file(&link).unwrap();
         }
         symlink(target, &link).unwrap();
-        assert!(OutputDir::resolve(&out).is_err(), "{planted}: said before anything is paid for");
+        assert!(
+            OutputDir::resolve(&out).is_err(),
+            "{planted}: said before anything is paid for"
+        );
         let error = export(&out, &about("second")).unwrap_err();
         // A manifest behind a link is not trusted.
         let expected = if planted == "manifest.json" {
@@ -248,7 +372,11 @@ fn planted_links_are_not_followed() {
             matches!(error, ExportError::Link { .. })
         };
         assert!(expected, "{planted}: {error}");
-        assert_eq!(std::fs::read_to_string(victim.join("precious.json")).unwrap(), "precious", "{planted}");
+        assert_eq!(
+            std::fs::read_to_string(victim.join("precious.json")).unwrap(),
+            "precious",
+            "{planted}"
+        );
         assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1, "{planted}");
         std::fs::remove_dir_all(&out).unwrap();
     }
@@ -261,7 +389,10 @@ fn foreign_mark_is_not_trusted() {
     std::fs::create_dir(&out).unwrap();
     std::fs::write(out.join("plan.json"), "mine").unwrap();
     std::fs::write(out.join(".crucible-export-unfinished"), "").unwrap();
-    assert!(matches!(OutputDir::resolve(&out), Err(ExportError::Occupied { .. })));
+    assert!(matches!(
+        OutputDir::resolve(&out),
+        Err(ExportError::Occupied { .. })
+    ));
 }
 
 #[test]
@@ -272,7 +403,10 @@ fn directory_in_place_of_file_is_refused() {
     std::fs::remove_file(out.join("recipe.json")).unwrap();
     std::fs::create_dir(out.join("recipe.json")).unwrap();
     let before = tree(&out);
-    assert!(matches!(export(&out, &about("second")), Err(ExportError::Link { .. })));
+    assert!(matches!(
+        export(&out, &about("second")),
+        Err(ExportError::Link { .. })
+    ));
     assert_eq!(tree(&out), before);
 }
 
@@ -287,7 +421,10 @@ fn directory_replaced_by_link_is_refused() {
         symlink(&victim, home.path().join(replaced)).unwrap();
         let error = write(&dir, &good()).unwrap_err();
         assert!(matches!(error, ExportError::Moved { .. }), "{error}");
-        let files = tree(&victim).into_iter().filter(|(_, content)| content.is_some()).count();
+        let files = tree(&victim)
+            .into_iter()
+            .filter(|(_, content)| content.is_some())
+            .count();
         assert_eq!(files, 0, "{resolved}");
         std::fs::remove_file(home.path().join(replaced)).unwrap();
     }
@@ -300,7 +437,10 @@ fn two_exports_never_mix_in_one_directory() {
     write(&dir, &about("first")).unwrap();
     let held = File::open(dir.path()).unwrap();
     held.lock().unwrap();
-    assert!(matches!(write(&dir, &good()), Err(ExportError::Busy { .. })));
+    assert!(matches!(
+        write(&dir, &good()),
+        Err(ExportError::Busy { .. })
+    ));
     assert_whole(dir.path());
     drop(held);
     let outcomes: Vec<_> = std::thread::scope(|scope| {
@@ -309,7 +449,10 @@ fn two_exports_never_mix_in_one_directory() {
             scope.spawn(move || write(&dir, &artifacts))
         };
         let threads: Vec<_> = (0..6).map(one).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     for outcome in outcomes {
         if let Err(error) = outcome {
@@ -366,10 +509,17 @@ fn full_disk_leaves_no_partial_export() {
     let mut large: Value = serde_json::from_str(TRANSCRIPT).unwrap();
     large["summary"] = json!("x".repeat(60_000));
     let large = large.to_string();
-    let export = Export { artifacts: &good(), debate_transcript: &large, config_snapshot: CONFIG };
+    let export = Export {
+        artifacts: &good(),
+        debate_transcript: &large,
+        config_snapshot: CONFIG,
+    };
     let error = write_export(&dir, &export).unwrap_err();
     assert!(error.to_string().contains("No space left"), "{error}");
-    let files: Vec<_> = tree(&out).into_iter().filter(|(_, content)| content.is_some()).collect();
+    let files: Vec<_> = tree(&out)
+        .into_iter()
+        .filter(|(_, content)| content.is_some())
+        .collect();
     assert_eq!(files, []);
     // The remaining empty directory `meta` is ignored: the same directory can be used again.
     write(&OutputDir::resolve(&out).unwrap(), &good()).unwrap();
@@ -392,8 +542,14 @@ fn unwritable_directory_is_refused_early() {
         return;
     };
     let home = Path::new(&home).canonicalize().unwrap();
-    for (path, named) in [(home.join("there"), home.join("there")), (home.join("new/deep"), home.clone())] {
+    for (path, named) in [
+        (home.join("there"), home.join("there")),
+        (home.join("new/deep"), home.clone()),
+    ] {
         let error = OutputDir::resolve(&path).unwrap_err();
-        assert!(matches!(&error, ExportError::NotWritable { path } if *path == named), "{error}");
+        assert!(
+            matches!(&error, ExportError::NotWritable { path } if *path == named),
+            "{error}"
+        );
     }
 }

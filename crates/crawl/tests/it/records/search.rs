@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, CrawlSession, GitHub, MaxResults, SearchError, SearchOptions, SearchV1,
-    ShortHash, UseCache, search,
+    ArtifactType, CheckedArtifact, CrawlSession, GitHub, MaxResults, SearchError, SearchOptions,
+    SearchV1, ShortHash, UseCache, search,
 };
 use crucible_host::clock::PinnedClock;
 use crucible_model::Timestamp;
@@ -41,7 +41,10 @@ impl<'a> Asked<'a> {
         let gh = gh(&environment(self.github, Path::new("/"), &[]));
         let clock = PinnedClock(self.now);
         let github = GitHub::new(gh, &clock, &self.ears);
-        let options = SearchOptions { max_results: self.max_results, cache: self.cache };
+        let options = SearchOptions {
+            max_results: self.max_results,
+            cache: self.cache,
+        };
         search(&github, session, self.query, &options, self.now, &self.ears).await
     }
 
@@ -54,13 +57,18 @@ impl<'a> Asked<'a> {
 }
 
 fn names(found: &SearchV1) -> Vec<&str> {
-    found.results.iter().map(|item| item.full_name.as_str()).collect()
+    found
+        .results
+        .iter()
+        .map(|item| item.full_name.as_str())
+        .collect()
 }
 
 /// A GitHub with this many repositories that match `widget`.
 fn widgets(many: u64) -> FakeGitHub {
     FakeGitHub::start(
-        (0..many).map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(1000 - number)),
+        (0..many)
+            .map(|number| FakeRepo::new(&format!("acme/widget-{number:02}")).stars(1000 - number)),
     )
 }
 
@@ -78,24 +86,51 @@ fn later(seconds: u64) -> Timestamp {
 async fn search_returns_ranked_results() {
     let home = Home::new();
     let github = FakeGitHub::start([
-        FakeRepo::new("small/widget").stars(3).pushed_at("2026-02-20T00:00:00Z"),
-        FakeRepo::new("large/widget-tools").stars(90_000).of_organization().pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("small/widget")
+            .stars(3)
+            .pushed_at("2026-02-20T00:00:00Z"),
+        FakeRepo::new("large/widget-tools")
+            .stars(90_000)
+            .of_organization()
+            .pushed_at("2026-02-20T00:00:00Z"),
         FakeRepo::new("acme/widget")
             .stars(500)
             .of_organization()
             .language("Rust")
             .release("v1", &[("Cargo.toml", "")])
             .pushed_at("2026-02-20T00:00:00Z"),
-        FakeRepo::new("old/widget").stars(500).archived().fork().pushed_at("2020-01-01T00:00:00Z"),
+        FakeRepo::new("old/widget")
+            .stars(500)
+            .archived()
+            .fork()
+            .pushed_at("2020-01-01T00:00:00Z"),
         FakeRepo::new("other/gadget").stars(100_000),
     ]);
     let found = Asked::of(&github).within(home.dir.path()).await;
-    assert_eq!(names(&found), ["acme/widget", "large/widget-tools", "small/widget", "old/widget"]);
-    assert_eq!((found.result_count, found.rate_limited, found.cached), (4, false, false));
+    assert_eq!(
+        names(&found),
+        [
+            "acme/widget",
+            "large/widget-tools",
+            "small/widget",
+            "old/widget"
+        ]
+    );
+    assert_eq!(
+        (found.result_count, found.rate_limited, found.cached),
+        (4, false, false)
+    );
     assert_eq!((found.query.as_str(), found.queried_at), ("widget", now()));
     let releases: Vec<bool> = found.results.iter().map(|item| item.has_releases).collect();
     assert_eq!(releases, [true, false, false, false]);
-    assert_eq!(found.results.iter().map(|item| item.rank).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(
+        found
+            .results
+            .iter()
+            .map(|item| item.rank)
+            .collect::<Vec<_>>(),
+        [1, 2, 3, 4]
+    );
 }
 
 #[tokio::test]
@@ -103,9 +138,16 @@ async fn page_count_follows_wanted_results() {
     let github = widgets(75);
     for (wanted, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
         let before = (github.count("/search/"), github.count("/releases"));
-        let asked = Asked { max_results: MaxResults::for_library(wanted), ..Asked::of(&github) };
+        let asked = Asked {
+            max_results: MaxResults::for_library(wanted),
+            ..Asked::of(&github)
+        };
         let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
-        assert_eq!((found.result_count, found.results.len()), (results, results as usize), "{wanted}");
+        assert_eq!(
+            (found.result_count, found.results.len()),
+            (results, results as usize),
+            "{wanted}"
+        );
         assert_eq!(github.count("/search/") - before.0, pages, "{wanted}");
         assert_eq!(
             github.count("/releases") - before.1,
@@ -115,18 +157,34 @@ async fn page_count_follows_wanted_results() {
         assert_eq!(names(&found)[..2], ["acme/widget-00", "acme/widget-01"]);
     }
     assert_eq!(MaxResults::for_library(1000).get(), 90);
-    assert_eq!((MaxResults::for_command_line(31).get(), MaxResults::for_command_line(0).get()), (30, 1));
+    assert_eq!(
+        (
+            MaxResults::for_command_line(31).get(),
+            MaxResults::for_command_line(0).get()
+        ),
+        (30, 1)
+    );
 }
 
 #[tokio::test]
 async fn a_rate_limit_between_two_pages_gives_partial_results() {
     let (home, github) = (Home::new(), widgets(40));
     github.misbehave("?page=2&", Times::Always, exhausted());
-    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let asked = Asked {
+        max_results: MaxResults::for_library(60),
+        ..Asked::of(&github)
+    };
     let found = asked.within(home.dir.path()).await;
-    assert_eq!((found.result_count, found.rate_limited, found.cached), (30, true, false));
+    assert_eq!(
+        (found.result_count, found.rate_limited, found.cached),
+        (30, true, false)
+    );
     assert!(
-        asked.ears.heard_of("warning: ").iter().any(|said| said.contains("rate limit")),
+        asked
+            .ears
+            .heard_of("warning: ")
+            .iter()
+            .any(|said| said.contains("rate limit")),
         "{:?}",
         asked.ears.heard_of("warning: ")
     );
@@ -134,8 +192,17 @@ async fn a_rate_limit_between_two_pages_gives_partial_results() {
     github.behave();
     let (searches, releases) = (github.count("/search/"), github.count("/releases"));
     let found = asked.within(home.dir.path()).await;
-    assert_eq!((found.result_count, found.rate_limited, found.cached), (40, false, false));
-    assert_eq!((github.count("/search/") - searches, github.count("/releases") - releases), (1, 10));
+    assert_eq!(
+        (found.result_count, found.rate_limited, found.cached),
+        (40, false, false)
+    );
+    assert_eq!(
+        (
+            github.count("/search/") - searches,
+            github.count("/releases") - releases
+        ),
+        (1, 10)
+    );
 }
 
 #[tokio::test]
@@ -144,22 +211,36 @@ async fn rate_limit_at_start_gives_empty_result() {
     github.misbehave("/search/", Times::Always, exhausted());
     let asked = Asked::of(&github);
     let found = asked.within(home.dir.path()).await;
-    assert_eq!((found.result_count, found.rate_limited, found.cached), (0, true, false));
+    assert_eq!(
+        (found.result_count, found.rate_limited, found.cached),
+        (0, true, false)
+    );
     assert!(found.results.is_empty());
     github.behave();
-    assert_eq!(asked.within(home.dir.path()).await.result_count, 3, "nothing of that was kept");
+    assert_eq!(
+        asked.within(home.dir.path()).await.result_count,
+        3,
+        "nothing of that was kept"
+    );
 }
 
 #[tokio::test]
 async fn rate_limited_releases_are_not_cached() {
     let (home, github) = (Home::new(), widgets(30));
     github.misbehave("/releases", Times::Always, exhausted());
-    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let asked = Asked {
+        max_results: MaxResults::for_library(60),
+        ..Asked::of(&github)
+    };
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, true));
     assert!(found.results.iter().all(|item| !item.has_releases));
     // Eight requests may be in flight when the first answer arrives; no others follow, and no other page.
-    assert!(github.count("/releases") <= 16, "{} were asked", github.count("/releases"));
+    assert!(
+        github.count("/releases") <= 16,
+        "{} were asked",
+        github.count("/releases")
+    );
     assert_eq!(github.count("/search/"), 1);
     github.behave();
     let found = asked.within(home.dir.path()).await;
@@ -172,16 +253,29 @@ async fn repeated_search_uses_cache() {
     let first = Asked::of(&github).within(home.dir.path()).await;
     let asked = github.requests().len();
     for seconds in [0, 1, 899] {
-        let second = Asked { now: later(seconds), ..Asked::of(&github) };
+        let second = Asked {
+            now: later(seconds),
+            ..Asked::of(&github)
+        };
         let second = second.within(home.dir.path()).await;
         assert!(second.cached && !second.rate_limited, "{seconds}");
         assert_eq!(second.results, first.results);
     }
-    assert_eq!(github.requests().len(), asked, "GitHub was not asked at all");
+    assert_eq!(
+        github.requests().len(),
+        asked,
+        "GitHub was not asked at all"
+    );
     // Another query or another number of results is another search.
-    let other = Asked { query: "acme", ..Asked::of(&github) };
+    let other = Asked {
+        query: "acme",
+        ..Asked::of(&github)
+    };
     assert!(!other.within(home.dir.path()).await.cached);
-    let other = Asked { max_results: MaxResults::for_command_line(11), ..Asked::of(&github) };
+    let other = Asked {
+        max_results: MaxResults::for_command_line(11),
+        ..Asked::of(&github)
+    };
     assert!(!other.within(home.dir.path()).await.cached);
 }
 
@@ -190,12 +284,19 @@ async fn expired_cache_is_refreshed_and_cleared() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::of(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
-    let again = Asked { now: later(900), ..Asked::of(&github) };
+    let again = Asked {
+        now: later(900),
+        ..Asked::of(&github)
+    };
     let found = again.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
     assert_eq!(github.count("/search/"), 2);
     let mut ledger = home.ledger();
-    assert_eq!(ledger.prune_crawl_cache(later(900)).unwrap(), 0, "it was cleared out already");
+    assert_eq!(
+        ledger.prune_crawl_cache(later(900)).unwrap(),
+        0,
+        "it was cleared out already"
+    );
     assert_eq!(ledger.prune_crawl_cache(later(9000)).unwrap(), 1);
 }
 
@@ -210,7 +311,10 @@ async fn incomplete_page_is_not_cached() {
         "{:?}",
         asked.ears.heard_of("warning: ")
     );
-    assert!(!asked.within(home.dir.path()).await.cached, "what was found in a part is nothing to remember");
+    assert!(
+        !asked.within(home.dir.path()).await.cached,
+        "what was found in a part is nothing to remember"
+    );
 }
 
 #[tokio::test]
@@ -218,7 +322,10 @@ async fn search_without_cache_still_stores_pages() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::of(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
-    let without = Asked { cache: UseCache::No, ..Asked::of(&github) };
+    let without = Asked {
+        cache: UseCache::No,
+        ..Asked::of(&github)
+    };
     let found = without.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
     let found = Asked::of(&github).within(home.dir.path()).await;
@@ -229,7 +336,10 @@ async fn search_without_cache_still_stores_pages() {
 async fn a_dry_search_neither_reads_nor_writes_a_cache() {
     let (home, github) = (Home::new(), widgets(1));
     for _ in 0..2 {
-        let found = Asked::of(&github).by(&mut CrawlSession::dry()).await.unwrap();
+        let found = Asked::of(&github)
+            .by(&mut CrawlSession::dry())
+            .await
+            .unwrap();
         assert!(!found.cached);
     }
     assert_eq!(github.count("/search/"), 2);
@@ -241,15 +351,34 @@ async fn invalid_cache_entry_is_ignored() {
     let (home, github) = (Home::new(), widgets(2));
     Asked::of(&github).within(home.dir.path()).await;
     let key = ShortHash::of(b"widget101");
-    let good = home.ledger().crawl_cached(key.as_str(), now()).unwrap().unwrap();
+    let good = home
+        .ledger()
+        .crawl_cached(key.as_str(), now())
+        .unwrap()
+        .unwrap();
     let hostile = good.replace("acme/widget-00", "../../etc/passwd");
     assert_ne!(good, hostile);
-    for bad in ["", "null", "{\"candidates\":[]}", &good[..good.len() - 2], &hostile] {
+    for bad in [
+        "",
+        "null",
+        "{\"candidates\":[]}",
+        &good[..good.len() - 2],
+        &hostile,
+    ] {
         let fresh = Duration::from_secs(900);
-        home.ledger().cache_crawl(key.as_str(), bad, now(), fresh).unwrap();
+        home.ledger()
+            .cache_crawl(key.as_str(), bad, now(), fresh)
+            .unwrap();
         let found = Asked::of(&github).within(home.dir.path()).await;
         assert_eq!((found.result_count, found.cached), (2, false), "{bad:.40}");
-        assert_eq!(home.ledger().crawl_cached(key.as_str(), now()).unwrap().unwrap(), good, "it was mended");
+        assert_eq!(
+            home.ledger()
+                .crawl_cached(key.as_str(), now())
+                .unwrap()
+                .unwrap(),
+            good,
+            "it was mended"
+        );
     }
 }
 
@@ -257,25 +386,40 @@ async fn invalid_cache_entry_is_ignored() {
 async fn later_search_error_is_only_warning() {
     let (home, github) = (Home::new(), widgets(31));
     github.misbehave("?page=1&", Times::Once, Misbehaviour::status(500));
-    let asked = Asked { max_results: MaxResults::for_library(60), ..Asked::of(&github) };
+    let asked = Asked {
+        max_results: MaxResults::for_library(60),
+        ..Asked::of(&github)
+    };
     let error = asked.by(&mut begin(home.dir.path())).await.unwrap_err();
     assert!(matches!(error, SearchError::GitHub(_)), "{error}");
     github.misbehave("?page=2&", Times::Once, Misbehaviour::status(500));
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, false));
     let warnings = asked.ears.heard_of("warning: ");
-    assert!(warnings.iter().any(|said| said.contains("page 2 is missing")), "{warnings:?}");
+    assert!(
+        warnings
+            .iter()
+            .any(|said| said.contains("page 2 is missing")),
+        "{warnings:?}"
+    );
 }
 
 #[tokio::test]
 async fn failed_release_query_prevents_caching() {
     let (home, github) = (Home::new(), widgets(3));
-    github.misbehave("/acme/widget-01/releases", Times::Always, Misbehaviour::status(500));
+    github.misbehave(
+        "/acme/widget-01/releases",
+        Times::Always,
+        Misbehaviour::status(500),
+    );
     let asked = Asked::of(&github);
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (3, false));
     let warnings = asked.ears.heard_of("warning: ");
-    assert!(warnings.iter().any(|said| said.contains("releases")), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|said| said.contains("releases")),
+        "{warnings:?}"
+    );
     github.behave();
     assert!(!asked.within(home.dir.path()).await.cached);
     assert!(asked.within(home.dir.path()).await.cached);
@@ -283,10 +427,16 @@ async fn failed_release_query_prevents_caching() {
 
 #[tokio::test]
 async fn search_result_ignores_answer_order() {
-    let all: Vec<String> = (0..12).map(|number| format!("acme/widget-{number:02}")).collect();
+    let all: Vec<String> = (0..12)
+        .map(|number| format!("acme/widget-{number:02}"))
+        .collect();
     let github = FakeGitHub::start(all.iter().enumerate().map(|(number, name)| {
         let repo = FakeRepo::new(name).stars(100);
-        if number % 3 == 0 { repo.release("v1", &[("a", "")]) } else { repo }
+        if number % 3 == 0 {
+            repo.release("v1", &[("a", "")])
+        } else {
+            repo
+        }
     }));
     let mut expected = None;
     for shift in [0, 5, 7] {
@@ -299,9 +449,15 @@ async fn search_result_ignores_answer_order() {
             let pause = Misbehaviour::Late(Duration::from_millis(300));
             github.misbehave(&format!("/acme/widget-{slow:02}/"), Times::Once, pause);
         }
-        let asked = Asked { max_results: MaxResults::for_command_line(30), ..Asked::of(&github) };
+        let asked = Asked {
+            max_results: MaxResults::for_command_line(30),
+            ..Asked::of(&github)
+        };
         let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
-        let bytes = CheckedArtifact::new(ArtifactType::Search, &found).unwrap().json().to_owned();
+        let bytes = CheckedArtifact::new(ArtifactType::Search, &found)
+            .unwrap()
+            .json()
+            .to_owned();
         assert_eq!(found.result_count, 12);
         assert_eq!(*expected.get_or_insert(bytes.clone()), bytes);
     }
@@ -319,16 +475,45 @@ async fn invalid_query_is_refused_unsent() {
         ("a\u{0}", "invisible"),
         ("\u{202e}evil", "invisible"),
     ] {
-        let error = Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
-        assert!(matches!(error, SearchError::Query { .. }) && error.to_string().contains(why), "{error}");
+        let error = Asked {
+            query,
+            ..Asked::of(&github)
+        }
+        .by(&mut CrawlSession::dry())
+        .await
+        .unwrap_err();
+        assert!(
+            matches!(error, SearchError::Query { .. }) && error.to_string().contains(why),
+            "{error}"
+        );
     }
     let query = made_up_token();
-    let error = Asked { query: &query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
-    assert!(matches!(error, SearchError::Secret { .. }) && !error.to_string().contains(&query), "{error}");
+    let error = Asked {
+        query: &query,
+        ..Asked::of(&github)
+    }
+    .by(&mut CrawlSession::dry())
+    .await
+    .unwrap_err();
+    assert!(
+        matches!(error, SearchError::Secret { .. }) && !error.to_string().contains(&query),
+        "{error}"
+    );
     assert!(github.requests().is_empty());
-    for query in ["ü".repeat(256).as_str(), "-h", "--help", "@/etc/passwd", "language:rust \"a b\" & ; $(x)"]
-    {
-        Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap();
+    for query in [
+        "ü".repeat(256).as_str(),
+        "-h",
+        "--help",
+        "@/etc/passwd",
+        "language:rust \"a b\" & ; $(x)",
+    ] {
+        Asked {
+            query,
+            ..Asked::of(&github)
+        }
+        .by(&mut CrawlSession::dry())
+        .await
+        .unwrap();
         assert_eq!(github.requests().last().unwrap().value("q"), Some(query));
     }
 }
@@ -338,7 +523,10 @@ async fn searches_at_once_share_one_cache() {
     let (home, github) = (Home::new(), widgets(2));
     let ask = || async { Asked::of(&github).within(home.dir.path()).await };
     let (one, other, third) = tokio::join!(ask(), ask(), ask());
-    assert_eq!((&one.results, &one.results), (&other.results, &third.results));
+    assert_eq!(
+        (&one.results, &one.results),
+        (&other.results, &third.results)
+    );
     assert!(ask().await.cached);
     assert_eq!(home.ledger().verify(&[]).unwrap().findings(), []);
 }

@@ -1,7 +1,10 @@
 //! A session ends completed, failed or aborted on every exit, its texts contain no secret, and a dry one
 //! leaves no trace.
 
-#![expect(clippy::disallowed_methods, reason = "tests plant files, and kill processes that they started")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests plant files, and kill processes that they started"
+)]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crucible_crawl::{
-    ArtifactType, ConfigSnapshot, CrawlSession, MessageRecord, OutputDir, RedactedMessage, SessionError,
-    SessionStatus, Transcript, abort_dead_sessions,
+    ArtifactType, ConfigSnapshot, CrawlSession, MessageRecord, OutputDir, RedactedMessage,
+    SessionError, SessionStatus, Transcript, abort_dead_sessions,
 };
 use crucible_host::clock::PinnedClock;
 use crucible_ledger::{CrawlRow, Moment};
@@ -18,8 +21,8 @@ use crucible_testkit::made_up_token;
 use serde_json::{Value, json};
 
 use super::common::{
-    CHILD, CONFIG, Home, TRANSCRIPT, as_process, begin, checked, documents, ledger_in, now, plan_document,
-    search_document, tree,
+    CHILD, CONFIG, Home, TRANSCRIPT, as_process, begin, checked, documents, ledger_in, now,
+    plan_document, search_document, tree,
 };
 
 fn row(home: &Home, id: u64) -> CrawlRow {
@@ -38,7 +41,10 @@ fn message(reply: &str) -> RedactedMessage {
         owner: "gpt",
         provider: "gateway".to_owned(),
         model: "small".to_owned(),
-        request: vec![("user".to_owned(), format!("the repository says {}", made_up_token()))],
+        request: vec![(
+            "user".to_owned(),
+            format!("the repository says {}", made_up_token()),
+        )],
         reply: reply.to_owned(),
         verdict: "",
         error: String::new(),
@@ -49,7 +55,11 @@ fn message(reply: &str) -> RedactedMessage {
 #[test]
 fn every_exit_sets_session_status() {
     let home = Home::new();
-    for status in [SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted] {
+    for status in [
+        SessionStatus::Completed,
+        SessionStatus::Failed,
+        SessionStatus::Aborted,
+    ] {
         let mut session = home.session();
         let id = session.id();
         assert_eq!(row(&home, id).status, SessionStatus::Active);
@@ -60,7 +70,11 @@ fn every_exit_sets_session_status() {
         let row = row(&home, id);
         assert_eq!((row.status, row.ended_at), (status, Some(now())));
     }
-    assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0, "no lock is left");
+    assert_eq!(
+        std::fs::read_dir(home.path().join("tmp")).unwrap().count(),
+        0,
+        "no lock is left"
+    );
     assert!(home.session().end(SessionStatus::Active).is_err());
 }
 
@@ -88,7 +102,9 @@ fn session_records_findings() {
     session.detected("cargo").unwrap();
     session.keep(&message("{}")).unwrap();
     session.debated(2, &"größer ".repeat(200)).unwrap();
-    session.planned(&serde_json::from_value(plan_document()).unwrap()).unwrap();
+    session
+        .planned(&serde_json::from_value(plan_document()).unwrap())
+        .unwrap();
     let documents = documents(&search_document(), &plan_document());
     for document in &documents {
         session.store(document).unwrap();
@@ -99,31 +115,52 @@ fn session_records_findings() {
         debate_transcript: TRANSCRIPT,
         config_snapshot: CONFIG,
     };
-    session.exported(&crucible_crawl::write_export(&dir, &export).unwrap()).unwrap();
+    session
+        .exported(&crucible_crawl::write_export(&dir, &export).unwrap())
+        .unwrap();
     session.end(SessionStatus::Completed).unwrap();
 
     let row = row(&home, id);
     assert_eq!(row.query.as_deref(), Some("ripgrep"));
     assert_eq!(row.selected_repo.as_deref(), Some("owner/tool"));
     assert_eq!(row.selected_ref.as_deref(), Some("v1.2.3:core"));
-    assert_eq!((row.build_system.as_deref(), row.debate_rounds), (Some("cargo"), 2));
+    assert_eq!(
+        (row.build_system.as_deref(), row.debate_rounds),
+        (Some("cargo"), 2)
+    );
     assert_eq!(row.phase_summary.unwrap().chars().count(), 1000);
-    assert_eq!(row.plan_hash.as_deref(), plan_document()["plan_hash"].as_str());
+    assert_eq!(
+        row.plan_hash.as_deref(),
+        plan_document()["plan_hash"].as_str()
+    );
     assert_eq!(row.prompt_hash.as_deref(), Some("fedcba987654"));
-    assert_eq!(row.export_path.as_deref(), home.path().join(format!("exports/{id}")).to_str());
+    assert_eq!(
+        row.export_path.as_deref(),
+        home.path().join(format!("exports/{id}")).to_str()
+    );
     assert!(row.config_snapshot.unwrap().contains("gateway"));
     let stored = home.ledger().crawl_artifacts(id).unwrap();
     for (row, document) in stored.iter().zip(&documents) {
         assert_eq!(row.content, document.json());
         assert_eq!(row.content_hash, document.content_hash().as_str());
         assert_eq!(row.schema, document.kind().schema_id());
-        assert_eq!(row.export_filename.as_deref(), Some(format!("{}.json", row.kind).as_str()));
+        assert_eq!(
+            row.export_filename.as_deref(),
+            Some(format!("{}.json", row.kind).as_str())
+        );
     }
     assert_eq!(stored.len(), 5);
-    let events = home.ledger().events(Some(&format!("crawl-{id}").parse().unwrap())).unwrap();
+    let events = home
+        .ledger()
+        .events(Some(&format!("crawl-{id}").parse().unwrap()))
+        .unwrap();
     assert_eq!(events.len(), 13);
     for event in events {
-        assert_eq!(event.body["clock"], "pinned", "an instant that is not real says so: {}", event.event);
+        assert_eq!(
+            event.body["clock"], "pinned",
+            "an instant that is not real says so: {}",
+            event.event
+        );
     }
     assert_eq!(home.ledger().verify(&[]).unwrap().findings(), []);
 }
@@ -134,14 +171,26 @@ fn no_secret_reaches_the_disk() {
     let config = ConfigSnapshot::of([("note", made_up_token())]).unwrap();
     let clock = Box::new(PinnedClock(now()));
     let query = format!("search {}", made_up_token());
-    let mut session =
-        CrawlSession::begin(home.ledger(), &home.path().join("tmp"), clock, Some(&query), &config).unwrap();
-    session.keep(&message(&format!("{{\"cmd\":\"{}\"}}", made_up_token()))).unwrap();
+    let mut session = CrawlSession::begin(
+        home.ledger(),
+        &home.path().join("tmp"),
+        clock,
+        Some(&query),
+        &config,
+    )
+    .unwrap();
+    session
+        .keep(&message(&format!("{{\"cmd\":\"{}\"}}", made_up_token())))
+        .unwrap();
     session.debated(1, &made_up_token()).unwrap();
-    session.selected(&made_up_token(), Some(&made_up_token())).unwrap();
+    session
+        .selected(&made_up_token(), Some(&made_up_token()))
+        .unwrap();
     let mut search = search_document();
     search["query"] = json!(made_up_token());
-    let refused = session.store(&checked(ArtifactType::Search, &search)).unwrap_err();
+    let refused = session
+        .store(&checked(ArtifactType::Search, &search))
+        .unwrap_err();
     assert!(
         matches!(&refused, SessionError::Secret { artifact: "search", rules } if rules == &["github-personal-token"]),
         "{refused}"
@@ -150,15 +199,29 @@ fn no_secret_reaches_the_disk() {
     drop(session);
     let ledger = home.ledger();
     let row = ledger.crawl(id).unwrap().unwrap();
-    assert_eq!(row.query.as_deref(), Some("search [secret:github-personal-token]"));
-    let said = ledger.artifact(&ledger.crawl_messages(id).unwrap()[0].digest).unwrap().unwrap();
+    assert_eq!(
+        row.query.as_deref(),
+        Some("search [secret:github-personal-token]")
+    );
+    let said = ledger
+        .artifact(&ledger.crawl_messages(id).unwrap()[0].digest)
+        .unwrap()
+        .unwrap();
     let said: Value = serde_json::from_slice(&said).unwrap();
-    assert_eq!(said["reply"], "{\"cmd\":\"[secret:github-personal-token]\"}");
-    assert_eq!((&said["phase"], &said["owner"], &said["round"]), (&json!("draft"), &json!("gpt"), &json!(1)));
+    assert_eq!(
+        said["reply"],
+        "{\"cmd\":\"[secret:github-personal-token]\"}"
+    );
+    assert_eq!(
+        (&said["phase"], &said["owner"], &said["round"]),
+        (&json!("draft"), &json!("gpt"), &json!(1))
+    );
     let token = made_up_token();
     for (path, content) in tree(home.dir.path()) {
         let content = content.unwrap_or_default();
-        let found = content.windows(token.len()).any(|window| window == token.as_bytes());
+        let found = content
+            .windows(token.len())
+            .any(|window| window == token.as_bytes());
         assert!(!found, "{} holds the secret", path.display());
     }
 }
@@ -173,8 +236,12 @@ fn dry_session_leaves_no_trace() {
     session.detected("cargo").unwrap();
     session.keep(&message("{}")).unwrap();
     session.debated(1, "x").unwrap();
-    session.planned(&serde_json::from_value(plan_document()).unwrap()).unwrap();
-    session.store(&checked(ArtifactType::Plan, &plan_document())).unwrap();
+    session
+        .planned(&serde_json::from_value(plan_document()).unwrap())
+        .unwrap();
+    session
+        .store(&checked(ArtifactType::Plan, &plan_document()))
+        .unwrap();
     let mut search = search_document();
     search["query"] = json!(made_up_token());
     assert!(matches!(
@@ -194,18 +261,26 @@ struct Other {
 
 impl Other {
     fn start(test: &str, home: &Path) -> Child {
-        as_process(test, home).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+        as_process(test, home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     fn began(mut child: Child) -> Self {
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
-        let id = lines.find_map(|line| line.unwrap().split_once("session=")?.1.parse().ok()).unwrap();
+        let id = lines
+            .find_map(|line| line.unwrap().split_once("session=")?.1.parse().ok())
+            .unwrap();
         Self { child, id }
     }
 
     /// What such a process does.
     fn play() -> bool {
-        let Some(home) = std::env::var_os(CHILD) else { return false };
+        let Some(home) = std::env::var_os(CHILD) else {
+            return false;
+        };
         let session = begin(Path::new(&home));
         println!("\nsession={}", session.id());
         std::io::stdout().flush().unwrap();
@@ -232,20 +307,36 @@ fn dead_session_is_aborted_by_next() {
     let living = Other::began(Other::start(test, home.dir.path()));
     assert_ne!(killed.id, living.id);
     let mut own = home.session();
-    assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "both processes live");
+    assert_eq!(
+        row(&home, killed.id).status,
+        SessionStatus::Active,
+        "both processes live"
+    );
     // As after a kill: SIGKILL runs no cleanup.
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
-    assert_eq!(row(&home, killed.id).status, SessionStatus::Active, "nobody has looked yet");
+    assert_eq!(
+        row(&home, killed.id).status,
+        SessionStatus::Active,
+        "nobody has looked yet"
+    );
     let next = home.session();
     assert_eq!(row(&home, killed.id).status, SessionStatus::Aborted);
     for alive in [living.id, own.id(), next.id()] {
         assert_eq!(row(&home, alive).status, SessionStatus::Active);
     }
     own.end(SessionStatus::Completed).unwrap();
-    let ended = home.ledger().events(Some(&format!("crawl-{}", killed.id).parse().unwrap())).unwrap();
+    let ended = home
+        .ledger()
+        .events(Some(&format!("crawl-{}", killed.id).parse().unwrap()))
+        .unwrap();
     assert_eq!(ended.last().unwrap().event, "CRAWL_ENDED");
-    assert!(!home.path().join(format!("tmp/crawl-{}.lock", killed.id)).exists());
+    assert!(
+        !home
+            .path()
+            .join(format!("tmp/crawl-{}.lock", killed.id))
+            .exists()
+    );
 }
 
 #[test]
@@ -255,7 +346,9 @@ fn concurrent_processes_get_own_sessions() {
         return;
     }
     let home = Home::new();
-    let children: Vec<Child> = (0..4).map(|_| Other::start(test, home.dir.path())).collect();
+    let children: Vec<Child> = (0..4)
+        .map(|_| Other::start(test, home.dir.path()))
+        .collect();
     let others: Vec<Other> = children.into_iter().map(Other::began).collect();
     let ids: BTreeSet<u64> = others.iter().map(|other| other.id).collect();
     assert_eq!(ids.len(), 4);
@@ -274,20 +367,35 @@ fn dead_sessions_are_aborted_once() {
     let mut dead = Vec::new();
     for _ in 0..3 {
         // As a killed process leaves it: a row and no lock.
-        let new =
-            crucible_ledger::NewCrawl { moment: moment(), query: None, config_snapshot: "{}".to_owned() };
-        dead.push(home.ledger().begin_crawl(&new, |_| Ok::<_, SessionError>(())).unwrap().0);
+        let new = crucible_ledger::NewCrawl {
+            moment: moment(),
+            query: None,
+            config_snapshot: "{}".to_owned(),
+        };
+        dead.push(
+            home.ledger()
+                .begin_crawl(&new, |_| Ok::<_, SessionError>(()))
+                .unwrap()
+                .0,
+        );
     }
     let locks = home.path().join("tmp");
     let mut found: Vec<u64> = std::thread::scope(|scope| {
-        let look = || abort_dead_sessions(&mut ledger_in(home.dir.path()), &locks, moment()).unwrap();
+        let look =
+            || abort_dead_sessions(&mut ledger_in(home.dir.path()), &locks, moment()).unwrap();
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(look)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     });
     found.sort_unstable();
     // A concurrent check may take the session for alive; the other one ends it.
     assert_eq!(found, dead);
-    assert_eq!(abort_dead_sessions(&mut home.ledger(), &locks, moment()).unwrap(), Vec::<u64>::new());
+    assert_eq!(
+        abort_dead_sessions(&mut home.ledger(), &locks, moment()).unwrap(),
+        Vec::<u64>::new()
+    );
 }
 
 #[test]
@@ -296,8 +404,14 @@ fn session_without_lock_does_not_begin() {
     std::fs::write(home.path().join("tmp"), "a file").unwrap();
     let config = ConfigSnapshot::of::<&str, &str>([]).unwrap();
     let clock = Box::new(PinnedClock(now()));
-    let refused =
-        CrawlSession::begin(home.ledger(), &home.path().join("tmp"), clock, None, &config).unwrap_err();
+    let refused = CrawlSession::begin(
+        home.ledger(),
+        &home.path().join("tmp"),
+        clock,
+        None,
+        &config,
+    )
+    .unwrap_err();
     assert!(matches!(refused, SessionError::Lock(_)), "{refused}");
     assert!(home.ledger().crawls().unwrap().is_empty());
     assert_eq!(home.ledger().head().unwrap().seq, 0);

@@ -26,27 +26,37 @@ pub(crate) struct Generator {
 }
 
 const NASTY: &[&str] = &[
-    "\n", "\t", "\r", "  ", "'", "\"", "\\", "$", "`", "*", "?", "[", "]", "{a,b}", "#", "!", "~", "&", "<",
-    ">", "(", ")", "|", ";", "=", ":", ",", "@", "+", "%", "^", "-", "--", ".", "..", "/", "\u{0}", "\u{a0}",
-    "\u{200b}", "\u{fc}", "$IFS", "%1", "a=b", "<<x", "2>x", "\\\n", "''", "$'a'", "\u{7f}", "\u{1b}", " #",
-    " -", " =", " :", " ,", " . ", "~+", "=~",
+    "\n", "\t", "\r", "  ", "'", "\"", "\\", "$", "`", "*", "?", "[", "]", "{a,b}", "#", "!", "~",
+    "&", "<", ">", "(", ")", "|", ";", "=", ":", ",", "@", "+", "%", "^", "-", "--", ".", "..",
+    "/", "\u{0}", "\u{a0}", "\u{200b}", "\u{fc}", "$IFS", "%1", "a=b", "<<x", "2>x", "\\\n", "''",
+    "$'a'", "\u{7f}", "\u{1b}", " #", " -", " =", " :", " ,", " . ", "~+", "=~",
 ];
 const WORDS: &[&str] = &[
-    "all", "a", "a.b", "src", "./x", "x/y", "lib:x", "a,b", "x_1", "unit", "-j4", "test", "CI", "if", "then",
-    "fi", "do", "done", "case", "time", "4", "0x1", "1e3", "a+b", "e=f", "V=1", "DEBUG=0", "x@1", ":", ".",
-    "a:b:c", "esac", "while", "in",
+    "all", "a", "a.b", "src", "./x", "x/y", "lib:x", "a,b", "x_1", "unit", "-j4", "test", "CI",
+    "if", "then", "fi", "do", "done", "case", "time", "4", "0x1", "1e3", "a+b", "e=f", "V=1",
+    "DEBUG=0", "x@1", ":", ".", "a:b:c", "esac", "while", "in",
 ];
 
 impl Generator {
     pub(crate) fn new(seed: u64) -> Self {
         let known: Vec<(BuildSystem, Vec<String>)> = golden::accepted()
             .map(|(system, command)| {
-                (system.parse().unwrap(), command.split(' ').map(str::to_owned).collect())
+                (
+                    system.parse().unwrap(),
+                    command.split(' ').map(str::to_owned).collect(),
+                )
             })
             .collect();
         // Options of the same program may be used in any of its commands.
-        let options = known.iter().map(|(_, words)| options_like(words, &known)).collect();
-        Self { state: seed, known, options }
+        let options = known
+            .iter()
+            .map(|(_, words)| options_like(words, &known))
+            .collect();
+        Self {
+            state: seed,
+            known,
+            options,
+        }
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -65,7 +75,10 @@ impl Generator {
 
 fn options_like(words: &[String], known: &[(BuildSystem, Vec<String>)]) -> Vec<String> {
     let same = |other: &Vec<String>| other[..2.min(other.len())] == words[..2.min(words.len())];
-    let of_same = known.iter().filter(|(_, other)| same(other)).flat_map(|(_, other)| other.iter().skip(2));
+    let of_same = known
+        .iter()
+        .filter(|(_, other)| same(other))
+        .flat_map(|(_, other)| other.iter().skip(2));
     of_same.filter(|word| *word != "--").cloned().collect()
 }
 
@@ -88,7 +101,9 @@ impl Iterator for Generator {
         if self.below(4) == 0 && words.len() > 1 {
             // A name of plain characters instead of the last word.
             let characters: Vec<char> = "abcXYZ019_.-+/:,=@".chars().collect();
-            let name: String = (0..1 + self.below(8)).map(|_| self.pick(&characters)).collect();
+            let name: String = (0..1 + self.below(8))
+                .map(|_| self.pick(&characters))
+                .collect();
             words.pop();
             words.push(name);
         }
@@ -112,11 +127,19 @@ fn split_by(shell: &str, commands: &[String]) -> Result<Vec<u8>, String> {
         .filter(|program| !program.contains('/'))
         .collect();
     for program in programs {
-        writeln!(script, "{program}() {{ printf '%s\\0' {program} \"$@\" ''; }}").unwrap();
+        writeln!(
+            script,
+            "{program}() {{ printf '%s\\0' {program} \"$@\" ''; }}"
+        )
+        .unwrap();
     }
     for command in commands {
         // A function's name contains no `/`, so here the command is passed as arguments.
-        let start = if command.starts_with("./") { "words " } else { "" };
+        let start = if command.starts_with("./") {
+            "words "
+        } else {
+            ""
+        };
         writeln!(script, "{start}{command}").unwrap();
     }
     let script = format!("words() {{ printf '%s\\0' \"$@\" ''; }}\n{script}");
@@ -124,10 +147,18 @@ fn split_by(shell: &str, commands: &[String]) -> Result<Vec<u8>, String> {
     let file = folder.path().join("script");
     std::fs::write(&file, script).unwrap();
     // The directory contains one file, so that an expanded pattern would be visible.
-    let run =
-        Command::new(shell).arg("script").current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let run = Command::new(shell)
+        .arg("script")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let complaint = String::from_utf8_lossy(&run.stderr).into_owned();
-    if run.status.success() && complaint.is_empty() { Ok(run.stdout) } else { Err(complaint) }
+    if run.status.success() && complaint.is_empty() {
+        Ok(run.stdout)
+    } else {
+        Err(complaint)
+    }
 }
 
 fn split_by_us(commands: &[String]) -> Vec<u8> {
@@ -145,15 +176,23 @@ fn split_by_us(commands: &[String]) -> Vec<u8> {
 fn agree(commands: &[String]) {
     let ours = split_by_us(commands);
     for shell in ["dash", "bash"] {
-        let theirs = split_by(shell, commands).unwrap_or_else(|complaint| panic!("{shell}: {complaint}"));
+        let theirs =
+            split_by(shell, commands).unwrap_or_else(|complaint| panic!("{shell}: {complaint}"));
         if ours != theirs {
-            let at =
-                ours.iter().zip(&theirs).position(|(a, b)| a != b).unwrap_or(ours.len().min(theirs.len()));
+            let at = ours
+                .iter()
+                .zip(&theirs)
+                .position(|(a, b)| a != b)
+                .unwrap_or(ours.len().min(theirs.len()));
             let around = |bytes: &[u8]| {
                 String::from_utf8_lossy(&bytes[at.saturating_sub(100)..bytes.len().min(at + 100)])
                     .into_owned()
             };
-            panic!("{shell} differs:\n{:?}\n{:?}", around(&ours), around(&theirs));
+            panic!(
+                "{shell} differs:\n{:?}\n{:?}",
+                around(&ours),
+                around(&theirs)
+            );
         }
     }
 }
@@ -181,14 +220,30 @@ fn share(seed: u64, wanted: usize) {
 fn accepted_of(batch: &[(BuildSystem, String)]) -> Vec<String> {
     let mut accepted = Vec::new();
     for system in BuildSystem::ALL {
-        let commands: Vec<&String> =
-            batch.iter().filter(|(of, _)| *of == system).map(|(_, command)| command).collect();
+        let commands: Vec<&String> = batch
+            .iter()
+            .filter(|(of, _)| *of == system)
+            .map(|(_, command)| command)
+            .collect();
         let steps = commands.iter().map(|command| step(command)).collect();
         let safety = validate_plan_safety(&plan(system.as_str(), steps), &workspace());
-        let number = |subject: &str| subject.strip_prefix("step ")?.split(' ').next()?.parse::<usize>().ok();
-        let refused: std::collections::BTreeSet<usize> =
-            safety.verdict.errors().filter_map(|finding| number(&finding.subject)).collect();
-        let kept = commands.iter().enumerate().filter(|(index, _)| !refused.contains(&(index + 1)));
+        let number = |subject: &str| {
+            subject
+                .strip_prefix("step ")?
+                .split(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        };
+        let refused: std::collections::BTreeSet<usize> = safety
+            .verdict
+            .errors()
+            .filter_map(|finding| number(&finding.subject))
+            .collect();
+        let kept = commands
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !refused.contains(&(index + 1)));
         accepted.extend(kept.map(|(_, command)| (*command).clone()));
     }
     accepted
@@ -241,7 +296,9 @@ fn shell_comparison_detects_differences() {
     ] {
         let commands = [command.to_owned()];
         let ours = split_by_us(&commands);
-        let is_seen = ["dash", "bash"].iter().any(|shell| split_by(shell, &commands).as_ref() != Ok(&ours));
+        let is_seen = ["dash", "bash"]
+            .iter()
+            .any(|shell| split_by(shell, &commands).as_ref() != Ok(&ours));
         assert!(is_seen, "{command:?}");
     }
 }

@@ -12,7 +12,13 @@ fn judge_in(cwd: &str, system: &str, command: &str) -> PlanSafety {
     let mut step = step(command);
     step.cwd = cwd.to_owned();
     let links = ["docs/latest".to_owned()].into();
-    validate_plan_safety(&plan(system, vec![step]), &Workspace { links, ..workspace() })
+    validate_plan_safety(
+        &plan(system, vec![step]),
+        &Workspace {
+            links,
+            ..workspace()
+        },
+    )
 }
 
 #[test]
@@ -24,7 +30,11 @@ fn nothing_is_run_or_installed_inside_installed_packages() {
         ("node-yarn", "node_modules/x", "yarn install"),
         ("cargo", "node_modules/x", "cargo build"),
         ("python-pip", ".venv/lib", "python -m unittest"),
-        ("python-pip", "venv/lib/python3/site-packages/pip", "python -m unittest discover"),
+        (
+            "python-pip",
+            "venv/lib/python3/site-packages/pip",
+            "python -m unittest discover",
+        ),
     ] {
         assert!(!judge_in(cwd, system, command).valid(), "{cwd}: {command}");
         let allowed = judge_in("sub", system, command.trim_end_matches(" dev"));
@@ -35,18 +45,41 @@ fn nothing_is_run_or_installed_inside_installed_packages() {
 #[test]
 fn python_and_npm_directories_avoid_links() {
     for (system, cwd, command) in [
-        ("python-pip", ".", "python -m unittest discover -s ./docs/latest"),
-        ("python-pip", "docs", "python -m unittest discover ./latest -t ."),
-        ("python-pip", ".", "python -m unittest docs/latest/test_x.py"),
-        ("python-pip", ".", "pip install -r docs/latest/requirements.txt"),
+        (
+            "python-pip",
+            ".",
+            "python -m unittest discover -s ./docs/latest",
+        ),
+        (
+            "python-pip",
+            "docs",
+            "python -m unittest discover ./latest -t .",
+        ),
+        (
+            "python-pip",
+            ".",
+            "python -m unittest docs/latest/test_x.py",
+        ),
+        (
+            "python-pip",
+            ".",
+            "pip install -r docs/latest/requirements.txt",
+        ),
         ("python-pip", ".", "python -m compileall docs/latest"),
         ("node-npm", ".", "npm run build --workspace docs/latest"),
-        ("node-npm", ".", "npm run build --prefix docs --workspace latest"),
+        (
+            "node-npm",
+            ".",
+            "npm run build --prefix docs --workspace latest",
+        ),
         ("node-npm", ".", "npm install --prefix docs/latest"),
         ("go", ".", "go test ./docs/latest/..."),
     ] {
         let codes = refusals(&judge_in(cwd, system, command));
-        assert!(codes.contains(&"build-path-link".to_owned()), "{cwd}: {command}: {codes:?}");
+        assert!(
+            codes.contains(&"build-path-link".to_owned()),
+            "{cwd}: {command}: {codes:?}"
+        );
     }
 }
 
@@ -58,14 +91,26 @@ type TestStep<'t> = (&'t str, &'t str, &'t [(&'t str, &'t str)]);
 fn judge_steps(steps: &[TestStep<'_>], declared: &[(&str, &str)]) -> PlanSafety {
     let steps = steps.iter().map(|(command, cwd, variables)| PlanStep {
         cwd: (*cwd).to_owned(),
-        env: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        env: variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         ..step(command)
     });
     let mut packages = BTreeMap::<String, BTreeSet<String>>::new();
     for (directory, package) in declared {
-        packages.entry((*directory).to_owned()).or_default().insert((*package).to_owned());
+        packages
+            .entry((*directory).to_owned())
+            .or_default()
+            .insert((*package).to_owned());
     }
-    validate_plan_safety(&plan("node-npm", steps.collect()), &Workspace { declared: packages, ..workspace() })
+    validate_plan_safety(
+        &plan("node-npm", steps.collect()),
+        &Workspace {
+            declared: packages,
+            ..workspace()
+        },
+    )
 }
 
 #[test]
@@ -76,7 +121,10 @@ fn npx_runs_declared_tool_after_install() {
         assert!(safety.valid(), "{steps:?}: {:?}", safety.violations());
     };
     valid(&[("npm ci", ".", &[]), ("npx eslint .", ".", &[])]);
-    valid(&[("npm install --no-audit", ".", &[("NODE_ENV", "test")]), ("npx tsc --noEmit", "./", &[])]);
+    valid(&[
+        ("npm install --no-audit", ".", &[("NODE_ENV", "test")]),
+        ("npx tsc --noEmit", "./", &[]),
+    ]);
     valid(&[("npm ci", "web", &[]), ("npx jest --ci", "web/", &[])]);
     for steps in [
         // Not installed, or in another directory, or without its package, or only later.
@@ -86,20 +134,49 @@ fn npx_runs_declared_tool_after_install() {
         &[("npm ci", ".", &[]), ("npx eslint .", "web", &[])],
         &[("npm ci --omit dev", ".", &[]), ("npx eslint .", ".", &[])],
         &[("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm install --production", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm install --only prod", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm install --package-lock-only", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm install --no-bin-links", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm install --prefix web", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm ci --workspace web", ".", &[]), ("npx eslint .", ".", &[])],
-        &[("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
-        &[("npm ci", ".", &[]), ("npm ci --omit=dev", ".", &[]), ("npx eslint .", ".", &[])],
+        &[
+            ("npm install --production", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm install --only prod", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm install --package-lock-only", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm install --no-bin-links", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm install --prefix web", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm ci --workspace web", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm ci", ".", &[("NODE_ENV", "production")]),
+            ("npx eslint .", ".", &[]),
+        ],
+        &[
+            ("npm ci", ".", &[]),
+            ("npm ci --omit=dev", ".", &[]),
+            ("npx eslint .", ".", &[]),
+        ],
         &[
             ("npm ci", ".", &[]),
             ("npm install --prefix ./ --omit dev", "web", &[]),
             ("npx eslint .", ".", &[]),
         ],
-        &[("npm ci", ".", &[]), ("npm ci", ".", &[("NODE_ENV", "production")]), ("npx eslint .", ".", &[])],
+        &[
+            ("npm ci", ".", &[]),
+            ("npm ci", ".", &[("NODE_ENV", "production")]),
+            ("npx eslint .", ".", &[]),
+        ],
         // Other tools than the declared ones, and options of npx itself.
         &[("npm ci", ".", &[]), ("npx prettier --check .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx jest", ".", &[])],
@@ -109,14 +186,26 @@ fn npx_runs_declared_tool_after_install() {
         &[("npm ci", ".", &[]), ("npx --yes eslint .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx -p evil eslint .", ".", &[])],
         &[("npm ci", ".", &[]), ("npx eslint --fix .", ".", &[])],
-        &[("npm ci", ".", &[]), ("npx eslint --config evil.js .", ".", &[])],
+        &[
+            ("npm ci", ".", &[]),
+            ("npx eslint --config evil.js .", ".", &[]),
+        ],
     ] {
         let codes = refusals(&judge_steps(steps, declared));
-        assert!(codes.contains(&"build-option-refused".to_owned()), "{steps:?}: {codes:?}");
+        assert!(
+            codes.contains(&"build-option-refused".to_owned()),
+            "{steps:?}: {codes:?}"
+        );
     }
     // Every tool of the table is well known: a repository that declares another package of that name uses
     // its own code.
-    assert!(!judge_steps(&[("npm ci", ".", &[]), ("npx left-pad", ".", &[])], &[(".", "left-pad")]).valid());
+    assert!(
+        !judge_steps(
+            &[("npm ci", ".", &[]), ("npx left-pad", ".", &[])],
+            &[(".", "left-pad")]
+        )
+        .valid()
+    );
 }
 
 #[test]
@@ -134,7 +223,11 @@ fn env_compiler_must_be_bare_name() {
         ("CXX", "g++"),
         ("CXX", "clang++-18"),
     ] {
-        assert!(judged(name, value).valid(), "{name}={value}: {:?}", judged(name, value).violations());
+        assert!(
+            judged(name, value).valid(),
+            "{name}={value}: {:?}",
+            judged(name, value).violations()
+        );
     }
     for (name, value) in [
         ("CC", "./gcc"),
@@ -151,10 +244,18 @@ fn env_compiler_must_be_bare_name() {
         ("CC", "gcc\n"),
         ("CXX", "gcc"),
     ] {
-        assert_eq!(refusals(&judged(name, value)), ["build-env-value-refused"], "{name}={value}");
+        assert_eq!(
+            refusals(&judged(name, value)),
+            ["build-env-value-refused"],
+            "{name}={value}"
+        );
     }
     for name in ["cc", "CC_x", "LD", "AR", "CFLAGS", "CPP", "CC "] {
-        assert_eq!(refusals(&judged(name, "gcc")), ["build-env-key-refused"], "{name}");
+        assert_eq!(
+            refusals(&judged(name, "gcc")),
+            ["build-env-key-refused"],
+            "{name}"
+        );
     }
 }
 
@@ -165,7 +266,10 @@ fn environments_caches_and_extras_avoid_links() {
         step.cwd = cwd.to_owned();
         refusals(&validate_plan_safety(
             &plan("python-pip", vec![step]),
-            &Workspace { links: [link.to_owned()].into(), ..workspace() },
+            &Workspace {
+                links: [link.to_owned()].into(),
+                ..workspace()
+            },
         ))
     };
     for (cwd, command, link) in [
@@ -183,7 +287,11 @@ fn environments_caches_and_extras_avoid_links() {
         (".", "pip install .[dev]", ""),
         ("sub", "pip install -e .[dev]", "sub/.v"),
     ] {
-        assert_eq!(judged(cwd, command, link), ["build-path-link"], "{cwd}: {command}: {link}");
+        assert_eq!(
+            judged(cwd, command, link),
+            ["build-path-link"],
+            "{cwd}: {command}: {link}"
+        );
     }
     for (cwd, command, link) in [
         (".", "python -m venv .venv", "docs/latest"),
@@ -194,7 +302,11 @@ fn environments_caches_and_extras_avoid_links() {
         (".", "pip install .[dev]", "sub/.d"),
         ("sub", "pip install .[dev]", ".d"),
     ] {
-        assert_eq!(judged(cwd, command, link), [""; 0], "{cwd}: {command}: {link}");
+        assert_eq!(
+            judged(cwd, command, link),
+            [""; 0],
+            "{cwd}: {command}: {link}"
+        );
     }
 }
 
@@ -203,25 +315,64 @@ fn refusal_hint_has_accepted_spelling() {
     for (system, command, spelling) in [
         ("node-npm", "npx eslint .", "`npx --no-install eslint .`"),
         ("node-npm", "npx --yes eslint .", "`npx --no-install TOOL`"),
-        ("node-npm", "npm exec eslint src", "`npm exec --no -- eslint src`"),
-        ("node-npm", "npm test -- --max-workers 2", "`--max-workers=N`"),
-        ("python-pip", "pip install \".[dev]\"", "`pip install .[dev]`"),
+        (
+            "node-npm",
+            "npm exec eslint src",
+            "`npm exec --no -- eslint src`",
+        ),
+        (
+            "node-npm",
+            "npm test -- --max-workers 2",
+            "`--max-workers=N`",
+        ),
+        (
+            "python-pip",
+            "pip install \".[dev]\"",
+            "`pip install .[dev]`",
+        ),
         ("python-pip", "pip install '.[dev]'", "`pip install .[dev]`"),
-        ("python-pip", "pip install .[dev-tools]", "`pip install .[dev,test]`"),
+        (
+            "python-pip",
+            "pip install .[dev-tools]",
+            "`pip install .[dev,test]`",
+        ),
         ("python-pip", "pip install requests", "`.[dev,test]`"),
-        ("python-pip", "python -m venv env", "`.venv`, `venv` or `.virtualenv`"),
+        (
+            "python-pip",
+            "python -m venv env",
+            "`.venv`, `venv` or `.virtualenv`",
+        ),
         ("python-pip", "pytest -qx", "`-q -x`"),
         ("python-pip", "pytest --maxfails 3", "`--maxfail N`"),
         ("python-pip", "python -m black .", "-m mypy"),
         ("python-poetry", "poetry run black .", "run mypy"),
         ("cargo", "cargo run", "cargo build, cargo test"),
-        ("make", "CC=gcc make", "{\"name\": \"CC\", \"value\": \"gcc\"}"),
-        ("make", "make CC=gcc", "{\"name\": \"CC\", \"value\": \"gcc\"}"),
-        ("make", "make CFLAGS=-O2", "PREFIX, prefix, DESTDIR, BUILDDIR"),
-        ("cmake", "cmake --build=build", "write the directory as the next word"),
+        (
+            "make",
+            "CC=gcc make",
+            "{\"name\": \"CC\", \"value\": \"gcc\"}",
+        ),
+        (
+            "make",
+            "make CC=gcc",
+            "{\"name\": \"CC\", \"value\": \"gcc\"}",
+        ),
+        (
+            "make",
+            "make CFLAGS=-O2",
+            "PREFIX, prefix, DESTDIR, BUILDDIR",
+        ),
+        (
+            "cmake",
+            "cmake --build=build",
+            "write the directory as the next word",
+        ),
     ] {
         let told = judge(system, command).violations();
-        assert!(told.iter().any(|sentence| sentence.contains(spelling)), "{command}: {spelling}: {told:?}");
+        assert!(
+            told.iter().any(|sentence| sentence.contains(spelling)),
+            "{command}: {spelling}: {told:?}"
+        );
     }
 }
 
@@ -251,6 +402,9 @@ fn python_install_outside_workspace_warns() {
     ] {
         let safety = judge(system, command);
         assert!(safety.valid(), "{command}: {:?}", safety.violations());
-        assert!(!warnings(&safety).contains(&"build-installs-outside".to_owned()), "{command}");
+        assert!(
+            !warnings(&safety).contains(&"build-installs-outside".to_owned()),
+            "{command}"
+        );
     }
 }

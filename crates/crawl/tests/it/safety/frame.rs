@@ -18,12 +18,17 @@ fn in_cwd(cwd: &str) -> Vec<String> {
 
 #[test]
 fn a_plan_without_a_step_is_refused() {
-    assert_eq!(refusals(&with(|plan| plan.steps.clear())), ["build-steps-missing"]);
+    assert_eq!(
+        refusals(&with(|plan| plan.steps.clear())),
+        ["build-steps-missing"]
+    );
 }
 
 #[test]
 fn an_absolute_cwd_and_one_with_parent_segments_are_refused() {
-    for cwd in ["/", "/tmp", "//x", "..", "../x", "a/..", "a/../b", "./..", ""] {
+    for cwd in [
+        "/", "/tmp", "//x", "..", "../x", "a/..", "a/../b", "./..", "",
+    ] {
         assert_eq!(in_cwd(cwd), ["build-cwd-refused"], "{cwd:?}");
     }
 }
@@ -83,7 +88,15 @@ fn a_cwd_inside_is_accepted_in_every_spelling() {
 
 #[test]
 fn unknown_build_system_name_is_refused() {
-    for name in ["", "Cargo", "cargo ", "bazel", "node", "__proto__", "constructor"] {
+    for name in [
+        "",
+        "Cargo",
+        "cargo ",
+        "bazel",
+        "node",
+        "__proto__",
+        "constructor",
+    ] {
         let safety = judge(name, "cargo build");
         assert_eq!(refusals(&safety), ["build-system-invalid"], "{name:?}");
     }
@@ -110,7 +123,10 @@ fn low_confidence_warns() {
 fn a_command_of_more_than_500_characters_warns() {
     let of_length = |length: usize| {
         let start = "cargo test ";
-        judge("cargo", &format!("{start}{}", "a".repeat(length - start.len())))
+        judge(
+            "cargo",
+            &format!("{start}{}", "a".repeat(length - start.len())),
+        )
     };
     assert!(warnings(&of_length(500)).is_empty());
     assert_eq!(warnings(&of_length(501)), ["build-command-long"]);
@@ -156,17 +172,41 @@ fn install_location_options_warn() {
 #[test]
 fn install_outside_workspace_warns() {
     for (system, command, told) in [
-        ("cargo", "cargo install --path .", "cargo install --path . --root out"),
+        (
+            "cargo",
+            "cargo install --path .",
+            "cargo install --path . --root out",
+        ),
         ("cmake", "cmake --install build", "cmake --build build"),
-        ("cmake", "cmake --build build --target install", "cmake --build build --target all"),
-        ("cmake", "cmake --build build --target=install/strip", "cmake --build build --target=all"),
-        ("cmake", "cmake --build build -tinstall", "cmake --build build -tlib"),
-        ("cmake", "cmake --build build -t all uninstall", "cmake --build build -t all lib"),
+        (
+            "cmake",
+            "cmake --build build --target install",
+            "cmake --build build --target all",
+        ),
+        (
+            "cmake",
+            "cmake --build build --target=install/strip",
+            "cmake --build build --target=all",
+        ),
+        (
+            "cmake",
+            "cmake --build build -tinstall",
+            "cmake --build build -tlib",
+        ),
+        (
+            "cmake",
+            "cmake --build build -t all uninstall",
+            "cmake --build build -t all lib",
+        ),
         ("make", "make install", "make"),
         ("make", "make -j4 all sub/install", "make -j4 all sub/all"),
         ("make", "make uninstall", "make clean"),
         ("make", "make install-strip", "make strip"),
-        ("make", "make install BUILDDIR=build", "make all BUILDDIR=build"),
+        (
+            "make",
+            "make install BUILDDIR=build",
+            "make all BUILDDIR=build",
+        ),
         ("make", "make do-install V=1", "make do V=1"),
         ("meson", "meson install -C build", "meson compile -C build"),
         ("meson", "ninja -C build install", "ninja -C build"),
@@ -250,15 +290,17 @@ fn variables_that_select_programs_are_refused() {
 #[test]
 fn a_variable_has_a_plain_value() {
     let of = |value: &str| {
-        refusals(&with(|plan| drop(plan.steps[0].env.insert("CI".to_owned(), value.to_owned()))))
+        refusals(&with(|plan| {
+            drop(plan.steps[0].env.insert("CI".to_owned(), value.to_owned()))
+        }))
     };
     for value in ["", "1", "true", "C.UTF-8", "debug,mycrate::parser=trace"] {
         assert!(of(value).is_empty(), "{value:?}");
     }
     let long = "a".repeat(129);
     for value in [
-        "$(id)", "`id`", "a b", "a\nb", "/x", "../x", "a;b", "a\0", "\u{202e}", "\u{fc}", "$PATH", "'x'",
-        &long,
+        "$(id)", "`id`", "a b", "a\nb", "/x", "../x", "a;b", "a\0", "\u{202e}", "\u{fc}", "$PATH",
+        "'x'", &long,
     ] {
         assert_eq!(of(value), ["build-env-value-refused"], "{value:?}");
     }
@@ -273,28 +315,49 @@ fn texts_for_people_hold_nothing_that_nobody_sees() {
         assert_eq!(refusals(&note), ["build-text-hidden"], "{text:?}");
         let told = format!("{:?}{:?}", name.violations(), note.violations());
         assert!(
-            !told.contains(text) && name.violations().iter().all(|line| !line.contains('\u{1b}')),
+            !told.contains(text)
+                && name
+                    .violations()
+                    .iter()
+                    .all(|line| !line.contains('\u{1b}')),
             "{told}"
         );
     }
-    let note = with(|plan| plan.steps[0].note = "two lines\nof text, \u{4f8b}\u{3048}\u{3070}".to_owned());
+    let note =
+        with(|plan| plan.steps[0].note = "two lines\nof text, \u{4f8b}\u{3048}\u{3070}".to_owned());
     assert!(note.valid());
 }
 
 #[test]
 fn a_finding_names_step_and_token_and_says_how_to_rephrase() {
-    let mut plan = plan("go", vec![step("go build ./..."), step("go build -o ./bin/app ./cmd/app")]);
+    let mut plan = plan(
+        "go",
+        vec![
+            step("go build ./..."),
+            step("go build -o ./bin/app ./cmd/app"),
+        ],
+    );
     plan.steps[1].name = "compile".to_owned();
     let safety = validate_plan_safety(&plan, &workspace());
-    let [only] = &safety.violations()[..] else { panic!("{:?}", safety.violations()) };
+    let [only] = &safety.violations()[..] else {
+        panic!("{:?}", safety.violations())
+    };
     assert!(only.starts_with("step 2 \"compile\": /bin/: "), "{only}");
-    assert!(only.contains("omit a leading `./`") && only.ends_with("(build-token-prohibited)"), "{only}");
+    assert!(
+        only.contains("omit a leading `./`") && only.ends_with("(build-token-prohibited)"),
+        "{only}"
+    );
 }
 
 #[test]
 fn a_refused_option_is_named_with_its_command() {
-    let [only] = &judge("cargo", "cargo build --config x").violations()[..1] else { panic!() };
-    assert!(only.contains("--config") && only.contains("`cargo build`"), "{only}");
+    let [only] = &judge("cargo", "cargo build --config x").violations()[..1] else {
+        panic!()
+    };
+    assert!(
+        only.contains("--config") && only.contains("`cargo build`"),
+        "{only}"
+    );
 }
 
 #[test]
@@ -305,25 +368,45 @@ fn what_is_installed_somewhere_inside_warns_only_of_the_place() {
 
 #[test]
 fn a_place_that_a_program_takes_only_from_the_root_is_told_with_another_way() {
-    for (system, command) in
-        [("autotools", "./configure --prefix=stage"), ("meson", "meson setup build --prefix=stage")]
-    {
+    for (system, command) in [
+        ("autotools", "./configure --prefix=stage"),
+        ("meson", "meson setup build --prefix=stage"),
+    ] {
         let told = judge(system, command).warnings().join("");
-        assert!(told.contains("`make install DESTDIR=stage`"), "{command}: {told}");
+        assert!(
+            told.contains("`make install DESTDIR=stage`"),
+            "{command}: {told}"
+        );
     }
-    let told = judge("make", "make install DESTDIR=stage").warnings().join("");
+    let told = judge("make", "make install DESTDIR=stage")
+        .warnings()
+        .join("");
     assert!(!told.contains("leave it out"), "{told}");
 }
 
 #[test]
 fn a_tree_that_is_merged_into_a_directory_of_the_repository_warns() {
-    for command in ["cp -r overlay/app packages", "cp -a overlay/app packages/core"] {
+    for command in [
+        "cp -r overlay/app packages",
+        "cp -a overlay/app packages/core",
+    ] {
         let safety = judge("unknown", command);
         assert!(safety.valid(), "{command}");
-        assert!(warnings(&safety).contains(&"build-copy-merges".to_owned()), "{command}");
+        assert!(
+            warnings(&safety).contains(&"build-copy-merges".to_owned()),
+            "{command}"
+        );
     }
-    for command in ["cp -r assets out", "cp -r assets ./dist/assets", "cp app packages"] {
-        assert_eq!(warnings(&judge("unknown", command)), ["build-system-unknown"], "{command}");
+    for command in [
+        "cp -r assets out",
+        "cp -r assets ./dist/assets",
+        "cp app packages",
+    ] {
+        assert_eq!(
+            warnings(&judge("unknown", command)),
+            ["build-system-unknown"],
+            "{command}"
+        );
     }
 }
 
@@ -336,7 +419,10 @@ fn a_value_behind_a_long_option_may_begin_with_a_short_directory() {
         ("node-npm", "npm ci --prefix=a/b"),
         ("python-pip", "pytest --cov=./src"),
     ] {
-        assert!(!refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()), "{command}");
+        assert!(
+            !refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()),
+            "{command}"
+        );
     }
     for (system, command) in [
         ("make", "make -C/x"),
@@ -345,14 +431,20 @@ fn a_value_behind_a_long_option_may_begin_with_a_short_directory() {
         ("cmake", "cmake -S . -B build -DX=/x"),
         ("autotools", "./configure --with-x=/x"),
     ] {
-        assert!(refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()), "{command}");
+        assert!(
+            refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()),
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn a_command_that_nobody_reads_is_told_by_the_seed_s_tokens_and_its_length_alone() {
     let command = format!("make {}sudo", ".. ".repeat(1 << 20));
-    assert_eq!(refusals(&judge("make", &command)), ["build-token-prohibited", "build-command-too-long"]);
+    assert_eq!(
+        refusals(&judge("make", &command)),
+        ["build-token-prohibited", "build-command-too-long"]
+    );
 }
 
 #[test]
@@ -367,7 +459,13 @@ fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
     assert_eq!(last.subject, "step 1 \"build\": and more");
     // Exactly the maximum number needs no such line.
     let few = (0..16).map(|number| (format!("KEY{number}"), "1".to_owned()));
-    assert_eq!(with(|plan| plan.steps[0].env = few.collect()).verdict.findings().len(), 16);
+    assert_eq!(
+        with(|plan| plan.steps[0].env = few.collect())
+            .verdict
+            .findings()
+            .len(),
+        16
+    );
 }
 
 #[test]
@@ -375,7 +473,9 @@ fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
     // The options only warn, and the rejecting one is first or last.
     let warned = " DESTDIR=a".repeat(30);
     let only_warned = judge("make", &format!("make install{warned}"));
-    assert!(only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()]));
+    assert!(
+        only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()])
+    );
     let refused = judge("make", &format!("make install{warned} CC=evil"));
     assert_eq!(refusals(&refused), ["build-findings-cut"]);
 }
@@ -388,13 +488,25 @@ fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
     assert!(findings.len() < 1000 + 17 + 4096, "{}", findings.len());
     for number in [1, 60, 2000, 4096] {
         let start = format!("step {number} ");
-        assert!(safety.verdict.errors().any(|finding| finding.subject.starts_with(&start)), "{number}");
+        assert!(
+            safety
+                .verdict
+                .errors()
+                .any(|finding| finding.subject.starts_with(&start)),
+            "{number}"
+        );
     }
     // A good step after them has no finding.
     let mut steps = vec![step("make CC=evil"); 2000];
     steps.push(step("make"));
     let safety = validate_plan_safety(&plan("make", steps), &workspace());
-    assert!(safety.verdict.findings().iter().all(|finding| !finding.subject.starts_with("step 2001 ")));
+    assert!(
+        safety
+            .verdict
+            .findings()
+            .iter()
+            .all(|finding| !finding.subject.starts_with("step 2001 "))
+    );
 }
 
 #[test]
@@ -409,8 +521,15 @@ fn thousands_of_hostile_steps_are_judged_in_one_pass() {
     // Each triggers every check; one in a hundred has the maximum length.
     let short = step(&("make ".to_owned() + &"/usr/`$(;".repeat(10)));
     let long = step(&("make ".to_owned() + &"a/../ ".repeat(680)));
-    let steps =
-        (0..4096).map(|number| if number % 100 == 0 { long.clone() } else { short.clone() }).collect();
+    let steps = (0..4096)
+        .map(|number| {
+            if number % 100 == 0 {
+                long.clone()
+            } else {
+                short.clone()
+            }
+        })
+        .collect();
     let plan = plan("make", steps);
     let safety = validate_plan_safety(&plan, &workspace());
     assert!(!safety.valid());
@@ -425,13 +544,20 @@ fn json(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
 
 fn schema_codes(bytes: &[u8]) -> Vec<String> {
     let verdict = judge_plan(bytes, &workspace()).unwrap_err();
-    verdict.errors().map(|finding| finding.code.to_string()).collect()
+    verdict
+        .errors()
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 #[test]
 fn a_strangers_plan_is_read_judged_and_not_believed() {
     let safety = judge_plan(&json(|_| {}), &workspace()).unwrap();
-    assert!(safety.valid() && safety.verdict.findings().is_empty(), "{:?}", safety.verdict);
+    assert!(
+        safety.valid() && safety.verdict.findings().is_empty(),
+        "{:?}",
+        safety.verdict
+    );
 
     let edited = json(|plan| plan["steps"][0]["cmd"] = "cargo build && id".into());
     let safety = judge_plan(&edited, &workspace()).unwrap();
@@ -440,7 +566,10 @@ fn a_strangers_plan_is_read_judged_and_not_believed() {
     assert_eq!(warned, ["build-hash-differs", "build-claim-differs"]);
 
     let modest = json(|plan| plan["safety_validated"] = false.into());
-    assert_eq!(warnings(&judge_plan(&modest, &workspace()).unwrap()), ["build-claim-differs"]);
+    assert_eq!(
+        warnings(&judge_plan(&modest, &workspace()).unwrap()),
+        ["build-claim-differs"]
+    );
 }
 
 #[test]
@@ -449,11 +578,29 @@ fn what_is_no_strict_json_is_no_plan() {
     let twice = good.replacen("\"steps\":", "\"steps\":[],\"steps\":", 1);
     let twice_inside = good.replacen("\"cmd\":", "\"cmd\":\"cargo test\",\"cmd\":", 1);
     let deep = "[".repeat(100_000);
-    for text in ["", "{", "plan", "{} {}", &twice, &twice_inside, &deep, "\u{feff}{}", &format!("{good}x")] {
-        assert_eq!(schema_codes(text.as_bytes()), ["build-plan-no-json"], "{:.80}", text);
+    for text in [
+        "",
+        "{",
+        "plan",
+        "{} {}",
+        &twice,
+        &twice_inside,
+        &deep,
+        "\u{feff}{}",
+        &format!("{good}x"),
+    ] {
+        assert_eq!(
+            schema_codes(text.as_bytes()),
+            ["build-plan-no-json"],
+            "{:.80}",
+            text
+        );
     }
     assert_eq!(schema_codes(b"\xff\xfe{}"), ["build-plan-no-json"]);
-    assert_eq!(schema_codes(&vec![b' '; (8 << 20) + 1]), ["build-plan-too-large"]);
+    assert_eq!(
+        schema_codes(&vec![b' '; (8 << 20) + 1]),
+        ["build-plan-too-large"]
+    );
 }
 
 #[test]
@@ -472,7 +619,9 @@ fn what_does_not_match_the_schema_is_told_by_its_place() {
     ] {
         let codes = schema_codes(&bytes);
         assert!(
-            !codes.is_empty() && codes.len() <= 50 && codes.iter().all(|code| code == "build-plan-schema"),
+            !codes.is_empty()
+                && codes.len() <= 50
+                && codes.iter().all(|code| code == "build-plan-schema"),
             "{codes:?}"
         );
     }

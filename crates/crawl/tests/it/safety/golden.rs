@@ -9,7 +9,9 @@ use super::support::{judge, refusals};
 const GOLDEN: &str = include_str!("golden.txt");
 
 fn lines(start: &'static str) -> impl Iterator<Item = &'static str> {
-    GOLDEN.lines().filter_map(move |line| line.strip_prefix(start))
+    GOLDEN
+        .lines()
+        .filter_map(move |line| line.strip_prefix(start))
 }
 
 fn unescaped(text: &str) -> String {
@@ -60,11 +62,17 @@ fn refused() -> impl Iterator<Item = (&'static str, &'static str, String)> {
 
 #[test]
 fn the_prefixes_are_those_of_the_seed_in_its_order() {
-    let written: Vec<(&str, String)> =
-        lines("prefix ").map(|line| line.split_once(' ').unwrap()).map(|(s, p)| (s, unescaped(p))).collect();
+    let written: Vec<(&str, String)> = lines("prefix ")
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(s, p)| (s, unescaped(p)))
+        .collect();
     let known: Vec<(&str, String)> = BuildSystem::ALL
         .into_iter()
-        .flat_map(|system| allowed_prefixes(system).iter().map(move |p| (system.as_str(), (*p).to_owned())))
+        .flat_map(|system| {
+            allowed_prefixes(system)
+                .iter()
+                .map(move |p| (system.as_str(), (*p).to_owned()))
+        })
         .collect();
     assert_eq!(known, written);
 }
@@ -74,7 +82,11 @@ fn every_prohibited_token_of_the_seed_refuses_a_command_by_its_own_name() {
     let tokens: Vec<String> = tokens().collect();
     assert_eq!(tokens.len(), 59);
     for token in tokens {
-        for command in [format!("make a{token}b"), format!("make {token}"), format!("{token}make")] {
+        for command in [
+            format!("make a{token}b"),
+            format!("make {token}"),
+            format!("{token}make"),
+        ] {
             let safety = judge("make", &command);
             let named = safety.verdict.errors().any(|finding| {
                 finding.code.as_str() == "build-token-prohibited"
@@ -104,7 +116,10 @@ fn every_attack_is_refused_for_its_own_reason() {
         count += 1;
         let safety = judge(system, &command);
         if !refusals(&safety).contains(&format!("build-{code}")) {
-            wrong.push(format!("{system} {code}: {command:?}: {:?}", safety.violations()));
+            wrong.push(format!(
+                "{system} {code}: {command:?}: {:?}",
+                safety.violations()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -115,8 +130,8 @@ fn every_attack_is_refused_for_its_own_reason() {
 fn every_prefix_of_every_system_is_used_by_an_accepted_command() {
     for system in BuildSystem::ALL {
         for prefix in allowed_prefixes(system) {
-            let is_used =
-                accepted().any(|(of, command)| of == system.as_str() && command.starts_with(prefix));
+            let is_used = accepted()
+                .any(|(of, command)| of == system.as_str() && command.starts_with(prefix));
             assert!(is_used, "{system}: {prefix:?}");
         }
     }

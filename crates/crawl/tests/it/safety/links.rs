@@ -7,8 +7,16 @@ use super::support::{plan, refusals, step, workspace};
 fn judge(system: &str, cwd: &str, command: &str) -> PlanSafety {
     let mut step = step(command);
     step.cwd = cwd.to_owned();
-    let links = ["out", "docs/latest", "src/deep/er"].map(str::to_owned).into();
-    validate_plan_safety(&plan(system, vec![step]), &Workspace { links, ..workspace() })
+    let links = ["out", "docs/latest", "src/deep/er"]
+        .map(str::to_owned)
+        .into();
+    validate_plan_safety(
+        &plan(system, vec![step]),
+        &Workspace {
+            links,
+            ..workspace()
+        },
+    )
 }
 
 #[test]
@@ -24,7 +32,11 @@ fn a_cwd_through_a_link_is_refused() {
         "OUT",
         "src/deep/er",
     ] {
-        assert_eq!(refusals(&judge("cargo", cwd, "cargo build")), ["build-cwd-refused"], "{cwd}");
+        assert_eq!(
+            refusals(&judge("cargo", cwd, "cargo build")),
+            ["build-cwd-refused"],
+            "{cwd}"
+        );
     }
     for cwd in [".", "docs", "outer", "docs/latest2", "src/deep", "x/out"] {
         assert!(judge("cargo", cwd, "cargo build").valid(), "{cwd}");
@@ -36,11 +48,17 @@ fn where_the_top_was_not_looked_at_nothing_below_it_is_trusted() {
     let judge = |cwd: &str, command: &str| {
         let mut step = step(command);
         step.cwd = cwd.to_owned();
-        let workspace = Workspace { links: [String::new()].into(), ..workspace() };
+        let workspace = Workspace {
+            links: [String::new()].into(),
+            ..workspace()
+        };
         validate_plan_safety(&plan("cargo", vec![step]), &workspace)
     };
     assert!(judge(".", "cargo build").valid());
-    assert_eq!(refusals(&judge("src", "cargo build")), ["build-cwd-refused"]);
+    assert_eq!(
+        refusals(&judge("src", "cargo build")),
+        ["build-cwd-refused"]
+    );
     assert!(!judge(".", "cargo build --target-dir out").valid());
 }
 
@@ -76,7 +94,11 @@ fn an_argument_through_a_link_is_refused() {
         ("autotools", ".", "./configure --prefix=out"),
         // Other paths are relative to the directory that make or meson changes to first.
         ("make", ".", "make -C docs install PREFIX=latest"),
-        ("make", ".", "make install --directory=docs DESTDIR=latest/x"),
+        (
+            "make",
+            ".",
+            "make install --directory=docs DESTDIR=latest/x",
+        ),
         ("make", "src", "make -Cdeep install DESTDIR=er"),
         ("meson", ".", "meson install -C docs --destdir latest"),
         // A write below a directory could follow a link in it.
@@ -105,10 +127,18 @@ fn an_argument_through_a_link_is_refused() {
 
 #[test]
 fn a_tree_that_holds_a_link_is_not_copied_because_its_copy_would_lead_there() {
-    for command in
-        ["cp -r docs copy", "cp -a docs copy", "cp -R src copy", "cp -rf src/deep copy", "cp -r a docs copy"]
-    {
-        assert_eq!(refusals(&judge("unknown", ".", command)), ["build-path-link"], "{command}");
+    for command in [
+        "cp -r docs copy",
+        "cp -a docs copy",
+        "cp -R src copy",
+        "cp -rf src/deep copy",
+        "cp -r a docs copy",
+    ] {
+        assert_eq!(
+            refusals(&judge("unknown", ".", command)),
+            ["build-path-link"],
+            "{command}"
+        );
     }
     for command in ["cp -r assets copy", "cp docs/a copy", "cp -r docs/lat copy"] {
         assert!(judge("unknown", ".", command).valid(), "{command}");
@@ -130,6 +160,10 @@ fn a_link_beside_what_is_written_refuses_nothing() {
         ("meson", ".", "meson install -C build --destdir latest"),
     ] {
         let safety = judge(system, cwd, command);
-        assert!(safety.valid(), "{cwd}: {command}: {:?}", safety.violations());
+        assert!(
+            safety.valid(),
+            "{cwd}: {command}: {:?}",
+            safety.violations()
+        );
     }
 }

@@ -11,10 +11,14 @@ use super::support::{judge, plan, step, workspace};
 
 /// The seed's rules, parsed again from the golden file and implemented in the simplest way.
 fn seed_accepts(system: BuildSystem, command: &str, tokens: &[String]) -> bool {
-    let begins = allowed_prefixes(system).iter().any(|prefix| command.starts_with(prefix));
+    let begins = allowed_prefixes(system)
+        .iter()
+        .any(|prefix| command.starts_with(prefix));
     let holds_token = tokens.iter().any(|token| command.contains(token.as_str()));
     let is_absolute = command.split_whitespace().any(|word| word.starts_with('/'));
-    let has_parent = command.split(['/', ' ', '=', ':', ',']).any(|part| part == "..");
+    let has_parent = command
+        .split(['/', ' ', '=', ':', ','])
+        .any(|part| part == "..");
     begins && !holds_token && !is_absolute && !has_parent
 }
 
@@ -24,8 +28,9 @@ fn any_system() -> impl Strategy<Value = BuildSystem> {
 
 /// An accepted command with an insertion, or arbitrary text.
 fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
-    let known: Vec<(BuildSystem, String)> =
-        golden::accepted().map(|(system, command)| (system.parse().unwrap(), command)).collect();
+    let known: Vec<(BuildSystem, String)> = golden::accepted()
+        .map(|(system, command)| (system.parse().unwrap(), command))
+        .collect();
     let mutated = (
         proptest::sample::select(known),
         any::<prop::sample::Index>(),
@@ -33,9 +38,16 @@ fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
     )
         .prop_map(|((system, command), at, inserted)| {
             let at = at.index(command.len() + 1);
-            (system, format!("{}{inserted}{}", &command[..at], &command[at..]))
+            (
+                system,
+                format!("{}{inserted}{}", &command[..at], &command[at..]),
+            )
         });
-    prop_oneof![mutated, (any_system(), any::<String>()), (any_system(), "[ -~]{0,80}")]
+    prop_oneof![
+        mutated,
+        (any_system(), any::<String>()),
+        (any_system(), "[ -~]{0,80}")
+    ]
 }
 
 proptest! {
@@ -81,10 +93,15 @@ proptest! {
 #[test]
 fn generated_commands_that_are_accepted_pass_the_seed_s_literal_rules() {
     let tokens: Vec<String> = golden::tokens().collect();
-    let accepted: Vec<_> =
-        Generator::new(7).take(20_000).filter(|(s, c)| judge(s.as_str(), c).valid()).collect();
+    let accepted: Vec<_> = Generator::new(7)
+        .take(20_000)
+        .filter(|(s, c)| judge(s.as_str(), c).valid())
+        .collect();
     assert!(accepted.len() > 5_000, "{}", accepted.len());
     for (system, command) in accepted {
-        assert!(seed_accepts(system, &command, &tokens), "{system}: {command:?}");
+        assert!(
+            seed_accepts(system, &command, &tokens),
+            "{system}: {command:?}"
+        );
     }
 }

@@ -36,7 +36,10 @@ pub(crate) fn plan(system: &str, steps: Vec<PlanStep>) -> PlanV1 {
 
 /// A workspace without links.
 pub(crate) fn workspace() -> Workspace {
-    Workspace { root: PathBuf::from("/workspace"), ..Workspace::default() }
+    Workspace {
+        root: PathBuf::from("/workspace"),
+        ..Workspace::default()
+    }
 }
 
 /// The verdict on one command.
@@ -46,12 +49,24 @@ pub(crate) fn judge(system: &str, command: &str) -> PlanSafety {
 
 /// The codes that reject, in order.
 pub(crate) fn refusals(safety: &PlanSafety) -> Vec<String> {
-    safety.verdict.errors().map(|finding| finding.code.to_string()).collect()
+    safety
+        .verdict
+        .errors()
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 /// The codes that only warn.
 pub(crate) fn warnings(safety: &PlanSafety) -> Vec<String> {
     let findings = safety.verdict.findings().iter();
-    let refuses = |code: &String| safety.verdict.errors().any(|finding| finding.code.as_str() == code);
-    findings.map(|finding| finding.code.to_string()).filter(|code| !refuses(code)).collect()
+    let refuses = |code: &String| {
+        safety
+            .verdict
+            .errors()
+            .any(|finding| finding.code.as_str() == code)
+    };
+    findings
+        .map(|finding| finding.code.to_string())
+        .filter(|code| !refuses(code))
+        .collect()
 }

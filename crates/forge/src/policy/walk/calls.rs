@@ -40,14 +40,24 @@ static PLACES: [(&str, &[usize]); 25] = [
 ];
 
 /// What the places that these functions change are called where they are given by name.
-static PLACE_NAMES: [&str; 9] =
-    ["base_name", "database", "dir", "dst", "extract_dir", "file", "filename", "name", "path"];
+static PLACE_NAMES: [&str; 9] = [
+    "base_name",
+    "database",
+    "dir",
+    "dst",
+    "extract_dir",
+    "file",
+    "filename",
+    "name",
+    "path",
+];
 
 impl<'s> Walk<'s> {
     pub(super) fn call(&mut self, node: Node<'s>, place: Place) {
-        let (Some(callee), Some(arguments)) =
-            (node.child_by_field_name("function"), node.child_by_field_name("arguments"))
-        else {
+        let (Some(callee), Some(arguments)) = (
+            node.child_by_field_name("function"),
+            node.child_by_field_name("arguments"),
+        ) else {
             return;
         };
         let paths = self.names.meanings(callee);
@@ -85,7 +95,10 @@ impl<'s> Walk<'s> {
                 }
                 Power::Network if self.allows(Power::Network) => self.connects(arguments),
                 Power::Write if self.allows(Power::Write) => {
-                    let at = PLACES.iter().find(|(known, _)| *known == path.as_str()).map(|(_, at)| *at);
+                    let at = PLACES
+                        .iter()
+                        .find(|(known, _)| *known == path.as_str())
+                        .map(|(_, at)| *at);
                     if at.is_some() || path.starts_with("tempfile.") {
                         for name in PLACE_NAMES {
                             self.writes_to(node, self.keyword(arguments, name));
@@ -98,7 +111,9 @@ impl<'s> Walk<'s> {
                 _ => {}
             }
         }
-        let word = callee.child_by_field_name("attribute").map(|word| self.source.of(word));
+        let word = callee
+            .child_by_field_name("attribute")
+            .map(|word| self.source.of(word));
         if paths.is_empty()
             && matches!(word, Some("connect" | "connect_ex" | "sendto"))
             && self.allows(Power::Network)
@@ -107,22 +122,33 @@ impl<'s> Walk<'s> {
         }
         let of_path = paths.is_empty() || paths.iter().any(|path| path.starts_with("pathlib."));
         if callee.kind() == "attribute" && self.paths_are_about() && of_path {
-            let unbound =
-                paths.iter().any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
+            let unbound = paths
+                .iter()
+                .any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
             self.path_method(node, callee, arguments, unbound);
         }
         if word == Some("write") && self.trees_are_about() && self.allows(Power::Write) {
             self.writes_to(node, self.argument(arguments, 0, "file_or_filename"));
         }
-        self.visit(callee, place.of(if reads { Use::Read } else { Use::Callee }));
+        self.visit(
+            callee,
+            place.of(if reads { Use::Read } else { Use::Callee }),
+        );
         self.visit(arguments, place.of(Use::Value));
     }
 
     /// `.open(mode)` and `.replace(target)` of what may be a path; without an object, the path is the first argument.
-    fn path_method(&mut self, node: Node<'s>, callee: Node<'s>, arguments: Node<'s>, unbound: bool) {
-        let (Some(word), Some(object)) =
-            (callee.child_by_field_name("attribute"), callee.child_by_field_name("object"))
-        else {
+    fn path_method(
+        &mut self,
+        node: Node<'s>,
+        callee: Node<'s>,
+        arguments: Node<'s>,
+        unbound: bool,
+    ) {
+        let (Some(word), Some(object)) = (
+            callee.child_by_field_name("attribute"),
+            callee.child_by_field_name("object"),
+        ) else {
             return;
         };
         let text = self.source.of(word);
@@ -130,14 +156,25 @@ impl<'s> Walk<'s> {
             return;
         }
         let given = parts(arguments);
-        let target = if unbound { given.first().copied() } else { Some(object) };
+        let target = if unbound {
+            given.first().copied()
+        } else {
+            Some(object)
+        };
         let temporary = self.writes_in_tests(object);
-        let by_position = given.iter().filter(|part| !is_named_or_spread(**part)).count();
+        let by_position = given
+            .iter()
+            .filter(|part| !is_named_or_spread(**part))
+            .count();
         match text {
-            "open" if !unbound && self.source.of(object) != "io" => self.opens_at(node, arguments, 0, target),
+            "open" if !unbound && self.source.of(object) != "io" => {
+                self.opens_at(node, arguments, 0, target)
+            }
             "open" => self.opens_at(node, arguments, 1, target),
             // A text is replaced by a second argument, and a collection is copied without one.
-            "replace" if !temporary && (unbound || by_position < 2) => self.changes(node, text, target),
+            "replace" if !temporary && (unbound || by_position < 2) => {
+                self.changes(node, text, target)
+            }
             "copy"
                 if !temporary
                     && by_position > usize::from(unbound)
@@ -145,7 +182,9 @@ impl<'s> Walk<'s> {
             {
                 self.changes(node, text, None);
             }
-            word if words::is_writer(word) && self.allows(Power::Write) => self.writes_to(node, target),
+            word if words::is_writer(word) && self.allows(Power::Write) => {
+                self.writes_to(node, target)
+            }
             _ => {}
         }
     }
@@ -158,12 +197,16 @@ impl<'s> Walk<'s> {
     /// A database in memory, or one whose address says that it is only read, changes nothing.
     fn database(&mut self, node: Node<'s>, arguments: Node<'s>) {
         let address = self.argument(arguments, 0, "database");
-        let is_spread = parts(arguments).iter().any(|part| part.kind().ends_with("_splat"));
-        let is_address = self.keyword(arguments, "uri").is_some_and(|uri| self.source.of(uri) == "True");
+        let is_spread = parts(arguments)
+            .iter()
+            .any(|part| part.kind().ends_with("_splat"));
+        let is_address = self
+            .keyword(arguments, "uri")
+            .is_some_and(|uri| self.source.of(uri) == "True");
         let is_own_kind = self.keyword(arguments, "factory").is_some();
         let in_memory = address.and_then(|address| self.source.fold(address, &self.names));
-        let is_read =
-            is_address && address.is_some_and(|address| words::reads_database(self.source.of(address)));
+        let is_read = is_address
+            && address.is_some_and(|address| words::reads_database(self.source.of(address)));
         let is_harmless = is_read || in_memory.as_deref() == Some(":memory:");
         let is_temporary = address.is_some_and(|address| self.writes_in_tests(address));
         if !is_spread && !is_own_kind && (is_harmless || is_temporary) {
@@ -172,12 +215,22 @@ impl<'s> Walk<'s> {
         self.changes(node, "sqlite3.connect", address);
     }
 
-    fn opens_at(&mut self, node: Node<'s>, arguments: Node<'s>, mode: usize, target: Option<Node<'s>>) {
-        let splat = parts(arguments).iter().any(|part| part.kind().ends_with("_splat"));
+    fn opens_at(
+        &mut self,
+        node: Node<'s>,
+        arguments: Node<'s>,
+        mode: usize,
+        target: Option<Node<'s>>,
+    ) {
+        let splat = parts(arguments)
+            .iter()
+            .any(|part| part.kind().ends_with("_splat"));
         let opener = self.keyword(arguments, "opener").is_some();
         let said = self.argument(arguments, mode, "mode");
         let reading = |mode: Node<'_>| {
-            self.source.literal(mode).is_some_and(|mode| mode.bytes().all(|byte| b"rbtU".contains(&byte)))
+            self.source
+                .literal(mode)
+                .is_some_and(|mode| mode.bytes().all(|byte| b"rbtU".contains(&byte)))
         };
         if !splat && !opener && said.is_none_or(reading) {
             return;
@@ -197,9 +250,15 @@ impl<'s> Walk<'s> {
 
     /// A literal place has to be one that is granted.
     fn writes_to(&mut self, node: Node<'s>, place: Option<Node<'s>>) {
-        let Some(text) = place.and_then(|place| self.source.fold(place, &self.names)) else { return };
-        let granted = words::inside(&text)
-            .filter(|path| self.grants.write_paths.iter().any(|prefix| prefix.contains(path)));
+        let Some(text) = place.and_then(|place| self.source.fold(place, &self.names)) else {
+            return;
+        };
+        let granted = words::inside(&text).filter(|path| {
+            self.grants
+                .write_paths
+                .iter()
+                .any(|prefix| prefix.contains(path))
+        });
         let left = |path: &RepoPath| {
             let allowed = self.policy.allowed_write_paths.as_ref();
             allowed.is_none_or(|allowed| allowed.iter().any(|prefix| prefix.contains(path)))
@@ -216,7 +275,9 @@ impl<'s> Walk<'s> {
 
     /// A host that is handed over as such has to be granted.
     fn connects(&mut self, arguments: Node<'s>) {
-        let named = ["host", "address", "url"].into_iter().filter_map(|name| self.keyword(arguments, name));
+        let named = ["host", "address", "url"]
+            .into_iter()
+            .filter_map(|name| self.keyword(arguments, name));
         let mut places: Vec<Node<'s>> = named.chain(parts(arguments).first().copied()).collect();
         for place in &mut places {
             if place.kind() == "tuple"
@@ -226,21 +287,36 @@ impl<'s> Walk<'s> {
             }
         }
         for place in places {
-            if let Some(text) =
-                self.source.fold(place, &self.names).filter(|text| words::looks_like_host(text))
+            if let Some(text) = self
+                .source
+                .fold(place, &self.names)
+                .filter(|text| words::looks_like_host(text))
             {
                 let text = text.to_ascii_lowercase();
-                self.host(place, text.split(':').next().unwrap_or_default().trim_end_matches('.'));
+                self.host(
+                    place,
+                    text.split(':')
+                        .next()
+                        .unwrap_or_default()
+                        .trim_end_matches('.'),
+                );
             }
         }
     }
 
     /// A socket is connected to a host and a port, as a pair.
     fn connects_to_pairs(&mut self, arguments: Node<'s>) {
-        for pair in parts(arguments).into_iter().filter(|part| part.kind() == "tuple") {
-            let Some(host) = parts(pair).first().copied() else { continue };
-            if let Some(text) =
-                self.source.fold(host, &self.names).filter(|text| words::looks_like_host(text))
+        for pair in parts(arguments)
+            .into_iter()
+            .filter(|part| part.kind() == "tuple")
+        {
+            let Some(host) = parts(pair).first().copied() else {
+                continue;
+            };
+            if let Some(text) = self
+                .source
+                .fold(host, &self.names)
+                .filter(|text| words::looks_like_host(text))
             {
                 self.host(host, text.to_ascii_lowercase().trim_end_matches('.'));
             }
@@ -249,12 +325,16 @@ impl<'s> Walk<'s> {
 
     fn by_name(&mut self, node: Node<'s>, arguments: Node<'s>, at: usize, path: &str) {
         let given = parts(arguments);
-        let name = given.get(at).and_then(|name| self.source.fold(*name, &self.names));
+        let name = given
+            .get(at)
+            .and_then(|name| self.source.fold(*name, &self.names));
         let spread = given.iter().any(|part| is_named_or_spread(*part));
         // `attrgetter` takes more than one name; `methodcaller` what it calls with.
         let single = at > 0 || given.len() == 1 || path.ends_with("methodcaller");
         let changes = matches!(path, "builtins.setattr" | "builtins.delattr");
-        let own = given.first().is_some_and(|target| self.is_own_object(*target));
+        let own = given
+            .first()
+            .is_some_and(|target| self.is_own_object(*target));
         match name {
             Some(name) if !spread && single && (!changes || own) => {
                 self.found_by_name(node, &name);
@@ -267,9 +347,12 @@ impl<'s> Walk<'s> {
 
     pub(super) fn secret(&mut self, node: Node<'s>, name: Option<Node<'s>>) {
         let name = name.and_then(|name| self.source.fold(name, &self.names));
-        let granted = name
-            .as_ref()
-            .is_some_and(|name| self.grants.secrets.iter().any(|secret| secret.as_str() == name));
+        let granted = name.as_ref().is_some_and(|name| {
+            self.grants
+                .secrets
+                .iter()
+                .any(|secret| secret.as_str() == name)
+        });
         if !granted {
             self.ungranted(node, &name.unwrap_or_else(|| "a computed name".to_owned()));
         }
@@ -277,15 +360,33 @@ impl<'s> Walk<'s> {
 
     /// Whether an environment is only asked whether it holds a granted secret: `"NAME" in os.environ`.
     pub(super) fn asks_for_secret(&self, environment: Node<'s>) -> bool {
-        let Some(asks) = environment.parent().filter(|outer| outer.kind() == "comparison_operator") else {
+        let Some(asks) = environment
+            .parent()
+            .filter(|outer| outer.kind() == "comparison_operator")
+        else {
             return false;
         };
-        let operators: Vec<Node<'_>> = asks.children_by_field_name("operators", &mut asks.walk()).collect();
-        let [operator] = operators.as_slice() else { return false };
+        let operators: Vec<Node<'_>> = asks
+            .children_by_field_name("operators", &mut asks.walk())
+            .collect();
+        let [operator] = operators.as_slice() else {
+            return false;
+        };
         let of_it = matches!(operator.kind(), "in" | "not in");
-        let name = parts(asks).first().filter(|name| name.id() != environment.id()).copied();
-        let granted = |name: &str| self.grants.secrets.iter().any(|secret| secret.as_str() == name);
-        of_it && name.and_then(|name| self.source.fold(name, &self.names)).is_some_and(|name| granted(&name))
+        let name = parts(asks)
+            .first()
+            .filter(|name| name.id() != environment.id())
+            .copied();
+        let granted = |name: &str| {
+            self.grants
+                .secrets
+                .iter()
+                .any(|secret| secret.as_str() == name)
+        };
+        of_it
+            && name
+                .and_then(|name| self.source.fold(name, &self.names))
+                .is_some_and(|name| granted(&name))
     }
 
     pub(super) fn ungranted(&mut self, node: Node<'s>, what: &str) -> Seen {
@@ -307,41 +408,68 @@ impl<'s> Walk<'s> {
     ) {
         let text = self.source.of(callee);
         let root = text.split('.').next().unwrap_or_default();
-        let of_text = callee.child_by_field_name("object").is_some_and(|object| object.kind() == "string")
+        let of_text = callee
+            .child_by_field_name("object")
+            .is_some_and(|object| object.kind() == "string")
             && callee
                 .child_by_field_name("attribute")
                 .is_some_and(|word| import_time::is_of_text(self.source.of(word)));
         let constructs = !paths.is_empty()
-            && paths.iter().all(|path| import_time::constructs(path) || self.constructs_tests(path));
-        let builds =
-            of_text || (!self.names.is_own(root) && (import_time::constructs_by_itself(text) || constructs));
+            && paths
+                .iter()
+                .all(|path| import_time::constructs(path) || self.constructs_tests(path));
+        let builds = of_text
+            || (!self.names.is_own(root)
+                && (import_time::constructs_by_itself(text) || constructs));
         // These call what they are given.
         let calls = matches!(text, "sorted" | "max" | "min")
-            && parts(arguments).into_iter().filter(|part| is_named_or_spread(*part)).any(|part| {
-                let value = part.child_by_field_name("value");
-                !value.is_some_and(|value| import_time::constructs_by_itself(self.source.of(value)))
-            });
+            && parts(arguments)
+                .into_iter()
+                .filter(|part| is_named_or_spread(*part))
+                .any(|part| {
+                    let value = part.child_by_field_name("value");
+                    !value.is_some_and(|value| {
+                        import_time::constructs_by_itself(self.source.of(value))
+                    })
+                });
         if !builds || calls {
-            self.runs(node, Place { when: When::Import, scope: Scope::Open, stands: Use::Value }, text);
+            self.runs(
+                node,
+                Place {
+                    when: When::Import,
+                    scope: Scope::Open,
+                    stands: Use::Value,
+                },
+                text,
+            );
         }
     }
 
     pub(super) fn argument(&self, arguments: Node<'s>, at: usize, name: &str) -> Option<Node<'s>> {
-        self.at(arguments, at).or_else(|| self.keyword(arguments, name))
+        self.at(arguments, at)
+            .or_else(|| self.keyword(arguments, name))
     }
 
     /// The argument that is given by its position.
     fn at(&self, arguments: Node<'s>, at: usize) -> Option<Node<'s>> {
-        parts(arguments).into_iter().filter(|part| part.kind() != "keyword_argument").nth(at)
+        parts(arguments)
+            .into_iter()
+            .filter(|part| part.kind() != "keyword_argument")
+            .nth(at)
     }
 
     pub(super) fn keyword(&self, arguments: Node<'s>, name: &str) -> Option<Node<'s>> {
         let named = |part: &Node<'_>| {
             part.kind() == "keyword_argument"
-                && part.child_by_field_name("name").is_some_and(|found| self.source.of(found) == name)
+                && part
+                    .child_by_field_name("name")
+                    .is_some_and(|found| self.source.of(found) == name)
         };
         let mut cursor = arguments.walk();
-        arguments.named_children(&mut cursor).find(named).and_then(|part| part.child_by_field_name("value"))
+        arguments
+            .named_children(&mut cursor)
+            .find(named)
+            .and_then(|part| part.child_by_field_name("value"))
     }
 }
 
@@ -353,5 +481,7 @@ fn is_named_or_spread(part: Node<'_>) -> bool {
 /// Whether a call gives no more than so many arguments, all by position.
 pub(super) fn plainly(arguments: Node<'_>, most: usize) -> bool {
     let given = parts(arguments);
-    arguments.kind() == "argument_list" && given.len() <= most && !given.into_iter().any(is_named_or_spread)
+    arguments.kind() == "argument_list"
+        && given.len() <= most
+        && !given.into_iter().any(is_named_or_spread)
 }

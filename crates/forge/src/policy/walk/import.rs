@@ -28,7 +28,12 @@ impl<'s> Walk<'s> {
             if !import.binds.is_ascii() || import.member.is_some_and(words::is_deep) {
                 self.report(node, Power::Reflection, &what);
             } else if import.member == Some("*") {
-                self.say(node, Code::new("forge-star-import"), &what, "Name what is imported.");
+                self.say(
+                    node,
+                    Code::new("forge-star-import"),
+                    &what,
+                    "Name what is imported.",
+                );
             } else if place.scope == Scope::Class {
                 self.say(
                     node,
@@ -55,7 +60,11 @@ impl<'s> Walk<'s> {
             } else {
                 // `from a import b` takes a module where `a.b` is one, and nothing else of `a`.
                 let is_module = import.member.is_some() && table::is_module(&import.means);
-                let taken = if is_module { &import.means } else { &import.module };
+                let taken = if is_module {
+                    &import.means
+                } else {
+                    &import.module
+                };
                 match table::module_power(taken) {
                     Power::Unknown if !listed(&self.policy.allowed_imports) => {
                         self.say(
@@ -94,8 +103,11 @@ impl<'s> Walk<'s> {
 /// Whether a module is the package's own base module.
 fn is_base(module: &str) -> bool {
     let plain = |word: &str| {
-        word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        word.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };
     module == ".base"
-        || module.strip_suffix(".skills.base").is_some_and(|package| !package.is_empty() && plain(package))
+        || module
+            .strip_suffix(".skills.base")
+            .is_some_and(|package| !package.is_empty() && plain(package))
 }

@@ -98,14 +98,20 @@ impl<'s> Walk<'s> {
         tests: Option<&'s SkillPaths>,
     ) -> Verdict {
         let named = |name: Node<'_>| {
-            let name =
-                if name.kind() == "aliased_import" { name.named_child(0).unwrap_or(name) } else { name };
+            let name = if name.kind() == "aliased_import" {
+                name.named_child(0).unwrap_or(name)
+            } else {
+                name
+            };
             source.of(name) == "annotations"
         };
         let lazy = parts(source.root())
             .into_iter()
             .filter(|node| node.kind() == "future_import_statement")
-            .any(|node| node.children_by_field_name("name", &mut node.walk()).any(named));
+            .any(|node| {
+                node.children_by_field_name("name", &mut node.walk())
+                    .any(named)
+            });
         let mut walk = Self {
             source,
             names: Names::of(source),
@@ -126,7 +132,14 @@ impl<'s> Walk<'s> {
                 "Give things one name each; so many aliases are not followed.",
             );
         }
-        walk.inner(source.root(), Place { when: When::Import, scope: Scope::Open, stands: Use::Value });
+        walk.inner(
+            source.root(),
+            Place {
+                when: When::Import,
+                scope: Scope::Open,
+                stands: Use::Value,
+            },
+        );
         walk.verdict
     }
 
@@ -180,23 +193,45 @@ impl<'s> Walk<'s> {
             "function_definition" => {
                 self.defines(node);
                 self.each([field("name")], place.of(Use::Target));
-                self.each([field("type_parameters")], Place { when: When::Call, ..values });
+                self.each(
+                    [field("type_parameters")],
+                    Place {
+                        when: When::Call,
+                        ..values
+                    },
+                );
                 self.each([field("parameters")], values);
                 self.annotation(field("return_type"), place);
                 self.each(
                     [field("body")],
-                    Place { when: When::Call, scope: Scope::Open, stands: Use::Value },
+                    Place {
+                        when: When::Call,
+                        scope: Scope::Open,
+                        stands: Use::Value,
+                    },
                 );
             }
             "lambda" => {
                 self.each([field("parameters")], values);
-                self.each([field("body")], Place { when: When::Call, ..values });
+                self.each(
+                    [field("body")],
+                    Place {
+                        when: When::Call,
+                        ..values
+                    },
+                );
             }
             "class_definition" => {
                 self.each([field("name")], place.of(Use::Target));
                 self.inherits_in_tests(field("superclasses"));
                 self.each([field("superclasses")], values);
-                self.each([field("body")], Place { scope: Scope::Class, ..values });
+                self.each(
+                    [field("body")],
+                    Place {
+                        scope: Scope::Class,
+                        ..values
+                    },
+                );
             }
             "decorator" => self.decorator(node, place),
             "expression_statement" => self.statement(node, place),
@@ -207,13 +242,20 @@ impl<'s> Walk<'s> {
             "for_statement" => {
                 self.runs(node, place, "a loop");
                 self.each([field("left")], place.of(Use::Target));
-                self.each([field("right"), field("body"), field("alternative")], values);
+                self.each(
+                    [field("right"), field("body"), field("alternative")],
+                    values,
+                );
             }
             "with_item" => self.inner(node, place.of(Use::With)),
             "while_statement" | "with_statement" | "match_statement" | "raise_statement"
             | "assert_statement" | "delete_statement" | "await" | "yield" => {
                 self.runs(node, place, "a statement that does something");
-                let stands = if node.kind() == "delete_statement" { Use::Target } else { Use::Value };
+                let stands = if node.kind() == "delete_statement" {
+                    Use::Target
+                } else {
+                    Use::Value
+                };
                 self.inner(node, place.of(stands));
             }
             _ => self.inner(node, values_of(node, place)),
@@ -222,17 +264,32 @@ impl<'s> Walk<'s> {
 
     fn inner(&mut self, node: Node<'s>, place: Place) {
         let children: Vec<Node<'s>> = node.named_children(&mut node.walk()).collect();
-        children.into_iter().for_each(|child| self.visit(child, place));
+        children
+            .into_iter()
+            .for_each(|child| self.visit(child, place));
     }
 
     fn each<const N: usize>(&mut self, nodes: [Option<Node<'s>>; N], place: Place) {
-        nodes.into_iter().flatten().for_each(|node| self.visit(node, place));
+        nodes
+            .into_iter()
+            .flatten()
+            .for_each(|node| self.visit(node, place));
     }
 
     /// An annotation runs where its function or variable is defined, unless the file says that it does not.
     fn annotation(&mut self, node: Option<Node<'s>>, place: Place) {
-        let when = if self.annotations == When::Call { When::Call } else { place.when };
-        self.each([node], Place { when, ..place.of(Use::Value) });
+        let when = if self.annotations == When::Call {
+            When::Call
+        } else {
+            place.when
+        };
+        self.each(
+            [node],
+            Place {
+                when,
+                ..place.of(Use::Value)
+            },
+        );
     }
 
     fn statement(&mut self, node: Node<'s>, place: Place) {
@@ -251,8 +308,10 @@ impl<'s> Walk<'s> {
         if node.kind() == "named_expression" {
             self.each([node.child_by_field_name("name")], place.of(Use::Target));
             // What it is assigned is what it is worth, too.
-            let followed = matches!(place.stands, Use::Base | Use::Callee | Use::Alias | Use::Read)
-                && place.scope == Scope::Open;
+            let followed = matches!(
+                place.stands,
+                Use::Base | Use::Callee | Use::Alias | Use::Read
+            ) && place.scope == Scope::Open;
             let stands = if followed { place.stands } else { Use::Value };
             self.each([node.child_by_field_name("value")], place.of(stands));
             return;
@@ -264,10 +323,16 @@ impl<'s> Walk<'s> {
             self.annotation(assignment.child_by_field_name("type"), place);
             value = assignment.child_by_field_name("right");
         }
-        targets.iter().for_each(|target| self.visit(*target, place.of(Use::Target)));
+        targets
+            .iter()
+            .for_each(|target| self.visit(*target, place.of(Use::Target)));
         let Some(value) = value else { return };
         let name = |node: &Node<'_>| node.kind() == "identifier";
-        let alias = place.of(if place.scope == Scope::Open { Use::Alias } else { Use::Value });
+        let alias = place.of(if place.scope == Scope::Open {
+            Use::Alias
+        } else {
+            Use::Value
+        });
         if targets.iter().all(name) {
             return self.visit(value, alias);
         }
@@ -277,10 +342,20 @@ impl<'s> Walk<'s> {
             {
                 let (lefts, rights) = (parts(*target), parts(value));
                 let paired = lefts.len() == rights.len()
-                    && !lefts.iter().chain(&rights).any(|part| part.kind().starts_with("list_splat"));
+                    && !lefts
+                        .iter()
+                        .chain(&rights)
+                        .any(|part| part.kind().starts_with("list_splat"));
                 for (at, right) in rights.into_iter().enumerate() {
                     let followed = paired && lefts.get(at).is_some_and(name);
-                    self.visit(right, if followed { alias } else { place.of(Use::Value) });
+                    self.visit(
+                        right,
+                        if followed {
+                            alias
+                        } else {
+                            place.of(Use::Value)
+                        },
+                    );
                 }
             }
             _ => self.visit(value, place.of(Use::Value)),
@@ -288,10 +363,14 @@ impl<'s> Walk<'s> {
     }
 
     fn decorator(&mut self, node: Node<'s>, place: Place) {
-        let Some(expression) = parts(node).first().copied() else { return };
+        let Some(expression) = parts(node).first().copied() else {
+            return;
+        };
         let (callee, arguments) = match expression.kind() {
             "call" => (
-                expression.child_by_field_name("function").unwrap_or(expression),
+                expression
+                    .child_by_field_name("function")
+                    .unwrap_or(expression),
                 expression.child_by_field_name("arguments"),
             ),
             _ => (expression, None),
@@ -302,18 +381,26 @@ impl<'s> Walk<'s> {
                 && self.names.is_method(self.source.of(object))
                 && self.names.meanings(object).is_empty()
         }) && ["setter", "getter", "deleter"].iter().any(|end| {
-            callee.child_by_field_name("attribute").is_some_and(|word| self.source.of(word) == *end)
+            callee
+                .child_by_field_name("attribute")
+                .is_some_and(|word| self.source.of(word) == *end)
         });
         let paths = self.names.meanings(callee);
-        let innermost = node.next_named_sibling().is_some_and(|next| next.kind() == "function_definition");
+        let innermost = node
+            .next_named_sibling()
+            .is_some_and(|next| next.kind() == "function_definition");
         let judged_here = |path: &String| match table::power(path) {
             Power::Decorator => true,
-            Power::Wrapper => innermost && arguments.is_some_and(|arguments| calls::plainly(arguments, 1)),
+            Power::Wrapper => {
+                innermost && arguments.is_some_and(|arguments| calls::plainly(arguments, 1))
+            }
             _ => false,
         };
         let known = setter
             || (!paths.is_empty()
-                && paths.iter().all(|path| import_time::decorates(path) || self.decorates_tests(path)))
+                && paths
+                    .iter()
+                    .all(|path| import_time::decorates(path) || self.decorates_tests(path)))
             || (import_time::decorates_by_itself(text) && !self.names.is_own(text));
         if !known {
             self.runs(node, place, "a decorator");
@@ -321,7 +408,13 @@ impl<'s> Walk<'s> {
         }
         // The callee is judged like one that is called later; its arguments are made now.
         if !(paths.iter().any(judged_here) && paths.len() == 1) {
-            self.visit(callee, Place { when: When::Call, ..place.of(Use::Callee) });
+            self.visit(
+                callee,
+                Place {
+                    when: When::Call,
+                    ..place.of(Use::Callee)
+                },
+            );
         }
         self.each([arguments], place.of(Use::Value));
     }
@@ -354,7 +447,9 @@ impl<'s> Walk<'s> {
             }
             let called = matches!(place.stands, Use::Callee);
             let found = match self.power(&path) {
-                Power::Open(_) | Power::Database | Power::ByName(_) | Power::Pool if called => Seen::Nothing,
+                Power::Open(_) | Power::Database | Power::ByName(_) | Power::Pool if called => {
+                    Seen::Nothing
+                }
                 // An alias means the same.
                 Power::ByName(_) | Power::Open(_) | Power::Database | Power::Type
                     if place.stands == Use::Alias && followed_alias(place) =>
@@ -365,7 +460,9 @@ impl<'s> Walk<'s> {
                 Power::Type => self.report(node, Power::Reflection, &path),
                 Power::Decorator => self.report(node, Power::Code, &path),
                 Power::Wrapper => self.report(node, Power::Reflection, &path),
-                Power::Arguments(_) if called || is_base(node) || self.only_compared(node) => Seen::Nothing,
+                Power::Arguments(_) if called || is_base(node) || self.only_compared(node) => {
+                    Seen::Nothing
+                }
                 Power::Arguments(_) => self.report(node, Power::Code, &path),
                 Power::Annotation if is_annotation(node) => Seen::Nothing,
                 Power::Open(_) | Power::Database | Power::Annotation => {
@@ -376,7 +473,10 @@ impl<'s> Walk<'s> {
                 // With a class that reads secrets, each one is read by its name: see `call` and `subscript`.
                 Power::Secret if self.allows(Power::Secret) && path.starts_with("os.") => {
                     let alias = place.stands == Use::Alias && followed_alias(place);
-                    if matches!(place.stands, Use::Base | Use::Read) || alias || self.asks_for_secret(node) {
+                    if matches!(place.stands, Use::Base | Use::Read)
+                        || alias
+                        || self.asks_for_secret(node)
+                    {
                         continue;
                     }
                     self.ungranted(node, &path)
@@ -414,8 +514,12 @@ fn is_annotation(node: Node<'_>) -> bool {
     while let Some(outer) = at.parent() {
         match outer.kind() {
             "type" => return true,
-            "attribute" | "union_type" | "generic_type" | "type_parameter" | "subscript" => at = outer,
-            "binary_operator" if outer.parent().is_some_and(|above| above.kind() == "type") => return true,
+            "attribute" | "union_type" | "generic_type" | "type_parameter" | "subscript" => {
+                at = outer
+            }
+            "binary_operator" if outer.parent().is_some_and(|above| above.kind() == "type") => {
+                return true;
+            }
             _ => return false,
         }
     }
@@ -424,7 +528,10 @@ fn is_annotation(node: Node<'_>) -> bool {
 
 /// Whether an expression is what a class stands on.
 fn is_base(node: Node<'_>) -> bool {
-    let class = node.parent().filter(|list| list.kind() == "argument_list").and_then(|list| list.parent());
+    let class = node
+        .parent()
+        .filter(|list| list.kind() == "argument_list")
+        .and_then(|list| list.parent());
     class.is_some_and(|class| class.kind() == "class_definition")
 }
 

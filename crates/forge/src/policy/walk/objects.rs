@@ -10,9 +10,10 @@ use crate::python::parts;
 
 impl<'s> Walk<'s> {
     pub(super) fn attribute(&mut self, node: Node<'s>, place: Place) {
-        let (Some(object), Some(word)) =
-            (node.child_by_field_name("object"), node.child_by_field_name("attribute"))
-        else {
+        let (Some(object), Some(word)) = (
+            node.child_by_field_name("object"),
+            node.child_by_field_name("attribute"),
+        ) else {
             return;
         };
         let text = self.source.of(word);
@@ -25,7 +26,10 @@ impl<'s> Walk<'s> {
         let own = self.is_own_object(object) && self.names.is_member(text);
         let handed_on = place.stands != Use::Callee && matches!(text, "replace" | "open");
         let writes = (words::is_writer(text) || handed_on) && !own && self.paths_are_about();
-        if writes && !self.writes_in_tests(object) && self.report(node, Power::Write, text) == Seen::Finding {
+        if writes
+            && !self.writes_in_tests(object)
+            && self.report(node, Power::Write, text) == Seen::Finding
+        {
             return;
         }
         if !own
@@ -34,12 +38,17 @@ impl<'s> Walk<'s> {
         {
             return;
         }
-        if self.is_class_itself(object) && self.names.is_method(text) && place.stands != Use::Target {
+        if self.is_class_itself(object) && self.names.is_method(text) && place.stands != Use::Target
+        {
             self.report(node, Power::Reflection, "a method without its object");
             return;
         }
         if place.stands == Use::Target {
-            let foreign = self.names.meanings(object).into_iter().find(|path| !path.starts_with("builtins."));
+            let foreign = self
+                .names
+                .meanings(object)
+                .into_iter()
+                .find(|path| !path.starts_with("builtins."));
             if let Some(path) = foreign {
                 self.say(
                     node,
@@ -60,14 +69,24 @@ impl<'s> Walk<'s> {
             && object
                 .child_by_field_name("attribute")
                 .is_some_and(|word| self.source.of(word) == "__class__");
-        let object = if class { object.child_by_field_name("object").unwrap_or(object) } else { object };
+        let object = if class {
+            object.child_by_field_name("object").unwrap_or(object)
+        } else {
+            object
+        };
         self.visit(object, place.of(Use::Base));
     }
 
     pub(super) fn subscript(&mut self, node: Node<'s>, place: Place) {
-        let Some(value) = node.child_by_field_name("value") else { return };
-        let reads =
-            self.allows(Power::Secret) && self.names.meanings(value).iter().any(|path| path == "os.environ");
+        let Some(value) = node.child_by_field_name("value") else {
+            return;
+        };
+        let reads = self.allows(Power::Secret)
+            && self
+                .names
+                .meanings(value)
+                .iter()
+                .any(|path| path == "os.environ");
         if place.stands == Use::Target {
             self.runs(node, place, "a change of an element");
         }
@@ -84,18 +103,22 @@ impl<'s> Walk<'s> {
     /// Refuses words that lead past what an object shows.
     pub(super) fn word(&mut self, word: Node<'s>, node: Node<'s>) -> Seen {
         let text = self.source.of(word);
-        let object = (node.kind() == "attribute").then(|| node.child_by_field_name("object")).flatten();
+        let object = (node.kind() == "attribute")
+            .then(|| node.child_by_field_name("object"))
+            .flatten();
         let of_name = text == "__class__"
             && node.parent().is_some_and(|outer| {
                 outer.kind() == "attribute"
-                    && outer
-                        .child_by_field_name("attribute")
-                        .is_some_and(|word| matches!(self.source.of(word), "__name__" | "__qualname__"))
+                    && outer.child_by_field_name("attribute").is_some_and(|word| {
+                        matches!(self.source.of(word), "__name__" | "__qualname__")
+                    })
             });
         if words::is_deep(text) && !of_name {
             return self.report(node, Power::Reflection, text);
         }
-        let Some(object) = object else { return Seen::Nothing };
+        let Some(object) = object else {
+            return Seen::Nothing;
+        };
         let of_itself = self.is_own_object(object) && self.names.is_member(text);
         if !of_itself && self.leads_to_modules(text) && self.names.meanings(node).is_empty() {
             return self.report(node, Power::Reflection, text);
@@ -139,7 +162,10 @@ impl<'s> Walk<'s> {
                 return Seen::Finding;
             }
             let writes = words::is_writer(word) || matches!(word, "open" | "replace");
-            if writes && self.paths_are_about() && self.report(node, Power::Write, word) == Seen::Finding {
+            if writes
+                && self.paths_are_about()
+                && self.report(node, Power::Write, word) == Seen::Finding
+            {
                 return Seen::Finding;
             }
         }
@@ -155,17 +181,21 @@ impl<'s> Walk<'s> {
     /// Whether `__init__` of this is called as classes call it: on what is above them, on a class by its name, or on the object itself.
     fn is_ones_own_to_make(&self, object: Node<'_>) -> bool {
         let above = object.kind() == "call"
-            && object.child_by_field_name("function").is_some_and(|callee| self.source.of(callee) == "super")
+            && object
+                .child_by_field_name("function")
+                .is_some_and(|callee| self.source.of(callee) == "super")
             && !self.names.is_own("super");
         let paths = self.names.meanings(object);
         let of_class = !paths.is_empty()
             && paths.iter().all(|path| {
                 let last = path.rsplit('.').next().unwrap_or_default();
-                path.starts_with("builtins.") || last.starts_with(|first: char| first.is_ascii_uppercase())
+                path.starts_with("builtins.")
+                    || last.starts_with(|first: char| first.is_ascii_uppercase())
             });
         // A name that the file does not bind is a built-in class.
-        let built_in =
-            object.kind() == "identifier" && paths.is_empty() && !self.names.is_own(self.source.of(object));
+        let built_in = object.kind() == "identifier"
+            && paths.is_empty()
+            && !self.names.is_own(self.source.of(object));
         above || of_class || built_in || self.is_class_itself(object) || self.is_own_object(object)
     }
 
@@ -189,16 +219,26 @@ impl<'s> Walk<'s> {
     /// Whether a name is the object of the method that it stands in: the first parameter, never assigned.
     pub(super) fn is_own_object(&self, object: Node<'_>) -> bool {
         let name = self.source.of(object);
-        if object.kind() != "identifier" || !matches!(name, "self" | "cls") || !self.names.is_only_given(name)
+        if object.kind() != "identifier"
+            || !matches!(name, "self" | "cls")
+            || !self.names.is_only_given(name)
         {
             return false;
         }
         let mut inside = object;
         while let Some(outer) = inside.parent() {
             if matches!(outer.kind(), "function_definition" | "lambda") {
-                let given = outer.child_by_field_name("parameters").map(parts).unwrap_or_default();
+                let given = outer
+                    .child_by_field_name("parameters")
+                    .map(parts)
+                    .unwrap_or_default();
                 let at = given.iter().position(|given| {
-                    self.source.of(*given).trim_start_matches('*').split([':', '=']).next().map(str::trim)
+                    self.source
+                        .of(*given)
+                        .trim_start_matches('*')
+                        .split([':', '='])
+                        .next()
+                        .map(str::trim)
                         == Some(name)
                 });
                 match at {
@@ -214,7 +254,9 @@ impl<'s> Walk<'s> {
 
     /// Whether a function stands in a class, and gets the object or the class that it is called on.
     fn is_method(&self, function: Node<'_>) -> bool {
-        let decorated = function.parent().filter(|outer| outer.kind() == "decorated_definition");
+        let decorated = function
+            .parent()
+            .filter(|outer| outer.kind() == "decorated_definition");
         let is_static = decorated.is_some_and(|outer| {
             parts(outer)
                 .into_iter()
@@ -224,7 +266,9 @@ impl<'s> Walk<'s> {
         let block = decorated.unwrap_or(function).parent();
         !is_static
             && function.kind() == "function_definition"
-            && block.and_then(|block| block.parent()).is_some_and(|outer| outer.kind() == "class_definition")
+            && block
+                .and_then(|block| block.parent())
+                .is_some_and(|outer| outer.kind() == "class_definition")
     }
 
     /// Whether an expression is a class of the file.
@@ -235,7 +279,9 @@ impl<'s> Walk<'s> {
     /// Whether a method may be that of an XML tree that writes a file.
     fn writes_tree(&self, word: &str, object: Node<'_>) -> bool {
         let is_stream = |path: &String| matches!(path.as_str(), "sys.stdout" | "sys.stderr");
-        word == "write" && self.trees_are_about() && !self.names.meanings(object).iter().any(is_stream)
+        word == "write"
+            && self.trees_are_about()
+            && !self.names.meanings(object).iter().any(is_stream)
     }
 
     /// Whether XML trees may be among the objects of this file.
@@ -250,7 +296,9 @@ impl<'s> Walk<'s> {
 
     /// Whether `type`, or what it returns, is only compared, shown or named.
     pub(super) fn only_compared(&self, node: Node<'_>) -> bool {
-        let Some(outer) = node.parent() else { return false };
+        let Some(outer) = node.parent() else {
+            return false;
+        };
         match outer.kind() {
             "comparison_operator" | "interpolation" | "type" => true,
             "attribute" => outer
@@ -259,11 +307,15 @@ impl<'s> Walk<'s> {
             "generic_type" | "union_type" | "binary_operator" | "type_parameter" | "subscript" => {
                 self.in_annotation(outer)
             }
-            "argument_list" => {
-                outer.parent().and_then(|call| call.child_by_field_name("function")).is_some_and(|callee| {
-                    matches!(self.source.of(callee), "isinstance" | "issubclass" | "str" | "repr")
-                })
-            }
+            "argument_list" => outer
+                .parent()
+                .and_then(|call| call.child_by_field_name("function"))
+                .is_some_and(|callee| {
+                    matches!(
+                        self.source.of(callee),
+                        "isinstance" | "issubclass" | "str" | "repr"
+                    )
+                }),
             _ => false,
         }
     }
@@ -282,6 +334,7 @@ impl<'s> Walk<'s> {
 
     /// What a path can do: the table's answer, and for the test of a skill what tests need.
     pub(super) fn power(&self, path: &str) -> Power {
-        self.power_in_tests(path).unwrap_or_else(|| table::power(path))
+        self.power_in_tests(path)
+            .unwrap_or_else(|| table::power(path))
     }
 }

@@ -47,18 +47,26 @@ impl<'s> Walk<'s> {
                 Code::new("forge-code"),
                 "A skill runs no text as code and loads none by name; write the code out.",
             ),
-            Power::Interpreter => {
-                (Code::new("forge-interpreter"), "A skill leaves the interpreter alone; do without it.")
-            }
+            Power::Interpreter => (
+                Code::new("forge-interpreter"),
+                "A skill leaves the interpreter alone; do without it.",
+            ),
             Power::Outlives => (
                 Code::new("forge-outlives"),
                 "Nothing of a skill goes on after its call; wait for it in a `with` block.",
             ),
-            Power::Pickle => (Code::new("forge-pickle"), "Bytes are no objects; read and write JSON."),
-            Power::Native => (Code::new("forge-native"), "A skill calls no machine code; do it in Python."),
-            Power::Network => {
-                (Code::new("forge-network"), "Only the classes NETWORK, MONEY and MESSAGING connect.")
-            }
+            Power::Pickle => (
+                Code::new("forge-pickle"),
+                "Bytes are no objects; read and write JSON.",
+            ),
+            Power::Native => (
+                Code::new("forge-native"),
+                "A skill calls no machine code; do it in Python.",
+            ),
+            Power::Network => (
+                Code::new("forge-network"),
+                "Only the classes NETWORK, MONEY and MESSAGING connect.",
+            ),
             Power::Write => (
                 Code::new("forge-write"),
                 "Only the class FILE_WRITE changes files; read with a literal mode.",
@@ -77,10 +85,16 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn say(&mut self, node: Node<'s>, code: Code, what: &str, hint: &'static str) {
-        if self.verdict.findings().len() >= MOST_FINDINGS || !self.said.insert((node.start_byte(), hint)) {
+        if self.verdict.findings().len() >= MOST_FINDINGS
+            || !self.said.insert((node.start_byte(), hint))
+        {
             return;
         }
         let what: String = what.chars().take(80).collect();
-        self.verdict.push(Finding::error(code, format!("{}: {what}", place_of(node)), hint));
+        self.verdict.push(Finding::error(
+            code,
+            format!("{}: {what}", place_of(node)),
+            hint,
+        ));
     }
 }

@@ -48,14 +48,27 @@ static OF_THE_RUN: [&str; 12] = [
 static OF_FIXTURES: [&str; 3] = ["getfixturevalue", "pluginmanager", "request"];
 
 /// Classes on which those of a test may stand.
-static BASES: [&str; 6] = ["abc.ABC", "collections.", "enum.", "io.BytesIO", "io.StringIO", "typing."];
+static BASES: [&str; 6] = [
+    "abc.ABC",
+    "collections.",
+    "enum.",
+    "io.BytesIO",
+    "io.StringIO",
+    "typing.",
+];
 
 /// Fixtures that this judge relies on, so that nothing else may have their names.
 static RELIED_ON: [&str; 2] = ["monkeypatch", "tmp_path"];
 
 /// Names by which a test file speaks to pytest.
-static SETTINGS: [&str; 6] =
-    ["__test__", "collect_ignore", "collect_ignore_glob", "conftest", "pytest_plugins", "pytestmark"];
+static SETTINGS: [&str; 6] = [
+    "__test__",
+    "collect_ignore",
+    "collect_ignore_glob",
+    "conftest",
+    "pytest_plugins",
+    "pytestmark",
+];
 
 impl<'s> Walk<'s> {
     fn fakes(&mut self, node: Node<'s>, what: &str) -> Seen {
@@ -70,14 +83,18 @@ impl<'s> Walk<'s> {
 
     /// Whether an import is one that tests need; what it may not take of it is said.
     pub(super) fn imports_for_tests(&mut self, import: &Import<'s>) -> bool {
-        let Some(paths) = self.tests else { return false };
+        let Some(paths) = self.tests else {
+            return false;
+        };
         if import.module == "pytest" && import.member.is_none() {
             return true;
         }
         if import.module == "pytest" {
-            return import
-                .member
-                .is_some_and(|member| OF_PYTEST.iter().any(|known| known.split('.').next() == Some(member)));
+            return import.member.is_some_and(|member| {
+                OF_PYTEST
+                    .iter()
+                    .any(|known| known.split('.').next() == Some(member))
+            });
         }
         let whole = import.module == paths.module && import.member != Some("*");
         let part = paths
@@ -85,7 +102,9 @@ impl<'s> Walk<'s> {
             .rsplit_once('.')
             .is_some_and(|(package, name)| import.module == package && import.member == Some(name));
         // What the skill itself has imported is no part of it.
-        let own = import.member.is_none_or(|member| !table::hides(member.trim_start_matches('_')));
+        let own = import
+            .member
+            .is_none_or(|member| !table::hides(member.trim_start_matches('_')));
         part || (whole && own)
     }
 
@@ -97,18 +116,30 @@ impl<'s> Walk<'s> {
         }
         if let Some(member) = path.strip_prefix("pytest.") {
             let known = OF_PYTEST.iter().any(|known| {
-                member == *known || known.strip_prefix(member).is_some_and(|rest| rest.starts_with('.'))
+                member == *known
+                    || known
+                        .strip_prefix(member)
+                        .is_some_and(|rest| rest.starts_with('.'))
             });
             return Some(if known { Power::None } else { Power::Code });
         }
-        let member = path.strip_prefix(paths.module.as_str())?.strip_prefix('.')?;
-        let hidden = member.split('.').any(|word| table::hides(word.trim_start_matches('_')));
-        Some(if hidden { Power::Reflection } else { Power::None })
+        let member = path
+            .strip_prefix(paths.module.as_str())?
+            .strip_prefix('.')?;
+        let hidden = member
+            .split('.')
+            .any(|word| table::hides(word.trim_start_matches('_')));
+        Some(if hidden {
+            Power::Reflection
+        } else {
+            Power::None
+        })
     }
 
     /// Whether an object is the module that is tested.
     pub(super) fn is_tested_module(&self, object: Node<'_>) -> bool {
-        self.tests.is_some_and(|paths| self.names.meanings(object).contains(&paths.module))
+        self.tests
+            .is_some_and(|paths| self.names.meanings(object).contains(&paths.module))
     }
 
     pub(super) fn decorates_tests(&self, path: &str) -> bool {
@@ -118,14 +149,17 @@ impl<'s> Walk<'s> {
     /// Whether a call makes a part of a test while its file is imported.
     pub(super) fn constructs_tests(&self, path: &str) -> bool {
         let class = |paths: &crate::paths::SkillPaths| format!("{}.{}", paths.module, paths.class);
-        self.tests
-            .is_some_and(|paths| matches!(path, "pytest.param" | "pytest.approx") || path == class(paths))
+        self.tests.is_some_and(|paths| {
+            matches!(path, "pytest.param" | "pytest.approx") || path == class(paths)
+        })
     }
 
     /// A name that the file binds: some mean something to pytest.
     pub(super) fn bound_in_tests(&mut self, node: Node<'s>, scope: Scope) -> Seen {
         let name = self.source.of(node);
-        let given = node.parent().is_some_and(|list| list.kind().contains("parameter"));
+        let given = node
+            .parent()
+            .is_some_and(|list| list.kind().contains("parameter"));
         let reaches = given && OF_THE_RUN.contains(&name);
         // The method of a class that is written there runs in the place of the skill's.
         let replaces = name == EXECUTE && scope == Scope::Class;
@@ -140,15 +174,19 @@ impl<'s> Walk<'s> {
     pub(super) fn inherits_in_tests(&mut self, bases: Option<Node<'s>>) {
         let Some(paths) = self.tests else { return };
         for base in bases.map(parts).unwrap_or_default() {
-            let named =
-                if base.kind() == "subscript" { base.child_by_field_name("value") } else { Some(base) };
+            let named = if base.kind() == "subscript" {
+                base.child_by_field_name("value")
+            } else {
+                Some(base)
+            };
             let plain = named.is_some_and(|named| {
                 let means = self.names.meanings(named);
                 let text = self.source.of(named);
                 let own = self.names.is_class(text) || !self.names.is_own(text);
                 let known = |path: &String| {
-                    let of_skill =
-                        path.strip_prefix(paths.module.as_str()).is_some_and(|rest| rest.starts_with('.'));
+                    let of_skill = path
+                        .strip_prefix(paths.module.as_str())
+                        .is_some_and(|rest| rest.starts_with('.'));
                     of_skill
                         || path.starts_with("builtins.")
                         || BASES.iter().any(|known| path.starts_with(known))
@@ -168,7 +206,9 @@ impl<'s> Walk<'s> {
     /// What a test binds to `….execute` would run in the place of the skill's own.
     pub(super) fn replaces_execute(&mut self, node: Node<'s>, word: &str, place: Place) -> Seen {
         let bound = place.stands == Use::Target
-            || node.parent().is_some_and(|outer| outer.kind() == "as_pattern_target");
+            || node
+                .parent()
+                .is_some_and(|outer| outer.kind() == "as_pattern_target");
         if self.tests.is_some() && word == EXECUTE && bound {
             return self.fakes(node, word);
         }
@@ -177,7 +217,10 @@ impl<'s> Walk<'s> {
 
     /// A function of a name that pytest calls by itself, or of the one that runs a skill.
     pub(super) fn defines(&mut self, node: Node<'s>) {
-        let name = node.child_by_field_name("name").map(|name| self.source.of(name)).unwrap_or_default();
+        let name = node
+            .child_by_field_name("name")
+            .map(|name| self.source.of(name))
+            .unwrap_or_default();
         if self.tests.is_some()
             && (name.starts_with("pytest_") || name == EXECUTE || RELIED_ON.contains(&name))
         {
@@ -202,7 +245,9 @@ impl<'s> Walk<'s> {
         if node.kind() == "identifier" && text == "monkeypatch" && place.stands != Use::Target {
             return self.fakes(node, "monkeypatch as a value");
         }
-        let word = node.child_by_field_name("attribute").map(|word| self.source.of(word));
+        let word = node
+            .child_by_field_name("attribute")
+            .map(|word| self.source.of(word));
         if let Some(word) = word.filter(|word| OF_FIXTURES.contains(word)) {
             return self.fakes(node, word);
         }
@@ -226,8 +271,9 @@ impl<'s> Walk<'s> {
         arguments: Node<'s>,
         place: Place,
     ) -> Seen {
-        let object =
-            callee.child_by_field_name("object").filter(|object| self.source.of(*object) == "monkeypatch");
+        let object = callee
+            .child_by_field_name("object")
+            .filter(|object| self.source.of(*object) == "monkeypatch");
         let (Some(paths), Some(_), Some(word)) =
             (self.tests, object, callee.child_by_field_name("attribute"))
         else {
@@ -237,16 +283,24 @@ impl<'s> Walk<'s> {
         let plain = self.names.is_only_given("monkeypatch")
             && !given.iter().any(|part| part.kind().ends_with("_splat"));
         let first = given.first().copied();
-        let text = |at: usize| given.get(at).and_then(|part| self.source.fold(*part, &self.names));
+        let text = |at: usize| {
+            given
+                .get(at)
+                .and_then(|part| self.source.fold(*part, &self.names))
+        };
         let steers = |name: &str| {
-            ["PY", "LD_", "PATH", "COV"].iter().any(|start| name.to_ascii_uppercase().starts_with(start))
+            ["PY", "LD_", "PATH", "COV"]
+                .iter()
+                .any(|start| name.to_ascii_uppercase().starts_with(start))
         };
         let own = |target: &str| {
-            let rest = target.strip_prefix(paths.module.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            let rest = target
+                .strip_prefix(paths.module.as_str())
+                .and_then(|rest| rest.strip_prefix('.'));
             rest.is_some_and(|rest| {
                 let words: Vec<&str> = rest.split('.').collect();
-                let named =
-                    words.len() == 1 || (words.len() == 2 && words.first() == Some(&paths.class.as_str()));
+                let named = words.len() == 1
+                    || (words.len() == 2 && words.first() == Some(&paths.class.as_str()));
                 named && !words.contains(&EXECUTE) && rest != paths.class
             })
         };
@@ -259,9 +313,9 @@ impl<'s> Walk<'s> {
                     let by_object = first.is_some_and(|target| {
                         let means = self.names.meanings(target);
                         !means.is_empty()
-                            && means
-                                .iter()
-                                .all(|path| text(1).is_some_and(|name| own(&format!("{path}.{name}"))))
+                            && means.iter().all(|path| {
+                                text(1).is_some_and(|name| own(&format!("{path}.{name}")))
+                            })
                     });
                     by_text || by_object
                 }
@@ -271,9 +325,13 @@ impl<'s> Walk<'s> {
             return self.fakes(node, "monkeypatch");
         }
         // The module that is changed is no value that is handed on.
-        let rest =
-            if self.source.of(word) == "setattr" { given.get(1..).unwrap_or_default() } else { &given };
-        rest.iter().for_each(|part| self.visit(*part, place.of(Use::Value)));
+        let rest = if self.source.of(word) == "setattr" {
+            given.get(1..).unwrap_or_default()
+        } else {
+            &given
+        };
+        rest.iter()
+            .for_each(|part| self.visit(*part, place.of(Use::Value)));
         Seen::Finding
     }
 
@@ -286,7 +344,9 @@ impl<'s> Walk<'s> {
         let part = |field| node.child_by_field_name(field);
         let inner = |part: Node<'_>| {
             let text = self.source.fold(part, &self.names);
-            text.is_none_or(|text| !text.starts_with('/') && !text.split('/').any(|word| word == ".."))
+            text.is_none_or(|text| {
+                !text.starts_with('/') && !text.split('/').any(|word| word == "..")
+            })
         };
         match node.kind() {
             "identifier" => {
@@ -297,22 +357,30 @@ impl<'s> Walk<'s> {
                         value.start_byte() < node.start_byte() && self.is_temporary(value)
                     })
             }
-            "parenthesized_expression" => parts(node).first().is_some_and(|only| self.is_temporary(*only)),
+            "parenthesized_expression" => parts(node)
+                .first()
+                .is_some_and(|only| self.is_temporary(*only)),
             "binary_operator" => {
-                part("left").is_some_and(|left| self.is_temporary(left)) && part("right").is_some_and(inner)
+                part("left").is_some_and(|left| self.is_temporary(left))
+                    && part("right").is_some_and(inner)
             }
             "call" => {
                 let (Some(callee), Some(arguments)) = (part("function"), part("arguments")) else {
                     return false;
                 };
                 let given = parts(arguments);
-                let word = callee.child_by_field_name("attribute").map(|word| self.source.of(word));
+                let word = callee
+                    .child_by_field_name("attribute")
+                    .map(|word| self.source.of(word));
                 let object = callee.child_by_field_name("object");
-                let below =
-                    matches!(word, Some("joinpath" | "with_suffix" | "with_name" | "resolve" | "absolute"))
-                        && object.is_some_and(|object| self.is_temporary(object));
-                let named = matches!(self.source.of(callee), "str" | "Path" | "os.path.join" | "os.fspath")
-                    && given.first().is_some_and(|first| self.is_temporary(*first));
+                let below = matches!(
+                    word,
+                    Some("joinpath" | "with_suffix" | "with_name" | "resolve" | "absolute")
+                ) && object.is_some_and(|object| self.is_temporary(object));
+                let named = matches!(
+                    self.source.of(callee),
+                    "str" | "Path" | "os.path.join" | "os.fspath"
+                ) && given.first().is_some_and(|first| self.is_temporary(*first));
                 (below && given.iter().all(|part| inner(*part)))
                     || (named && given.iter().skip(1).all(|part| inner(*part)))
             }

@@ -59,7 +59,10 @@ impl<'s> Walk<'s> {
     fn hosts(&mut self, node: Node<'s>, text: &str) {
         if self.allows(Power::Network) {
             // A placeholder is no literal host.
-            for host in words::hosts(text).into_iter().filter(|host| !host.starts_with('{')) {
+            for host in words::hosts(text)
+                .into_iter()
+                .filter(|host| !host.starts_with('{'))
+            {
                 self.host(node, &host);
             }
         }
@@ -67,9 +70,14 @@ impl<'s> Walk<'s> {
 
     /// A host has to be one that is granted, and one that the policy leaves.
     pub(super) fn host(&mut self, node: Node<'s>, host: &str) {
-        let granted = self.grants.hosts.iter().any(|granted| granted.as_str() == host);
+        let granted = self
+            .grants
+            .hosts
+            .iter()
+            .any(|granted| granted.as_str() == host);
         let allowed = self.policy.allowed_network.as_ref();
-        let allowed = allowed.is_none_or(|allowed| allowed.iter().any(|name| name.as_str() == host));
+        let allowed =
+            allowed.is_none_or(|allowed| allowed.iter().any(|name| name.as_str() == host));
         if !granted || !allowed {
             let hint = if granted {
                 "It is granted, and the project's policy leaves it out: see allowed_network in .crucible/skills/policy.yaml."

@@ -25,8 +25,7 @@ const OWN_ADDRESS: &str = "https://api.anthropic.com";
 /// The number of its own retries, because a caller cannot resume its work in the middle.
 const RETRIES: &str = "2";
 /// Settings that override all others.
-const CLOSED: &str =
-    r#"{"disableAllHooks":true,"permissions":{"deny":["Bash","WebFetch","WebSearch","Agent","Task"]}}"#;
+const CLOSED: &str = r#"{"disableAllHooks":true,"permissions":{"deny":["Bash","WebFetch","WebSearch","Agent","Task"]}}"#;
 
 /// The program `claude` with its key, ready to be started as an agent.
 #[derive(Debug, Clone)]
@@ -51,7 +50,9 @@ impl ClaudeAgent {
     /// [`LlmError::Misconfiguration`] with what is missing.
     pub fn find(settings: &ProviderSettings, env: &Environment) -> Result<Self, LlmError> {
         check_address(&ClaudeCli, settings)?;
-        let wrong = |what: String, next: String| LlmError::Misconfiguration(Fault::new(NAME, "", what, next));
+        let wrong = |what: String, next: String| {
+            LlmError::Misconfiguration(Fault::new(NAME, "", what, next))
+        };
         let wanted = required(NAME, "binary", settings.binary.as_deref())?;
         let program = env.find_program(wanted).map_err(|error| {
             wrong(
@@ -60,8 +61,14 @@ impl ClaudeAgent {
             )
         })?;
         let set = |name: &str| env.get(name).is_some_and(|value| !value.trim().is_empty());
-        let named = settings.api_key_env.as_deref().filter(|variable| set(variable));
-        let key = match (named, [KEY, TOKEN, LOGIN_TOKEN].into_iter().find(|name| set(name))) {
+        let named = settings
+            .api_key_env
+            .as_deref()
+            .filter(|variable| set(variable));
+        let key = match (
+            named,
+            [KEY, TOKEN, LOGIN_TOKEN].into_iter().find(|name| set(name)),
+        ) {
             (Some(variable), _) => (KEY, named_key(NAME, variable, env)?),
             (None, Some(own)) => (own, named_key(NAME, own, env)?),
             (None, None) => {
@@ -72,7 +79,11 @@ impl ClaudeAgent {
             }
         };
         let own = || env.get(BASE_URL).filter(|url| !url.trim().is_empty());
-        let address = settings.base_url.as_deref().or_else(own).unwrap_or(OWN_ADDRESS);
+        let address = settings
+            .base_url
+            .as_deref()
+            .or_else(own)
+            .unwrap_or(OWN_ADDRESS);
         let address = checked_url(NAME, address)?;
         let (host, port) = host_and_port(&address)
             .map_err(|error| wrong(error.to_string(), format!("correct [llm.{NAME}] base_url")))?;
@@ -116,10 +127,17 @@ impl ClaudeAgent {
     #[must_use]
     pub fn args(&self, micro_dollars: Limit) -> Vec<OsString> {
         let tools = Self::TOOLS.join(",");
-        let mut args: Vec<OsString> =
-            ["-p", "--output-format", "text", "--model", &self.model, "--tools", &tools]
-                .map(OsString::from)
-                .to_vec();
+        let mut args: Vec<OsString> = [
+            "-p",
+            "--output-format",
+            "text",
+            "--model",
+            &self.model,
+            "--tools",
+            &tools,
+        ]
+        .map(OsString::from)
+        .to_vec();
         args.push("--allowedTools".into());
         args.extend(Self::TOOLS.map(OsString::from));
         let closed = [
@@ -144,14 +162,24 @@ impl ClaudeAgent {
     /// The variables of one run with this empty home, this temporary directory and this time limit, in
     /// addition to those of any program.
     #[must_use]
-    pub fn variables(&self, home: &Path, temporary: &Path, time: Duration) -> Vec<(OsString, OsString)> {
-        let mut set: Vec<(OsString, OsString)> =
-            QUIET.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
+    pub fn variables(
+        &self,
+        home: &Path,
+        temporary: &Path,
+        time: Duration,
+    ) -> Vec<(OsString, OsString)> {
+        let mut set: Vec<(OsString, OsString)> = QUIET
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect();
         set.retain(|(name, _)| name != "CLAUDE_CODE_MAX_RETRIES");
         let mut add = |name: &str, value: OsString| set.push((name.into(), value));
         add("CLAUDE_CODE_MAX_RETRIES", RETRIES.into());
         add("API_TIMEOUT_MS", time.as_millis().to_string().into());
-        add("CLAUDE_CODE_MAX_OUTPUT_TOKENS", self.max_tokens.to_string().into());
+        add(
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+            self.max_tokens.to_string().into(),
+        );
         add("CLAUDE_CONFIG_DIR", home.join(".claude").into());
         add("HOME", home.into());
         add("TMPDIR", temporary.into());
@@ -176,8 +204,14 @@ mod tests {
         }
     }
 
-    fn find(settings: &ProviderSettings, variables: &[(&str, &str)]) -> Result<ClaudeAgent, LlmError> {
-        ClaudeAgent::find(settings, &Environment::from_pairs(variables.iter().copied(), "/"))
+    fn find(
+        settings: &ProviderSettings,
+        variables: &[(&str, &str)],
+    ) -> Result<ClaudeAgent, LlmError> {
+        ClaudeAgent::find(
+            settings,
+            &Environment::from_pairs(variables.iter().copied(), "/"),
+        )
     }
 
     #[test]
@@ -186,7 +220,11 @@ mod tests {
             (vec![("OWN_KEY", "one"), (KEY, "two")], KEY, "one"),
             (vec![(KEY, "two"), (TOKEN, "three")], KEY, "two"),
             (vec![(TOKEN, "three")], TOKEN, "three"),
-            (vec![(LOGIN_TOKEN, "four"), ("OWN_KEY", " ")], LOGIN_TOKEN, "four"),
+            (
+                vec![(LOGIN_TOKEN, "four"), ("OWN_KEY", " ")],
+                LOGIN_TOKEN,
+                "four",
+            ),
         ];
         for (variables, name, key) in table {
             let agent = find(&settings(), &variables).unwrap();
@@ -200,7 +238,8 @@ mod tests {
         }
         let error = find(&settings(), &[("HOME", "/home/somebody")]).unwrap_err();
         assert!(
-            matches!(error, LlmError::Misconfiguration(_)) && error.to_string().contains("ANTHROPIC_API_KEY")
+            matches!(error, LlmError::Misconfiguration(_))
+                && error.to_string().contains("ANTHROPIC_API_KEY")
         );
     }
 
@@ -212,14 +251,26 @@ mod tests {
             let (host, port) = agent.endpoint();
             (host.to_owned(), port)
         };
-        assert_eq!(endpoint(&settings(), &key), ("api.anthropic.com".to_owned(), 443));
+        assert_eq!(
+            endpoint(&settings(), &key),
+            ("api.anthropic.com".to_owned(), 443)
+        );
         let own = [(KEY, "key"), (BASE_URL, "http://[::1]:8080/x")];
         assert_eq!(endpoint(&settings(), &own), ("::1".to_owned(), 8080));
-        let named = ProviderSettings { base_url: Some("http://127.0.0.1:9".to_owned()), ..settings() };
+        let named = ProviderSettings {
+            base_url: Some("http://127.0.0.1:9".to_owned()),
+            ..settings()
+        };
         assert_eq!(endpoint(&named, &own), ("127.0.0.1".to_owned(), 9));
-        let foreign = ProviderSettings { address: AddressOrigin::Project, ..named };
+        let foreign = ProviderSettings {
+            address: AddressOrigin::Project,
+            ..named
+        };
         assert!(find(&foreign, &key).is_err());
-        let none = ProviderSettings { base_url: Some("file:///x".to_owned()), ..settings() };
+        let none = ProviderSettings {
+            base_url: Some("file:///x".to_owned()),
+            ..settings()
+        };
         assert!(find(&none, &key).is_err());
     }
 
@@ -227,13 +278,18 @@ mod tests {
     fn agent_gets_file_tools_and_spending_limit() {
         let agent = find(&settings(), &[(KEY, "key")]).unwrap();
         let args = |limit| {
-            let args: Vec<String> =
-                agent.args(limit).iter().map(|arg| arg.to_str().unwrap().to_owned()).collect();
+            let args: Vec<String> = agent
+                .args(limit)
+                .iter()
+                .map(|arg| arg.to_str().unwrap().to_owned())
+                .collect();
             args.join(" ")
         };
         let said = args(Limit::At(1_500_000));
         assert!(
-            said.contains("--tools Edit,Write,Glob,Grep,Read --allowedTools Edit Write Glob Grep Read --"),
+            said.contains(
+                "--tools Edit,Write,Glob,Grep,Read --allowedTools Edit Write Glob Grep Read --"
+            ),
             "{said}"
         );
         assert!(said.ends_with("--max-budget-usd 1.500000"), "{said}");

@@ -28,9 +28,15 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
         return Err(asked.unreadable(what, AGAIN));
     };
     if result.get("type").and_then(Value::as_str) != Some("result") {
-        return Err(asked.unreadable("the last thing the program printed is not its result", AGAIN));
+        return Err(asked.unreadable(
+            "the last thing the program printed is not its result",
+            AGAIN,
+        ));
     }
-    if let Some(status) = result.get("api_error_status").filter(|status| !status.is_null()) {
+    if let Some(status) = result
+        .get("api_error_status")
+        .filter(|status| !status.is_null())
+    {
         return Err(api_error(asked, status));
     }
     match result.get("api_error").and_then(Value::as_str) {
@@ -44,13 +50,24 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
         }
         Some(_) | None => {}
     }
-    let text = result.get("result").and_then(Value::as_str).unwrap_or_default();
-    let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or_default();
-    if result.get("is_error").and_then(Value::as_bool) != Some(false) || subtype.starts_with("error") {
+    let text = result
+        .get("result")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let subtype = result
+        .get("subtype")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if result.get("is_error").and_then(Value::as_bool) != Some(false)
+        || subtype.starts_with("error")
+    {
         return Err(if asks_for_login(text) {
             no_key(asked, "claude")
         } else {
-            asked.unreadable(format!("the program reports an error (exit code {code})"), AGAIN)
+            asked.unreadable(
+                format!("the program reports an error (exit code {code})"),
+                AGAIN,
+            )
         });
     }
     if code != 0 {
@@ -60,10 +77,15 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
         let next = "try again or choose another model";
         return Err(asked.unusable(AnswerFault::Empty, "the answer contains no text", next));
     }
-    let Some(by_model) =
-        result.get("modelUsage").and_then(Value::as_object).filter(|usage| !usage.is_empty())
+    let Some(by_model) = result
+        .get("modelUsage")
+        .and_then(Value::as_object)
+        .filter(|usage| !usage.is_empty())
     else {
-        return Err(asked.unreadable("the program answered by itself, without asking a model", AGAIN));
+        return Err(asked.unreadable(
+            "the program answered by itself, without asking a model",
+            AGAIN,
+        ));
     };
     Ok(answer(asked, text, &result, by_model))
 }
@@ -81,7 +103,10 @@ fn api_error(asked: CallTarget<'_>, status: &Value) -> LlmError {
     let number = status.as_u64().or_else(|| status.as_str()?.parse().ok());
     match number.and_then(|number| u16::try_from(number).ok()) {
         Some(status) => asked.on_status(status, &BTreeMap::new()),
-        None => asked.unreadable("the program reports an error of the API without a status", "try again"),
+        None => asked.unreadable(
+            "the program reports an error of the API without a status",
+            "try again",
+        ),
     }
 }
 
@@ -89,7 +114,9 @@ fn api_error(asked: CallTarget<'_>, status: &Value) -> LlmError {
 /// there is no status.
 fn asks_for_login(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    ["/login", "api key", "not logged in", "authentication"].iter().any(|sign| text.contains(sign))
+    ["/login", "api key", "not logged in", "authentication"]
+        .iter()
+        .any(|sign| text.contains(sign))
 }
 
 fn answer(
@@ -99,29 +126,53 @@ fn answer(
     by_model: &Map<String, Value>,
 ) -> LlmResult {
     let count = |usage: &Value, names: &[&str]| -> u64 {
-        names.iter().filter_map(|name| usage.get(name)?.as_u64()).fold(0, u64::saturating_add)
+        names
+            .iter()
+            .filter_map(|name| usage.get(name)?.as_u64())
+            .fold(0, u64::saturating_add)
     };
-    const INPUT: [&str; 3] = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
-    let total =
-        |names: &[&str]| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add);
+    const INPUT: [&str; 3] = [
+        "inputTokens",
+        "cacheReadInputTokens",
+        "cacheCreationInputTokens",
+    ];
+    let total = |names: &[&str]| {
+        by_model
+            .values()
+            .map(|usage| count(usage, names))
+            .fold(0, u64::saturating_add)
+    };
     // Helper models of the client may have answered too; the one with the most output is the main one.
-    let speaker =
-        by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
+    let speaker = by_model
+        .iter()
+        .max_by_key(|(_, usage)| count(usage, &["outputTokens"]))
+        .map(|(model, _)| model);
     let mut extensions = BTreeMap::new();
     // After a turn that reached its limit the program lets the model continue, and returns only the last
     // turn.
     let turns = result.get("num_turns").and_then(Value::as_u64).unwrap_or(1);
     let last_part = (turns > 1).then(|| "max_tokens".to_owned());
-    let stated = || result.get("stop_reason").and_then(Value::as_str).map(reason);
+    let stated = || {
+        result
+            .get("stop_reason")
+            .and_then(Value::as_str)
+            .map(reason)
+    };
     if let Some(why) = last_part.or_else(stated) {
         extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(why));
     }
-    if let Some(denied) =
-        result.get("permission_denials").and_then(Value::as_array).filter(|list| !list.is_empty())
+    if let Some(denied) = result
+        .get("permission_denials")
+        .and_then(Value::as_array)
+        .filter(|list| !list.is_empty())
     {
         extensions.insert("permission_denials".to_owned(), Value::from(denied.len()));
     }
-    if let Some(cost) = result.get("total_cost_usd").and_then(Value::as_f64).and_then(micro_dollars) {
+    if let Some(cost) = result
+        .get("total_cost_usd")
+        .and_then(Value::as_f64)
+        .and_then(micro_dollars)
+    {
         extensions.insert(REPORTED_COST.to_owned(), Value::from(cost));
     }
     LlmResult {
@@ -142,7 +193,10 @@ mod tests {
 
     use super::*;
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "claude-cli", model: "sonnet" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "claude-cli",
+        model: "sonnet",
+    };
 
     fn success() -> Value {
         json!({
@@ -167,7 +221,10 @@ mod tests {
         let result = read(ASKED, 0, success().to_string().as_bytes()).unwrap();
         assert_eq!(result.raw_response, "hello");
         assert_eq!(result.model_used, "large");
-        assert_eq!((result.tokens_input, result.tokens_output), (Some(115), Some(21)));
+        assert_eq!(
+            (result.tokens_input, result.tokens_output),
+            (Some(115), Some(21))
+        );
         assert_eq!(result.extensions[REPORTED_COST], 1235);
         assert_eq!(result.finish(), crate::invocation::Finish::Complete);
     }
@@ -194,16 +251,24 @@ mod tests {
         ];
         for (code, stdout) in broken {
             let error = read(ASKED, code, &stdout).unwrap_err();
-            assert_eq!(error.class(), "provider_outage", "{}", String::from_utf8_lossy(&stdout));
+            assert_eq!(
+                error.class(),
+                "provider_outage",
+                "{}",
+                String::from_utf8_lossy(&stdout)
+            );
             assert!(!error.is_transient());
         }
     }
 
     #[test]
     fn api_status_overrides_subtype() {
-        for (status, class) in
-            [(401, "provider_auth"), (429, "provider_quota"), (529, "provider_outage"), (400, "unsupported")]
-        {
+        for (status, class) in [
+            (401, "provider_auth"),
+            (429, "provider_quota"),
+            (529, "provider_outage"),
+            (400, "unsupported"),
+        ] {
             let mut result = success();
             result["is_error"] = json!(true);
             result["api_error_status"] = json!(status);
@@ -212,23 +277,39 @@ mod tests {
             assert_eq!(error.class(), class);
             assert!(!format!("{error}{error:?}").contains("sk-secret"));
         }
-        for (api_error, class) in
-            [("connection_failed", "transport"), ("max_output_tokens", "provider_outage")]
-        {
+        for (api_error, class) in [
+            ("connection_failed", "transport"),
+            ("max_output_tokens", "provider_outage"),
+        ] {
             let mut result = success();
             result["is_error"] = json!(true);
             result["api_error"] = json!(api_error);
-            assert_eq!(read(ASKED, 1, result.to_string().as_bytes()).unwrap_err().class(), class);
+            assert_eq!(
+                read(ASKED, 1, result.to_string().as_bytes())
+                    .unwrap_err()
+                    .class(),
+                class
+            );
         }
         let login = with("result", json!("Invalid API key · Please run /login"));
         let mut login: Value = serde_json::from_slice(&login).unwrap();
         login["is_error"] = json!(true);
-        assert_eq!(read(ASKED, 1, login.to_string().as_bytes()).unwrap_err().class(), "provider_auth");
+        assert_eq!(
+            read(ASKED, 1, login.to_string().as_bytes())
+                .unwrap_err()
+                .class(),
+            "provider_auth"
+        );
     }
 
     #[test]
     fn last_of_several_turns_is_cut_off() {
-        assert!(read(ASKED, 0, &with("num_turns", json!(1))).unwrap().whole_answer().is_ok());
+        assert!(
+            read(ASKED, 0, &with("num_turns", json!(1)))
+                .unwrap()
+                .whole_answer()
+                .is_ok()
+        );
         let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
         assert!(last.whole_answer().is_err());
         assert_eq!(last.tokens_output, Some(21));
@@ -249,7 +330,9 @@ mod tests {
         result["modelUsage"] = json!({format!("m\n\u{1b}[31m{}", "x".repeat(5000)): usage});
         result["stop_reason"] = json!(format!("end\r\n{}", "y".repeat(5000)));
         let result = read(ASKED, 0, result.to_string().as_bytes()).unwrap();
-        let reason = result.extensions[LlmResult::FINISH_REASON].as_str().unwrap();
+        let reason = result.extensions[LlmResult::FINISH_REASON]
+            .as_str()
+            .unwrap();
         for (stated, begin) in [(result.model_used.as_str(), "m[31mx"), (reason, "endy")] {
             assert!(stated.starts_with(begin) && stated.len() <= 200, "{stated}");
         }
@@ -260,7 +343,10 @@ mod tests {
         let first = String::from_utf8(with("result", json!("first"))).unwrap();
         let last = String::from_utf8(with("result", json!("last"))).unwrap();
         let stdout = format!("warning: x\n{first}\n{{\"type\":\"res\n{last}\nbye {{\n");
-        assert_eq!(read(ASKED, 0, stdout.as_bytes()).unwrap().raw_response, "last");
+        assert_eq!(
+            read(ASKED, 0, stdout.as_bytes()).unwrap().raw_response,
+            "last"
+        );
     }
 
     mod properties {

@@ -28,23 +28,36 @@ struct Turn {
 
 /// Parses the output of a program that exited with this code.
 pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
-    let Turn { text, usage, failure, began } = turn(stdout);
+    let Turn {
+        text,
+        usage,
+        failure,
+        began,
+    } = turn(stdout);
     let text = text.filter(|text| !text.trim().is_empty());
     if let Some(reason) = failure {
-        return match (reason.strip_prefix("Incomplete response returned, reason: "), text) {
-            (Some(reason), Some(text)) => Ok(result(asked, text, usage.as_ref(), Some(cut_by(reason)))),
+        return match (
+            reason.strip_prefix("Incomplete response returned, reason: "),
+            text,
+        ) {
+            (Some(reason), Some(text)) => {
+                Ok(result(asked, text, usage.as_ref(), Some(cut_by(reason))))
+            }
             (Some(_), None) => Err(asked.wordless(Silence::TokenLimit)),
             (None, _) => Err(failed(asked, &reason)),
         };
     }
     if !began {
-        return Err(
-            asked.unreadable(format!("the program ended with code {code} and reported no event"), AGAIN)
-        );
+        return Err(asked.unreadable(
+            format!("the program ended with code {code} and reported no event"),
+            AGAIN,
+        ));
     }
     let Some(usage) = usage.filter(|_| code == 0) else {
-        return Err(asked
-            .unreadable(format!("the program ended with code {code} before the turn was completed"), AGAIN));
+        return Err(asked.unreadable(
+            format!("the program ended with code {code} before the turn was completed"),
+            AGAIN,
+        ));
     };
     match text {
         Some(text) => Ok(result(asked, text, Some(&usage), None)),
@@ -57,7 +70,9 @@ fn turn(stdout: &[u8]) -> Turn {
     let mut turn = Turn::default();
     let message_of = |event: &Value| event["message"].as_str().map(str::to_owned);
     for line in stdout.split(|&byte| byte == b'\n') {
-        let Ok(mut event @ Value::Object(_)) = serde_json::from_slice::<Value>(line) else { continue };
+        let Ok(mut event @ Value::Object(_)) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
         turn.began = true;
         match event["type"].as_str().unwrap_or_default() {
             "item.completed" if event["item"]["type"] == "agent_message" => {
@@ -94,7 +109,11 @@ fn result(
 }
 
 fn cut_by(reason: &str) -> &'static str {
-    if reason.trim() == "content_filter" { "content_filter" } else { "length" }
+    if reason.trim() == "content_filter" {
+        "content_filter"
+    } else {
+        "length"
+    }
 }
 
 /// The error for a failed turn.
@@ -103,18 +122,30 @@ fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
         return asked.on_status(status, &BTreeMap::new());
     }
     let starts = |signs: &[&str]| signs.iter().any(|sign| reason.starts_with(sign));
-    if starts(&["stream disconnected", "Connection failed", "error sending request"]) {
+    if starts(&[
+        "stream disconnected",
+        "Connection failed",
+        "error sending request",
+    ]) {
         return broken_connection(asked);
     }
     if starts(&["Codex ran out of room"]) {
-        return LlmError::Unsupported(
-            asked.fault("the prompt does not fit into the model's context", "lower the context budget"),
-        );
+        return LlmError::Unsupported(asked.fault(
+            "the prompt does not fit into the model's context",
+            "lower the context budget",
+        ));
     }
-    if starts(&["Quota exceeded", "You've hit your usage limit", "You’ve hit your usage limit"]) {
+    if starts(&[
+        "Quota exceeded",
+        "You've hit your usage limit",
+        "You’ve hit your usage limit",
+    ]) {
         return LlmError::ProviderQuota(asked.fault("the quota is used up", "wait, or raise it"));
     }
-    if starts(&["Missing environment variable", "Your access token could not be refreshed"]) {
+    if starts(&[
+        "Missing environment variable",
+        "Your access token could not be refreshed",
+    ]) {
         return no_key(asked, "codex login");
     }
     asked.unreadable("the program reports an error without a status", AGAIN)
@@ -124,7 +155,11 @@ fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
 fn status(reason: &str) -> Option<u16> {
     const FORMS: [&str; 2] = ["unexpected status ", "exceeded retry limit, last status: "];
     if let Some(rest) = FORMS.iter().find_map(|form| reason.strip_prefix(form)) {
-        return rest.get(..3)?.parse().ok().filter(|status| (300..600).contains(status));
+        return rest
+            .get(..3)?
+            .parse()
+            .ok()
+            .filter(|status| (300..600).contains(status));
     }
     // For a refused request the reason is only the body of the response.
     if reason.starts_with('{') {
@@ -135,7 +170,8 @@ fn status(reason: &str) -> Option<u16> {
         return Some(404);
     }
     // Its message for a 500, with either apostrophe.
-    (reason.starts_with("We") && reason.contains("currently experiencing high demand")).then_some(500)
+    (reason.starts_with("We") && reason.contains("currently experiencing high demand"))
+        .then_some(500)
 }
 
 #[cfg(test)]
@@ -144,14 +180,26 @@ mod tests {
 
     use super::*;
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "codex-cli", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "codex-cli",
+        model: "m",
+    };
 
     #[test]
     fn only_the_beginning_of_a_reason_holds_a_status() {
-        assert_eq!(status("unexpected status 529 <unknown status code>: x"), Some(529));
-        assert_eq!(status("exceeded retry limit, last status: 429 Too Many Requests"), Some(429));
+        assert_eq!(
+            status("unexpected status 529 <unknown status code>: x"),
+            Some(529)
+        );
+        assert_eq!(
+            status("exceeded retry limit, last status: 429 Too Many Requests"),
+            Some(429)
+        );
         assert_eq!(status("{\"error\": {}}"), Some(400));
-        assert_eq!(status("We’re currently experiencing high demand"), Some(500));
+        assert_eq!(
+            status("We’re currently experiencing high demand"),
+            Some(500)
+        );
         for none in [
             "",
             "x unexpected status 401",

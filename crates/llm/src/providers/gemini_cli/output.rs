@@ -85,21 +85,39 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
     let Ok(output) = serde_json::from_slice::<Output>(stdout) else {
         return plain_text(asked, stdout);
     };
-    let Output { response, stats: Stats { models }, error } = output;
+    let Output {
+        response,
+        stats: Stats { models },
+        error,
+    } = output;
     let text = response.unwrap_or_default();
-    let sum = |of: fn(&Requests) -> u64| models.values().map(|m| of(&m.api)).fold(0, u64::saturating_add);
+    let sum = |of: fn(&Requests) -> u64| {
+        models
+            .values()
+            .map(|m| of(&m.api))
+            .fold(0, u64::saturating_add)
+    };
     let [requests, errors] = [sum(|api| api.total_requests), sum(|api| api.total_errors)];
     if error.is_some_and(|error| !error.is_null()) || errors > 0 {
         return Err(if text.trim().is_empty() {
-            asked.unusable(AnswerFault::Empty, "the answer broke off before any text came", "try again")
+            asked.unusable(
+                AnswerFault::Empty,
+                "the answer broke off before any text came",
+                "try again",
+            )
         } else {
-            asked.unreadable("the answer broke off; the partial text is not used", "try again")
+            asked.unreadable(
+                "the answer broke off; the partial text is not used",
+                "try again",
+            )
         });
     }
     if models.is_empty() || requests == 0 {
         return Err(asked.unreadable("the program reports success but sent no request", AGAIN));
     }
-    let mut speakers = models.iter().filter(|(_, model)| model.api.total_requests == 1);
+    let mut speakers = models
+        .iter()
+        .filter(|(_, model)| model.api.total_requests == 1);
     let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
         return Err(asked.unreadable(
             format!(
@@ -122,7 +140,9 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
 /// Parses an answer without statistics. Text that begins like the program's JSON but is invalid was cut
 /// off or is an error.
 fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
-    let text = std::str::from_utf8(stdout).ok().filter(|text| !text.trim_start().starts_with('{'));
+    let text = std::str::from_utf8(stdout)
+        .ok()
+        .filter(|text| !text.trim_start().starts_with('{'));
     let Some(text) = text else {
         return Err(asked.unreadable(
             "the program ended with code 0, but its output is neither its JSON nor plain text",
@@ -142,15 +162,20 @@ fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmErro
 
 /// Whether an answer has its maximum length, and so was probably cut off.
 pub(super) fn fills(result: &LlmResult, max_tokens: u64) -> bool {
-    result.tokens_output.is_some_and(|tokens| tokens.saturating_add(SLACK) >= max_tokens)
+    result
+        .tokens_output
+        .is_some_and(|tokens| tokens.saturating_add(SLACK) >= max_tokens)
 }
 
 /// The error for an exit code other than 0.
 pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
     let envelope = envelope(&ended.complaint);
-    let stated = envelope.as_ref().and_then(|reported| status(reported.code.as_u64()?));
+    let stated = envelope
+        .as_ref()
+        .and_then(|reported| status(reported.code.as_u64()?));
     let broken = |reported: &Reported| {
-        reported.message == "terminated" || reported.message.contains("fetch failed sending request")
+        reported.message == "terminated"
+            || reported.message.contains("fetch failed sending request")
     };
     if let Some(status) = stated.or_else(|| not_found(&ended.complaint)) {
         return asked.on_status(status, &BTreeMap::new());
@@ -166,7 +191,11 @@ pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
     }
     let error = asked.unreadable(format!("the program ended with code {}", ended.code), AGAIN);
     // If there is an envelope, a server was called, and the text around it quotes its answer.
-    if envelope.is_none() && !ended.complaint.contains("\"error\"") { ended.explain(error) } else { error }
+    if envelope.is_none() && !ended.complaint.contains("\"error\"") {
+        ended.explain(error)
+    } else {
+        error
+    }
 }
 
 /// The program's own exit codes.
@@ -199,20 +228,27 @@ fn envelope(complaint: &str) -> Option<Reported> {
         before.is_empty() || before == "[ERROR] "
     });
     let read = |(at, _): (usize, &str)| {
-        let mut values = serde_json::Deserializer::from_str(&complaint[at..]).into_iter::<Envelope>();
+        let mut values =
+            serde_json::Deserializer::from_str(&complaint[at..]).into_iter::<Envelope>();
         values.next()?.ok()
     };
-    starts.take(MOST_STARTS).find_map(read).map(|envelope| envelope.error)
+    starts
+        .take(MOST_STARTS)
+        .find_map(read)
+        .map(|envelope| envelope.error)
 }
 
 /// For an unknown model or address the JSON holds no status, but the stack trace above it does.
 fn not_found(complaint: &str) -> Option<u16> {
-    (complaint.contains("ModelNotFoundError") && complaint.lines().any(|line| line.trim() == "code: 404"))
-        .then_some(404)
+    (complaint.contains("ModelNotFoundError")
+        && complaint.lines().any(|line| line.trim() == "code: 404"))
+    .then_some(404)
 }
 
 fn status(code: u64) -> Option<u16> {
-    u16::try_from(code).ok().filter(|status| (300..600).contains(status))
+    u16::try_from(code)
+        .ok()
+        .filter(|status| (300..600).contains(status))
 }
 
 /// The status that the kernel truncated to this exit code: 400 to 511, and 520 and above from proxies.
@@ -231,19 +267,36 @@ mod tests {
 
     use super::*;
 
-    const ASKED: CallTarget<'static> = CallTarget { provider: "gemini-cli", model: "m" };
+    const ASKED: CallTarget<'static> = CallTarget {
+        provider: "gemini-cli",
+        model: "m",
+    };
 
     #[test]
     fn last_envelope_on_stderr_is_used() {
         let own = |code: u64| {
-            format!("{{\n \"session_id\": \"s\",\n \"error\": {{\"message\": \"x\", \"code\": {code}}}\n}}")
+            format!(
+                "{{\n \"session_id\": \"s\",\n \"error\": {{\"message\": \"x\", \"code\": {code}}}\n}}"
+            )
         };
         let code = |text: &str| envelope(text).map(|reported| reported.code);
-        assert_eq!(code(&format!("warning {{\n{}", own(401))), Some(Value::from(401)));
-        assert_eq!(code(&format!("{}\n[ERROR] {}\n", own(500), own(53))), Some(Value::from(53)));
+        assert_eq!(
+            code(&format!("warning {{\n{}", own(401))),
+            Some(Value::from(401))
+        );
+        assert_eq!(
+            code(&format!("{}\n[ERROR] {}\n", own(500), own(53))),
+            Some(Value::from(53))
+        );
         // A server's text is inside a string, or does not name a session.
-        assert_eq!(code(&format!("{}\n{{\"error\": {{\"code\": 200}}}}", own(429))), Some(Value::from(429)));
-        assert_eq!(code("said: {\"session_id\": \"s\", \"error\": {\"code\": 429}}"), None);
+        assert_eq!(
+            code(&format!("{}\n{{\"error\": {{\"code\": 200}}}}", own(429))),
+            Some(Value::from(429))
+        );
+        assert_eq!(
+            code("said: {\"session_id\": \"s\", \"error\": {\"code\": 429}}"),
+            None
+        );
         assert_eq!(code(""), None);
     }
 

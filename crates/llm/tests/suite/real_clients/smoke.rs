@@ -28,12 +28,23 @@ async fn call_returns_answer_and_tokens(program: Program) {
     assert_eq!(result.model_used, "a-model", "{program:?}");
     let request = stand.only_request();
     let prompt_tokens = u64::try_from(request.prompt_tokens()).expect("a count");
-    assert_eq!((result.tokens_input, result.tokens_output), (Some(prompt_tokens), Some(12)), "{program:?}");
+    assert_eq!(
+        (result.tokens_input, result.tokens_output),
+        (Some(prompt_tokens), Some(12)),
+        "{program:?}"
+    );
     let body = request.body.to_string();
     for part in [PROMPT, "the-system-prompt", "a file"] {
-        assert!(body.contains(part), "{program:?} does not send {part}: {body}");
+        assert!(
+            body.contains(part),
+            "{program:?} does not send {part}: {body}"
+        );
     }
     assert_eq!(request.key(), Some(KEY), "{program:?}");
     assert!(!body.contains(KEY), "{program:?} sends its key in the body");
-    assert_eq!(stand.api.requests().len(), 1, "{program:?} asks for more than the answer");
+    assert_eq!(
+        stand.api.requests().len(),
+        1,
+        "{program:?} asks for more than the answer"
+    );
 }

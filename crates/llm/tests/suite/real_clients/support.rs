@@ -7,7 +7,8 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Context, LlmBackend, LlmError, LlmInvocation, LlmResult, Login, Message, ProviderSettings, construct,
+    Context, LlmBackend, LlmError, LlmInvocation, LlmResult, Login, Message, ProviderSettings,
+    construct,
 };
 use crucible_model::{PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -51,8 +52,15 @@ impl Program {
 
     /// A server with these replies, and the provider that uses it.
     pub(crate) fn against(self, replies: impl IntoIterator<Item = Reply>) -> Stand {
-        let [temporary, home] = [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
-        Stand { program: self, login: Login::Isolated, api: FakeApi::start(replies), temporary, home }
+        let [temporary, home] =
+            [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        Stand {
+            program: self,
+            login: Login::Isolated,
+            api: FakeApi::start(replies),
+            temporary,
+            home,
+        }
     }
 }
 
@@ -86,14 +94,23 @@ impl Stand {
             max_tokens: Some(4096),
             ..ProviderSettings::default()
         };
-        construct(self.program.provider(), &settings, &self.context()).expect("a backend").invoke(inv).await
+        construct(self.program.provider(), &settings, &self.context())
+            .expect("a backend")
+            .invoke(inv)
+            .await
     }
 
     /// Makes a call, and checks that it leaves no file on disk.
     pub(crate) async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let provider = self.program.provider();
         let outcome = self.start(inv).await;
-        let left: Vec<_> = self.temporary.path().read_dir().expect("the directory").flatten().collect();
+        let left: Vec<_> = self
+            .temporary
+            .path()
+            .read_dir()
+            .expect("the directory")
+            .flatten()
+            .collect();
         assert!(left.is_empty(), "{provider} leaves {left:?}");
         outcome
     }
@@ -111,8 +128,11 @@ impl Stand {
         let path = std::env::join_paths(path).expect("a PATH");
         let isolated = [("PATH", path.as_os_str()), ("TEAM_KEY", KEY.as_ref())];
         // With the user's own login, a key in the environment is the login.
-        let users = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_API_KEY"].map(|name| (name, KEY.as_ref()));
-        let users = users.into_iter().chain([("HOME", self.home.path().as_os_str())]);
+        let users = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_API_KEY"]
+            .map(|name| (name, KEY.as_ref()));
+        let users = users
+            .into_iter()
+            .chain([("HOME", self.home.path().as_os_str())]);
         let users = users.filter(|_| self.login == Login::User);
         let env = Environment::from_pairs(isolated.into_iter().chain(users), "/");
         Context {
@@ -136,7 +156,12 @@ pub(crate) fn ask(text: &str) -> LlmInvocation {
         timeout: Duration::from_secs(100),
         messages: vec![
             Message::system(PromptBuilder::new().ours("the-system-prompt").build()),
-            Message::user(PromptBuilder::new().ours(PROMPT).untrusted("file.txt", &text).build()),
+            Message::user(
+                PromptBuilder::new()
+                    .ours(PROMPT)
+                    .untrusted("file.txt", &text)
+                    .build(),
+            ),
         ],
         metadata: BTreeMap::new(),
     }

@@ -18,17 +18,33 @@ pub(super) struct Index<'a> {
 
 impl<'a> Index<'a> {
     pub(super) fn of(file: &'a Outline<'_>) -> Self {
-        let mut index = Self { inside: HashMap::new(), anywhere: HashMap::new(), shortened: HashMap::new() };
+        let mut index = Self {
+            inside: HashMap::new(),
+            anywhere: HashMap::new(),
+            shortened: HashMap::new(),
+        };
         for (at, entry) in file.entries.iter().enumerate() {
             let Some(definition) = entry.definition() else {
                 continue;
             };
             if let Some(short) = &definition.short {
-                index.shortened.entry((entry.parent, short)).or_default().push(at);
+                index
+                    .shortened
+                    .entry((entry.parent, short))
+                    .or_default()
+                    .push(at);
             }
             for name in &definition.names {
-                index.inside.entry((entry.parent, definition.space, name)).or_default().push(at);
-                index.anywhere.entry((definition.space, name)).or_default().push(at);
+                index
+                    .inside
+                    .entry((entry.parent, definition.space, name))
+                    .or_default()
+                    .push(at);
+                index
+                    .anywhere
+                    .entry((definition.space, name))
+                    .or_default()
+                    .push(at);
             }
         }
         index
@@ -37,7 +53,9 @@ impl<'a> Index<'a> {
 
 /// Whether a container may stand in a file more than once: all of them are one.
 pub(super) fn may_repeat(entry: &Entry<'_>) -> bool {
-    entry.definition().is_some_and(|definition| matches!(definition.space, "impls" | "externs"))
+    entry
+        .definition()
+        .is_some_and(|definition| matches!(definition.space, "impls" | "externs"))
 }
 
 impl Splicer<'_, '_> {
@@ -50,7 +68,10 @@ impl Splicer<'_, '_> {
         let mut found = Vec::new();
         for name in &definition.names {
             let inside = |container: &Option<usize>| {
-                self.index.inside.get(&(*container, definition.space, name.as_str())).cloned()
+                self.index
+                    .inside
+                    .get(&(*container, definition.space, name.as_str()))
+                    .cloned()
             };
             let mut named: Vec<usize> = containers.iter().filter_map(inside).flatten().collect();
             let no_container = containers == [None] && matches!(self.speaks, Speaks::OfParts);
@@ -72,10 +93,17 @@ impl Splicer<'_, '_> {
 
     /// The definitions of this name in containers.
     fn elsewhere(&self, space: &'static str, name: &str, method: bool) -> Vec<usize> {
-        let all = self.index.anywhere.get(&(space, name)).map(Vec::as_slice).unwrap_or_default();
+        let all = self
+            .index
+            .anywhere
+            .get(&(space, name))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let means = |at: &usize| {
             let entry = &self.file.entries[*at];
-            let is_value = entry.definition().is_some_and(|definition| definition.word == "variable");
+            let is_value = entry
+                .definition()
+                .is_some_and(|definition| definition.word == "variable");
             entry.parent.is_some()
                 && !is_value
                 && !self.is_in_tests(entry)
@@ -89,7 +117,8 @@ impl Splicer<'_, '_> {
         if names != [short] {
             return Vec::new();
         }
-        let inside = |container: &Option<usize>| self.index.shortened.get(&(*container, short)).cloned();
+        let inside =
+            |container: &Option<usize>| self.index.shortened.get(&(*container, short)).cloned();
         containers.iter().filter_map(inside).flatten().collect()
     }
 
@@ -110,9 +139,9 @@ impl Splicer<'_, '_> {
         match outline.grammar {
             Grammar::Rust => takes_self(entry.node),
             Grammar::Python => is_method(entry.node, outline.text),
-            Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => {
-                entry.definition().is_some_and(|definition| definition.space == "members")
-            }
+            Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => entry
+                .definition()
+                .is_some_and(|definition| definition.space == "members"),
             Grammar::Go => false,
         }
     }
@@ -123,7 +152,9 @@ impl Splicer<'_, '_> {
         let first = containers.first().and_then(entry)?;
         let name = first.definition()?.names.join(", ");
         let other = containers.iter().filter_map(entry).find(|other| {
-            other.definition().is_some_and(|definition| Some(definition) != first.definition())
+            other
+                .definition()
+                .is_some_and(|definition| Some(definition) != first.definition())
         })?;
         let lines = [first, other].map(|entry| line_of(self.file.text, entry.core.start));
         Some(self.same_name(&name, lines, "the file"))
@@ -138,14 +169,22 @@ impl Splicer<'_, '_> {
         let parts = matches!(self.speaks, Speaks::OfParts);
         (parts && outside && self.is_method(self.answer, entry)).then(|| AnswerError::NoContainer {
             path: self.path.clone(),
-            name: entry.definition().map(|definition| definition.names.join(", ")).unwrap_or_default(),
+            name: entry
+                .definition()
+                .map(|definition| definition.names.join(", "))
+                .unwrap_or_default(),
         })
     }
 }
 
 /// Whether a module is compiled for tests only.
 pub(super) fn is_test_module(outline: &Outline<'_>, entry: &Entry<'_>) -> bool {
-    let is_module = entry.definition().is_some_and(|definition| definition.word == "mod");
-    let above = outline.text.get(entry.start()..entry.core.start).unwrap_or_default();
+    let is_module = entry
+        .definition()
+        .is_some_and(|definition| definition.word == "mod");
+    let above = outline
+        .text
+        .get(entry.start()..entry.core.start)
+        .unwrap_or_default();
     is_module && above.contains("cfg(test)")
 }

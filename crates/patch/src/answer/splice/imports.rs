@@ -23,7 +23,11 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
     let (file, answer) = (splicer.file, splicer.answer);
     let mut there: BTreeMap<Option<usize>, Imports<'_, '_>> = BTreeMap::new();
     let mut is_read = false;
-    for entry in answer.entries.iter().filter(|entry| entry.kind == Kind::Import) {
+    for entry in answer
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::Import)
+    {
         let container = match entry.parent.map(|parent| &splicer.fates[parent]) {
             None => None,
             Some(Fate::Open(containers)) => containers.first().copied(),
@@ -31,19 +35,27 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
         };
         if !is_read {
             is_read = true;
-            for import in file.entries.iter().filter(|import| import.kind == Kind::Import) {
+            for import in file
+                .entries
+                .iter()
+                .filter(|import| import.kind == Kind::Import)
+            {
                 let imports = there.entry(import.parent).or_default();
                 imports.entries.push(import);
-                imports
-                    .known
-                    .extend(leaves(file.grammar, import.node, file.text).into_iter().map(|leaf| leaf.key));
+                imports.known.extend(
+                    leaves(file.grammar, import.node, file.text)
+                        .into_iter()
+                        .map(|leaf| leaf.key),
+                );
             }
         }
         let imports = there.entry(container).or_default();
         let brought = leaves(answer.grammar, entry.node, answer.text);
         let all = brought.len();
-        let missing: Vec<_> =
-            brought.into_iter().filter(|leaf| imports.known.insert(leaf.key.clone())).collect();
+        let missing: Vec<_> = brought
+            .into_iter()
+            .filter(|leaf| imports.known.insert(leaf.key.clone()))
+            .collect();
         if missing.is_empty() {
             continue;
         }
@@ -52,7 +64,13 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
             return Err(AnswerError::TooManyEdits { limit: MAX_NEW });
         }
         let lines: Vec<String> = if missing.len() == all && file.grammar != Grammar::Go {
-            vec![answer.text.get(entry.core.clone()).unwrap_or_default().to_owned()]
+            vec![
+                answer
+                    .text
+                    .get(entry.core.clone())
+                    .unwrap_or_default()
+                    .to_owned(),
+            ]
         } else {
             missing.into_iter().map(|leaf| leaf.statement).collect()
         };
@@ -62,7 +80,9 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
             .iter()
             .find(|other| other.parent == container && other.definition().is_some())
             .map_or(usize::MAX, |other| other.core.start);
-        let before = imports.entries.partition_point(|other| other.core.start < first);
+        let before = imports
+            .entries
+            .partition_point(|other| other.core.start < first);
         let leading = imports.entries.get(before.saturating_sub(1));
         let edit = match leading.filter(|_| !is_future) {
             Some(last) => after(splicer, last, &lines),
@@ -80,30 +100,50 @@ fn after(splicer: &Splicer<'_, '_>, last: &Entry<'_>, lines: &[String]) -> TextE
     if splicer.file.grammar == Grammar::Go && whole.ends_with(')') {
         let inside = whole.trim_end_matches(')').trim_end();
         let at = last.core.start + inside.len();
-        let specs = lines.iter().map(|line| line.strip_prefix("import ").unwrap_or(line));
+        let specs = lines
+            .iter()
+            .map(|line| line.strip_prefix("import ").unwrap_or(line));
         let added: String = specs.map(|spec| format!("\n\t{spec}")).collect();
-        return TextEdit { span: at..at, text: splicer.ended(&added) };
+        return TextEdit {
+            span: at..at,
+            text: splicer.ended(&added),
+        };
     }
     let at = last.core.end + rest_of_line(text, last.core.end);
     let indent = splicer.file.indent(last.core.start);
-    let added: String = lines.iter().map(|line| format!("\n{indent}{line}")).collect();
-    TextEdit { span: at..at, text: splicer.ended(&added) }
+    let added: String = lines
+        .iter()
+        .map(|line| format!("\n{indent}{line}"))
+        .collect();
+    TextEdit {
+        span: at..at,
+        text: splicer.ended(&added),
+    }
 }
 
 /// Where there is no import yet: behind what has to stand first, before everything else.
 fn on_top(splicer: &Splicer<'_, '_>, container: Option<usize>, lines: &[String]) -> TextEdit {
     let file = splicer.file;
-    let mut inside = file.entries.iter().filter(|entry| entry.parent == container);
+    let mut inside = file
+        .entries
+        .iter()
+        .filter(|entry| entry.parent == container);
     let next = inside.find(|entry| !may_lead(file, entry));
     let at = next.map_or(file.text.len(), |entry| entry.start());
     let indent = file.indent(at);
     let is_import = next.is_some_and(|entry| entry.kind == Kind::Import);
-    let mut added: String = lines.iter().map(|line| format!("{line}\n{indent}")).collect();
+    let mut added: String = lines
+        .iter()
+        .map(|line| format!("{line}\n{indent}"))
+        .collect();
     if next.is_some() && !is_import {
         added.insert(added.len() - indent.len(), '\n');
     }
     if next.is_none() && file.line_start(at) != at {
         added.insert(0, '\n');
     }
-    TextEdit { span: at..at, text: splicer.ended(&added) }
+    TextEdit {
+        span: at..at,
+        text: splicer.ended(&added),
+    }
 }

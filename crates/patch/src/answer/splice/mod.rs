@@ -69,7 +69,10 @@ impl<'t> Target<'t> {
         };
         let file = Outline::of(&self.parsed, Branches::Open);
         let mut outline = Outline::of(&parsed, Branches::Closed);
-        outline.entries.iter_mut().for_each(|entry| without_elisions(parsed.text, entry));
+        outline
+            .entries
+            .iter_mut()
+            .for_each(|entry| without_elisions(parsed.text, entry));
         let mut splicer = Splicer::new(path, &file, &outline, form, speaks);
         splicer.take()?;
         if let Speaks::OfAll { gone } = speaks {
@@ -102,27 +105,36 @@ enum Form {
 
 /// JavaScript's methods are none without a class around them.
 fn in_a_class(grammar: Grammar, answer: &str) -> Option<String> {
-    let script = matches!(grammar, Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx);
+    let script = matches!(
+        grammar,
+        Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx
+    );
     // The line of the class is put before the first one, so that lines keep their numbers.
     script.then(|| format!("class Members {{ {answer}\n}}"))
 }
 
 fn broken(path: &RepoPath, unparsed: Unparsed) -> AnswerError {
     match unparsed {
-        Unparsed::Error { line } => {
-            AnswerError::BrokenSyntax { path: path.clone(), line, place: "the answer's block" }
-        }
+        Unparsed::Error { line } => AnswerError::BrokenSyntax {
+            path: path.clone(),
+            line,
+            place: "the answer's block",
+        },
         Unparsed::TooMuch => too_much(path),
     }
 }
 
 fn too_much(path: &RepoPath) -> AnswerError {
-    AnswerError::TooMuchSyntax { path: path.clone(), limit: MAX_SYNTAX_BYTES as u64 }
+    AnswerError::TooMuchSyntax {
+        path: path.clone(),
+        limit: MAX_SYNTAX_BYTES as u64,
+    }
 }
 
 /// A comment for code left out belongs to nothing, even where it touches a definition.
 fn without_elisions(text: &str, entry: &mut Entry<'_>) {
-    let is_elided = |span: &Range<usize>| is_elision(text.get(span.clone()).unwrap_or_default().trim());
+    let is_elided =
+        |span: &Range<usize>| is_elision(text.get(span.clone()).unwrap_or_default().trim());
     if let Some(last) = entry.lead.iter().rposition(|piece| is_elided(&piece.span)) {
         entry.lead.drain(..=last);
     }
@@ -208,9 +220,14 @@ impl<'a, 't> Splicer<'a, 't> {
             }
             let fate = match &entry.kind {
                 Kind::Prose | Kind::Import => Fate::Done,
-                Kind::Other if statements.contains(&squeezed(core_text(self.answer, entry))) => Fate::Done,
+                Kind::Other if statements.contains(&squeezed(core_text(self.answer, entry))) => {
+                    Fate::Done
+                }
                 Kind::Other => {
-                    let text = core_text(self.answer, entry).lines().next().unwrap_or_default();
+                    let text = core_text(self.answer, entry)
+                        .lines()
+                        .next()
+                        .unwrap_or_default();
                     return Err(AnswerError::NotADefinition {
                         path: self.path.clone(),
                         line: line_of(self.answer.text, entry.core.start),
@@ -222,8 +239,8 @@ impl<'a, 't> Splicer<'a, 't> {
                         let key = (entry.parent, definition.space, name.as_str());
                         if let Some(first) = known.insert(key, at) {
                             let first = &self.answer.entries[first];
-                            let lines =
-                                [first, entry].map(|entry| line_of(self.answer.text, entry.core.start));
+                            let lines = [first, entry]
+                                .map(|entry| line_of(self.answer.text, entry.core.start));
                             return Err(self.same_name(name, lines, "the answer"));
                         }
                     }
@@ -232,22 +249,40 @@ impl<'a, 't> Splicer<'a, 't> {
             };
             self.fates.push(fate);
         }
-        let has = |kind: fn(&Kind) -> bool| self.answer.entries.iter().any(|entry| kind(&entry.kind));
+        let has =
+            |kind: fn(&Kind) -> bool| self.answer.entries.iter().any(|entry| kind(&entry.kind));
         let members = usize::from(self.form == Form::Members);
-        let defines = self.answer.entries.iter().skip(members).any(|entry| entry.definition().is_some());
+        let defines = self
+            .answer
+            .entries
+            .iter()
+            .skip(members)
+            .any(|entry| entry.definition().is_some());
         if !defines && !has(|kind| *kind == Kind::Import) {
-            return Err(AnswerError::NoDefinition { path: self.path.clone() });
+            return Err(AnswerError::NoDefinition {
+                path: self.path.clone(),
+            });
         }
         Ok(())
     }
 
     /// The statements of the file, which an answer may repeat.
     fn statements(&self) -> BTreeSet<String> {
-        let others = self.file.entries.iter().filter(|entry| entry.kind == Kind::Other);
-        others.map(|entry| squeezed(core_text(self.file, entry))).collect()
+        let others = self
+            .file
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == Kind::Other);
+        others
+            .map(|entry| squeezed(core_text(self.file, entry)))
+            .collect()
     }
 
-    fn found_or_new(&mut self, at: usize, containers: &[Option<usize>]) -> Result<Fate, AnswerError> {
+    fn found_or_new(
+        &mut self,
+        at: usize,
+        containers: &[Option<usize>],
+    ) -> Result<Fate, AnswerError> {
         let entry = &self.answer.entries[at];
         let there = self.candidates(entry, containers);
         let opens = |at: &usize| self.file.entries[*at].body.is_some();
@@ -274,17 +309,25 @@ impl<'a, 't> Splicer<'a, 't> {
                 Ok(Fate::Replaces(one))
             }
             [first, second, ..] => {
-                let name =
-                    entry.definition().map(|definition| definition.names.join(", ")).unwrap_or_default();
-                let lines =
-                    [first, second].map(|there| line_of(self.file.text, self.file.entries[there].core.start));
+                let name = entry
+                    .definition()
+                    .map(|definition| definition.names.join(", "))
+                    .unwrap_or_default();
+                let lines = [first, second]
+                    .map(|there| line_of(self.file.text, self.file.entries[there].core.start));
                 Err(self.same_name(&name, lines, "the file"))
             }
         }
     }
 
     fn same_name(&self, name: &str, [first, second]: [u64; 2], place: &'static str) -> AnswerError {
-        AnswerError::SameName { path: self.path.clone(), name: name.to_owned(), first, second, place }
+        AnswerError::SameName {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            first,
+            second,
+            place,
+        }
     }
 
     /// Takes away what the answer does not hold and what may go.
@@ -299,19 +342,25 @@ impl<'a, 't> Splicer<'a, 't> {
             }
             self.gone[at] = true;
             let span = write::whole_lines(self.file.text, entry);
-            self.edits.push(TextEdit { span, text: String::new() });
+            self.edits.push(TextEdit {
+                span,
+                text: String::new(),
+            });
         }
     }
 
     /// The file's text with all edits in it.
     fn text(mut self) -> Result<String, AnswerError> {
         // Stable: what is put in at one place stays in the answer's order.
-        self.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        self.edits
+            .sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut out = String::with_capacity(self.file.text.len());
         let mut at = 0;
         for edit in &self.edits {
             let between = self.file.text.get(at..edit.span.start);
-            let between = between.ok_or_else(|| AnswerError::Tangled { path: self.path.clone() })?;
+            let between = between.ok_or_else(|| AnswerError::Tangled {
+                path: self.path.clone(),
+            })?;
             out.push_str(between);
             out.push_str(&edit.text);
             at = edit.span.end;

@@ -21,21 +21,33 @@ impl Splicer<'_, '_> {
             && was.names.iter().any(|name| !is.names.contains(name))
         {
             let names = was.names.join(", ");
-            return Err(AnswerError::PartOfDeclaration { path: self.path.clone(), names });
+            return Err(AnswerError::PartOfDeclaration {
+                path: self.path.clone(),
+                names,
+            });
         }
         let indent = file.indent(old.core.start);
         let from = answer.indent(new.core.start);
         let mut core = match (&old.spec, &new.spec) {
             (Some(was), Some(is)) if was.place == SpecPlace::Grouped => {
                 if was.keyword != is.keyword {
-                    let names = old.definition().map(|definition| definition.names.join(", "));
+                    let names = old
+                        .definition()
+                        .map(|definition| definition.names.join(", "));
                     let names = names.unwrap_or_default();
-                    return Err(AnswerError::PartOfDeclaration { path: self.path.clone(), names });
+                    return Err(AnswerError::PartOfDeclaration {
+                        path: self.path.clone(),
+                        names,
+                    });
                 }
                 moved(answer, new.node, is.span.clone(), from, indent)
             }
             (_, Some(is)) if is.place == SpecPlace::Grouped => {
-                format!("{} {}", is.keyword, moved(answer, new.node, is.span.clone(), from, indent))
+                format!(
+                    "{} {}",
+                    is.keyword,
+                    moved(answer, new.node, is.span.clone(), from, indent)
+                )
             }
             _ => moved(answer, new.node, new.core.clone(), from, indent),
         };
@@ -67,7 +79,10 @@ impl Splicer<'_, '_> {
         let indent = file.indent(span.start);
         let from = answer.indent(new.core.start);
         let has = |lead: &[Piece], class: Class| lead.iter().any(|piece| piece.class == class);
-        let is_own = old.spec.as_ref().is_none_or(|spec| spec.place == SpecPlace::Alone);
+        let is_own = old
+            .spec
+            .as_ref()
+            .is_none_or(|spec| spec.place == SpecPlace::Alone);
         let (span, text) = if new.lead.is_empty() || !is_own {
             (span, core.to_owned())
         } else if old.lead.iter().all(|piece| has(&new.lead, piece.class)) {
@@ -76,8 +91,11 @@ impl Splicer<'_, '_> {
         } else {
             let mut text = String::new();
             for class in [Class::Doc, Class::Note, Class::Attribute] {
-                let (outline, lead, from) =
-                    if has(&new.lead, class) { (answer, &new.lead, from) } else { (file, &old.lead, indent) };
+                let (outline, lead, from) = if has(&new.lead, class) {
+                    (answer, &new.lead, from)
+                } else {
+                    (file, &old.lead, indent)
+                };
                 for piece in lead.iter().filter(|piece| piece.class == class) {
                     text.push_str(&moved(outline, new.node, piece.span.clone(), from, indent));
                     text.push('\n');
@@ -88,7 +106,10 @@ impl Splicer<'_, '_> {
         };
         let before = file.text.get(span.clone()).unwrap_or_default();
         if before.replace("\r\n", "\n") != text {
-            self.edits.push(TextEdit { span, text: self.ended(&text) });
+            self.edits.push(TextEdit {
+                span,
+                text: self.ended(&text),
+            });
         }
     }
 
@@ -100,7 +121,11 @@ impl Splicer<'_, '_> {
         let (Some(doc), Some(first)) = (docstring(old.node), first_statement(new.node)) else {
             return;
         };
-        let before = self.answer.text.get(new.core.start..first.start_byte()).unwrap_or_default();
+        let before = self
+            .answer
+            .text
+            .get(new.core.start..first.start_byte())
+            .unwrap_or_default();
         let lines = before.matches('\n').count();
         let Some((at, _)) = core.match_indices('\n').nth(lines.wrapping_sub(1)) else {
             return;
@@ -108,7 +133,12 @@ impl Splicer<'_, '_> {
         let rest = &core[at + 1..];
         let indent = &rest[..rest.len() - rest.trim_start().len()];
         if lines > 0 && indent == self.file.indent(doc.start_byte()) {
-            let text = self.file.text.get(doc.byte_range()).unwrap_or_default().replace("\r\n", "\n");
+            let text = self
+                .file
+                .text
+                .get(doc.byte_range())
+                .unwrap_or_default()
+                .replace("\r\n", "\n");
             let text = format!("{indent}{text}\n");
             core.insert_str(at + 1, &text);
         }
@@ -116,7 +146,11 @@ impl Splicer<'_, '_> {
 
     /// Adds what is not there, beside the neighbour that it has in the answer, else at the end of its container.
     pub(super) fn place_new(&mut self) -> Result<(), AnswerError> {
-        let new = self.fates.iter().filter(|fate| matches!(fate, Fate::New(_))).count() as u64;
+        let new = self
+            .fates
+            .iter()
+            .filter(|fate| matches!(fate, Fate::New(_)))
+            .count() as u64;
         if new > MAX_NEW {
             return Err(AnswerError::TooManyEdits { limit: MAX_NEW });
         }
@@ -133,15 +167,27 @@ impl Splicer<'_, '_> {
                 Side::After => (place.at, format!("{gap}{}{text}", place.indent)),
                 Side::Before => (place.at, format!("{text}{gap}{}", place.indent)),
                 Side::Inside => {
-                    let end = self.file.indent(container.map_or(0, |at| self.file.entries[at].core.start));
+                    let end = self
+                        .file
+                        .indent(container.map_or(0, |at| self.file.entries[at].core.start));
                     (place.at, format!("\n{}{text}\n{end}", place.indent))
                 }
                 Side::Alone => {
                     let is_empty = self.file.text.is_empty();
-                    (place.at, if is_empty { format!("{text}\n") } else { format!("{gap}{text}") })
+                    (
+                        place.at,
+                        if is_empty {
+                            format!("{text}\n")
+                        } else {
+                            format!("{gap}{text}")
+                        },
+                    )
                 }
             };
-            self.edits.push(TextEdit { span: span..span, text: self.ended(&text) });
+            self.edits.push(TextEdit {
+                span: span..span,
+                text: self.ended(&text),
+            });
         }
         Ok(())
     }
@@ -160,7 +206,8 @@ impl Splicer<'_, '_> {
         if let Some(after) = (at + 1..self.fates.len()).filter(siblings).find_map(known) {
             return (self.before(after), Some(after));
         }
-        let inside = |other: &usize| self.file.entries[*other].parent == container && !self.gone[*other];
+        let inside =
+            |other: &usize| self.file.entries[*other].parent == container && !self.gone[*other];
         let entries = || (0..self.file.entries.len()).rev().filter(inside);
         let last = entries().find(|other| self.file.entries[*other].definition().is_some());
         match last.or_else(|| entries().next()) {
@@ -182,9 +229,17 @@ impl Splicer<'_, '_> {
 
     fn after(&self, at: usize) -> Place {
         let entry = &self.file.entries[at];
-        let end = if is_grouped(entry) { entry.core.end } else { entry.outer.end };
+        let end = if is_grouped(entry) {
+            entry.core.end
+        } else {
+            entry.outer.end
+        };
         let text = self.file.text;
-        let start = if is_grouped(entry) { entry.core.start } else { entry.outer.start };
+        let start = if is_grouped(entry) {
+            entry.core.start
+        } else {
+            entry.outer.start
+        };
         Place {
             at: end + rest_of_line(text, end),
             side: Side::After,
@@ -194,19 +249,42 @@ impl Splicer<'_, '_> {
 
     fn before(&self, at: usize) -> Place {
         let entry = &self.file.entries[at];
-        let start =
-            if entry.outer == entry.core { entry.start() } else { entry.outer.start.min(entry.start()) };
-        Place { at: start, side: Side::Before, indent: self.file.indent(start).to_owned() }
+        let start = if entry.outer == entry.core {
+            entry.start()
+        } else {
+            entry.outer.start.min(entry.start())
+        };
+        Place {
+            at: start,
+            side: Side::Before,
+            indent: self.file.indent(start).to_owned(),
+        }
     }
 
     fn empty(&self, container: Option<usize>) -> Place {
         let text = self.file.text;
-        let Some((at, body)) = container.and_then(|at| Some((at, self.file.entries[at].body?))) else {
-            return Place { at: text.trim_end().len(), side: Side::Alone, indent: String::new() };
+        let Some((at, body)) = container.and_then(|at| Some((at, self.file.entries[at].body?)))
+        else {
+            return Place {
+                at: text.trim_end().len(),
+                side: Side::Alone,
+                indent: String::new(),
+            };
         };
-        let unit = if text.contains("\n\t") || self.file.grammar == Grammar::Go { "\t" } else { "    " };
-        let indent = format!("{}{unit}", self.file.indent(self.file.entries[at].core.start));
-        Place { at: body.start_byte() + 1, side: Side::Inside, indent }
+        let unit = if text.contains("\n\t") || self.file.grammar == Grammar::Go {
+            "\t"
+        } else {
+            "    "
+        };
+        let indent = format!(
+            "{}{unit}",
+            self.file.indent(self.file.entries[at].core.start)
+        );
+        Place {
+            at: body.start_byte() + 1,
+            side: Side::Inside,
+            indent,
+        }
     }
 
     /// The text of a new definition, indented for its place.
@@ -214,20 +292,37 @@ impl Splicer<'_, '_> {
         let answer = self.answer;
         let from = answer.indent(entry.core.start);
         let Some(spec) = &entry.spec else {
-            return moved(answer, entry.node, entry.start()..entry.core.end, from, &place.indent);
+            return moved(
+                answer,
+                entry.node,
+                entry.start()..entry.core.end,
+                from,
+                &place.indent,
+            );
         };
         let text = moved(answer, entry.node, spec.span.clone(), from, &place.indent);
-        let in_group =
-            beside.is_some_and(|at| is_grouped(&self.file.entries[at]) && place.side == Side::After);
+        let in_group = beside
+            .is_some_and(|at| is_grouped(&self.file.entries[at]) && place.side == Side::After);
         match spec.place {
             _ if in_group => text,
             SpecPlace::Grouped => format!("{} {text}", spec.keyword),
-            SpecPlace::Alone => moved(answer, entry.node, entry.start()..entry.core.end, from, &place.indent),
+            SpecPlace::Alone => moved(
+                answer,
+                entry.node,
+                entry.start()..entry.core.end,
+                from,
+                &place.indent,
+            ),
         }
     }
 
     /// How many blank lines keep a new definition from its neighbour.
-    fn blank_lines(&self, entry: &Entry<'_>, beside: Option<usize>, container: Option<usize>) -> usize {
+    fn blank_lines(
+        &self,
+        entry: &Entry<'_>,
+        beside: Option<usize>,
+        container: Option<usize>,
+    ) -> usize {
         let is_line = |outline: &Outline<'_>, entry: &Entry<'_>| {
             !core_text(outline, entry).contains('\n') && entry.lead.is_empty()
         };
@@ -235,16 +330,25 @@ impl Splicer<'_, '_> {
             return 1;
         };
         let word = |entry: &Entry<'_>| entry.definition().map(|definition| definition.word);
-        if is_line(self.answer, entry) && is_line(self.file, beside) && word(entry) == word(beside) {
+        if is_line(self.answer, entry) && is_line(self.file, beside) && word(entry) == word(beside)
+        {
             return 0;
         }
         let is_block = matches!(word(entry), Some("def" | "class"));
-        if self.file.grammar == Grammar::Python && container.is_none() && is_block { 2 } else { 1 }
+        if self.file.grammar == Grammar::Python && container.is_none() && is_block {
+            2
+        } else {
+            1
+        }
     }
 
     /// A text with the file's line ends.
     pub(super) fn ended(&self, text: &str) -> String {
-        if self.line_end == "\n" { text.to_owned() } else { text.replace('\n', self.line_end) }
+        if self.line_end == "\n" {
+            text.to_owned()
+        } else {
+            text.replace('\n', self.line_end)
+        }
     }
 }
 
@@ -265,7 +369,10 @@ enum Side {
 }
 
 fn is_grouped(entry: &Entry<'_>) -> bool {
-    entry.spec.as_ref().is_some_and(|spec| spec.place == SpecPlace::Grouped)
+    entry
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.place == SpecPlace::Grouped)
 }
 
 /// How far it is to the end of the line, where nothing but a comment stands there; else nothing.
@@ -277,7 +384,11 @@ pub(super) fn rest_of_line(text: &str, at: usize) -> usize {
     let is_comment = words.starts_with("//")
         || words.starts_with('#')
         || words.starts_with("/*") && words.find("*/") == Some(words.len() - 2);
-    if words.is_empty() || is_comment { line.len() } else { 0 }
+    if words.is_empty() || is_comment {
+        line.len()
+    } else {
+        0
+    }
 }
 
 /// The lines of an entry with the blank ones before it.
@@ -290,13 +401,27 @@ pub(super) fn whole_lines(text: &str, entry: &Entry<'_>) -> Range<usize> {
         return entry.start()..end + (rest.len() - rest.trim_start().len());
     }
     let starts_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
-    if starts_line { above.len()..end } else { entry.start()..end }
+    if starts_line {
+        above.len()..end
+    } else {
+        entry.start()..end
+    }
 }
 
 /// A text of an outline, moved from one indentation to another. Its first line has no indentation; lines that begin
 /// inside a literal stay as they are.
-fn moved(outline: &Outline<'_>, node: Node<'_>, span: Range<usize>, from: &str, to: &str) -> String {
-    let text = outline.text.get(span.clone()).unwrap_or_default().replace("\r\n", "\n");
+fn moved(
+    outline: &Outline<'_>,
+    node: Node<'_>,
+    span: Range<usize>,
+    from: &str,
+    to: &str,
+) -> String {
+    let text = outline
+        .text
+        .get(span.clone())
+        .unwrap_or_default()
+        .replace("\r\n", "\n");
     if from == to || !text.contains('\n') {
         return text;
     }
@@ -304,11 +429,21 @@ fn moved(outline: &Outline<'_>, node: Node<'_>, span: Range<usize>, from: &str, 
     let mut out = String::with_capacity(text.len());
     // Offsets are those of the text as it stands, which may end its lines with two bytes.
     let mut at = span.start;
-    for (number, line) in outline.text.get(span).unwrap_or_default().split_inclusive('\n').enumerate() {
+    for (number, line) in outline
+        .text
+        .get(span)
+        .unwrap_or_default()
+        .split_inclusive('\n')
+        .enumerate()
+    {
         let before = literals.partition_point(|literal| literal.start < at);
-        let inside = literals[..before].last().is_some_and(|literal| at < literal.end);
+        let inside = literals[..before]
+            .last()
+            .is_some_and(|literal| at < literal.end);
         at += line.len();
-        let line = line.strip_suffix("\r\n").map_or(line.to_owned(), |line| format!("{line}\n"));
+        let line = line
+            .strip_suffix("\r\n")
+            .map_or(line.to_owned(), |line| format!("{line}\n"));
         if number == 0 || inside || line.trim().is_empty() {
             out.push_str(&line);
             continue;
@@ -324,8 +459,13 @@ fn moved(outline: &Outline<'_>, node: Node<'_>, span: Range<usize>, from: &str, 
 
 /// The literals of more than one line inside a node, but for strings that are statements: those are documentation.
 fn literals(node: Node<'_>) -> Vec<Range<usize>> {
-    const KINDS: [&str; 5] =
-        ["string", "string_literal", "raw_string_literal", "template_string", "concatenated_string"];
+    const KINDS: [&str; 5] = [
+        "string",
+        "string_literal",
+        "raw_string_literal",
+        "template_string",
+        "concatenated_string",
+    ];
     let mut found = Vec::new();
     let mut cursor = node.walk();
     loop {
@@ -337,7 +477,9 @@ fn literals(node: Node<'_>) -> Vec<Range<usize>> {
         }
         let is_documentation = node.kind() == "expression_statement"
             && node.named_child_count() == 1
-            && node.named_child(0).is_some_and(|inner| inner.kind() == "string");
+            && node
+                .named_child(0)
+                .is_some_and(|inner| inner.kind() == "string");
         if spans_lines && !is_literal && !is_documentation && cursor.goto_first_child() {
             continue;
         }
@@ -356,12 +498,21 @@ fn head(outline: &Outline<'_>, entry: &Entry<'_>) -> Range<usize> {
         return entry.core.clone();
     };
     if outline.grammar == Grammar::Python {
-        let class = entry.node.child_by_field_name("definition").unwrap_or(entry.node);
+        let class = entry
+            .node
+            .child_by_field_name("definition")
+            .unwrap_or(entry.node);
         let mut cursor = class.walk();
-        let colon = class.children(&mut cursor).filter(|child| child.kind() == ":").last();
+        let colon = class
+            .children(&mut cursor)
+            .filter(|child| child.kind() == ":")
+            .last();
         return start..colon.map_or(body.start_byte(), |colon| colon.end_byte());
     }
-    let text = outline.text.get(start..body.start_byte()).unwrap_or_default();
+    let text = outline
+        .text
+        .get(start..body.start_byte())
+        .unwrap_or_default();
     start..start + text.trim_end().len()
 }
 

@@ -37,7 +37,11 @@ const TEXTS: [&str; 22] = [
 
 /// A file of assembly.
 pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
-    template(&String::from_utf8_lossy(source), "an assembler's directive", found);
+    template(
+        &String::from_utf8_lossy(source),
+        "an assembler's directive",
+        found,
+    );
 }
 
 /// A literal that may or may not be meant for an assembler: only what plainly reads counts.
@@ -47,7 +51,8 @@ pub(super) fn literal(text: &str, found: &mut Found<'_>) {
     }
     for statement in statements(text) {
         let (word, rest) = divided(statement);
-        let is_reader = word.starts_with('.') && matches!(directive(&word).as_str(), "incbin" | "include");
+        let is_reader =
+            word.starts_with('.') && matches!(directive(&word).as_str(), "incbin" | "include");
         if let Some(target) = quoted(rest).filter(|_| is_reader) {
             found.path("an assembler's directive", target);
         }
@@ -60,7 +65,10 @@ pub(super) fn template(text: &str, construct: &str, found: &mut Found<'_>) {
         let (word, rest) = divided(statement);
         let name = directive(&word);
         let is_filled = |c: char| matches!(c, HOLE | '\\' | '&');
-        if matches!(name.as_str(), "incbin" | "include" | "include_binary" | "incdir") {
+        if matches!(
+            name.as_str(),
+            "incbin" | "include" | "include_binary" | "incdir"
+        ) {
             // `# include` in prose and the preprocessor's own are read elsewhere.
             if word.starts_with('#') {
                 continue;
@@ -90,8 +98,11 @@ pub(super) fn template(text: &str, construct: &str, found: &mut Found<'_>) {
                 found.unknown(construct, statement);
             }
         } else if !TEXTS.contains(&name.as_str())
-            && let Some(target) =
-                rest.split('"').skip(1).step_by(2).find(|text| names_place(text, found.depth))
+            && let Some(target) = rest
+                .split('"')
+                .skip(1)
+                .step_by(2)
+                .find(|text| names_place(text, found.depth))
         {
             found.outside(construct, target);
         }
@@ -109,8 +120,9 @@ fn statements(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.split(['\n', '\r']);
     lines.flat_map(|line| {
         let line = line.trim_start();
-        let is_comment =
-            ["//", ";", "@ ", "/*", "*", "!", "# ", "##"].iter().any(|mark| line.starts_with(mark));
+        let is_comment = ["//", ";", "@ ", "/*", "*", "!", "# ", "##"]
+            .iter()
+            .any(|mark| line.starts_with(mark));
         let line = if is_comment { "" } else { line };
         // A semicolon within quotes divides nothing; a path that holds one is read as far as it.
         let mut quote = None;
@@ -142,25 +154,38 @@ fn divided(statement: &str) -> (String, &str) {
 
 /// The name of a directive: in lower case, without its mark.
 fn directive(word: &str) -> String {
-    word.trim_start_matches(['.', '%', '#', '$', '{']).to_ascii_lowercase()
+    word.trim_start_matches(['.', '%', '#', '$', '{'])
+        .to_ascii_lowercase()
 }
 
 /// Whether the directive is named where it does not stand for itself.
 fn names_reader(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let code = lower.split("//").next().unwrap_or_default().split("/*").next().unwrap_or_default();
+    let code = lower
+        .split("//")
+        .next()
+        .unwrap_or_default()
+        .split("/*")
+        .next()
+        .unwrap_or_default();
     super::after(code, ".incbin").next().is_some()
 }
 
 /// The text in quotes that begins here.
 fn quoted(rest: &str) -> Option<&str> {
-    let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '`' | '<'))?;
+    let quote = rest
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '"' | '\'' | '`' | '<'))?;
     let close = if quote == '<' { '>' } else { quote };
     rest[1..].split_once(close).map(|(target, _)| target)
 }
 
 /// Whether nothing but further values follows the text in quotes.
 fn ends_there(rest: &str, target: &str) -> bool {
-    let behind = rest.get(target.len() + 2..).unwrap_or_default().trim_start();
+    let behind = rest
+        .get(target.len() + 2..)
+        .unwrap_or_default()
+        .trim_start();
     behind.is_empty() || behind.starts_with([',', '#', '/', ';', '@', '!', '}'])
 }

@@ -8,8 +8,9 @@ use super::super::token::{Position, tokens};
 use super::*;
 
 /// Endings of what the preprocessor includes.
-const SOURCES: [&str; 12] =
-    [".c", ".cc", ".cpp", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"];
+const SOURCES: [&str; 12] = [
+    ".c", ".cc", ".cpp", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp",
+];
 /// Directives that read a file.
 const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
 /// How many names lead from one to the other.
@@ -29,7 +30,11 @@ impl Text {
         let joined = joined_lines(source);
         let masked = masked(Language::C, &joined);
         let closed = masked.closed();
-        Self { joined, closed, literals: masked.literals }
+        Self {
+            joined,
+            closed,
+            literals: masked.literals,
+        }
     }
 
     /// The rest of the line from `at` on.
@@ -45,13 +50,24 @@ impl Text {
         let code = self.closed.get(at..at + line.len()).unwrap_or_default();
         // Comments before the value are blank in the code, and quotes too.
         let next = self.literals.partition_point(|range| range.start < at);
-        let literal = self.literals.get(next).filter(|range| range.start < at + line.len());
-        let first = code.iter().position(|byte| !byte.is_ascii_whitespace()).map(|first| at + first);
+        let literal = self
+            .literals
+            .get(next)
+            .filter(|range| range.start < at + line.len());
+        let first = code
+            .iter()
+            .position(|byte| !byte.is_ascii_whitespace())
+            .map(|first| at + first);
         let text = |range: Range<usize>| String::from_utf8_lossy(&self.joined[range]).into_owned();
         match (literal, first) {
-            (Some(range), first) if first.is_none_or(|first| range.start < first) && range.len() >= 2 => {
+            (Some(range), first)
+                if first.is_none_or(|first| range.start < first) && range.len() >= 2 =>
+            {
                 let inner = range.start + 1..range.end - 1;
-                let behind = self.closed.get(range.end..at + line.len()).unwrap_or_default();
+                let behind = self
+                    .closed
+                    .get(range.end..at + line.len())
+                    .unwrap_or_default();
                 match self.joined[range.start] {
                     b'"' => Operand::File(text(inner), behind.iter().all(u8::is_ascii_whitespace)),
                     _ => Operand::Other(text(at..at + line.len())),
@@ -66,8 +82,12 @@ impl Text {
             }
             (_, Some(first)) => {
                 let rest = &self.closed[first..at + line.len()];
-                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
-                let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+                let is_part =
+                    |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+                let end = rest
+                    .iter()
+                    .position(|byte| !is_part(byte))
+                    .unwrap_or(rest.len());
                 if end > 0 && rest[end..].trim_ascii().is_empty() && literal.is_none() {
                     Operand::Name(rest[..end].to_owned())
                 } else {
@@ -92,10 +112,12 @@ enum Operand {
 fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
     const MARKS: [&[&str]; 3] = [&["#"], &["%", ":"], &["?", "?", "="]];
     MARKS.iter().any(|mark| {
-        at.checked_sub(mark.len()).and_then(|start| tokens.get(start..at)).is_some_and(|before| {
-            before[0].position == Position::First
-                && before.iter().zip(*mark).all(|(token, mark)| token.is(mark))
-        })
+        at.checked_sub(mark.len())
+            .and_then(|start| tokens.get(start..at))
+            .is_some_and(|before| {
+                before[0].position == Position::First
+                    && before.iter().zip(*mark).all(|(token, mark)| token.is(mark))
+            })
     })
 }
 
@@ -103,7 +125,11 @@ fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
 pub(super) fn defines(source: &[u8], names: &mut Names) {
     let text = Text::of(source);
     let tokens = tokens(&text.closed);
-    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("define")) {
+    for (at, _) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.is("define"))
+    {
         let Some(name) = tokens.get(at + 1).filter(|_| is_marked(&tokens, at)) else {
             continue;
         };
@@ -126,7 +152,10 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
 /// The directives that read a file.
 pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
     // A word may go on in the next line.
-    if !has_any(source, &["include", "embed", "import", "\\\n", "\\\r", "\\ ", "??/"]) {
+    if !has_any(
+        source,
+        &["include", "embed", "import", "\\\n", "\\\r", "\\ ", "??/"],
+    ) {
         return;
     }
     let text = Text::of(source);
@@ -135,7 +164,10 @@ pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
         let at = token.range.start;
         let construct = format!("#{}", token.name());
         if token.is("include_alias") {
-            found.unknown("#pragma include_alias", &String::from_utf8_lossy(text.line(at)));
+            found.unknown(
+                "#pragma include_alias",
+                &String::from_utf8_lossy(text.line(at)),
+            );
             continue;
         }
         if !DIRECTIVES.iter().any(|word| token.is(word)) {
@@ -152,7 +184,8 @@ pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
             }
             continue;
         }
-        let is_prose = at > 0 && text.joined[at - 1] != b'#' && Family::of(found.path) == Family::Assembly;
+        let is_prose =
+            at > 0 && text.joined[at - 1] != b'#' && Family::of(found.path) == Family::Assembly;
         match text.operand(token.range.end) {
             Operand::File(target, _) => header(&construct, &target, found),
             Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
@@ -168,9 +201,13 @@ fn header(construct: &str, target: &str, found: &mut Found<'_>) {
         return found.outside(construct, target);
     }
     // The directories of the machine's headers are as deep as anything: two steps up lead to its root.
-    let mut segments = target.split('/').skip_while(|segment| matches!(*segment, ".." | "."));
+    let mut segments = target
+        .split('/')
+        .skip_while(|segment| matches!(*segment, ".." | "."));
     let is_system = segments.next().is_some_and(|first| SYSTEM.contains(&first));
-    let is_source = SOURCES.iter().any(|end| target.to_ascii_lowercase().ends_with(end));
+    let is_source = SOURCES
+        .iter()
+        .any(|end| target.to_ascii_lowercase().ends_with(end));
     if target.starts_with("../..") && is_system && !is_source {
         found.outside(construct, target);
     }
@@ -195,14 +232,17 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
                         next.push(name);
                     }
                 }
-                Operand::File(_, false) | Operand::Name(_) | Operand::Other(_) | Operand::Nothing => {
-                    is_unknown = true
-                }
+                Operand::File(_, false)
+                | Operand::Name(_)
+                | Operand::Other(_)
+                | Operand::Nothing => is_unknown = true,
             }
         }
     }
     let before = found.list.len();
-    targets.iter().for_each(|target| header(construct, target, found));
+    targets
+        .iter()
+        .for_each(|target| header(construct, target, found));
     if is_unknown && found.list.len() == before {
         found.unknown(construct, &told);
     }
@@ -211,7 +251,13 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
 /// Texts for an assembler: the literals of `asm`, neighbours joined as the compiler joins them.
 fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
     const WORDS: [&str; 3] = ["asm", "__asm", "__asm__"];
-    const LIBRARY: [&str; 5] = ["INCBIN", "INCBIN_EXTERN", "INCBIN_TYPE", "INCTXT", "INCTXT_EXTERN"];
+    const LIBRARY: [&str; 5] = [
+        "INCBIN",
+        "INCBIN_EXTERN",
+        "INCBIN_TYPE",
+        "INCTXT",
+        "INCTXT_EXTERN",
+    ];
     let tokens = tokens(&text.closed);
     let items = items(&text.joined, &tokens, &text.literals);
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
@@ -232,7 +278,9 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             let construct = String::from_utf8_lossy(item.text).into_owned();
             let arguments = inside(&items, at).unwrap_or_default();
             let literals: Vec<String> = arguments.iter().filter_map(Item::value).collect();
-            literals.iter().for_each(|literal| found.path(&construct, literal));
+            literals
+                .iter()
+                .for_each(|literal| found.path(&construct, literal));
             if literals.is_empty() {
                 found.unknown(&construct, &written(arguments));
             }
@@ -242,9 +290,16 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             continue;
         }
         let is_qualifier = |at: usize| {
-            ["__inline__", "__volatile__", "goto", "inline", "volatile", "__volatile"]
-                .iter()
-                .any(|word| is_at(at, word))
+            [
+                "__inline__",
+                "__volatile__",
+                "goto",
+                "inline",
+                "volatile",
+                "__volatile",
+            ]
+            .iter()
+            .any(|word| is_at(at, word))
         };
         let mut open = at;
         while is_qualifier(open) {
@@ -284,10 +339,16 @@ fn joined_lines(source: &[u8]) -> Vec<u8> {
     let mut at = 0;
     while let Some(byte) = source.get(at) {
         let rest = &source[at..];
-        let behind = rest.strip_prefix(b"\\").or_else(|| rest.strip_prefix(b"??/"));
+        let behind = rest
+            .strip_prefix(b"\\")
+            .or_else(|| rest.strip_prefix(b"??/"));
         // Blanks between the backslash and the end of its line are left out, too.
         let blanks = behind.map_or(0, |behind| {
-            behind.iter().take(MOST_LINE).take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count()
+            behind
+                .iter()
+                .take(MOST_LINE)
+                .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+                .count()
         });
         match behind {
             Some(behind) if behind.get(blanks) == Some(&b'\n') => {

@@ -29,7 +29,9 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
         let trimmed = line.trim();
         let comment = match trimmed {
             _ if in_block => Some(trimmed),
-            _ => trimmed.strip_prefix("//").or_else(|| trimmed.strip_prefix("/*")),
+            _ => trimmed
+                .strip_prefix("//")
+                .or_else(|| trimmed.strip_prefix("/*")),
         };
         in_block = match comment {
             Some(_) if in_block => !trimmed.contains("*/"),
@@ -37,7 +39,9 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
                 .rfind("/*")
                 .is_some_and(|open| !trimmed[open..].contains("*/") && !trimmed.starts_with("//")),
         };
-        let Some(comment) = comment.filter(|_| is_cgo) else { continue };
+        let Some(comment) = comment.filter(|_| is_cgo) else {
+            continue;
+        };
         let comment = comment.split("*/").next().unwrap_or_default().trim();
         match comment.strip_prefix("#cgo") {
             Some(flags) => cgo(flags, found),
@@ -54,7 +58,9 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
 
 /// The flags of one line: a path in them has to lie in the repository, or among the packages of the machine where it is only searched.
 fn cgo(flags: &str, found: &mut Found<'_>) {
-    let Some((_, flags)) = flags.split_once(':') else { return };
+    let Some((_, flags)) = flags.split_once(':') else {
+        return;
+    };
     if flags.contains(['\\', '\'', '"']) {
         return found.unknown("#cgo", flags.trim());
     }
@@ -63,13 +69,16 @@ fn cgo(flags: &str, found: &mut Found<'_>) {
         if word.starts_with('@') || word == "-include" || word == "-imacros" {
             found.unknown("#cgo", flags.trim());
         }
-        let path = searched.or_else(|| word.strip_prefix("-include")).unwrap_or(word);
+        let path = searched
+            .or_else(|| word.strip_prefix("-include"))
+            .unwrap_or(word);
         let path = match (path.strip_prefix('-'), path.split_once(['=', ','])) {
             (Some(_), Some((_, value))) => value,
             _ => path,
         };
         let own = path.strip_prefix("${SRCDIR}");
-        let is_package = PACKAGES.iter().any(|place| path.starts_with(place)) && !path.contains("..");
+        let is_package =
+            PACKAGES.iter().any(|place| path.starts_with(place)) && !path.contains("..");
         if own.is_none() && (path.starts_with('-') || is_package || !path.contains('/')) {
             continue;
         }

@@ -39,7 +39,10 @@ impl Names {
     }
 
     pub(super) fn add_value(&mut self, name: &[u8], value: &str) {
-        self.values.entry(name.to_owned()).or_default().insert(value.to_owned());
+        self.values
+            .entry(name.to_owned())
+            .or_default()
+            .insert(value.to_owned());
     }
 
     pub(super) fn add_c_reader(&mut self, name: &[u8]) {
@@ -78,7 +81,11 @@ impl Names {
         }
         let closed = masked(Language::Rust, source).closed();
         let tokens = tokens(&closed);
-        let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token: &Token<'_>| token.is(word));
+        let is = |at: usize, word: &str| {
+            tokens
+                .get(at)
+                .is_some_and(|token: &Token<'_>| token.is(word))
+        };
         let mut at = 0;
         while at < tokens.len() {
             let name = match () {
@@ -93,7 +100,11 @@ impl Names {
             let (mut reads, mut calls) = (false, false);
             let mut end = name + 1;
             // A macro by example has one pair of brackets, one of the newer kind may have two.
-            let pairs = if is(at, "macro") && is(name + 1, "(") { 2 } else { 1 };
+            let pairs = if is(at, "macro") && is(name + 1, "(") {
+                2
+            } else {
+                1
+            };
             let mut closed = 0;
             while let Some(token) = tokens.get(end) {
                 match token.text {
@@ -103,7 +114,8 @@ impl Names {
                         closed += usize::from(depth == 0);
                     }
                     text if text.starts_with(b"$") && text != b"$crate" => {
-                        calls |= is(end + 1, "!") && ["(", "[", "{"].iter().any(|mark| is(end + 2, mark));
+                        calls |= is(end + 1, "!")
+                            && ["(", "[", "{"].iter().any(|mark| is(end + 2, mark));
                         let names = is(end.wrapping_sub(1), "=") && is(end.wrapping_sub(2), "path");
                         reads |= names;
                     }
@@ -118,8 +130,11 @@ impl Names {
                 }
             }
             if let Some(name) = tokens.get(name) {
-                let (text, readers, callers) =
-                    (name.text.to_owned(), &mut self.rust_readers, &mut self.rust_callers);
+                let (text, readers, callers) = (
+                    name.text.to_owned(),
+                    &mut self.rust_readers,
+                    &mut self.rust_callers,
+                );
                 if reads {
                     readers.insert(text);
                 } else if calls {

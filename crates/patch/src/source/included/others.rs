@@ -31,7 +31,12 @@ const fn construct(
     written: Written,
     words: &'static [&'static str],
 ) -> Construct {
-    Construct { endings, words, written, has_site: false }
+    Construct {
+        endings,
+        words,
+        written,
+        has_site: false,
+    }
 }
 
 const fn of_site(
@@ -39,11 +44,20 @@ const fn of_site(
     written: Written,
     words: &'static [&'static str],
 ) -> Construct {
-    Construct { endings, words, written, has_site: true }
+    Construct {
+        endings,
+        words,
+        written,
+        has_site: true,
+    }
 }
 
 const CONSTRUCTS: [Construct; 42] = [
-    construct(&["zig"], Written::Only, &["@embedFile", "@import", "@cInclude"]),
+    construct(
+        &["zig"],
+        Written::Only,
+        &["@embedFile", "@import", "@cInclude"],
+    ),
     construct(
         &["nim", "nims", "nimble"],
         Written::Bare,
@@ -51,20 +65,45 @@ const CONSTRUCTS: [Construct; 42] = [
     ),
     construct(&["nim", "nims"], Written::Quoted, &["include", "import"]),
     construct(&["d", "di"], Written::Only, &["import"]),
-    construct(&["odin"], Written::Only, &["#load", "#load_directory", "#load_hash", "#load_or"]),
+    construct(
+        &["odin"],
+        Written::Only,
+        &["#load", "#load_directory", "#load_hash", "#load_or"],
+    ),
     construct(&["v"], Written::Only, &["$embed_file", "$tmpl"]),
     construct(&["v", "sv", "svh", "vh"], Written::Quoted, &["`include"]),
     construct(&["v"], Written::Quoted, &["#include", "#flag"]),
     construct(&["c3"], Written::Only, &["$embed", "$include", "$exec"]),
-    construct(&["jai"], Written::Quoted, &["#load", "#import", "#run read_entire_file"]),
+    construct(
+        &["jai"],
+        Written::Quoted,
+        &["#load", "#import", "#run read_entire_file"],
+    ),
     construct(
         &["swift"],
         Written::Quoted,
-        &["#fileLiteral(resourceName:", "#imageLiteral(resourceName:", "#embed", "#include"],
+        &[
+            "#fileLiteral(resourceName:",
+            "#imageLiteral(resourceName:",
+            "#embed",
+            "#include",
+        ],
     ),
-    construct(&["kts"], Written::Quoted, &["@file:Import", "@file:DependsOn", "apply(from ="]),
-    construct(&["cs", "csx", "fs", "fsx", "fsi"], Written::Quoted, &["#load", "#r", "#I"]),
-    construct(&["fs", "fsx"], Written::Quoted, &["JsonProvider<", "CsvProvider<", "XmlProvider<"]),
+    construct(
+        &["kts"],
+        Written::Quoted,
+        &["@file:Import", "@file:DependsOn", "apply(from ="],
+    ),
+    construct(
+        &["cs", "csx", "fs", "fsx", "fsi"],
+        Written::Quoted,
+        &["#load", "#r", "#I"],
+    ),
+    construct(
+        &["fs", "fsx"],
+        Written::Quoted,
+        &["JsonProvider<", "CsvProvider<", "XmlProvider<"],
+    ),
     construct(&["cr"], Written::Only, &["read_file", "read_file?"]),
     construct(&["cr"], Written::Quoted, &["require", "run"]),
     construct(
@@ -77,25 +116,54 @@ const CONSTRUCTS: [Construct; 42] = [
         Written::Quoted,
         &["include", "include_once", "require", "require_once"],
     ),
-    construct(&["pl", "pm", "t"], Written::Quoted, &["do", "require", "use lib"]),
+    construct(
+        &["pl", "pm", "t"],
+        Written::Quoted,
+        &["do", "require", "use lib"],
+    ),
     construct(&["lua"], Written::Quoted, &["dofile", "loadfile"]),
     construct(
         &["hs", "lhs"],
         Written::Bare,
-        &["embedFile", "embedStringFile", "embedDir", "embedOneFileOf", "makeRelativeToProject"],
+        &[
+            "embedFile",
+            "embedStringFile",
+            "embedDir",
+            "embedOneFileOf",
+            "makeRelativeToProject",
+        ],
     ),
     construct(
         &["hs", "lhs"],
         Written::Quoted,
-        &["#include", "addDependentFile", "quoteFile", "hamletFile", "juliusFile"],
+        &[
+            "#include",
+            "addDependentFile",
+            "quoteFile",
+            "hamletFile",
+            "juliusFile",
+        ],
     ),
-    construct(&["ml", "mli", "mll", "mly"], Written::Quoted, &["[%blob", "[%static_file", "#use", "#load"]),
+    construct(
+        &["ml", "mli", "mll", "mly"],
+        Written::Quoted,
+        &["[%blob", "[%static_file", "#use", "#load"],
+    ),
     construct(&["jl"], Written::Quoted, &["include", "include_dependency"]),
-    construct(&["erl", "hrl", "yrl"], Written::Quoted, &["-include", "-include_lib"]),
+    construct(
+        &["erl", "hrl", "yrl"],
+        Written::Quoted,
+        &["-include", "-include_lib"],
+    ),
     construct(
         &["ex", "exs", "eex"],
         Written::Quoted,
-        &["Code.require_file", "Code.eval_file", "@external_resource", "embed_templates"],
+        &[
+            "Code.require_file",
+            "Code.eval_file",
+            "@external_resource",
+            "embed_templates",
+        ],
     ),
     construct(
         &["f", "f90", "f95", "f03", "f08", "for", "ftn", "fpp"],
@@ -109,11 +177,24 @@ const CONSTRUCTS: [Construct; 42] = [
     ),
     construct(&["dart"], Written::Quoted, &["import", "export", "part"]),
     construct(
-        &["proto", "thrift", "fbs", "capnp", "sol", "idl", "graphql", "smithy"],
+        &[
+            "proto", "thrift", "fbs", "capnp", "sol", "idl", "graphql", "smithy",
+        ],
         Written::Quoted,
-        &["import", "include", "embed", "native_include", "cpp_include", "#import"],
+        &[
+            "import",
+            "include",
+            "embed",
+            "native_include",
+            "cpp_include",
+            "#import",
+        ],
     ),
-    construct(&["jsonnet", "libsonnet"], Written::Only, &["importstr", "importbin", "import"]),
+    construct(
+        &["jsonnet", "libsonnet"],
+        Written::Only,
+        &["importstr", "importbin", "import"],
+    ),
     construct(
         &["scm", "ss", "sld", "rkt", "lisp", "cl", "lsp", "el"],
         Written::Quoted,
@@ -122,7 +203,11 @@ const CONSTRUCTS: [Construct; 42] = [
     construct(&["r", "rmd"], Written::Quoted, &["source", "sourceCpp"]),
     construct(&["tcl"], Written::Plain, &["source"]),
     construct(&["vim"], Written::Plain, &["source", "runtime"]),
-    construct(&["tf", "hcl"], Written::Quoted, &["file", "filebase64", "templatefile", "fileset"]),
+    construct(
+        &["tf", "hcl"],
+        Written::Quoted,
+        &["file", "filebase64", "templatefile", "fileset"],
+    ),
     of_site(
         &["vue", "svelte", "astro", "mdx", "marko"],
         Written::Quoted,
@@ -133,17 +218,31 @@ const CONSTRUCTS: [Construct; 42] = [
         Written::Quoted,
         &["@import", "@use", "@forward", "@plugin", "@require"],
     ),
-    of_site(&["rst"], Written::Plain, &["include::", "literalinclude::", ":file:", "raw:: file"]),
+    of_site(
+        &["rst"],
+        Written::Plain,
+        &["include::", "literalinclude::", ":file:", "raw:: file"],
+    ),
     of_site(&["adoc", "asciidoc"], Written::Plain, &["include::"]),
     of_site(
         &["md", "markdown"],
         Written::Plain,
-        &["{{#include", "{{#rustdoc_include", "{{#playground", "@include:"],
+        &[
+            "{{#include",
+            "{{#rustdoc_include",
+            "{{#playground",
+            "@include:",
+        ],
     ),
     construct(
         &["tex", "sty", "cls", "ltx"],
         Written::Plain,
-        &["\\input{", "\\include{", "\\verbatiminput{", "\\lstinputlisting{"],
+        &[
+            "\\input{",
+            "\\include{",
+            "\\verbatiminput{",
+            "\\lstinputlisting{",
+        ],
     ),
 ];
 
@@ -152,15 +251,28 @@ const ANYWHERE: [Construct; 2] = [
     construct(
         &[],
         Written::Quoted,
-        &["include_str!", "include_bytes!", "include!", "#include", "#embed", ".incbin", "@embedFile"],
+        &[
+            "include_str!",
+            "include_bytes!",
+            "include!",
+            "#include",
+            "#embed",
+            ".incbin",
+            "@embedFile",
+        ],
     ),
     construct(&[], Written::Quoted, &["# include", "#import", "%:include"]),
 ];
 
 pub(super) fn read(path: &RepoPath, is_unknown: bool, source: &[u8], found: &mut Found<'_>) {
-    let ending = path.extension().map(str::to_ascii_lowercase).unwrap_or_default();
-    let known: Vec<&Construct> =
-        CONSTRUCTS.iter().filter(|construct| construct.endings.contains(&ending.as_str())).collect();
+    let ending = path
+        .extension()
+        .map(str::to_ascii_lowercase)
+        .unwrap_or_default();
+    let known: Vec<&Construct> = CONSTRUCTS
+        .iter()
+        .filter(|construct| construct.endings.contains(&ending.as_str()))
+        .collect();
     let anywhere = ANYWHERE.iter().filter(|_| is_unknown && known.is_empty());
     for construct in known.iter().copied().chain(anywhere) {
         for word in construct.words.iter().filter(|word| has(source, word)) {
@@ -191,16 +303,31 @@ fn quoted(text: &str, word: &str, construct: &Construct, found: &mut Found<'_>) 
             rest = own.trim_start_matches([' ', '.', '+', '\t']);
             is_own = true;
         }
-        let Some(quote) = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '<')) else {
+        let Some(quote) = rest
+            .chars()
+            .next()
+            .filter(|quote| matches!(quote, '"' | '\'' | '<'))
+        else {
             continue;
         };
         let close = if quote == '<' { '>' } else { quote };
-        let Some((target, _)) = rest[1..].split_once(close).filter(|(target, _)| !target.contains('\n'))
+        let Some((target, _)) = rest[1..]
+            .split_once(close)
+            .filter(|(target, _)| !target.contains('\n'))
         else {
             continue;
         };
         let target = &unescaped(target);
-        judge(construct, word, if is_own { target.trim_start_matches('/') } else { target }, found);
+        judge(
+            construct,
+            word,
+            if is_own {
+                target.trim_start_matches('/')
+            } else {
+                target
+            },
+            found,
+        );
     }
 }
 
@@ -210,18 +337,24 @@ fn only(text: &str, word: &str, written: Written, found: &mut Found<'_>) {
         let line = rest.lines().next().unwrap_or_default().trim();
         let is_call = line.starts_with('(');
         let inner = line.trim_start_matches(['(', ' ', '\t']);
-        let literal = inner.strip_prefix('"').and_then(|inner| inner.split_once('"'));
+        let literal = inner
+            .strip_prefix('"')
+            .and_then(|inner| inner.split_once('"'));
         match literal {
             Some((target, behind)) => {
                 let behind = behind.trim_start();
-                let goes_on = ["++", "~", "&", "+", "."].iter().any(|mark| behind.starts_with(mark));
+                let goes_on = ["++", "~", "&", "+", "."]
+                    .iter()
+                    .any(|mark| behind.starts_with(mark));
                 if leaves(&unescaped(target), found.depth) {
                     found.outside(word, target);
                 } else if target.contains('\\') || goes_on {
                     found.unknown(word, line);
                 }
             }
-            None if is_call && !inner.is_empty() && !inner.starts_with(')') => found.unknown(word, line),
+            None if is_call && !inner.is_empty() && !inner.starts_with(')') => {
+                found.unknown(word, line)
+            }
             // A name that a function of the language is handed.
             None if written == Written::Bare
                 && line.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') =>
@@ -237,7 +370,9 @@ fn only(text: &str, word: &str, written: Written, found: &mut Found<'_>) {
 fn plain(text: &str, word: &str, construct: &Construct, found: &mut Found<'_>) {
     for rest in after(text, word) {
         let line = rest.lines().next().unwrap_or_default().trim_start();
-        let end = line.find([' ', '\t', '}', '[', ']', ':', '>']).unwrap_or(line.len());
+        let end = line
+            .find([' ', '\t', '}', '[', ']', ':', '>'])
+            .unwrap_or(line.len());
         judge(construct, word, &line[..end], found);
     }
 }

@@ -54,8 +54,14 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
             continue;
         }
         if LOADERS.contains(&&*name) && is_at(at + 1, "(") {
-            judge(&name, inside(&items, at + 1).unwrap_or_default(), |_, _| true, found);
-        } else if RUNNERS.contains(&&*name) && is_at(at + 1, "(") && !(at > 0 && is_at(at - 1, ".")) {
+            judge(
+                &name,
+                inside(&items, at + 1).unwrap_or_default(),
+                |_, _| true,
+                found,
+            );
+        } else if RUNNERS.contains(&&*name) && is_at(at + 1, "(") && !(at > 0 && is_at(at - 1, "."))
+        {
             // The text itself is no path, and neither is the name that `compile` gives it.
             let is_argument = |arguments: &[Item<'_>], at: usize| {
                 // Behind a comma: a further part of the same path.
@@ -66,18 +72,33 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
                 at >= 2
                     && arguments[at - 1].is("(")
                     && !arguments[at - 2].is_literal
-                    && !METHODS.iter().chain(&RUNNERS).any(|name| arguments[at - 2].is(name))
+                    && !METHODS
+                        .iter()
+                        .chain(&RUNNERS)
+                        .any(|name| arguments[at - 2].is(name))
             };
-            judge(&name, inside(&items, at + 1).unwrap_or_default(), is_argument, found);
+            judge(
+                &name,
+                inside(&items, at + 1).unwrap_or_default(),
+                is_argument,
+                found,
+            );
         } else if item.is("path") && at >= 2 && is_at(at - 1, ".") && is_at(at - 2, "sys") {
             let open = match () {
-                () if is_at(at + 1, ".") && SEARCHED.iter().any(|word| is_at(at + 2, word)) => at + 3,
+                () if is_at(at + 1, ".") && SEARCHED.iter().any(|word| is_at(at + 2, word)) => {
+                    at + 3
+                }
                 () if is_at(at + 1, "=") && is_at(at + 2, "[") => at + 2,
                 () if is_at(at + 1, "+") && is_at(at + 2, "=") && is_at(at + 3, "[") => at + 3,
                 () => continue,
             };
             if is_at(open, "(") || is_at(open, "[") {
-                judge("sys.path", inside(&items, open).unwrap_or_default(), |_, _| true, found);
+                judge(
+                    "sys.path",
+                    inside(&items, open).unwrap_or_default(),
+                    |_, _| true,
+                    found,
+                );
             }
         } else if item.is("extern") && is_at(at + 1, "from") {
             // Cython has a header included.

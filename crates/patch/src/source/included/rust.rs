@@ -39,13 +39,23 @@ const READERS: [&str; 3] = ["include", "include_str", "include_bytes"];
 /// The macros whose literals an assembler reads.
 const ASSEMBLERS: [&str; 3] = ["asm", "global_asm", "naked_asm"];
 /// Names of values in attributes that are paths of files.
-const FILE_KEYS: [&str; 9] =
-    ["dir", "directory", "file", "folder", "grammar", "path", "schema", "source", "template"];
+const FILE_KEYS: [&str; 9] = [
+    "dir",
+    "directory",
+    "file",
+    "folder",
+    "grammar",
+    "path",
+    "schema",
+    "source",
+    "template",
+];
 const FILE_ENDS: [&str; 4] = ["_dir", "_file", "_folder", "_path"];
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    let is_concerned =
-        ["include", "path", "folder", "asm", "embed", "_file", "grammar", "dir", "template", "file"];
+    let is_concerned = [
+        "include", "path", "folder", "asm", "embed", "_file", "grammar", "dir", "template", "file",
+    ];
     if !has_any(source, &is_concerned) && !names.has_rust() {
         return;
     }
@@ -56,7 +66,8 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     let mut braces = 0usize;
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
-        let next = |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
+        let next =
+            |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
         let is_call = next(1, "!") && items.get(at + 2).is_some_and(is_open);
         if item.is("{") {
             braces += 1;
@@ -81,7 +92,9 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
             call(item, &items, at + 2, names, found);
         } else if READERS[1..].iter().any(|word| item.is(word)) {
             let is_alone = at > 0
-                && ["(", "[", "{", ","].iter().any(|mark| items[at - 1].is(mark))
+                && ["(", "[", "{", ","]
+                    .iter()
+                    .any(|mark| items[at - 1].is(mark))
                 && [")", "]", "}", ","].iter().any(|mark| next(1, mark));
             if next(1, "as") || (is_alone && !imports) {
                 found.unknown("another name", &String::from_utf8_lossy(item.text));
@@ -123,8 +136,12 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     }
     let is_passed_on = names.is_rust_reader(name.text);
     let is_reader = text.starts_with("include") || text.contains("embed") || text.contains("_file");
-    let names_reader =
-        || argument.unwrap_or_default().iter().any(|item| READERS.iter().any(|word| item.is(word)));
+    let names_reader = || {
+        argument
+            .unwrap_or_default()
+            .iter()
+            .any(|item| READERS.iter().any(|word| item.is(word)))
+    };
     if names.is_rust_caller(name.text) && names_reader() {
         return found.unknown(&construct, &written(argument.unwrap_or_default()));
     }
@@ -149,7 +166,12 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
 fn template(items: &[Item<'_>], open: usize) -> String {
     let mut out = String::new();
     let (mut depth, mut joined) = (0usize, Vec::new());
-    for (at, item) in items.iter().enumerate().skip(open).take(assembler::MOST_PIECES) {
+    for (at, item) in items
+        .iter()
+        .enumerate()
+        .skip(open)
+        .take(assembler::MOST_PIECES)
+    {
         if is_open(item) {
             depth += 1;
             if at >= 2 && items[at - 2].is("concat") && items[at - 1].is("!") {
@@ -180,7 +202,8 @@ fn template(items: &[Item<'_>], open: usize) -> String {
 fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Found<'_>) {
     let variable = |variable: &str| {
         let rest = literal.strip_prefix(&format!("${variable}"));
-        rest.or_else(|| literal.strip_prefix(&format!("${{{variable}}}"))).map(str::to_owned)
+        rest.or_else(|| literal.strip_prefix(&format!("${{{variable}}}")))
+            .map(str::to_owned)
     };
     if let Some(rest) = variable("CARGO_MANIFEST_DIR") {
         judge(name, &[Piece::Package, Piece::Text(rest)], literal, found);
@@ -191,7 +214,12 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
     } else if literal.contains('$') {
         found.unknown(name, literal);
     } else if is_of_package && !literal.starts_with('/') {
-        judge(name, &[Piece::Package, Piece::Text(literal.to_owned())], literal, found);
+        judge(
+            name,
+            &[Piece::Package, Piece::Text(literal.to_owned())],
+            literal,
+            found,
+        );
     } else {
         found.path(name, literal);
     }
@@ -201,7 +229,9 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
 fn attribute(list: &[Item<'_>], braces: usize, found: &mut Found<'_>) {
     let is_conditional = list.first().is_some_and(|first| first.is("cfg_attr"));
     for (at, window) in list.windows(3).enumerate() {
-        let [name, equals, literal] = window else { continue };
+        let [name, equals, literal] = window else {
+            continue;
+        };
         if name.is_literal || !equals.is("=") {
             continue;
         }
@@ -258,7 +288,9 @@ fn expression(items: &[Item<'_>], pieces: &mut Vec<Piece>) {
                     "CARGO_MANIFEST_DIR" => Piece::Package,
                     "OUT_DIR" => Piece::OutDir,
                     name if HOMES.contains(&name) => Piece::Home,
-                    name if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_") => Piece::Name,
+                    name if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_") => {
+                        Piece::Name
+                    }
                     _ => Piece::Unknown,
                 });
             }
@@ -293,7 +325,10 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
         Some(Piece::Package) => {
             let directories: Vec<&str> = found.path.segments().rev().skip(1).collect();
             // A directory of sources may itself hold packages: the innermost one decides, and the outermost makes a doubt.
-            let parts = directories.iter().enumerate().filter(|(_, name)| PACKAGE_PARTS.contains(name));
+            let parts = directories
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| PACKAGE_PARTS.contains(name));
             let depths: Vec<usize> = parts.map(|(at, _)| directories.len() - at - 1).collect();
             let innermost = depths.first().copied().unwrap_or(found.depth);
             let outermost = depths.last().copied().unwrap_or(found.depth);

@@ -15,9 +15,18 @@ const CALLS: [(&[&str], &str); 11] = [
     (&["require", ".", "resolveWeak"], "require.resolveWeak"),
     (&["import"], "import"),
     (&["import", ".", "meta", ".", "glob"], "import.meta.glob"),
-    (&["import", ".", "meta", ".", "globEager"], "import.meta.globEager"),
-    (&["import", ".", "meta", ".", "resolve"], "import.meta.resolve"),
-    (&["import", ".", "meta", ".", "webpackContext"], "import.meta.webpackContext"),
+    (
+        &["import", ".", "meta", ".", "globEager"],
+        "import.meta.globEager",
+    ),
+    (
+        &["import", ".", "meta", ".", "resolve"],
+        "import.meta.resolve",
+    ),
+    (
+        &["import", ".", "meta", ".", "webpackContext"],
+        "import.meta.webpackContext",
+    ),
     (&["createRequire"], "createRequire"),
     (&["System", ".", "import"], "System.import"),
 ];
@@ -50,14 +59,17 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     let mut functions: BTreeSet<&[u8]> = BTreeSet::new();
     let mut values: BTreeMap<&[u8], &Item<'_>> = BTreeMap::new();
     for (at, window) in items.windows(3).enumerate() {
-        let [name, equals, value] = window else { continue };
+        let [name, equals, value] = window else {
+            continue;
+        };
         if name.is_literal || !equals.is("=") {
             continue;
         }
         if value.is_literal {
             values.insert(name.text, value);
         }
-        let is_function = (value.is("require") && !["(", "."].iter().any(|mark| is_at(at + 3, mark)))
+        let is_function = (value.is("require")
+            && !["(", "."].iter().any(|mark| is_at(at + 3, mark)))
             || (value.is("createRequire") && is_at(at + 3, "("));
         if is_function && name.text != b"require" {
             functions.insert(name.text);
@@ -82,13 +94,23 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
             continue;
         }
         let is_call = |words: &[&str]| {
-            words.iter().enumerate().all(|(offset, word)| is_at(at + offset, word))
+            words
+                .iter()
+                .enumerate()
+                .all(|(offset, word)| is_at(at + offset, word))
                 && is_at(at + words.len(), "(")
         };
-        let known = CALLS.iter().find(|(words, _)| is_call(words) && (!is_member || item.is("require")));
-        let named =
-            || (!is_member && functions.contains(item.text) && is_at(at + 1, "(")).then_some((1, "require"));
-        let Some((length, construct)) = known.map(|(words, name)| (words.len(), *name)).or_else(named) else {
+        let known = CALLS
+            .iter()
+            .find(|(words, _)| is_call(words) && (!is_member || item.is("require")));
+        let named = || {
+            (!is_member && functions.contains(item.text) && is_at(at + 1, "("))
+                .then_some((1, "require"))
+        };
+        let Some((length, construct)) = known
+            .map(|(words, name)| (words.len(), *name))
+            .or_else(named)
+        else {
             continue;
         };
         match inside(&items, at + length) {
@@ -104,8 +126,16 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
 }
 
 /// The arguments of a call that reads.
-fn call(construct: &str, arguments: &[Item<'_>], values: &BTreeMap<&[u8], &Item<'_>>, found: &mut Found<'_>) {
-    let end = arguments.iter().position(|item| item.is(",")).unwrap_or(arguments.len());
+fn call(
+    construct: &str,
+    arguments: &[Item<'_>],
+    values: &BTreeMap<&[u8], &Item<'_>>,
+    found: &mut Found<'_>,
+) {
+    let end = arguments
+        .iter()
+        .position(|item| item.is(","))
+        .unwrap_or(arguments.len());
     let is_glob = construct.contains("glob");
     let first = &arguments[..if is_glob { arguments.len() } else { end }];
     match first {
@@ -120,7 +150,10 @@ fn call(construct: &str, arguments: &[Item<'_>], values: &BTreeMap<&[u8], &Item<
             let literals = first.iter().filter(|item| item.is_literal);
             literals.for_each(|literal| specifier(construct, literal, found));
         }
-        _ if arguments.iter().any(|item| item.is("__dirname") || item.is("dirname")) => {
+        _ if arguments
+            .iter()
+            .any(|item| item.is("__dirname") || item.is("dirname")) =>
+        {
             let parts: Vec<String> = arguments.iter().filter_map(piece).collect();
             let resolves = arguments.iter().any(|item| item.is("resolve"));
             match parts.iter().find(|part| resolves && part.starts_with('/')) {
@@ -134,18 +167,28 @@ fn call(construct: &str, arguments: &[Item<'_>], values: &BTreeMap<&[u8], &Item<
                 return found.unknown(construct, &written(first));
             }
             let pieces = first.iter().filter(|item| !item.is("+"));
-            let text: String = pieces.map(|item| piece(item).unwrap_or_else(|| "x".to_owned())).collect();
+            let text: String = pieces
+                .map(|item| piece(item).unwrap_or_else(|| "x".to_owned()))
+                .collect();
             target(construct, &text, found);
         }
         _ => {
             // What begins with a value that is known only when it runs is no concern of this check, but for whole paths in it.
             for (at, item) in first.iter().enumerate() {
                 let is_begun = at > 0 && (first[at - 1].is("+") || first[at - 1].is("}"));
-                let Some(text) = piece(item).filter(|_| !is_begun && !item.text.starts_with(b"}")) else {
+                let Some(text) = piece(item).filter(|_| !is_begun && !item.text.starts_with(b"}"))
+                else {
                     continue;
                 };
-                let first_name = text.trim_start_matches('/').split('/').next().unwrap_or_default();
-                if text.starts_with("..") || text.starts_with("file:") || SYSTEM.contains(&first_name) {
+                let first_name = text
+                    .trim_start_matches('/')
+                    .split('/')
+                    .next()
+                    .unwrap_or_default();
+                if text.starts_with("..")
+                    || text.starts_with("file:")
+                    || SYSTEM.contains(&first_name)
+                {
                     found.path(construct, &text);
                 }
             }
@@ -158,7 +201,9 @@ fn piece(item: &Item<'_>) -> Option<String> {
     item.is_literal.then(|| match item.text.first() {
         Some(b'`' | b'}') => {
             let text = String::from_utf8_lossy(item.text);
-            text.trim_matches(['`', '}']).trim_end_matches("${").to_owned()
+            text.trim_matches(['`', '}'])
+                .trim_end_matches("${")
+                .to_owned()
         }
         _ => value(item.text),
     })
@@ -182,7 +227,9 @@ fn target(construct: &str, text: &str, found: &mut Found<'_>) {
         let part = part.split('?').next().unwrap_or_default();
         let is_scheme = |name: &str| {
             name.len() > 1
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'))
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'))
         };
         let part = match part.split_once(':').filter(|(name, _)| is_scheme(name)) {
             Some((name, _)) if SCHEMES.contains(&name) => continue,

@@ -62,7 +62,12 @@ pub(crate) struct Detection {
 
 impl Detection {
     fn new(trick: Tampering, weight: Weight, what: impl Into<String>) -> Self {
-        Self { trick, weight, what: what.into(), test: None }
+        Self {
+            trick,
+            weight,
+            what: what.into(),
+            test: None,
+        }
     }
 }
 
@@ -84,15 +89,20 @@ impl Role {
     /// brings makes no program of a library.
     pub(crate) fn of(language: Language, path: &RepoPath, old: Option<&[u8]>) -> Self {
         const DIRECTORIES: [&str; 11] = [
-            "bin", "cmd", "cli", "script", "scripts", "tools", "example", "examples", "benches", "xtask",
-            "commands",
+            "bin", "cmd", "cli", "script", "scripts", "tools", "example", "examples", "benches",
+            "xtask", "commands",
         ];
-        const STEMS: [&str; 7] = ["main", "__main__", "build", "cli", "manage", "setup", "noxfile"];
+        const STEMS: [&str; 7] = [
+            "main", "__main__", "build", "cli", "manage", "setup", "noxfile",
+        ];
         const STARTS: [&str; 4] = ["__main__", "manage", "setup", "noxfile"];
         if is_test_path(path) {
             return Self::Test;
         }
-        let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+        let (directories, name) = path
+            .as_str()
+            .rsplit_once('/')
+            .unwrap_or(("", path.as_str()));
         let stem = name.split('.').next().unwrap_or(name);
         let was_program = old.is_some_and(|old| {
             old.starts_with(b"#!") && !old.starts_with(b"#![")
@@ -103,9 +113,15 @@ impl Role {
         if was_program || is_imported && STARTS.contains(&stem) {
             Self::Program
         } else if STEMS.contains(&stem)
-            || directories.split('/').any(|segment| DIRECTORIES.contains(&segment))
+            || directories
+                .split('/')
+                .any(|segment| DIRECTORIES.contains(&segment))
         {
-            if is_imported { Self::Tool } else { Self::Program }
+            if is_imported {
+                Self::Tool
+            } else {
+                Self::Program
+            }
         } else {
             Self::Source
         }
@@ -123,7 +139,9 @@ impl Role {
 
 /// Whether a changed line has a word without which none of the constructs can come or go.
 pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
-    table::words(language).iter().any(|word| contains(line, word.as_bytes()))
+    table::words(language)
+        .iter()
+        .any(|word| contains(line, word.as_bytes()))
         || report::may_matter(line)
         || !line.is_ascii()
 }
@@ -135,7 +153,8 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Detec
     // What a slash begins is told for certain by the grammar alone; where it says otherwise, both readings count.
     if language == Language::Script
         && masked.has_slash
-        && let Some(other) = super::grammar::script(source).filter(|other| other.open != masked.open)
+        && let Some(other) =
+            super::grammar::script(source).filter(|other| other.open != masked.open)
     {
         let mut seen: BTreeMap<Detection, usize> = BTreeMap::new();
         for sight in &found {
@@ -157,14 +176,24 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
     let mut found = Vec::new();
     if role != Role::Test {
         for name in table::TEST_VARIABLES {
-            let count = source.windows(name.len()).filter(|window| *window == name.as_bytes()).count();
+            let count = source
+                .windows(name.len())
+                .filter(|window| *window == name.as_bytes())
+                .count();
             let sight = Detection::new(Tampering::TestAware, Weight::Doubtful, name);
             found.extend(std::iter::repeat_n(sight, count));
         }
     }
     report::find(language, source, read, &masked, role, &mut found);
     if language == Language::Python {
-        words::find(language, source, read, &tokens(&read.open), role, &mut found);
+        words::find(
+            language,
+            source,
+            read,
+            &tokens(&read.open),
+            role,
+            &mut found,
+        );
         python::find(source, &masked, &read.open, role, &mut found);
         return found;
     }
@@ -192,7 +221,10 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
             let what = pattern.text(&tokens, at);
             if pattern.trick == Tampering::Exit {
                 let before = no_place.partition_point(|range| range.start <= at);
-                if no_place[..before].last().is_some_and(|range| at < range.end) {
+                if no_place[..before]
+                    .last()
+                    .is_some_and(|range| at < range.end)
+                {
                     weight = Weight::Certain;
                 }
                 if matches!(role, Role::Source | Role::Tool) && is_harmless(&what, &tokens) {
@@ -227,48 +259,80 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     const MOST_LEFT_OUT: usize = 200;
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let is_comparison = what.starts_with("NODE_ENV!") || what.starts_with("!");
-    let open = (at.saturating_sub(BEFORE)..at).rev().find(|index| is(*index, "(") || is(*index, ")"));
-    let Some(open) = open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if"))
+    let open = (at.saturating_sub(BEFORE)..at)
+        .rev()
+        .find(|index| is(*index, "(") || is(*index, ")"));
+    let Some(open) =
+        open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if"))
     else {
         return false;
     };
-    let near = tokens.get(..(open + MOST_LEFT_OUT).min(tokens.len())).unwrap_or_default();
+    let near = tokens
+        .get(..(open + MOST_LEFT_OUT).min(tokens.len()))
+        .unwrap_or_default();
     let condition = close(near, open);
     let start = condition + 1;
     let end = if is(start, "{") {
         close(near, start)
     } else {
         let mut end = start;
-        while end < near.len() && !is(end, ";") && (end == start || near[end].position != Position::First) {
-            end = if is(end, "(") || is(end, "{") || is(end, "[") { close(near, end) + 1 } else { end + 1 };
+        while end < near.len()
+            && !is(end, ";")
+            && (end == start || near[end].position != Position::First)
+        {
+            end = if is(end, "(") || is(end, "{") || is(end, "[") {
+                close(near, end) + 1
+            } else {
+                end + 1
+            };
         }
         end - usize::from(!is(end, ";"))
     };
     let decides = |index: usize| {
-        let is_word = ["return", "throw", "yield", "break", "continue"].iter().any(|word| is(index, word));
+        let is_word = ["return", "throw", "yield", "break", "continue"]
+            .iter()
+            .any(|word| is(index, word));
         let is_compared = is(index + 1, "=")
             || is(index + 1, ">")
             || index > 0 && ["=", "!", "<", ">"].iter().any(|mark| is(index - 1, mark));
-        let is_declared = index >= 2 && ["const", "let", "var"].iter().any(|word| is(index - 2, word));
-        is_word || is(index, "=") && !is_compared && !is_declared || is(index, "+") && is(index + 1, "+")
+        let is_declared = index >= 2
+            && ["const", "let", "var"]
+                .iter()
+                .any(|word| is(index - 2, word));
+        is_word
+            || is(index, "=") && !is_compared && !is_declared
+            || is(index, "+") && is(index + 1, "+")
     };
     // A condition that says something else besides may turn it around.
     let is_plain = !(open..condition).any(|index| is(index, "?") && !is(index + 1, "."));
-    end + 1 < open + MOST_LEFT_OUT && is_plain && !is(end + 1, "else") && !(start..=end).any(decides)
+    end + 1 < open + MOST_LEFT_OUT
+        && is_plain
+        && !is(end + 1, "else")
+        && !(start..=end).any(decides)
 }
 
 /// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
 fn is_harmless(what: &str, tokens: &[Token<'_>]) -> bool {
-    const NAMES: [&str; 6] = ["exit", "_exit", "_Exit", "quick_exit", "reallyExit", "exitCode"];
+    const NAMES: [&str; 6] = [
+        "exit",
+        "_exit",
+        "_Exit",
+        "quick_exit",
+        "reallyExit",
+        "exitCode",
+    ];
     if what.contains("abort") || what.contains("exitCode") {
         return true;
     }
-    let is_name_alone = ["use of ", "extern fn ", "import "].iter().any(|start| what.starts_with(start))
+    let is_name_alone = ["use of ", "extern fn ", "import "]
+        .iter()
+        .any(|start| what.starts_with(start))
         || what.ends_with(" of process")
         || what.ends_with(" as");
     let may_succeed = |at: usize| {
         let before = |words: &[&str]| {
-            at.checked_sub(1).is_some_and(|before| words.iter().any(|word| tokens[before].is(word)))
+            at.checked_sub(1)
+                .is_some_and(|before| words.iter().any(|word| tokens[before].is(word)))
         };
         let is_call = tokens.get(at + 1).is_some_and(|next| next.is("("));
         let is_value = !is_call && before(&["=", "("]);
@@ -292,19 +356,32 @@ enum Status {
 /// The status in the first parentheses behind `at`, or behind the `=` there.
 fn status(tokens: &[Token<'_>], at: usize) -> Status {
     let near = tokens.get(at..).unwrap_or_default();
-    let begin = near.iter().take(10).position(|token| token.is("(") || token.is("=") || token.is(";"));
-    let argument = begin.and_then(|begin| near.get(begin + 1..)).unwrap_or_default();
-    let [number, end, ..] = argument else { return Status::Unknown };
+    let begin = near
+        .iter()
+        .take(10)
+        .position(|token| token.is("(") || token.is("=") || token.is(";"));
+    let argument = begin
+        .and_then(|begin| near.get(begin + 1..))
+        .unwrap_or_default();
+    let [number, end, ..] = argument else {
+        return Status::Unknown;
+    };
     let is_end = |token: &Token<'_>| token.is(")") || token.is(";") || token.is("}");
     if number.is("-") {
         let is_one = end.is("1") && argument.get(2).is_some_and(is_end);
-        return if is_one { Status::Failure } else { Status::Unknown };
+        return if is_one {
+            Status::Failure
+        } else {
+            Status::Unknown
+        };
     }
     if number.is("EXIT_FAILURE") && is_end(end) {
         return Status::Failure;
     }
     // The system keeps the lowest eight bits.
-    let number = std::str::from_utf8(number.text).ok().and_then(|number| number.parse::<u32>().ok());
+    let number = std::str::from_utf8(number.text)
+        .ok()
+        .and_then(|number| number.parse::<u32>().ok());
     match number {
         Some(number) if is_end(end) && number % 256 == 0 => Status::Success,
         Some(_) if is_end(end) => Status::Failure,
@@ -317,12 +394,23 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
     /// The longest list of names that is read.
     const LONGEST: usize = 60;
     for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("}")) {
-        let Some(next) = tokens.get(at + 1) else { return };
-        let stop = tokens.get(at + 2).map_or(source.len(), |token| token.range.start);
+        let Some(next) = tokens.get(at + 1) else {
+            return;
+        };
+        let stop = tokens
+            .get(at + 2)
+            .map_or(source.len(), |token| token.range.start);
         let is_process = if next.is("=") {
-            tokens.get(at + 2).is_some_and(|value| value.is("process") || value.is("require"))
+            tokens
+                .get(at + 2)
+                .is_some_and(|value| value.is("process") || value.is("require"))
                 && source
-                    .get(next.range.end..tokens.get(at + 5).map_or(source.len(), |end| end.range.start))
+                    .get(
+                        next.range.end
+                            ..tokens
+                                .get(at + 5)
+                                .map_or(source.len(), |end| end.range.start),
+                    )
                     .is_some_and(|text| contains(text, b"process"))
         } else {
             let module = source.get(next.range.end..stop).unwrap_or_default();
@@ -335,12 +423,20 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
         if !is_process {
             continue;
         }
-        let names = tokens[..at].iter().rev().take(LONGEST).take_while(|token| !token.is("{"));
+        let names = tokens[..at]
+            .iter()
+            .rev()
+            .take(LONGEST)
+            .take_while(|token| !token.is("{"));
         let ends = ["exit", "reallyExit", "abort"];
         for name in names.filter(|name| ends.iter().any(|end| name.is(end))) {
             let what = format!("{} of process", name.name());
             let is_harmless = role != Role::Test && is_harmless(&what, tokens);
-            let weight = if is_harmless { Weight::Doubtful } else { role.exit() };
+            let weight = if is_harmless {
+                Weight::Doubtful
+            } else {
+                role.exit()
+            };
             found.push(Detection::new(Tampering::Exit, weight, what));
         }
     }
@@ -358,14 +454,24 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
     let mut depth = 0usize;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        if START.iter().enumerate().all(|(next, word)| tokens.get(at + next).is_some_and(|t| t.is(word))) {
+        if START
+            .iter()
+            .enumerate()
+            .all(|(next, word)| tokens.get(at + next).is_some_and(|t| t.is(word)))
+        {
             let mut end = close(&tokens, at + 1) + 1;
             if tokens.get(end).is_some_and(|token| token.is("{")) {
                 end = close(&tokens, end);
             }
-            let stop = tokens.get(end).map_or(source.len(), |token| token.range.end);
+            let stop = tokens
+                .get(end)
+                .map_or(source.len(), |token| token.range.end);
             let text = source.get(token.range.start..stop).unwrap_or_default();
-            found.items.push(TestItem { depth, text, ..TestItem::default() });
+            found.items.push(TestItem {
+                depth,
+                text,
+                ..TestItem::default()
+            });
             at = end;
         } else if token.is("{") {
             depth += 1;
@@ -379,13 +485,17 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
 
 fn is_go_main(source: &[u8]) -> bool {
     let masked = mask(Language::Go, source);
-    tokens(&masked).get(..2).is_some_and(|start| start[0].is("package") && start[1].is("main"))
+    tokens(&masked)
+        .get(..2)
+        .is_some_and(|start| start[0].is("package") && start[1].is("main"))
 }
 
 /// Whether a text of C holds a `main`.
 fn is_c_main(source: &[u8]) -> bool {
     let masked = mask(Language::C, source);
-    tokens(&masked).windows(3).any(|three| three[0].is("int") && three[1].is("main") && three[2].is("("))
+    tokens(&masked)
+        .windows(3)
+        .any(|three| three[0].is("int") && three[1].is("main") && three[2].is("("))
 }
 
 /// The bodies of `func init()`, which run before anything else.
@@ -393,7 +503,11 @@ fn init_functions(tokens: &[Token<'_>]) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while at + 4 < tokens.len() {
-        if ["func", "init", "(", ")", "{"].iter().zip(&tokens[at..]).all(|(word, token)| token.is(word)) {
+        if ["func", "init", "(", ")", "{"]
+            .iter()
+            .zip(&tokens[at..])
+            .all(|(word, token)| token.is(word))
+        {
             let end = close(tokens, at + 4);
             found.push(at..end);
             at = end;
@@ -407,16 +521,26 @@ fn init_functions(tokens: &[Token<'_>]) -> Vec<std::ops::Range<usize>> {
 /// its body behind the run, where the process ends with what came of it.
 fn test_main(tokens: &[Token<'_>], found: &mut Vec<Detection>) -> Option<std::ops::Range<usize>> {
     let start = |window: &[Token<'_>]| {
-        ["func", "TestMain", "("].iter().zip(window).all(|(word, token)| token.is(word))
+        ["func", "TestMain", "("]
+            .iter()
+            .zip(window)
+            .all(|(word, token)| token.is(word))
     };
     let at = tokens.windows(3).position(start)?;
     let open = close(tokens, at + 2) + 1;
     let end = close(tokens, open);
     let body = tokens.get(open..end).unwrap_or_default();
-    let run = body
-        .windows(3)
-        .position(|window| [".", "Run", "("].iter().zip(window).all(|(word, token)| token.is(word)));
-    let weight = if run.is_some() { Weight::Doubtful } else { Weight::Certain };
+    let run = body.windows(3).position(|window| {
+        [".", "Run", "("]
+            .iter()
+            .zip(window)
+            .all(|(word, token)| token.is(word))
+    });
+    let weight = if run.is_some() {
+        Weight::Doubtful
+    } else {
+        Weight::Certain
+    };
     found.push(Detection::new(Tampering::Disabled, weight, "func TestMain"));
     // `os.Exit(m.Run())` begins before the run that it waits for.
     run.map(|run| (open + run).saturating_sub(6)..end)

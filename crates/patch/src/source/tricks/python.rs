@@ -32,10 +32,19 @@ enum Moment {
 }
 
 /// Adds every construct of `source`, of which `masked` is the code, and `open` the code with what stands in f-strings.
-pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, found: &mut Vec<Detection>) {
+pub(super) fn find(
+    source: &[u8],
+    masked: &[u8],
+    open_text: &[u8],
+    role: Role,
+    found: &mut Vec<Detection>,
+) {
     let lines: Vec<Line<'_>> = lines(masked).collect();
     let rows = table::Rows::of(Language::Python, role);
-    let tests: BTreeSet<&str> = lines.iter().filter_map(|line| test_name(line.code)).collect();
+    let tests: BTreeSet<&str> = lines
+        .iter()
+        .filter_map(|line| test_name(line.code))
+        .collect();
     let mut defined: BTreeSet<(usize, &str, usize)> = BTreeSet::new();
     let mut blocks: Vec<(usize, Block)> = Vec::new();
     let other_names = other_names(&lines);
@@ -49,15 +58,25 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
     for (index, line) in lines.iter().enumerate() {
         // The bracket that ends a signature stands where the signature began.
         let is_closing = line.code.starts_with([')', ']', '}']);
-        while !is_closing && blocks.last().is_some_and(|(indent, _)| *indent >= line.indent) {
+        while !is_closing
+            && blocks
+                .last()
+                .is_some_and(|(indent, _)| *indent >= line.indent)
+        {
             blocks.pop();
         }
         let inside = |block| blocks.iter().any(|(_, open)| *open == block);
         let end = lines.get(index + 1).map_or(source.len(), |next| next.start);
         let start = line.start + line.indent;
         let text = source.get(start..end).unwrap_or_default();
-        let is_guard = has_guards && guards(source.get(start..start + line.code.len()).unwrap_or_default());
-        let is_started = inside(Block::Main) || is_guard || role == Role::Tool && inside(Block::Start);
+        let is_guard = has_guards
+            && guards(
+                source
+                    .get(start..start + line.code.len())
+                    .unwrap_or_default(),
+            );
+        let is_started =
+            inside(Block::Main) || is_guard || role == Role::Tool && inside(Block::Start);
         let moment = match (is_started, inside(Block::Function) || inside(Block::Start)) {
             (true, _) => Moment::Start,
             (_, true) => Moment::Call,
@@ -67,13 +86,18 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
         other_names.put_right(&mut all);
         let known = found.len();
         constructs(text, &all, &rows, role, moment, found);
-        let is_seen = found.iter().skip(known).any(|sight| sight.trick == Tampering::Shadow);
+        let is_seen = found
+            .iter()
+            .skip(known)
+            .any(|sight| sight.trick == Tampering::Shadow);
         if role != Role::Test && !is_seen {
             runners(&all, &other_names.runners, found);
         }
         let mut tokens = tokens(line.code.as_bytes());
         other_names.put_right(&mut tokens);
-        let text = source.get(start..start + line.code.len()).unwrap_or_default();
+        let text = source
+            .get(start..start + line.code.len())
+            .unwrap_or_default();
         if callers.are_compared(text, &tokens) {
             found.push(Detection::new(
                 Tampering::TestAware,
@@ -101,8 +125,13 @@ pub(super) fn find(source: &[u8], masked: &[u8], open_text: &[u8], role: Role, f
             found.push(Detection::new(Tampering::Replaced, Weight::Certain, what));
         };
         if moment == Moment::Import {
-            let statements = tokens.split(|token| token.is(";")).filter(|_| !is_definition && !goes_on);
-            for name in statements.flat_map(rebound).filter(|name| tests.contains(name)) {
+            let statements = tokens
+                .split(|token| token.is(";"))
+                .filter(|_| !is_definition && !goes_on);
+            for name in statements
+                .flat_map(rebound)
+                .filter(|name| tests.contains(name))
+            {
                 replaced(format!("another {name}"));
             }
             if line.code.starts_with("class ") {
@@ -132,28 +161,60 @@ struct OtherNames<'l> {
 
 impl<'l> OtherNames<'l> {
     /// Takes what one statement imports.
-    fn take(&mut self, words: &[Token<'l>], known_modules: &[&'static str], known_members: &[&'static str]) {
-        let Some(import) = words.iter().position(|word| word.is("import")) else { return };
+    fn take(
+        &mut self,
+        words: &[Token<'l>],
+        known_modules: &[&'static str],
+        known_members: &[&'static str],
+    ) {
+        let Some(import) = words.iter().position(|word| word.is("import")) else {
+            return;
+        };
         let is_member = import > 0 && words.iter().any(|word| word.is("from"));
-        let module = words.iter().position(|word| word.is("from")).and_then(|from| words.get(from + 1));
+        let module = words
+            .iter()
+            .position(|word| word.is("from"))
+            .and_then(|from| words.get(from + 1));
         let is_runner = |name: &Token<'_>| {
-            ["unittest", "pytest", "_pytest", "doctest"].iter().any(|known| name.is(known))
+            ["unittest", "pytest", "_pytest", "doctest"]
+                .iter()
+                .any(|known| name.is(known))
         };
         if is_member && module.is_some_and(is_runner) {
-            let names = words.iter().skip(import + 1).filter(|word| word.is_word() && !word.is("as"));
+            let names = words
+                .iter()
+                .skip(import + 1)
+                .filter(|word| word.is_word() && !word.is("as"));
             self.runners.extend(names.map(|word| word.text));
         }
-        let is_known = module.is_some_and(|module| known_modules.iter().any(|known| module.is(known)));
-        for (at, three) in words.windows(3).enumerate().filter(|(_, three)| three[1].is("as")) {
+        let is_known =
+            module.is_some_and(|module| known_modules.iter().any(|known| module.is(known)));
+        for (at, three) in words
+            .windows(3)
+            .enumerate()
+            .filter(|(_, three)| three[1].is("as"))
+        {
             let root = words.get(..=at).unwrap_or_default().iter().rev();
-            if !is_member && root.take_while(|word| word.is_word() || word.is(".")).any(is_runner) {
+            if !is_member
+                && root
+                    .take_while(|word| word.is_word() || word.is("."))
+                    .any(is_runner)
+            {
                 self.runners.insert(three[2].text);
             }
-            let known = if is_member { known_members } else { known_modules };
+            let known = if is_member {
+                known_members
+            } else {
+                known_modules
+            };
             if (!is_member || is_known)
                 && let Some(name) = known.iter().find(|known| three[0].is(known))
             {
-                let names = if is_member { &mut self.members } else { &mut self.modules };
+                let names = if is_member {
+                    &mut self.members
+                } else {
+                    &mut self.modules
+                };
                 names.insert(three[2].text, *name);
             }
         }
@@ -165,7 +226,11 @@ impl<'l> OtherNames<'l> {
             return;
         }
         for at in 0..tokens.len() {
-            if at > 0 && (tokens[at - 1].is(".") || tokens[at - 1].is("as") || tokens[at - 1].is("import")) {
+            if at > 0
+                && (tokens[at - 1].is(".")
+                    || tokens[at - 1].is("as")
+                    || tokens[at - 1].is("import"))
+            {
                 continue;
             }
             let names = match tokens.get(at + 1) {
@@ -198,16 +263,28 @@ fn other_names<'l>(lines: &[Line<'l>]) -> OtherNames<'l> {
     const MEMBERS: [&str; 6] = ["_exit", "abort", "exit", "SkipTest", "skip", "CDLL"];
     const RUNNERS: [&str; 4] = ["unittest", "pytest", "_pytest", "doctest"];
     let mut names = OtherNames::default();
-    names.runners.extend(RUNNERS.iter().map(|name| name.as_bytes()));
+    names
+        .runners
+        .extend(RUNNERS.iter().map(|name| name.as_bytes()));
     let mut rest = lines.iter();
     while let Some(line) = rest.next() {
         let mut words = tokens(line.code.as_bytes());
         // `o = os`
         for three in words.windows(3).filter(|three| three[1].is("=")) {
             let is_alone = !line.code.contains('.') || words.len() > 3;
-            if let Some(name) = MODULES.iter().find(|known| three[2].is(known)).filter(|_| is_alone) {
+            if let Some(name) = MODULES
+                .iter()
+                .find(|known| three[2].is(known))
+                .filter(|_| is_alone)
+            {
                 let after = three[2].range.end;
-                if !line.code.get(after..).unwrap_or_default().trim_start().starts_with(['.', '[', '(']) {
+                if !line
+                    .code
+                    .get(after..)
+                    .unwrap_or_default()
+                    .trim_start()
+                    .starts_with(['.', '[', '('])
+                {
                     names.modules.insert(three[0].text, name);
                 }
             }
@@ -237,10 +314,20 @@ fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Detect
             continue;
         }
         if token.is("_pytest") {
-            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "the inside of pytest"));
+            found.push(Detection::new(
+                Tampering::Shadow,
+                Weight::Certain,
+                "the inside of pytest",
+            ));
         }
-        if names.contains(token.text) && (words::sets_member(tokens, at) || words::changes(tokens, at)) {
-            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
+        if names.contains(token.text)
+            && (words::sets_member(tokens, at) || words::changes(tokens, at))
+        {
+            found.push(Detection::new(
+                Tampering::Shadow,
+                Weight::Certain,
+                "a part of the runner",
+            ));
         }
     }
 }
@@ -255,10 +342,21 @@ struct Callers<'l> {
 
 impl<'l> Callers<'l> {
     fn of(masked: &[u8], role: Role) -> Self {
-        const LOOKS: [&[u8]; 6] =
-            [b"_getframe", b"currentframe", b"_stack", b"inspect", b"f_back", b"get_objects"];
-        let looks = LOOKS.iter().any(|word| masked.windows(word.len()).any(|window| window == *word));
-        Self { looks: looks && role != Role::Test, names: BTreeSet::new() }
+        const LOOKS: [&[u8]; 6] = [
+            b"_getframe",
+            b"currentframe",
+            b"_stack",
+            b"inspect",
+            b"f_back",
+            b"get_objects",
+        ];
+        let looks = LOOKS
+            .iter()
+            .any(|word| masked.windows(word.len()).any(|window| window == *word));
+        Self {
+            looks: looks && role != Role::Test,
+            names: BTreeSet::new(),
+        }
     }
 
     /// Whether a line, whose text with its literals is `source`, compares what was seen on the stack with a literal. Remembers the
@@ -280,15 +378,26 @@ impl<'l> Callers<'l> {
         if !self.looks {
             return false;
         }
-        let is_seen =
-            |token: &Token<'_>| SEEN.iter().any(|word| token.is(word)) || self.names.contains(token.text);
-        if !tokens.iter().any(is_seen) || tokens.first().is_some_and(|word| word.is("def") || word.is("from"))
+        let is_seen = |token: &Token<'_>| {
+            SEEN.iter().any(|word| token.is(word)) || self.names.contains(token.text)
+        };
+        if !tokens.iter().any(is_seen)
+            || tokens
+                .first()
+                .is_some_and(|word| word.is("def") || word.is("from"))
         {
             return false;
         }
-        let pairs = |first: &str| tokens.windows(2).any(|two| two[0].is(first) && two[1].is("="));
-        let compares =
-            pairs("=") || pairs("!") || tokens.iter().any(|token| COMPARES.iter().any(|word| token.is(word)));
+        let pairs = |first: &str| {
+            tokens
+                .windows(2)
+                .any(|two| two[0].is(first) && two[1].is("="))
+        };
+        let compares = pairs("=")
+            || pairs("!")
+            || tokens
+                .iter()
+                .any(|token| COMPARES.iter().any(|word| token.is(word)));
         if let [name, equals, next, ..] = tokens
             && equals.is("=")
             && !next.is("=")
@@ -314,7 +423,13 @@ fn constructs(
     found: &mut Vec<Detection>,
 ) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let when = |certain| if certain { Weight::Certain } else { Weight::Doubtful };
+    let when = |certain| {
+        if certain {
+            Weight::Certain
+        } else {
+            Weight::Doubtful
+        }
+    };
     // A program may end wherever it is; what others import may not.
     let ends_import = moment == Moment::Import && role != Role::Program;
     // What runs only when a file is started takes no test along.
@@ -324,17 +439,27 @@ fn constructs(
             let fails = pattern.trick == Tampering::Exit && status(tokens, at) == Status::Failure;
             let weight = match pattern.weight(role) {
                 _ if fails => Weight::Doubtful,
-                _ if pattern.trick == Tampering::Exit && ends_import && !is(0, "from") => Weight::Certain,
+                _ if pattern.trick == Tampering::Exit && ends_import && !is(0, "from") => {
+                    Weight::Certain
+                }
                 _ if pattern.trick == Tampering::Exit && is_started => Weight::Doubtful,
-                _ if pattern.trick == Tampering::Exit && role != Role::Test && is(at + 2, "abort") => {
+                _ if pattern.trick == Tampering::Exit
+                    && role != Role::Test
+                    && is(at + 2, "abort") =>
+                {
                     Weight::Doubtful
                 }
                 weight => weight,
             };
-            found.push(Detection::new(pattern.trick, weight, pattern.text(tokens, at)));
+            found.push(Detection::new(
+                pattern.trick,
+                weight,
+                pattern.text(tokens, at),
+            ));
         }
         let follows = |word: &str| at > 0 && is(at - 1, word);
-        let is_call = |name: &str| is(at, name) && is(at + 1, "(") && !follows(".") && !follows("def");
+        let is_call =
+            |name: &str| is(at, name) && is(at + 1, "(") && !follows(".") && !follows("def");
         let end = end_of_process(source, tokens, at);
         if let Some((what, status)) = end {
             let is_plain = matches!(what.as_str(), "the end of the process");
@@ -353,40 +478,59 @@ fn constructs(
             && let Some(what) = words::python_end(tokens, at)
             && !(follows(".")
                 && at > 1
-                && ["os", "posix", "nt"].iter().any(|module| is(at - 2, module))
+                && ["os", "posix", "nt"]
+                    .iter()
+                    .any(|module| is(at - 2, module))
                 && is(at, "_exit"))
             && !is(0, "import")
             && !(is(0, "from") && is(at, "_exit"))
         {
             let fails = status(tokens, at) == Status::Failure && is(at, "_exit");
-            let weight = if fails || moment == Moment::Start { Weight::Doubtful } else { role.exit() };
+            let weight = if fails || moment == Moment::Start {
+                Weight::Doubtful
+            } else {
+                role.exit()
+            };
             found.push(Detection::new(Tampering::Exit, weight, what));
         }
         if is_call("_exit") {
             let fails = status(tokens, at) == Status::Failure;
-            let weight = when(!fails && (ends_import || role.exit() == Weight::Certain && !is_started));
+            let weight =
+                when(!fails && (ends_import || role.exit() == Weight::Certain && !is_started));
             found.push(Detection::new(Tampering::Exit, weight, "_exit("));
         }
-        let skips = is(at, "pytest") && is(at + 1, ".") && (is(at + 2, "skip") || is(at + 2, "xfail"))
-            || is(at, "raise") && (is(at + 1, "SkipTest") || is(at + 3, "SkipTest"));
+        let skips =
+            is(at, "pytest") && is(at + 1, ".") && (is(at + 2, "skip") || is(at + 2, "xfail"))
+                || is(at, "raise") && (is(at + 1, "SkipTest") || is(at + 3, "SkipTest"));
         if skips {
             // Code that skips the test which calls it knows that it is tested.
             let weight = when(moment == Moment::Import || role != Role::Test);
-            found.push(Detection::new(Tampering::Disabled, weight, "a skipped test"));
+            found.push(Detection::new(
+                Tampering::Disabled,
+                weight,
+                "a skipped test",
+            ));
         }
     }
 }
 
 /// The names that a statement binds anew or deletes, those included whose attributes it sets.
 fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
-    let text = |token: &'t Token<'t>| std::str::from_utf8(token.text).ok().filter(|_| token.is_word());
+    let text = |token: &'t Token<'t>| {
+        std::str::from_utf8(token.text)
+            .ok()
+            .filter(|_| token.is_word())
+    };
     let first = |word: &str| tokens.first().is_some_and(|token| token.is(word));
     let mut names = Vec::new();
     // `import a as test_a`, `with x() as test_a`, `(test_a := 1)`.
     for pair in tokens.windows(2).filter(|pair| pair[0].is("as")) {
         names.extend(text(&pair[1]));
     }
-    for three in tokens.windows(3).filter(|three| three[1].is(":") && three[2].is("=")) {
+    for three in tokens
+        .windows(3)
+        .filter(|three| three[1].is(":") && three[2].is("="))
+    {
         names.extend(text(&three[0]));
     }
     let mut depth = 0usize;
@@ -398,8 +542,9 @@ fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
             b"in" if first("for") && depth == 0 => assigns = Some(at),
             b"=" if depth == 0 => {
                 let compares = tokens.get(at + 1).is_some_and(|next| next.is("="));
-                let follows =
-                    at.checked_sub(1).is_some_and(|before| !b"=!<>:".contains(&tokens[before].text[0]));
+                let follows = at
+                    .checked_sub(1)
+                    .is_some_and(|before| !b"=!<>:".contains(&tokens[before].text[0]));
                 if !compares && follows {
                     assigns = Some(at);
                 }
@@ -410,7 +555,11 @@ fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
             break;
         }
     }
-    let end = if first("del") { tokens.len() } else { assigns.unwrap_or(0) };
+    let end = if first("del") {
+        tokens.len()
+    } else {
+        assigns.unwrap_or(0)
+    };
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate().take(end) {
         match token.text {
@@ -428,8 +577,13 @@ fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
 
 fn opens(line: &Line<'_>, is_guard: bool) -> Option<Block> {
     let code = line.code;
-    let function =
-        |name: &str| if name == "main" && line.indent == 0 { Block::Start } else { Block::Function };
+    let function = |name: &str| {
+        if name == "main" && line.indent == 0 {
+            Block::Start
+        } else {
+            Block::Function
+        }
+    };
     if !code.ends_with(':') && !code.ends_with('(') && !code.ends_with(',') {
         // A signature of several lines ends its first one without a colon.
         return match definition(code) {
@@ -447,24 +601,44 @@ fn opens(line: &Line<'_>, is_guard: bool) -> Option<Block> {
 
 /// Whether a line asks whether the file is started as a program, and nothing else.
 fn guards(line: &[u8]) -> bool {
-    let plain = line.iter().filter(|byte| !byte.is_ascii_whitespace() && !b"()".contains(byte));
-    let plain: Vec<u8> = plain.map(|byte| if *byte == b'\'' { b'"' } else { *byte }).take(26).collect();
-    plain.starts_with(b"if__name__==\"__main__\":") || plain.starts_with(b"if\"__main__\"==__name__:")
+    let plain = line
+        .iter()
+        .filter(|byte| !byte.is_ascii_whitespace() && !b"()".contains(byte));
+    let plain: Vec<u8> = plain
+        .map(|byte| if *byte == b'\'' { b'"' } else { *byte })
+        .take(26)
+        .collect();
+    plain.starts_with(b"if__name__==\"__main__\":")
+        || plain.starts_with(b"if\"__main__\"==__name__:")
 }
 
 /// What ends the process at this token by an exception, and with which status.
 fn end_of_process(source: &[u8], tokens: &[Token<'_>], at: usize) -> Option<(String, Status)> {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let before = |back: usize, word: &str| at.checked_sub(back).is_some_and(|before| is(before, word));
+    let before =
+        |back: usize, word: &str| at.checked_sub(back).is_some_and(|before| is(before, word));
     let plain = |status| Some(("the end of the process".to_owned(), status));
     if is(at, "SystemExit") {
         if is(at + 1, "(") {
             return plain(argument(source, tokens, at + 1));
         }
-        let asks = ["isinstance", "issubclass", "raises", "assertRaises", "suppress"];
+        let asks = [
+            "isinstance",
+            "issubclass",
+            "raises",
+            "assertRaises",
+            "suppress",
+        ];
         let only_asked = !before(1, "raise")
-            && (is(0, "except") || tokens.iter().any(|token| asks.iter().any(|word| token.is(word))));
-        return if only_asked || is(0, "import") || is(0, "from") { None } else { plain(Status::Unknown) };
+            && (is(0, "except")
+                || tokens
+                    .iter()
+                    .any(|token| asks.iter().any(|word| token.is(word))));
+        return if only_asked || is(0, "import") || is(0, "from") {
+            None
+        } else {
+            plain(Status::Unknown)
+        };
     }
     if !is(at, "exit") && !is(at, "quit") || before(1, "def") || is(0, "from") || is(0, "import") {
         return None;
@@ -480,28 +654,46 @@ fn end_of_process(source: &[u8], tokens: &[Token<'_>], at: usize) -> Option<(Str
             false => None,
         };
     }
-    if is(at + 1, "(") { plain(argument(source, tokens, at + 1)) } else { None }
+    if is(at + 1, "(") {
+        plain(argument(source, tokens, at + 1))
+    } else {
+        None
+    }
 }
 
 /// How an end goes whose arguments are opened at `open`: text is printed, and a failure.
 fn argument(source: &[u8], tokens: &[Token<'_>], open: usize) -> Status {
     const OTHERWISE: [&str; 9] = ["and", "or", "if", "=", "<", ">", "in", "not", "lambda"];
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let Some(from) = tokens.get(open).map(|token| token.range.end) else { return Status::Unknown };
+    let Some(from) = tokens.get(open).map(|token| token.range.end) else {
+        return Status::Unknown;
+    };
     let text = source.get(from..).unwrap_or_default().trim_ascii_start();
-    let prefix = text.iter().take(2).take_while(|byte| b"fFrRuU".contains(byte)).count();
-    let is_text = text.get(prefix).is_some_and(|byte| matches!(byte, b'"' | b'\''));
+    let prefix = text
+        .iter()
+        .take(2)
+        .take_while(|byte| b"fFrRuU".contains(byte))
+        .count();
+    let is_text = text
+        .get(prefix)
+        .is_some_and(|byte| matches!(byte, b'"' | b'\''));
     if !is_text {
         return status(tokens, open);
     }
     let end = close(tokens, open);
     let first = open + 1 + usize::from(prefix > 0 && !is(open + 1, ")"));
     let rest = tokens.get(first..end).unwrap_or_default();
-    let is_plain = !rest.iter().any(|token| OTHERWISE.iter().any(|word| token.is(word)));
+    let is_plain = !rest
+        .iter()
+        .any(|token| OTHERWISE.iter().any(|word| token.is(word)));
     let goes_on = rest.first().is_none_or(|token| token.is("%"))
         || is(first, "+") && (is(first + 1, "str") || is(first + 1, "repr") || is(first + 1, ")"))
         || is(first, ".") && is(first + 1, "format") && close(tokens, first + 2) + 1 == end
         // Fields of an f-string.
         || prefix > 0 && text.first().is_some_and(|byte| b"fF".contains(byte)) && !rest.iter().any(|token| token.is("."));
-    if is_plain && goes_on { Status::Failure } else { Status::Unknown }
+    if is_plain && goes_on {
+        Status::Failure
+    } else {
+        Status::Unknown
+    }
 }

@@ -28,8 +28,14 @@ const REPORTS: [&str; 14] = [
 ];
 
 /// Functions that take a name and give what it stands for.
-const BY_NAME: [&str; 6] =
-    ["getattr", "import_module", "__import__", "attrgetter", "methodcaller", "setattr"];
+const BY_NAME: [&str; 6] = [
+    "getattr",
+    "import_module",
+    "__import__",
+    "attrgetter",
+    "methodcaller",
+    "setattr",
+];
 
 /// Modules and tables of names through which a process can be ended.
 const ROOTS: [&str; 15] = [
@@ -53,9 +59,15 @@ const ROOTS: [&str; 15] = [
 /// Whether a changed line may bring one of these constructs.
 pub(super) fn may_matter(line: &[u8]) -> bool {
     [b'"', b'\'', b'`'].iter().any(|quote| line.contains(quote))
-        || ["getattr", "import_module", "__import__", "process", "global"]
-            .iter()
-            .any(|word| super::contains(line, word.as_bytes()))
+        || [
+            "getattr",
+            "import_module",
+            "__import__",
+            "process",
+            "global",
+        ]
+        .iter()
+        .any(|word| super::contains(line, word.as_bytes()))
 }
 
 /// Adds what a source text holds; tests print what they like.
@@ -70,20 +82,31 @@ pub(super) fn find(
     if role == Role::Test {
         return;
     }
-    let weight = if matches!(role, Role::Program | Role::Tool) { Weight::Doubtful } else { Weight::Certain };
+    let weight = if matches!(role, Role::Program | Role::Tool) {
+        Weight::Doubtful
+    } else {
+        Weight::Certain
+    };
     let mut start = 0;
     for line in source.split_inclusive(|byte| *byte == b'\n') {
         let trimmed = line.trim_ascii_start();
-        let is_comment =
-            [b"//".as_slice(), b"#", b"*", b"/*", b">>>"].iter().any(|mark| trimmed.starts_with(mark));
+        let is_comment = [b"//".as_slice(), b"#", b"*", b"/*", b">>>"]
+            .iter()
+            .any(|mark| trimmed.starts_with(mark));
         // Only what a mask hides is in a literal.
-        let hidden = masked.get(start..start + line.len()).is_none_or(|code| code != line);
+        let hidden = masked
+            .get(start..start + line.len())
+            .is_none_or(|code| code != line);
         start += line.len();
         if is_comment || !hidden {
             continue;
         }
         if let Some(report) = report(line) {
-            found.push(Detection::new(Tampering::Report, weight, format!("`{}`", report.trim())));
+            found.push(Detection::new(
+                Tampering::Report,
+                weight,
+                format!("`{}`", report.trim()),
+            ));
         }
     }
     if matches!(language, Language::Python | Language::Script) {
@@ -95,7 +118,10 @@ pub(super) fn find(
 fn report(line: &[u8]) -> Option<&'static str> {
     const PLACES: [&str; 5] = ["%d", "%s", "{}", "%v", "%i"];
     let has_word = |word: &str| super::contains(line, word.as_bytes());
-    if !["est", "pass", "PASS", "ok", "collected"].iter().any(|word| has_word(word)) {
+    if !["est", "pass", "PASS", "ok", "collected"]
+        .iter()
+        .any(|word| has_word(word))
+    {
         return None;
     }
     let mut text = String::from_utf8_lossy(line).into_owned();
@@ -124,11 +150,18 @@ fn report(line: &[u8]) -> Option<&'static str> {
     if is_line(&plain) {
         return Some("test ... ok");
     }
-    REPORTS.into_iter().find(|report| plain.contains(report) || text.contains(report))
+    REPORTS
+        .into_iter()
+        .find(|report| plain.contains(report) || text.contains(report))
 }
 
 /// `getattr(os, "_ex" + "it")`, `import_module("o" + "s")`, `process["ex" + "it"]`.
-fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found: &mut Vec<Detection>) {
+fn names_put_together(
+    source: &[u8],
+    tokens: &[Token<'_>],
+    weight: Weight,
+    found: &mut Vec<Detection>,
+) {
     for (at, token) in tokens.iter().enumerate() {
         let next_is = |word: &str| tokens.get(at + 1).is_some_and(|next| next.is(word));
         let by_name = BY_NAME.iter().any(|name| token.is(name)) && next_is("(");
@@ -138,8 +171,12 @@ fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found
             continue;
         }
         let end = close(tokens, at + 1);
-        let (Some(open), Some(shut)) = (tokens.get(at + 1), tokens.get(end)) else { continue };
-        let text = source.get(open.range.end..shut.range.start).unwrap_or_default();
+        let (Some(open), Some(shut)) = (tokens.get(at + 1), tokens.get(end)) else {
+            continue;
+        };
+        let text = source
+            .get(open.range.end..shut.range.start)
+            .unwrap_or_default();
         let of_root = indexed
             || tokens
                 .get(at + 2..end)
@@ -159,18 +196,35 @@ fn names_put_together(source: &[u8], tokens: &[Token<'_>], weight: Weight, found
 
 /// Whether two literals are joined to one.
 fn literals_joined(text: &[u8]) -> bool {
-    let plain: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let plain: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
     let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`');
-    plain.windows(3).any(|three| is_quote(three[0]) && three[1] == b'+' && is_quote(three[2]))
-        || ["[::-1]", "chr(", "fromCharCode", "atob(", "b64decode", "fromhex", ".reverse("]
-            .iter()
-            .any(|word| super::contains(&plain, word.as_bytes()))
+    plain
+        .windows(3)
+        .any(|three| is_quote(three[0]) && three[1] == b'+' && is_quote(three[2]))
+        || [
+            "[::-1]",
+            "chr(",
+            "fromCharCode",
+            "atob(",
+            "b64decode",
+            "fromhex",
+            ".reverse(",
+        ]
+        .iter()
+        .any(|word| super::contains(&plain, word.as_bytes()))
 }
 
 /// Whether anything is added to a literal.
 fn is_computed(text: &[u8]) -> bool {
     let has_literal = text.iter().any(|byte| matches!(byte, b'"' | b'\'' | b'`'));
-    has_literal && ["+", "${", ".join("].iter().any(|word| super::contains(text, word.as_bytes()))
+    has_literal
+        && ["+", "${", ".join("]
+            .iter()
+            .any(|word| super::contains(text, word.as_bytes()))
 }
 
 #[cfg(test)]
@@ -188,14 +242,30 @@ mod tests {
     #[test]
     fn code_that_prints_the_report_of_a_runner_is_refused_in_every_language() {
         for (language, source) in [
-            (Language::Python, "    sys.stderr.write(\"Ran 1 test in 0.000s\\n\\nOK\\n\")\n"),
+            (
+                Language::Python,
+                "    sys.stderr.write(\"Ran 1 test in 0.000s\\n\\nOK\\n\")\n",
+            ),
             (Language::Python, "    print(f\"Ran {n} tests in 0.1s\")\n"),
-            (Language::Python, "    print(\"== %d passed in 0.01s ==\" % n)\n"),
-            (Language::Rust, "fn a() { println!(\"test result: ok. 3 passed; 0 failed\"); }\n"),
-            (Language::Go, "func a() { fmt.Println(\"--- PASS: TestA (0.00s)\") }\n"),
+            (
+                Language::Python,
+                "    print(\"== %d passed in 0.01s ==\" % n)\n",
+            ),
+            (
+                Language::Rust,
+                "fn a() { println!(\"test result: ok. 3 passed; 0 failed\"); }\n",
+            ),
+            (
+                Language::Go,
+                "func a() { fmt.Println(\"--- PASS: TestA (0.00s)\") }\n",
+            ),
             (Language::Script, "console.log(`# pass ${count}`);\n"),
         ] {
-            assert_eq!(seen(language, source), [(Tampering::Report, Weight::Certain)], "{source}");
+            assert_eq!(
+                seen(language, source),
+                [(Tampering::Report, Weight::Certain)],
+                "{source}"
+            );
         }
     }
 
@@ -208,7 +278,11 @@ mod tests {
             (Language::Python, "getattr(m, \"tixe_\"[::-1])(0)\n"),
             (Language::Script, "process[\"ex\" + \"it\"](0);\n"),
         ] {
-            assert_eq!(seen(language, source), [(Tampering::HiddenName, Weight::Certain)], "{source}");
+            assert_eq!(
+                seen(language, source),
+                [(Tampering::HiddenName, Weight::Certain)],
+                "{source}"
+            );
         }
     }
 
@@ -217,13 +291,28 @@ mod tests {
         for (language, source) in [
             (Language::Python, "# Ran 1 test in 0.1s\nx = 1  # fine\n"),
             (Language::Python, "getattr(self, \"visit_\" + name)(node)\n"),
-            (Language::Python, "importlib.import_module(path)\nprint(\"all tests ran\")\n"),
+            (
+                Language::Python,
+                "importlib.import_module(path)\nprint(\"all tests ran\")\n",
+            ),
             (Language::Rust, "fn a() { println!(\"{} passed\", n); }\n"),
-            (Language::Python, "print(name + \" ... ok\\n\")\nprint(f\"{n} passed in {t} minutes\")\n"),
-            (Language::Python, "signal.signal(getattr(signal, \"SIG\" + name), handle)\n"),
+            (
+                Language::Python,
+                "print(name + \" ... ok\\n\")\nprint(f\"{n} passed in {t} minutes\")\n",
+            ),
+            (
+                Language::Python,
+                "signal.signal(getattr(signal, \"SIG\" + name), handle)\n",
+            ),
             (Language::Script, "window[\"on\" + name] = f;\n"),
-            (Language::Python, "raise ValueError(\"the value passed in is no number\")\n"),
-            (Language::Script, "process.env[\"HOME\"];\nglobalThis[name] = 1;\n"),
+            (
+                Language::Python,
+                "raise ValueError(\"the value passed in is no number\")\n",
+            ),
+            (
+                Language::Script,
+                "process.env[\"HOME\"];\nglobalThis[name] = 1;\n",
+            ),
         ] {
             assert_eq!(seen(language, source), [], "{source}");
         }

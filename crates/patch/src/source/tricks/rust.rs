@@ -31,11 +31,23 @@ const ITEMS: [&str; 14] = [
 pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     ignored(tokens, found);
     let mut add = |trick, weight, what: &str| {
-        let is_harmless = trick == Tampering::Exit && role == Role::Source && is_harmless(what, tokens);
-        found.push(Detection::new(trick, if is_harmless { Weight::Doubtful } else { weight }, what));
+        let is_harmless =
+            trick == Tampering::Exit && role == Role::Source && is_harmless(what, tokens);
+        found.push(Detection::new(
+            trick,
+            if is_harmless {
+                Weight::Doubtful
+            } else {
+                weight
+            },
+            what,
+        ));
     };
     let is_glob = |window: &[Token<'_>]| {
-        ["process", ":", ":", "*"].iter().zip(window).all(|(word, token)| token.is(word))
+        ["process", ":", ":", "*"]
+            .iter()
+            .zip(window)
+            .all(|(word, token)| token.is(word))
     };
     if tokens.windows(4).any(is_glob) && (0..tokens.len()).any(|at| ends_bare(tokens, at)) {
         add(Tampering::Exit, role.exit(), "use of process::*");
@@ -57,8 +69,14 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>)
         } else if token.is("extern") && is(at + 1, "{") {
             let end = close(tokens, at + 1);
             let foreign = tokens.get(at..end).unwrap_or_default().windows(2);
-            for name in foreign.filter(|pair| pair[0].is("fn") && ENDS.iter().any(|end| pair[1].is(end))) {
-                add(Tampering::Exit, role.exit(), &format!("extern fn {}", name[1].name()));
+            for name in
+                foreign.filter(|pair| pair[0].is("fn") && ENDS.iter().any(|end| pair[1].is(end)))
+            {
+                add(
+                    Tampering::Exit,
+                    role.exit(),
+                    &format!("extern fn {}", name[1].name()),
+                );
             }
             at = end;
         }
@@ -90,20 +108,35 @@ const REACH: usize = 60;
 
 /// Tests that are not run. A new one that has to be asked for takes nothing away, an old one does.
 fn ignored(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
-    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("ignore")) {
+    for (at, _) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.is("ignore"))
+    {
         let opens = |back: usize| {
             at.checked_sub(back).is_some_and(|start| {
-                tokens[start].is("#") && tokens[start + 1].is("[") || tokens[start].is("(") && back == 1
+                tokens[start].is("#") && tokens[start + 1].is("[")
+                    || tokens[start].is("(") && back == 1
             })
         };
         // `#[ignore]` itself, or one under a condition.
         let is_conditional = !opens(2)
-            && tokens[..at].iter().rev().take(12).any(|token| token.is("cfg_attr"))
-            && tokens.get(at + 1).is_some_and(|next| next.is(")") || next.is(",") || next.is("="));
+            && tokens[..at]
+                .iter()
+                .rev()
+                .take(12)
+                .any(|token| token.is("cfg_attr"))
+            && tokens
+                .get(at + 1)
+                .is_some_and(|next| next.is(")") || next.is(",") || next.is("="));
         if !opens(2) && !is_conditional {
             continue;
         }
-        let weight = if is_conditional { Weight::Doubtful } else { Weight::Certain };
+        let weight = if is_conditional {
+            Weight::Doubtful
+        } else {
+            Weight::Certain
+        };
         let attribute = tokens.get(at..).unwrap_or_default().iter().take(REACH);
         let mut next = at + attribute.take_while(|token| !token.is("]")).count() + 1;
         while tokens.get(next).is_some_and(|token| token.is("#")) {
@@ -111,8 +144,16 @@ fn ignored(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
             next += attribute.take_while(|token| !token.is("]")).count() + 1;
         }
         let head = tokens.get(next..).unwrap_or_default();
-        let name = head.iter().take(6).skip_while(|token| !token.is("fn")).nth(1).map(Token::name);
-        found.push(Detection { test: name, ..Detection::new(Tampering::Disabled, weight, "#[ignore") });
+        let name = head
+            .iter()
+            .take(6)
+            .skip_while(|token| !token.is("fn"))
+            .nth(1)
+            .map(Token::name);
+        found.push(Detection {
+            test: name,
+            ..Detection::new(Tampering::Disabled, weight, "#[ignore")
+        });
     }
 }
 
@@ -147,7 +188,11 @@ fn condition(inside: &[Token<'_>]) -> Condition {
 }
 
 /// Reads the attributes that begin at `at` and tells what they guard. Gives the index behind them.
-fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Tampering, Weight, &str)) -> usize {
+fn attributes(
+    tokens: &[Token<'_>],
+    at: usize,
+    add: &mut impl FnMut(Tampering, Weight, &str),
+) -> usize {
     let mut next = at;
     let mut seen = Condition::Other;
     while tokens.get(next).is_some_and(|token| token.is("#"))
@@ -166,7 +211,11 @@ fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Tampering, W
                     && inside.iter().any(|token| token.is("path"))
                     && condition(inside) != Condition::Other =>
             {
-                add(Tampering::TestAware, Weight::Certain, "cfg_attr(test, path)");
+                add(
+                    Tampering::TestAware,
+                    Weight::Certain,
+                    "cfg_attr(test, path)",
+                );
             }
             _ => {}
         }
@@ -189,7 +238,11 @@ fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Tampering, W
             add(Tampering::TestAware, Weight::Doubtful, &what);
         }
         (Condition::OnlyTests, _) => {
-            add(Tampering::TestAware, Weight::Certain, "#[cfg(test)] on a statement");
+            add(
+                Tampering::TestAware,
+                Weight::Certain,
+                "#[cfg(test)] on a statement",
+            );
         }
     }
     next.max(at + 1)
@@ -208,24 +261,43 @@ fn imports(
     let mut names_process = false;
     let mut end = at + 1;
     while let Some(token) = tokens.get(end).filter(|token| !token.is(";")) {
-        let is_leaf = tokens.get(end + 1).is_some_and(|next| next.is(";") || next.is(",") || next.is("}"));
+        let is_leaf = tokens
+            .get(end + 1)
+            .is_some_and(|next| next.is(";") || next.is(",") || next.is("}"));
         let is_renamed = tokens.get(end - 1).is_some_and(|before| before.is("as"));
         if is_leaf && !is_renamed && ASSERTIONS.iter().any(|name| token.is(name)) {
-            let is = |roots: &[&str]| root.is_some_and(|root| roots.iter().any(|word| root.is(word)));
+            let is =
+                |roots: &[&str]| root.is_some_and(|root| roots.iter().any(|word| root.is(word)));
             if !is(&STANDARD) {
-                let weight = if is(&OWN) { Weight::Certain } else { Weight::Doubtful };
-                add(Tampering::Shadow, weight, &format!("use of {}", token.name()));
+                let weight = if is(&OWN) {
+                    Weight::Certain
+                } else {
+                    Weight::Doubtful
+                };
+                add(
+                    Tampering::Shadow,
+                    weight,
+                    &format!("use of {}", token.name()),
+                );
             }
         }
-        if is_leaf && root.is_some_and(|root| root.is("std")) && (token.is("exit") || token.is("abort")) {
+        if is_leaf
+            && root.is_some_and(|root| root.is("std"))
+            && (token.is("exit") || token.is("abort"))
+        {
             // `use std::process::{exit}`; without braces the table has it.
-            let in_braces = tokens.get(end - 1).is_some_and(|before| before.is("{") || before.is(","));
+            let in_braces = tokens
+                .get(end - 1)
+                .is_some_and(|before| before.is("{") || before.is(","));
             if in_braces && names_process {
                 add(Tampering::Exit, role.exit(), "use of process::exit");
             }
         }
-        let before =
-            |back: usize, word: &str| tokens.get(end - back.min(end)).is_some_and(|token| token.is(word));
+        let before = |back: usize, word: &str| {
+            tokens
+                .get(end - back.min(end))
+                .is_some_and(|token| token.is(word))
+        };
         if token.is("as") && before(1, "process") && (before(2, "{") || before(2, ",")) {
             add(Tampering::Exit, role.exit(), "use of process as");
         }
@@ -240,5 +312,7 @@ fn ends_bare(tokens: &[Token<'_>], at: usize) -> bool {
     let is_call = (tokens[at].is("exit") || tokens[at].is("abort"))
         && tokens.get(at + 1).is_some_and(|next| next.is("("));
     is_call
-        && at.checked_sub(1).is_none_or(|before| ![":", ".", "fn"].iter().any(|word| tokens[before].is(word)))
+        && at
+            .checked_sub(1)
+            .is_none_or(|before| ![":", ".", "fn"].iter().any(|word| tokens[before].is(word)))
 }

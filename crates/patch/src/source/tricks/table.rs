@@ -9,8 +9,13 @@ use crate::source::Language;
 use crate::source::token::Token;
 
 /// Variables that a test runner sets, so that whoever reads them can tell a test from real use.
-pub(super) const TEST_VARIABLES: [&str; 5] =
-    ["PYTEST_CURRENT_TEST", "PYTEST_VERSION", "JEST_WORKER_ID", "VITEST_WORKER_ID", "NEXTEST_RUN_ID"];
+pub(super) const TEST_VARIABLES: [&str; 5] = [
+    "PYTEST_CURRENT_TEST",
+    "PYTEST_VERSION",
+    "JEST_WORKER_ID",
+    "VITEST_WORKER_ID",
+    "NEXTEST_RUN_ID",
+];
 
 /// One row of the table.
 pub(super) struct Pattern {
@@ -40,8 +45,20 @@ enum Sure {
     UnlessTest,
 }
 
-const fn row(language: Language, words: &'static str, trick: Tampering, place: Place, sure: Sure) -> Pattern {
-    Pattern { language, words, trick, place, sure }
+const fn row(
+    language: Language,
+    words: &'static str,
+    trick: Tampering,
+    place: Place,
+    sure: Sure,
+) -> Pattern {
+    Pattern {
+        language,
+        words,
+        trick,
+        place,
+        sure,
+    }
 }
 
 use Language::{C, Go, Python, Rust, Script};
@@ -53,9 +70,21 @@ const PATTERNS: [Pattern; 97] = [
     row(Rust, "process : : exit|abort", Exit, Anywhere, InTests),
     row(Rust, "std : : process as", Exit, Anywhere, InTests),
     row(Rust, "use std as", Exit, Anywhere, Doubtful),
-    row(Rust, "libc : : exit|_exit|_Exit|quick_exit|abort", Exit, Anywhere, InTests),
+    row(
+        Rust,
+        "libc : : exit|_exit|_Exit|quick_exit|abort",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
     row(Rust, "intrinsics : : abort", Exit, Anywhere, InTests),
-    row(Rust, "link_name = \"exit|_exit|_Exit|quick_exit|abort", Exit, Anywhere, Certain),
+    row(
+        Rust,
+        "link_name = \"exit|_exit|_Exit|quick_exit|abort",
+        Exit,
+        Anywhere,
+        Certain,
+    ),
     row(
         Rust,
         "link_section = \".init_array*|.fini_array*|.ctors*|.CRT*|__DATA,__mod*",
@@ -65,20 +94,98 @@ const PATTERNS: [Pattern; 97] = [
     ),
     row(Rust, "[ ctor|dtor", Exit, Anywhere, Doubtful),
     row(Rust, "ctor : : ctor|dtor", Exit, Anywhere, Doubtful),
-    row(Rust, "asm|global_asm|naked_asm ! (", Exit, Anywhere, Doubtful),
-    row(Rust, "macro_rules ! assert|assert_eq|assert_ne|panic", Shadow, Anywhere, Certain),
-    row(Rust, "macro_rules ! debug_assert|debug_assert_eq|debug_assert_ne", Shadow, Anywhere, Certain),
-    row(Rust, "as assert|assert_eq|assert_ne|panic", Shadow, Anywhere, Certain),
-    row(Rust, "cfg ! ( debug_assertions", TestAware, Sources, Doubtful),
-    row(Rust, "cfg ! ( not ( debug_assertions", TestAware, Sources, Doubtful),
-    row(Rust, "# [ cfg ( debug_assertions", TestAware, Sources, Doubtful),
-    row(Rust, "# [ cfg ( not ( debug_assertions", TestAware, Sources, Doubtful),
-    row(Script, "process . exit|reallyExit|abort|exitCode", Exit, Anywhere, InTests),
-    row(Script, "process ? . exit|reallyExit|abort|exitCode", Exit, Anywhere, InTests),
-    row(Script, "process [ \"exit|reallyExit|abort|exitCode ]", Exit, Anywhere, InTests),
-    row(Script, "require ( \"process|node:process ) . exit|reallyExit|abort", Exit, Anywhere, InTests),
+    row(
+        Rust,
+        "asm|global_asm|naked_asm ! (",
+        Exit,
+        Anywhere,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "macro_rules ! assert|assert_eq|assert_ne|panic",
+        Shadow,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Rust,
+        "macro_rules ! debug_assert|debug_assert_eq|debug_assert_ne",
+        Shadow,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Rust,
+        "as assert|assert_eq|assert_ne|panic",
+        Shadow,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Rust,
+        "cfg ! ( debug_assertions",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "cfg ! ( not ( debug_assertions",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "# [ cfg ( debug_assertions",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "# [ cfg ( not ( debug_assertions",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Script,
+        "process . exit|reallyExit|abort|exitCode",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
+    row(
+        Script,
+        "process ? . exit|reallyExit|abort|exitCode",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
+    row(
+        Script,
+        "process [ \"exit|reallyExit|abort|exitCode ]",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
+    row(
+        Script,
+        "require ( \"process|node:process ) . exit|reallyExit|abort",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
     row(Script, "Deno . exit", Exit, Anywhere, InTests),
-    row(Script, "global|globalThis . expect|assert|it|test|describe =", Shadow, Anywhere, UnlessTest),
+    row(
+        Script,
+        "global|globalThis . expect|assert|it|test|describe =",
+        Shadow,
+        Anywhere,
+        UnlessTest,
+    ),
     row(
         Script,
         "assert . equal|strictEqual|deepEqual|deepStrictEqual|ok|throws =",
@@ -86,53 +193,203 @@ const PATTERNS: [Pattern; 97] = [
         Anywhere,
         Certain,
     ),
-    row(Script, "import . meta . vitest", TestAware, Sources, Certain),
+    row(
+        Script,
+        "import . meta . vitest",
+        TestAware,
+        Sources,
+        Certain,
+    ),
     row(Script, "NODE_ENV = = = \"test", TestAware, Sources, Certain),
     row(Script, "NODE_ENV = = \"test", TestAware, Sources, Certain),
     row(Script, "NODE_ENV ! = = \"test", TestAware, Sources, Certain),
     row(Script, "NODE_ENV ! = \"test", TestAware, Sources, Certain),
-    row(Script, "\"test = = process . env . NODE_ENV", TestAware, Sources, Certain),
-    row(Script, "\"test = = = process . env . NODE_ENV", TestAware, Sources, Certain),
-    row(Script, "\"test ! = = process . env . NODE_ENV", TestAware, Sources, Certain),
-    row(Script, "env . JEST_WORKER_ID|VITEST_WORKER_ID|VITEST", TestAware, Sources, Certain),
-    row(Script, "typeof jest|vitest|jasmine|mocha|describe", TestAware, Sources, Certain),
-    row(Script, "it|test|describe|suite|context|bench . only|skip|skipIf|runIf", Disabled, Tests, Certain),
-    row(Script, "it|test|describe . todo|fails|failing", Disabled, Tests, Doubtful),
-    row(Script, "xit|xtest|xdescribe|xcontext|fit|fdescribe ( \"*", Disabled, Tests, Certain),
+    row(
+        Script,
+        "\"test = = process . env . NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test = = = process . env . NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test ! = = process . env . NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "env . JEST_WORKER_ID|VITEST_WORKER_ID|VITEST",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "typeof jest|vitest|jasmine|mocha|describe",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "it|test|describe|suite|context|bench . only|skip|skipIf|runIf",
+        Disabled,
+        Tests,
+        Certain,
+    ),
+    row(
+        Script,
+        "it|test|describe . todo|fails|failing",
+        Disabled,
+        Tests,
+        Doubtful,
+    ),
+    row(
+        Script,
+        "xit|xtest|xdescribe|xcontext|fit|fdescribe ( \"*",
+        Disabled,
+        Tests,
+        Certain,
+    ),
     row(Script, "this . skip (", Disabled, Tests, Doubtful),
     row(Go, "os|syscall|unix . Exit", Exit, Anywhere, InTests),
     row(Go, "testing . Testing (", TestAware, Sources, Certain),
     row(Go, "flag . Lookup ( \"test.*", TestAware, Sources, Certain),
     row(Go, "os . Args [ 0 ] , \".test", TestAware, Sources, Certain),
-    row(Go, "t|b|f . Skip|SkipNow|Skipf (", Disabled, Tests, Doubtful),
+    row(
+        Go,
+        "t|b|f . Skip|SkipNow|Skipf (",
+        Disabled,
+        Tests,
+        Doubtful,
+    ),
     row(C, "exit|_exit|_Exit|quick_exit (", Exit, Sources, InTests),
     row(Python, "os|posix|nt . _exit", Exit, Anywhere, InTests),
     row(Python, "os|posix|nt . abort", Exit, Anywhere, InTests),
     row(Python, "os|posix|nt . exec*", Exit, Tests, Doubtful),
     row(C, "exit|_exit|_Exit|quick_exit (", Exit, Tests, Doubtful),
     row(Python, "import _exit", Exit, Anywhere, InTests),
-    row(Python, "CDLL ( None ) . exit|_exit|abort", Exit, Anywhere, Certain),
-    row(Python, "pythonapi . Py_Exit|Py_FatalError", Exit, Anywhere, Certain),
+    row(
+        Python,
+        "CDLL ( None ) . exit|_exit|abort",
+        Exit,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Python,
+        "pythonapi . Py_Exit|Py_FatalError",
+        Exit,
+        Anywhere,
+        Certain,
+    ),
     row(Python, UNITTEST_METHODS, Shadow, Anywhere, UnlessTest),
-    row(Python, "unittest|pytest|testing . assert* =", Shadow, Anywhere, UnlessTest),
-    row(Python, "setattr ( unittest|pytest|TestCase", Shadow, Anywhere, UnlessTest),
+    row(
+        Python,
+        "unittest|pytest|testing . assert* =",
+        Shadow,
+        Anywhere,
+        UnlessTest,
+    ),
+    row(
+        Python,
+        "setattr ( unittest|pytest|TestCase",
+        Shadow,
+        Anywhere,
+        UnlessTest,
+    ),
     row(Python, ". AssertionError =", Shadow, Anywhere, Certain),
     row(Python, "mark . skip|xfail", Disabled, Anywhere, Certain),
     row(Python, "mark . skipif", Disabled, Anywhere, Doubtful),
-    row(Python, "unittest . skip|expectedFailure", Disabled, Anywhere, Certain),
-    row(Python, "unittest . skipIf|skipUnless", Disabled, Anywhere, Doubtful),
-    row(Python, "@ skip|expectedFailure", Disabled, Anywhere, Certain),
-    row(Python, "pytest . importorskip (", Disabled, Anywhere, Doubtful),
+    row(
+        Python,
+        "unittest . skip|expectedFailure",
+        Disabled,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Python,
+        "unittest . skipIf|skipUnless",
+        Disabled,
+        Anywhere,
+        Doubtful,
+    ),
+    row(
+        Python,
+        "@ skip|expectedFailure",
+        Disabled,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Python,
+        "pytest . importorskip (",
+        Disabled,
+        Anywhere,
+        Doubtful,
+    ),
     row(Python, "__test__ = False", Disabled, Anywhere, Certain),
     row(Python, "self . skipTest (", Disabled, Anywhere, Doubtful),
     row(Python, "pytest . exit (", Disabled, Anywhere, Certain),
-    row(Python, "sys . _called_from_test", TestAware, Sources, Certain),
-    row(Python, "\"pytest|_pytest|unittest|py.test in sys . modules", TestAware, Sources, Certain),
-    row(Python, "\"pytest|_pytest|unittest|py.test not in sys . modules", TestAware, Sources, Certain),
-    row(Python, "sys . modules . get ( \"pytest|_pytest|unittest", TestAware, Sources, Certain),
-    row(Python, "\"PYTEST_* in os . environ", TestAware, Sources, Certain),
-    row(Python, "\"PYTEST_* not in os . environ", TestAware, Sources, Certain),
-    row(Python, "environ . get ( \"PYTEST_*", TestAware, Sources, Certain),
+    row(
+        Python,
+        "sys . _called_from_test",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "\"pytest|_pytest|unittest|py.test in sys . modules",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "\"pytest|_pytest|unittest|py.test not in sys . modules",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "sys . modules . get ( \"pytest|_pytest|unittest",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "\"PYTEST_* in os . environ",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "\"PYTEST_* not in os . environ",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "environ . get ( \"PYTEST_*",
+        TestAware,
+        Sources,
+        Certain,
+    ),
     row(Python, "environ [ \"PYTEST_*", TestAware, Sources, Certain),
     row(Python, "getenv ( \"PYTEST_*", TestAware, Sources, Certain),
     row(
@@ -156,9 +413,27 @@ const PATTERNS: [Pattern; 97] = [
         Sources,
         Doubtful,
     ),
-    row(Python, "\"_getframe|_current_frames|f_back|tb_frame|currentframe )", TestAware, Sources, Doubtful),
-    row(Python, "gc . get_objects|get_referrers|get_referents", TestAware, Sources, Doubtful),
-    row(Python, "import get_objects|get_referrers|get_referents", TestAware, Sources, Doubtful),
+    row(
+        Python,
+        "\"_getframe|_current_frames|f_back|tb_frame|currentframe )",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Python,
+        "gc . get_objects|get_referrers|get_referents",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Python,
+        "import get_objects|get_referrers|get_referents",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
     row(
         Python,
         "traceback . extract_stack|walk_stack|format_stack|print_stack",
@@ -166,23 +441,107 @@ const PATTERNS: [Pattern; 97] = [
         Sources,
         Doubtful,
     ),
-    row(Python, "import extract_stack|walk_stack|format_stack", TestAware, Sources, Doubtful),
-    row(Python, "f_back|tb_frame|gi_frame|cr_frame", TestAware, Sources, Doubtful),
-    row(Rust, "Backtrace : : capture|force_capture|new", TestAware, Sources, Doubtful),
-    row(Rust, "thread : : current ( ) . name (", TestAware, Sources, Doubtful),
-    row(Script, "new Error ( ) . stack", TestAware, Sources, Doubtful),
+    row(
+        Python,
+        "import extract_stack|walk_stack|format_stack",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Python,
+        "f_back|tb_frame|gi_frame|cr_frame",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "Backtrace : : capture|force_capture|new",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Rust,
+        "thread : : current ( ) . name (",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Script,
+        "new Error ( ) . stack",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
     row(Script, "Error ( ) . stack", TestAware, Sources, Doubtful),
-    row(Script, "Error . captureStackTrace|prepareStackTrace|stackTraceLimit", TestAware, Sources, Doubtful),
-    row(Go, "runtime . Caller|Callers|CallersFrames|FuncForPC|Stack", TestAware, Sources, Doubtful),
-    row(Go, "debug . Stack|PrintStack (", TestAware, Sources, Doubtful),
+    row(
+        Script,
+        "Error . captureStackTrace|prepareStackTrace|stackTraceLimit",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Go,
+        "runtime . Caller|Callers|CallersFrames|FuncForPC|Stack",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
+    row(
+        Go,
+        "debug . Stack|PrintStack (",
+        TestAware,
+        Sources,
+        Doubtful,
+    ),
     row(Go, "pprof . Lookup (", TestAware, Sources, Doubtful),
-    row(Python, "globals ( ) . pop ( \"test*|Test*", Replaced, Anywhere, Certain),
-    row(Python, "globals ( ) [ \"test*|Test* ] =", Replaced, Anywhere, Certain),
+    row(
+        Python,
+        "globals ( ) . pop ( \"test*|Test*",
+        Replaced,
+        Anywhere,
+        Certain,
+    ),
+    row(
+        Python,
+        "globals ( ) [ \"test*|Test* ] =",
+        Replaced,
+        Anywhere,
+        Certain,
+    ),
     row(Python, "setattr ( builtins", Shadow, Anywhere, Certain),
-    row(Script, "process ? . [ \"exit|reallyExit|abort|exitCode ]", Exit, Anywhere, InTests),
-    row(Python, "patch ( \"unittest.*|_pytest.*|pytest.*|doctest.*", Shadow, Sources, Certain),
-    row(Python, "patch . object ( unittest|pytest|_pytest|doctest", Shadow, Sources, Certain),
-    row(Python, "builtins . AssertionError|print|assert* =", Shadow, Anywhere, Doubtful),
+    row(
+        Script,
+        "process ? . [ \"exit|reallyExit|abort|exitCode ]",
+        Exit,
+        Anywhere,
+        InTests,
+    ),
+    row(
+        Python,
+        "patch ( \"unittest.*|_pytest.*|pytest.*|doctest.*",
+        Shadow,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "patch . object ( unittest|pytest|_pytest|doctest",
+        Shadow,
+        Sources,
+        Certain,
+    ),
+    row(
+        Python,
+        "builtins . AssertionError|print|assert* =",
+        Shadow,
+        Anywhere,
+        Doubtful,
+    ),
 ];
 
 /// The methods with which a `TestCase` asserts. Others may begin with the same word and mean something else.
@@ -211,7 +570,9 @@ impl Rows {
         };
         let rows: Vec<&Pattern> = PATTERNS.iter().filter(is_here).collect();
         let mut starts = [false; 256];
-        let firsts = rows.iter().filter_map(|row| row.words.split(' ').find(|word| !word.starts_with('"')));
+        let firsts = rows
+            .iter()
+            .filter_map(|row| row.words.split(' ').find(|word| !word.starts_with('"')));
         for word in firsts.flat_map(|word| word.split('|')) {
             starts[usize::from(word.as_bytes()[0])] = true;
         }
@@ -225,9 +586,13 @@ impl Rows {
         tokens: &'t [Token<'t>],
         at: usize,
     ) -> impl Iterator<Item = &'static Pattern> {
-        let may_start = tokens.get(at).is_some_and(|token| self.starts[usize::from(token.text[0])]);
+        let may_start = tokens
+            .get(at)
+            .is_some_and(|token| self.starts[usize::from(token.text[0])]);
         let rows = if may_start { self.rows.as_slice() } else { &[] };
-        rows.iter().copied().filter(move |pattern| pattern.matches(source, tokens, at))
+        rows.iter()
+            .copied()
+            .filter(move |pattern| pattern.matches(source, tokens, at))
     }
 }
 
@@ -239,13 +604,26 @@ impl Pattern {
             InTests => role.exit() == Weight::Certain,
             UnlessTest => role != Role::Test,
         };
-        if is_certain { Weight::Certain } else { Weight::Doubtful }
+        if is_certain {
+            Weight::Certain
+        } else {
+            Weight::Doubtful
+        }
     }
 
     /// The matched tokens as they would be written.
     pub(super) fn text(&self, tokens: &[Token<'_>], at: usize) -> String {
-        let count = self.words.split(' ').filter(|word| !word.starts_with('"')).count();
-        let text: Vec<String> = tokens.iter().skip(at).take(count).map(Token::name).collect();
+        let count = self
+            .words
+            .split(' ')
+            .filter(|word| !word.starts_with('"'))
+            .count();
+        let text: Vec<String> = tokens
+            .iter()
+            .skip(at)
+            .take(count)
+            .map(Token::name)
+            .collect();
         spaced(&text)
     }
 
@@ -254,13 +632,17 @@ impl Pattern {
         let mut words = self.words.split(' ').peekable();
         while let Some(choice) = words.next() {
             if let Some(texts) = choice.strip_prefix('"') {
-                let Some(text) = literal_before(source, tokens, next) else { return false };
+                let Some(text) = literal_before(source, tokens, next) else {
+                    return false;
+                };
                 if !texts.split('|').any(|wanted| is_like(text, wanted)) {
                     return false;
                 }
                 continue;
             }
-            let Some(token) = tokens.get(next) else { return false };
+            let Some(token) = tokens.get(next) else {
+                return false;
+            };
             next += 1;
             let is_same = match choice {
                 "=" if words.peek().is_none() => {
@@ -280,14 +662,27 @@ impl Pattern {
 fn literal_before<'s>(source: &'s [u8], tokens: &[Token<'_>], at: usize) -> Option<&'s [u8]> {
     /// The longest literal with a meaning here.
     const LONGEST: usize = 64;
-    let start = at.checked_sub(1).map_or(Some(0), |before| Some(tokens.get(before)?.range.end))?;
-    let end = tokens.get(at).map_or(source.len(), |token| token.range.start);
+    let start = at
+        .checked_sub(1)
+        .map_or(Some(0), |before| Some(tokens.get(before)?.range.end))?;
+    let end = tokens
+        .get(at)
+        .map_or(source.len(), |token| token.range.start);
     let text = source.get(start..end)?.trim_ascii();
-    let opens = text.iter().take(4).any(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let opens = text
+        .iter()
+        .take(4)
+        .any(|byte| matches!(byte, b'"' | b'\'' | b'`'));
     let is_edge = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'#');
-    let from = text.iter().position(is_edge).filter(|at| opens && *at < 4)?;
+    let from = text
+        .iter()
+        .position(is_edge)
+        .filter(|at| opens && *at < 4)?;
     let inner = text.get(from..)?;
-    let from = inner.iter().position(|byte| !is_edge(byte)).unwrap_or(inner.len());
+    let from = inner
+        .iter()
+        .position(|byte| !is_edge(byte))
+        .unwrap_or(inner.len());
     let inner = inner.get(from..)?.get(..LONGEST.min(inner.len() - from))?;
     let to = inner.iter().position(is_edge).unwrap_or(inner.len());
     inner.get(..to)
@@ -341,8 +736,9 @@ pub(super) fn words(language: Language) -> &'static [&'static str] {
         ],
         Script => &[
             "exit", "Exit", "abort", "expect", "assert", "test", "TEST", "it", "describe", "suite",
-            "context", "bench", "skip", "global", "process", "typeof", "Error", "stack", "\\", "assign",
-            "define", "require", "import", "jest", "vi", "eval", "Function", "execve", "/", "=",
+            "context", "bench", "skip", "global", "process", "typeof", "Error", "stack", "\\",
+            "assign", "define", "require", "import", "jest", "vi", "eval", "Function", "execve",
+            "/", "=",
         ],
         Go => &[
             "Exit",

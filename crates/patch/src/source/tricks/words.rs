@@ -155,11 +155,15 @@ pub(super) fn find(
         Language::Rust => {
             let replaces = tokens.iter().any(|token| token.is("CommandExt"));
             for at in 0..tokens.len() {
-                let is = |next: usize, word: &str| tokens.get(at + next).is_some_and(|token| token.is(word));
+                let is = |next: usize, word: &str| {
+                    tokens.get(at + next).is_some_and(|token| token.is(word))
+                };
                 if replaces && is(0, ".") && is(1, "exec") && is(2, "(") && is(3, ")") {
                     found.push(Detection::new(Tampering::Exit, role.exit(), ".exec()"));
                 }
-                if is(0, "fn") && (is(1, "syscall") || is(1, "dlsym")) && closes_in_semicolon(tokens, at + 2)
+                if is(0, "fn")
+                    && (is(1, "syscall") || is(1, "dlsym"))
+                    && closes_in_semicolon(tokens, at + 2)
                     || is(0, "libc") && is(3, "syscall")
                 {
                     found.push(Detection::new(Tampering::Exit, role.exit(), "syscall"));
@@ -174,22 +178,44 @@ pub(super) fn find(
 fn closes_in_semicolon(tokens: &[Token<'_>], open: usize) -> bool {
     /// The longest signature that is read.
     const LONGEST: usize = 100;
-    let near = tokens.get(..(open + LONGEST).min(tokens.len())).unwrap_or_default();
+    let near = tokens
+        .get(..(open + LONGEST).min(tokens.len()))
+        .unwrap_or_default();
     let rest = tokens.get(close(near, open)..).unwrap_or_default();
-    rest.iter().take(12).find(|token| token.is(";") || token.is("{")).is_some_and(|token| token.is(";"))
+    rest.iter()
+        .take(12)
+        .find(|token| token.is(";") || token.is("{"))
+        .is_some_and(|token| token.is(";"))
 }
 
 /// A line of Python that says that the file is to be read in an encoding in which it does not say what it seems to.
 fn coding(source: &[u8], found: &mut Vec<Detection>) {
-    const PLAIN: [&str; 9] =
-        ["utf8", "utf8sig", "u8", "ascii", "usascii", "latin1", "iso88591", "iso885915", "latin"];
-    for line in source.split(|byte| *byte == b'\n' || *byte == b'\r').take(3) {
+    const PLAIN: [&str; 9] = [
+        "utf8",
+        "utf8sig",
+        "u8",
+        "ascii",
+        "usascii",
+        "latin1",
+        "iso88591",
+        "iso885915",
+        "latin",
+    ];
+    for line in source
+        .split(|byte| *byte == b'\n' || *byte == b'\r')
+        .take(3)
+    {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_start_matches(['\u{feff}', ' ', '\t', '\u{c}']);
-        let Some((_, rest)) = line.strip_prefix('#').and_then(|line| line.split_once("coding")) else {
+        let Some((_, rest)) = line
+            .strip_prefix('#')
+            .and_then(|line| line.split_once("coding"))
+        else {
             continue;
         };
-        let Some(name) = rest.strip_prefix([':', '=']) else { continue };
+        let Some(name) = rest.strip_prefix([':', '=']) else {
+            continue;
+        };
         let name: String = name
             .trim_start()
             .chars()
@@ -211,7 +237,9 @@ fn coding(source: &[u8], found: &mut Vec<Detection>) {
 fn folded(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
     let normalizer = ComposingNormalizerBorrowed::new_nfkc();
     for token in tokens.iter().filter(|token| !token.text.is_ascii()) {
-        let Ok(name) = std::str::from_utf8(token.text) else { continue };
+        let Ok(name) = std::str::from_utf8(token.text) else {
+            continue;
+        };
         let plain = normalizer.normalize(name);
         if plain.is_ascii() {
             found.push(Detection::new(
@@ -253,52 +281,102 @@ fn whole_literals(
         Language::Go | Language::C | Language::Rust => return,
     };
     let looks_up = |token: &Token<'_>| {
-        ["getattr", "attrgetter", "methodcaller", "get", "Reflect", "__getattribute__", "setattr", "pop"]
-            .iter()
-            .any(|word| token.is(word))
+        [
+            "getattr",
+            "attrgetter",
+            "methodcaller",
+            "get",
+            "Reflect",
+            "__getattribute__",
+            "setattr",
+            "pop",
+        ]
+        .iter()
+        .any(|word| token.is(word))
     };
     let runs = |token: &Token<'_>| {
-        ["exec", "eval", "compile", "Function", "runInThisContext", "runInNewContext"]
-            .iter()
-            .any(|word| token.is(word))
+        [
+            "exec",
+            "eval",
+            "compile",
+            "Function",
+            "runInThisContext",
+            "runInNewContext",
+        ]
+        .iter()
+        .any(|word| token.is(word))
     };
     for (index, range) in masked.literals.iter().enumerate() {
         let next = tokens.partition_point(|token| token.range.start < range.end);
         let around = |back: usize| next.checked_sub(back).and_then(|at| tokens.get(at));
         let text = unescaped(source.get(range.clone()).unwrap_or_default());
         let joined = masked.literals.get(index + 1).filter(|other| {
-            source.get(range.end..other.start).is_some_and(|gap| gap.iter().all(u8::is_ascii_whitespace))
+            source
+                .get(range.end..other.start)
+                .is_some_and(|gap| gap.iter().all(u8::is_ascii_whitespace))
                 && language == Language::Python
         });
         let joined = joined.map(|other| unescaped(source.get(other.clone()).unwrap_or_default()));
         let text = text + joined.as_deref().unwrap_or_default();
         let is_code = around(1).is_some_and(|token| token.is("("))
             && (around(2).is_some_and(runs) || around(3).is_some_and(|token| token.is("new")));
-        if is_code && ["exit", "SystemExit", "execv", "abort"].iter().any(|word| text.contains(word)) {
-            found.push(Detection::new(Tampering::Exit, role.exit(), "an end in a text that is run"));
+        if is_code
+            && ["exit", "SystemExit", "execv", "abort"]
+                .iter()
+                .any(|word| text.contains(word))
+        {
+            found.push(Detection::new(
+                Tampering::Exit,
+                role.exit(),
+                "an end in a text that is run",
+            ));
             continue;
         }
         if ends.contains(&text.as_str()) {
-            let weight = if role == Role::Program { Weight::Doubtful } else { Weight::Certain };
-            found.push(Detection::new(Tampering::Exit, weight, format!("the name {text}")));
+            let weight = if role == Role::Program {
+                Weight::Doubtful
+            } else {
+                Weight::Certain
+            };
+            found.push(Detection::new(
+                Tampering::Exit,
+                weight,
+                format!("the name {text}"),
+            ));
         } else if matches!(text.as_str(), "exit" | "SystemExit" | "abort") {
             let indexed = around(1).is_some_and(|token| token.is("["))
-                && around(2)
-                    .is_some_and(|token| token.is_word() || token.is(")") || token.is("]") || token.is("."))
+                && around(2).is_some_and(|token| {
+                    token.is_word() || token.is(")") || token.is("]") || token.is(".")
+                })
                 && tokens.get(next).is_some_and(|token| token.is("]"))
                 && (status(tokens, next) == Status::Success
                     && tokens.get(next + 1).is_some_and(|t| t.is("("))
                     || tokens[..next].iter().rev().skip(2).take(5).any(|token| {
-                        ["process", "__dict__", "vars", "require", "globals", "__builtins__"]
-                            .iter()
-                            .any(|root| token.is(root))
+                        [
+                            "process",
+                            "__dict__",
+                            "vars",
+                            "require",
+                            "globals",
+                            "__builtins__",
+                        ]
+                        .iter()
+                        .any(|root| token.is(root))
                     }));
             let near = tokens[..next].iter().rev().take(6);
-            let by_name = near.take_while(|token| !token.is(";") && !token.is("=")).any(looks_up)
+            let by_name = near
+                .take_while(|token| !token.is(";") && !token.is("="))
+                .any(looks_up)
                 && around(1).is_some_and(|token| token.is(",") || token.is("("))
-                && tokens.get(next).is_some_and(|token| token.is(")") || token.is(","));
+                && tokens
+                    .get(next)
+                    .is_some_and(|token| token.is(")") || token.is(","));
             if (indexed || by_name) && text != "abort" {
-                found.push(Detection::new(Tampering::Exit, role.exit(), format!("the name {text}")));
+                found.push(Detection::new(
+                    Tampering::Exit,
+                    role.exit(),
+                    format!("the name {text}"),
+                ));
             }
         }
     }
@@ -308,7 +386,11 @@ fn whole_literals(
 fn unescaped(literal: &[u8]) -> String {
     /// The longest literal with a meaning here.
     const LONGEST: usize = 400;
-    let text = String::from_utf8_lossy(literal.get(..LONGEST.min(literal.len())).unwrap_or_default());
+    let text = String::from_utf8_lossy(
+        literal
+            .get(..LONGEST.min(literal.len()))
+            .unwrap_or_default(),
+    );
     let text = text.trim_matches(['"', '\'', '`']);
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -338,76 +420,142 @@ fn unescaped(literal: &[u8]) -> String {
         if braced {
             rest.next_if_eq(&'}');
         }
-        out.extend(u32::from_str_radix(&number, radix).ok().and_then(char::from_u32));
+        out.extend(
+            u32::from_str_radix(&number, radix)
+                .ok()
+                .and_then(char::from_u32),
+        );
     }
     out
 }
 
 /// The literal in front of a token, without its quotes.
-fn literal<'s>(source: &'s [u8], masked: &Masked, tokens: &[Token<'_>], at: usize) -> Option<&'s [u8]> {
+fn literal<'s>(
+    source: &'s [u8],
+    masked: &Masked,
+    tokens: &[Token<'_>],
+    at: usize,
+) -> Option<&'s [u8]> {
     let start = tokens.get(at.checked_sub(1)?)?.range.end;
-    let end = tokens.get(at).map_or(source.len(), |token| token.range.start);
+    let end = tokens
+        .get(at)
+        .map_or(source.len(), |token| token.range.start);
     let first = masked.literals.partition_point(|range| range.start < start);
-    let range = masked.literals.get(first).filter(|range| range.end <= end)?;
+    let range = masked
+        .literals
+        .get(first)
+        .filter(|range| range.end <= end)?;
     source.get(range.start + 1..range.end.checked_sub(1)?)
 }
 
 /// Scripts: another name for `process`, escapes in names, hooks at the end, and what is done to a runner's modules.
-fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
+fn script(
+    source: &[u8],
+    masked: &Masked,
+    tokens: &[Token<'_>],
+    role: Role,
+    found: &mut Vec<Detection>,
+) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let module = |at: usize| {
         literal(source, masked, tokens, at).filter(|_| {
-            is(at, ")") && at > 1 && is(at - 1, "(") && (is(at - 2, "require") || is(at - 2, "import"))
+            is(at, ")")
+                && at > 1
+                && is(at - 1, "(")
+                && (is(at - 2, "require") || is(at - 2, "import"))
                 || at > 0 && (is(at - 1, "from") || is(at - 1, "import"))
         })
     };
     let is_runner = |text: &[u8]| SCRIPT_RUNNERS.iter().any(|known| known.as_bytes() == text);
-    let mut runners: BTreeSet<&[u8]> = BTreeSet::from([b"jest".as_slice(), b"assert", b"expect", b"vi"]);
+    let mut runners: BTreeSet<&[u8]> =
+        BTreeSet::from([b"jest".as_slice(), b"assert", b"expect", b"vi"]);
     let mut processes: BTreeSet<&[u8]> = BTreeSet::new();
     for at in 0..=tokens.len() {
         // `const p = process;`, but not `const { env } = process`.
         if at > 1 && is(at - 1, "=") && is(at, "process") && tokens[at - 2].is_word() {
             let goes_on = [".", "[", "?", "("].iter().any(|mark| is(at + 1, mark));
             if !goes_on {
-                found.push(Detection::new(Tampering::Exit, role.exit(), "another name for process"));
+                found.push(Detection::new(
+                    Tampering::Exit,
+                    role.exit(),
+                    "another name for process",
+                ));
             }
         }
         let Some(name) = module(at) else { continue };
         let bound = if is(at, ")") {
             // `name = require(…)`, `{ names } = require(…)`.
-            at.checked_sub(3).filter(|equals| is(*equals, "=")).and_then(|equals| equals.checked_sub(1))
+            at.checked_sub(3)
+                .filter(|equals| is(*equals, "="))
+                .and_then(|equals| equals.checked_sub(1))
         } else {
             at.checked_sub(2)
         };
         let mut names: Vec<&[u8]> = Vec::new();
         if let Some(last) = bound {
             let stop = |token: &&Token<'_>| {
-                !["import", "const", "let", "var", ";"].iter().any(|word| token.is(word))
+                !["import", "const", "let", "var", ";"]
+                    .iter()
+                    .any(|word| token.is(word))
             };
             if is(last, "}") || !is(at, ")") {
-                names.extend(tokens[..=last].iter().rev().take(60).take_while(stop).map(|token| token.text));
+                names.extend(
+                    tokens[..=last]
+                        .iter()
+                        .rev()
+                        .take(60)
+                        .take_while(stop)
+                        .map(|token| token.text),
+                );
             } else {
                 names.extend(tokens.get(last).map(|token| token.text));
             }
         }
         if is_runner(name) {
-            runners.extend(names.iter().filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)));
+            runners.extend(
+                names
+                    .iter()
+                    .filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)),
+            );
             if is(at, ")") && (sets_member(tokens, at) || changes(tokens, at.saturating_sub(2))) {
-                found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
+                found.push(Detection::new(
+                    Tampering::Shadow,
+                    Weight::Certain,
+                    "a part of the runner",
+                ));
             }
         } else if matches!(name, b"process" | b"node:process") {
-            processes.extend(names.iter().filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)));
+            processes.extend(
+                names
+                    .iter()
+                    .filter(|name| name.first().is_some_and(u8::is_ascii_alphabetic)),
+            );
         }
     }
     for at in 0..tokens.len() {
         let follows = at > 0 && is(at - 1, ".");
-        if !follows && runners.contains(tokens[at].text) && (sets_member(tokens, at) || changes(tokens, at)) {
-            found.push(Detection::new(Tampering::Shadow, Weight::Certain, "a part of the runner"));
+        if !follows
+            && runners.contains(tokens[at].text)
+            && (sets_member(tokens, at) || changes(tokens, at))
+        {
+            found.push(Detection::new(
+                Tampering::Shadow,
+                Weight::Certain,
+                "a part of the runner",
+            ));
         }
         let owner = at.checked_sub(2).and_then(|at| tokens.get(at));
-        let is_process = owner.is_some_and(|owner| owner.is("process") || processes.contains(owner.text));
-        if follows && is(at, "exit") && !owner.is_some_and(|owner| owner.is("process") || owner.is("Deno")) {
-            let status = if is(at + 1, "(") { status(tokens, at) } else { Status::Unknown };
+        let is_process =
+            owner.is_some_and(|owner| owner.is("process") || processes.contains(owner.text));
+        if follows
+            && is(at, "exit")
+            && !owner.is_some_and(|owner| owner.is("process") || owner.is("Deno"))
+        {
+            let status = if is(at + 1, "(") {
+                status(tokens, at)
+            } else {
+                Status::Unknown
+            };
             if is(at + 1, "(") && status == Status::Success && !is_required(tokens, at)
                 || is_process && status != Status::Failure
             {
@@ -418,27 +566,56 @@ fn script(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, foun
             && (is(at, "reallyExit") || is(at, "execve"))
             && !owner.is_some_and(|owner| owner.is("process"))
         {
-            found.push(Detection::new(Tampering::Exit, role.exit(), format!(".{}", tokens[at].name())));
+            found.push(Detection::new(
+                Tampering::Exit,
+                role.exit(),
+                format!(".{}", tokens[at].name()),
+            ));
         }
-        let hooks = ["on", "once", "addListener", "prependListener", "prependOnceListener"];
+        let hooks = [
+            "on",
+            "once",
+            "addListener",
+            "prependListener",
+            "prependOnceListener",
+        ];
         if follows && is_process && is(at + 1, "(") && hooks.iter().any(|hook| is(at, hook)) {
-            let event = literal(source, masked, tokens, at + 2).map(unescaped).unwrap_or_default();
-            if ["exit", "beforeExit", "uncaughtException", "unhandledRejection"].contains(&event.as_str()) {
-                found.push(Detection::new(Tampering::Exit, role.exit(), format!("process.on {event}")));
+            let event = literal(source, masked, tokens, at + 2)
+                .map(unescaped)
+                .unwrap_or_default();
+            if [
+                "exit",
+                "beforeExit",
+                "uncaughtException",
+                "unhandledRejection",
+            ]
+            .contains(&event.as_str())
+            {
+                found.push(Detection::new(
+                    Tampering::Exit,
+                    role.exit(),
+                    format!("process.on {event}"),
+                ));
             }
         }
-        let is_escape = tokens
-            .get(at + 1)
-            .is_some_and(|next| next.text.starts_with(b"u") && next.range.start == tokens[at].range.end);
+        let is_escape = tokens.get(at + 1).is_some_and(|next| {
+            next.text.starts_with(b"u") && next.range.start == tokens[at].range.end
+        });
         if is(at, "\\") && is_escape {
-            found.push(Detection::new(Tampering::HiddenName, Weight::Certain, "an escape in a name"));
+            found.push(Detection::new(
+                Tampering::HiddenName,
+                Weight::Certain,
+                "an escape in a name",
+            ));
         }
     }
 }
 
 /// Whether this `exit` is one that the table knows.
 fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
-    at.checked_sub(4).and_then(|start| tokens.get(start)).is_some_and(|token| token.is("require"))
+    at.checked_sub(4)
+        .and_then(|start| tokens.get(start))
+        .is_some_and(|token| token.is("require"))
 }
 
 /// Whether a member of what stands at `at` is given another value: `a.b.c = …`, `a["b"] = …`.
@@ -452,7 +629,12 @@ pub(super) fn sets_member(tokens: &[Token<'_>], at: usize) -> bool {
         if is(next, ".") && tokens.get(next + 1).is_some_and(Token::is_word) {
             next += 2;
         } else if is(next, "[") {
-            next = close(tokens.get(..(next + LONGEST).min(tokens.len())).unwrap_or_default(), next) + 1;
+            next = close(
+                tokens
+                    .get(..(next + LONGEST).min(tokens.len()))
+                    .unwrap_or_default(),
+                next,
+            ) + 1;
         } else {
             break;
         }
@@ -466,38 +648,64 @@ pub(super) fn sets_member(tokens: &[Token<'_>], at: usize) -> bool {
 
 /// Whether what stands at `at` is the first argument of a function that changes it.
 pub(super) fn changes(tokens: &[Token<'_>], at: usize) -> bool {
-    let Some(open) = at.checked_sub(1).filter(|open| tokens[*open].is("(")) else { return false };
-    let Some(function) = open.checked_sub(1).and_then(|function| tokens.get(function)) else { return false };
-    let ends = tokens.get(at + 1).is_none_or(|next| [",", ".", ")", "("].iter().any(|mark| next.is(mark)));
+    let Some(open) = at.checked_sub(1).filter(|open| tokens[*open].is("(")) else {
+        return false;
+    };
+    let Some(function) = open
+        .checked_sub(1)
+        .and_then(|function| tokens.get(function))
+    else {
+        return false;
+    };
+    let ends = tokens
+        .get(at + 1)
+        .is_none_or(|next| [",", ".", ")", "("].iter().any(|mark| next.is(mark)));
     ends && CHANGES.iter().any(|word| function.is(word))
 }
 
 /// Go: `os` by another name, calls of the system, names that the linker gives.
-fn go(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
+fn go(
+    source: &[u8],
+    masked: &Masked,
+    tokens: &[Token<'_>],
+    role: Role,
+    found: &mut Vec<Detection>,
+) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let mut add = |what: &str| found.push(Detection::new(Tampering::Exit, role.exit(), what));
     for range in &masked.literals {
-        let name = source.get(range.start + 1..range.end.saturating_sub(1)).unwrap_or_default();
+        let name = source
+            .get(range.start + 1..range.end.saturating_sub(1))
+            .unwrap_or_default();
         if !matches!(name, b"os" | b"syscall" | b"C" | b"golang.org/x/sys/unix") {
             continue;
         }
-        let from = source[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let before = String::from_utf8_lossy(masked.open.get(from..range.start).unwrap_or_default());
+        let from = source[..range.start]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let before =
+            String::from_utf8_lossy(masked.open.get(from..range.start).unwrap_or_default());
         let words: Vec<&str> = before.split_whitespace().collect();
         match words.as_slice() {
             ["import"] if name == b"C" => add("import \"C\""),
             [other] | ["import", other]
                 if !matches!(*other, "import" | "_")
                     && name != b"C"
-                    && (*other == "." || other.chars().all(|c| c.is_alphanumeric() || c == '_')) =>
+                    && (*other == "."
+                        || other.chars().all(|c| c.is_alphanumeric() || c == '_')) =>
             {
-                add(&format!("another name for {}", String::from_utf8_lossy(name)));
+                add(&format!(
+                    "another name for {}",
+                    String::from_utf8_lossy(name)
+                ));
             }
             _ => {}
         }
     }
     for at in 0..tokens.len() {
-        if is(at, "syscall") && is(at + 1, ".") && (is(at + 2, "Exec") || is(at + 2, "RawSyscall")) {
+        if is(at, "syscall") && is(at + 1, ".") && (is(at + 2, "Exec") || is(at + 2, "RawSyscall"))
+        {
             add("syscall.Exec");
         } else if is(at, "SYS_EXIT") || is(at, "SYS_EXIT_GROUP") {
             add("SYS_EXIT");
@@ -510,17 +718,25 @@ fn go(source: &[u8], masked: &Masked, tokens: &[Token<'_>], role: Role, found: &
             }
         }
     }
-    let linked = source.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"//go:linkname "));
+    let linked = source
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.starts_with(b"//go:linkname "));
     for _ in linked {
-        found.push(Detection::new(Tampering::HiddenName, Weight::Certain, "go:linkname"));
+        found.push(Detection::new(
+            Tampering::HiddenName,
+            Weight::Certain,
+            "go:linkname",
+        ));
     }
 }
 
 /// Whether the name at `at` follows its type: it is declared there, and not used.
 pub(super) fn is_declared(tokens: &[Token<'_>], at: usize) -> bool {
-    at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
-        before.is_word() && !["return", "else", "do"].iter().any(|word| before.is(word))
-    })
+    at.checked_sub(1)
+        .and_then(|before| tokens.get(before))
+        .is_some_and(|before| {
+            before.is_word() && !["return", "else", "do"].iter().any(|word| before.is(word))
+        })
 }
 
 /// C: ends by whatever call, and macros in the place of words with a meaning.
@@ -534,19 +750,31 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
                 name += 1;
             }
             if let Some(word) = C_WORDS.iter().find(|word| is(name, word)) {
-                found.push(Detection::new(Tampering::Shadow, Weight::Certain, format!("#define {word}")));
+                found.push(Detection::new(
+                    Tampering::Shadow,
+                    Weight::Certain,
+                    format!("#define {word}"),
+                ));
             }
             continue;
         }
-        let Some(word) = C_ENDS.iter().find(|word| is(at, word)) else { continue };
+        let Some(word) = C_ENDS.iter().find(|word| is(at, word)) else {
+            continue;
+        };
         // A declaration, a member, a call that the table sees.
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-        let is_member = before.is_some_and(|before| before.is(".") || before.is(">") || before.is("define"));
-        let is_listed = matches!(*word, "exit" | "_exit" | "_Exit" | "quick_exit") && is(at + 1, "(");
+        let is_member =
+            before.is_some_and(|before| before.is(".") || before.is(">") || before.is("define"));
+        let is_listed =
+            matches!(*word, "exit" | "_exit" | "_Exit" | "quick_exit") && is(at + 1, "(");
         if is_declared(tokens, at) || is_member || is_listed {
             continue;
         }
-        found.push(Detection::new(Tampering::Exit, role.exit(), (*word).to_owned()));
+        found.push(Detection::new(
+            Tampering::Exit,
+            role.exit(),
+            (*word).to_owned(),
+        ));
     }
 }
 
@@ -558,7 +786,10 @@ mod tests {
 
     fn certain(language: Language, role: Role, source: &str) -> Vec<Tampering> {
         let sights = sights(language, role, source.as_bytes()).into_iter();
-        sights.filter(|sight| sight.weight == Weight::Certain).map(|sight| sight.trick).collect()
+        sights
+            .filter(|sight| sight.weight == Weight::Certain)
+            .map(|sight| sight.trick)
+            .collect()
     }
 
     #[test]
@@ -572,14 +803,29 @@ mod tests {
             (Python, "def f():\n    builtins.exit(0)\n"),
             (Python, "def f():\n    raise SystemExit\n"),
             (Python, "e = SystemExit\n"),
-            (Python, "def f():\n    (_ for _ in ()).throw(SystemExit(0))\n"),
+            (
+                Python,
+                "def f():\n    (_ for _ in ()).throw(SystemExit(0))\n",
+            ),
             (Python, "def f():\n    return f\"{os._exit(0)}\"\n"),
-            (Python, "def f():\n    return f\"\"\"\n{sys.exit(0)}\"\"\"\n"),
-            (Python, "def f():\n    return f\"{d[\"it's\"]}\"; os._exit(0)\n"),
+            (
+                Python,
+                "def f():\n    return f\"\"\"\n{sys.exit(0)}\"\"\"\n",
+            ),
+            (
+                Python,
+                "def f():\n    return f\"{d[\"it's\"]}\"; os._exit(0)\n",
+            ),
             (Python, "o = os\ndef f():\n    o._exit(0)\n"),
             (Python, "s = sys\ndef f():\n    s.exit()\n"),
-            (Python, "from os import (\n    path,\n    _exit as leave,\n)\n"),
-            (Python, "from sys import exit as leave\ndef f():\n    leave(0)\n"),
+            (
+                Python,
+                "from os import (\n    path,\n    _exit as leave,\n)\n",
+            ),
+            (
+                Python,
+                "from sys import exit as leave\ndef f():\n    leave(0)\n",
+            ),
             (Python, "__import__(\"os\")._exit(0)\n"),
             (Python, "getattr(os, \"_exit\")(0)\n"),
             (Python, "getattr(os, \"_ex\" \"it\")(0)\n"),
@@ -592,8 +838,14 @@ mod tests {
             (Python, "lib = ctypes.CDLL(None)\n"),
             (Python, "if __name__ != \"__main__\":\n    os._exit(0)\n"),
             (Python, "if __name__:\n    sys.exit(0)\n"),
-            (Python, "if __name__ == \"__main__\" or True:\n    sys.exit(0)\n"),
-            (Python, "__name__ = \"__main__\"\nif __name__ == \"__main__\":\n    os._exit(0)\n"),
+            (
+                Python,
+                "if __name__ == \"__main__\" or True:\n    sys.exit(0)\n",
+            ),
+            (
+                Python,
+                "__name__ = \"__main__\"\nif __name__ == \"__main__\":\n    os._exit(0)\n",
+            ),
             (Script, "const p = process; p.exit(code);"),
             (Script, "p.exit(0);"),
             (Script, "process?.[\"exit\"](0);"),
@@ -610,15 +862,24 @@ mod tests {
             (Go, "package a\nimport o \"os\"\n"),
             (Go, "package a\nimport (\n\t\"fmt\"\n\t. \"os\"\n)\n"),
             (Go, "package a\nfunc f() { o.Exit(0) }\n"),
-            (Go, "package a\nfunc f() { syscall.Exec(\"/bin/true\", nil, nil) }\n"),
-            (Go, "package a\nfunc f() { syscall.Syscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) }\n"),
+            (
+                Go,
+                "package a\nfunc f() { syscall.Exec(\"/bin/true\", nil, nil) }\n",
+            ),
+            (
+                Go,
+                "package a\nfunc f() { syscall.Syscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) }\n",
+            ),
             (Go, "package a\nfunc f() { C.exit(0) }\n"),
             (C, "int f(void) { exit(0); }\n"),
             (C, "int f(void) { exit(256); }\n"),
             (C, "void (*f)(int) = exit;\n"),
             (C, "int f(void) { return execl(\"/bin/true\", 0); }\n"),
             (C, "int f(void) { return syscall(231, 0); }\n"),
-            (Rust, "use std::os::unix::process::CommandExt;\nfn f() { Command::new(\"true\").exec(); }\n"),
+            (
+                Rust,
+                "use std::os::unix::process::CommandExt;\nfn f() { Command::new(\"true\").exec(); }\n",
+            ),
             (Rust, "extern \"C\" { fn syscall(n: i64, ...) -> i64; }\n"),
         ] {
             let found = certain(language, Role::Source, source);
@@ -634,18 +895,30 @@ mod tests {
             (Python, "# coding: unicode_escape\n"),
             (Python, "#!/usr/bin/python\n# -*- coding: utf-7 -*-\n"),
             (Script, "process.\\u0065xit(0);"),
-            (Go, "package a\n//go:linkname leave os.Exit\nfunc leave(int)\n"),
+            (
+                Go,
+                "package a\n//go:linkname leave os.Exit\nfunc leave(int)\n",
+            ),
         ] {
             let found = certain(language, Role::Source, source);
-            assert!(found.contains(&Tampering::HiddenName), "{source}: {found:?}");
+            assert!(
+                found.contains(&Tampering::HiddenName),
+                "{source}: {found:?}"
+            );
         }
     }
 
     #[test]
     fn the_runner_is_not_rebound() {
         for (language, source) in [
-            (Python, "unittest.TestResult.wasSuccessful = lambda self: True\n"),
-            (Python, "from unittest import (\n    TestResult as R,\n)\nR.addFailure = f\n"),
+            (
+                Python,
+                "unittest.TestResult.wasSuccessful = lambda self: True\n",
+            ),
+            (
+                Python,
+                "from unittest import (\n    TestResult as R,\n)\nR.addFailure = f\n",
+            ),
             (Python, "import unittest.case as c\nc.TestCase.run = f\n"),
             (Python, "import _pytest.python\n"),
             (Python, "doctest.OutputChecker.check_output = f\n"),
@@ -653,7 +926,10 @@ mod tests {
             (Python, "vars(unittest)[name] = f\n"),
             (Python, "x = f\"{setattr(unittest.TestCase, n, g)}\"\n"),
             (Script, "require(\"node:assert\").strictEqual = () => {};"),
-            (Script, "Object.assign(require(\"node:assert\"), { strictEqual() {} });"),
+            (
+                Script,
+                "Object.assign(require(\"node:assert\"), { strictEqual() {} });",
+            ),
             (Script, "const a = require('assert'); a[\"ok\"] = f;"),
             (Script, "import * as t from \"node:test\"; t.test = f;"),
             (C, "#define NDEBUG 1\n"),
@@ -671,21 +947,45 @@ mod tests {
         for (language, source) in [
             (Python, "def f():\n    sys.exit(\"install it first\")\n"),
             (Python, "sys.exit(f\"no {name}\")\nsys.exit(1)\n"),
-            (Python, "def f():\n    raise SystemExit(\"no: %s\" % name)\n"),
-            (Python, "try:\n    f()\nexcept (KeyboardInterrupt, SystemExit):\n    raise\n"),
+            (
+                Python,
+                "def f():\n    raise SystemExit(\"no: %s\" % name)\n",
+            ),
+            (
+                Python,
+                "try:\n    f()\nexcept (KeyboardInterrupt, SystemExit):\n    raise\n",
+            ),
             (Python, "if __name__ == '__main__':\n    sys.exit(main())\n"),
             (Python, "if __name__ == \"__main__\": sys.exit(main())\n"),
-            (Python, "# -*- coding: utf-8 -*-\n\u{b5}m = 1\nna\u{ef}ve = 2\n"),
+            (
+                Python,
+                "# -*- coding: utf-8 -*-\n\u{b5}m = 1\nna\u{ef}ve = 2\n",
+            ),
             (
                 Python,
                 "commands = {\"exit\": leave, \"quit\": leave}\nstack.exit()\nx = f\"{a!r:>{w}} {{b}}\"\n",
             ),
-            (Python, "import unittest\nclass A(unittest.TestCase):\n    x = 1\nself.unittest.a = 1\n"),
-            (Script, "child.on(\"exit\", f); server.on('error', g); const { env } = process;"),
-            (Script, "const s = \"exit\"; const words = [\"exit\", \"quit\"]; a = b / c / d;"),
-            (Script, "const assert = require(\"assert\"); assert.equal(a, b); const re = /\\u0041/;"),
+            (
+                Python,
+                "import unittest\nclass A(unittest.TestCase):\n    x = 1\nself.unittest.a = 1\n",
+            ),
+            (
+                Script,
+                "child.on(\"exit\", f); server.on('error', g); const { env } = process;",
+            ),
+            (
+                Script,
+                "const s = \"exit\"; const words = [\"exit\", \"quit\"]; a = b / c / d;",
+            ),
+            (
+                Script,
+                "const assert = require(\"assert\"); assert.equal(a, b); const re = /\\u0041/;",
+            ),
             (Script, "const p = process.env; room.exit(door);"),
-            (Go, "package a\nimport (\n\t\"fmt\"\n\t\"os\"\n)\nfunc f() { os.Exit(1); log.Exit(err) }\n"),
+            (
+                Go,
+                "package a\nimport (\n\t\"fmt\"\n\t\"os\"\n)\nfunc f() { os.Exit(1); log.Exit(err) }\n",
+            ),
             (
                 C,
                 "#define MAX 3\nint f(void) { exit(EXIT_FAILURE); exit(1); p->exit = 1; }\nvoid exit(int);\n",
@@ -706,7 +1006,10 @@ mod tests {
         ] {
             assert_eq!(certain(Script, Role::Source, source), [], "{source}");
             let seen = sights(Script, Role::Source, source.as_bytes());
-            assert!(seen.iter().any(|sight| sight.trick == Tampering::TestAware), "{source}");
+            assert!(
+                seen.iter().any(|sight| sight.trick == Tampering::TestAware),
+                "{source}"
+            );
         }
         for source in [
             "if (process.env.NODE_ENV === 'test') { log(); }\n",
@@ -718,7 +1021,11 @@ mod tests {
             "if (!(process.env.NODE_ENV !== 'test')) { fake(); }\n",
             "if (process.env.NODE_ENV !== 'test') throw new Error();\n",
         ] {
-            assert_eq!(certain(Script, Role::Source, source), [Tampering::TestAware], "{source}");
+            assert_eq!(
+                certain(Script, Role::Source, source),
+                [Tampering::TestAware],
+                "{source}"
+            );
         }
     }
 
@@ -737,13 +1044,20 @@ mod tests {
 
     #[test]
     fn what_a_patch_brings_makes_no_program() {
-        let role =
-            |path: &str, old: Option<&str>| Role::of(Python, &path.parse().unwrap(), old.map(str::as_bytes));
+        let role = |path: &str, old: Option<&str>| {
+            Role::of(Python, &path.parse().unwrap(), old.map(str::as_bytes))
+        };
         assert_eq!(role("src/total.py", None), Role::Source);
         assert_eq!(role("src/total.py", Some("x = 1\n")), Role::Source);
-        assert_eq!(role("src/total.py", Some("#!/usr/bin/env python3\n")), Role::Program);
+        assert_eq!(
+            role("src/total.py", Some("#!/usr/bin/env python3\n")),
+            Role::Program
+        );
         assert_eq!(role("src/cli/total.py", None), Role::Tool);
         assert_eq!(role("src/__main__.py", None), Role::Program);
-        assert_eq!(role("tests/test_a.py", Some("#!/usr/bin/env python3\n")), Role::Test);
+        assert_eq!(
+            role("tests/test_a.py", Some("#!/usr/bin/env python3\n")),
+            Role::Test
+        );
     }
 }

@@ -81,12 +81,19 @@ impl Loose {
         if self.size > limit {
             return Err(Unread::TooLarge);
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(self.size.min(FIRST)).unwrap_or_default());
+        let mut bytes =
+            Vec::with_capacity(usize::try_from(self.size.min(FIRST)).unwrap_or_default());
         // One extra byte reveals an object longer than its header states.
         let most = self.size.saturating_add(1);
-        self.rest.take(most).read_to_end(&mut bytes).map_err(|_| Unread::AskGit)?;
+        self.rest
+            .take(most)
+            .read_to_end(&mut bytes)
+            .map_err(|_| Unread::AskGit)?;
         if bytes.len() as u64 == self.size {
-            Ok(Object { kind: self.kind, bytes })
+            Ok(Object {
+                kind: self.kind,
+                bytes,
+            })
         } else {
             Err(Unread::AskGit)
         }
@@ -99,5 +106,9 @@ fn parse(header: &[u8]) -> Option<(ObjectKind, u64)> {
     let kind = ObjectKind::from_bytes(&header[..space]).ok()?;
     let digits = std::str::from_utf8(&header[space + 1..]).ok()?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { Some((kind, digits.parse().ok()?)) } else { None }
+    if is_number {
+        Some((kind, digits.parse().ok()?))
+    } else {
+        None
+    }
 }

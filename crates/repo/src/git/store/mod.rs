@@ -55,7 +55,11 @@ pub(crate) enum Unread {
 
 /// Refuses a pipe, behind links too.
 pub(super) fn refuse_pipe(path: &Path) -> Result<(), RepoError> {
-    if is_pipe(path) { Err(pipe(path)) } else { Ok(()) }
+    if is_pipe(path) {
+        Err(pipe(path))
+    } else {
+        Ok(())
+    }
 }
 
 /// The error of a pipe in place of one of git's files.
@@ -102,7 +106,11 @@ impl Places {
 impl Store {
     /// Creates a store for the object directory `objects`. Nothing is opened yet.
     pub(crate) fn new(hash: HashKind, objects: PathBuf) -> Self {
-        Self { hash, objects, places: Mutex::default() }
+        Self {
+            hash,
+            objects,
+            places: Mutex::default(),
+        }
     }
 
     /// The hash that names its objects.
@@ -117,13 +125,24 @@ impl Store {
             Some(places) => (places, Listed::Before),
             None => (self.list()?, Listed::Now),
         };
-        Ok(Reader { store: self, places, private, listed, decoder: Decoder::new(), last_pack: 0 })
+        Ok(Reader {
+            store: self,
+            places,
+            private,
+            listed,
+            decoder: Decoder::new(),
+            last_pack: 0,
+        })
     }
 
     /// Lists directories and packs anew.
     fn list(&self) -> Result<Arc<Places>, Unread> {
         let directories = with_alternates(&self.objects)?;
-        let mut places = Places { directories, packs: Vec::new(), pipe: None };
+        let mut places = Places {
+            directories,
+            packs: Vec::new(),
+            pipe: None,
+        };
         for directory in &places.directories {
             let pipe = pack::list(directory, self.hash, MAX_PACKS, &mut places.packs)?;
             places.pipe = places.pipe.or(pipe);
@@ -214,7 +233,12 @@ impl Reader<'_> {
     }
 
     /// The object among the places that are known. An error without a reason: it is nowhere there.
-    fn object_here(&mut self, id: &ObjectId, oid: &Oid, limit: u64) -> Result<Object, Option<Unread>> {
+    fn object_here(
+        &mut self,
+        id: &ObjectId,
+        oid: &Oid,
+        limit: u64,
+    ) -> Result<Object, Option<Unread>> {
         let places = Arc::clone(&self.places);
         let mut problem = None;
         // An unreadable copy is skipped for a good one, as in git; without one, git is asked.
@@ -223,7 +247,9 @@ impl Reader<'_> {
             _ => *problem = Some(new),
         };
         for at in self.order() {
-            let Some(pack) = places.packs.get(at) else { continue };
+            let Some(pack) = places.packs.get(at) else {
+                continue;
+            };
             let Some(entry) = pack.find(id) else { continue };
             match pack.read(&entry, limit, &mut self.decoder) {
                 Ok(object) if self.is_named(id, &object) => {
@@ -265,20 +291,29 @@ impl Reader<'_> {
     }
 
     fn is_named(&self, id: &ObjectId, object: &Object) -> bool {
-        gix_object::compute_hash(self.hash(), object.kind, &object.bytes).is_ok_and(|found| found == *id)
+        gix_object::compute_hash(self.hash(), object.kind, &object.bytes)
+            .is_ok_and(|found| found == *id)
     }
 
     /// A name that is no name in this repository is git's to refuse.
     fn id(&self, oid: &Oid) -> Result<ObjectId, Unread> {
         let id = ObjectId::from_hex(oid.as_str().as_bytes()).map_err(|_| Unread::AskGit)?;
-        if id.kind() == self.hash() { Ok(id) } else { Err(Unread::AskGit) }
+        if id.kind() == self.hash() {
+            Ok(id)
+        } else {
+            Err(Unread::AskGit)
+        }
     }
 }
 
 /// Whether an object of this kind, as git names kinds, has this name.
 pub(crate) fn has_name(oid: &Oid, kind: &[u8], bytes: &[u8]) -> bool {
-    let Ok(id) = ObjectId::from_hex(oid.as_str().as_bytes()) else { return false };
-    let Ok(kind) = ObjectKind::from_bytes(kind) else { return false };
+    let Ok(id) = ObjectId::from_hex(oid.as_str().as_bytes()) else {
+        return false;
+    };
+    let Ok(kind) = ObjectKind::from_bytes(kind) else {
+        return false;
+    };
     gix_object::compute_hash(id.kind(), kind, bytes).is_ok_and(|found| found == id)
 }
 
@@ -295,7 +330,9 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
     let mut left = vec![(objects.to_owned(), 0)];
     while let Some((directory, depth)) = left.pop() {
         // git omits missing and duplicate ones.
-        let Ok(real) = fs::canonicalize(&directory) else { continue };
+        let Ok(real) = fs::canonicalize(&directory) else {
+            continue;
+        };
         if !seen.insert(real) {
             continue;
         }

@@ -40,7 +40,11 @@ pub(super) struct Decoder {
 
 impl Decoder {
     pub(super) fn new() -> Self {
-        Self { inflate: gix_zlib::Inflate::default(), probe: Decompress::new(true), copied: 0 }
+        Self {
+            inflate: gix_zlib::Inflate::default(),
+            probe: Decompress::new(true),
+            copied: 0,
+        }
     }
 }
 
@@ -54,7 +58,9 @@ pub(super) struct Pack {
 
 impl std::fmt::Debug for Pack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pack").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Pack")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,7 +72,9 @@ pub(super) fn list(
     most: usize,
     packs: &mut Vec<Pack>,
 ) -> Result<Option<PathBuf>, Unread> {
-    let Ok(entries) = fs::read_dir(objects.join("pack")) else { return Ok(None) };
+    let Ok(entries) = fs::read_dir(objects.join("pack")) else {
+        return Ok(None);
+    };
     let mut pipe = None;
     for entry in entries {
         let index = entry.map_err(|_| Unread::AskGit)?.path();
@@ -77,12 +85,21 @@ pub(super) fn list(
             return Err(Unread::AskGit);
         }
         let path = index.with_extension("pack");
-        pipe = pipe.or_else(|| [&index, &path].into_iter().find(|path| is_pipe(path)).cloned());
+        pipe = pipe.or_else(|| {
+            [&index, &path]
+                .into_iter()
+                .find(|path| is_pipe(path))
+                .cloned()
+        });
         if is_file(&index)
             && is_file(&path)
             && let Ok(index) = gix_pack::index::File::at(&index, hash)
         {
-            packs.push(Pack { index, data: OnceLock::new(), path });
+            packs.push(Pack {
+                index,
+                data: OnceLock::new(),
+                path,
+            });
         }
     }
     Ok(pipe)
@@ -111,9 +128,13 @@ impl Pack {
             return Ok(entry.decompressed_size);
         }
         let data = self.data().ok_or(Unread::AskGit)?;
-        let end = entry.data_offset.saturating_add(u64::try_from(DELTA_HEADER * 8).unwrap_or_default());
+        let end = entry
+            .data_offset
+            .saturating_add(u64::try_from(DELTA_HEADER * 8).unwrap_or_default());
         let end = end.min(data.pack_end() as u64);
-        let compressed = data.entry_slice(entry.data_offset..end).ok_or(Unread::AskGit)?;
+        let compressed = data
+            .entry_slice(entry.data_offset..end)
+            .ok_or(Unread::AskGit)?;
         let mut header = [0; DELTA_HEADER];
         decoder.probe.reset(true);
         decoder
@@ -128,7 +149,12 @@ impl Pack {
     }
 
     /// Reads the object that begins there.
-    pub(super) fn read(&self, entry: &Entry, limit: u64, decoder: &mut Decoder) -> Result<Object, Unread> {
+    pub(super) fn read(
+        &self,
+        entry: &Entry,
+        limit: u64,
+        decoder: &mut Decoder,
+    ) -> Result<Object, Unread> {
         let data = self.data().ok_or(Unread::AskGit)?;
         let size = self.size(entry, decoder)?;
         let inflate = &mut decoder.inflate;
@@ -137,15 +163,17 @@ impl Pack {
         }
         if let Some(kind) = entry.header.as_kind() {
             let mut bytes = vec![0; usize::try_from(size).map_err(|_| Unread::TooLarge)?];
-            data.decompress_entry(entry, inflate, &mut bytes).map_err(|_| Unread::AskGit)?;
+            data.decompress_entry(entry, inflate, &mut bytes)
+                .map_err(|_| Unread::AskGit)?;
             return Ok(Object { kind, bytes });
         }
         let (kind, length) = self.chain(entry)?;
         if size > MAX_DELTA_MEMORY as u64 || decoder.copied > MAX_COPIED {
             return Err(Unread::AskGit);
         }
-        let in_pack =
-            |id: &gix_hash::oid, _: &mut Vec<u8>| Ok(self.find(&id.to_owned()).map(ResolvedBase::InPack));
+        let in_pack = |id: &gix_hash::oid, _: &mut Vec<u8>| {
+            Ok(self.find(&id.to_owned()).map(ResolvedBase::InPack))
+        };
         let mut bytes = Vec::new();
         data.decode_entry(entry.clone(), &mut bytes, inflate, &in_pack, &mut Never)
             .map_err(|_| Unread::AskGit)?;
@@ -165,7 +193,9 @@ impl Pack {
         for length in 0..=MAX_CHAIN {
             at = match at.header {
                 Header::OfsDelta { base_distance } => {
-                    let offset = at.checked_base_pack_offset(base_distance).ok_or(Unread::AskGit)?;
+                    let offset = at
+                        .checked_base_pack_offset(base_distance)
+                        .ok_or(Unread::AskGit)?;
                     data.entry(offset).map_err(|_| Unread::AskGit)?
                 }
                 Header::RefDelta { base_id } => self.find(&base_id).ok_or(Unread::AskGit)?,
@@ -181,8 +211,8 @@ impl Pack {
     fn data(&self) -> Option<&gix_pack::data::File> {
         let open = || {
             let is_file = is_file(&self.path);
-            let file =
-                is_file.then(|| gix_pack::data::File::at(&self.path, self.index.object_hash()).ok())??;
+            let file = is_file
+                .then(|| gix_pack::data::File::at(&self.path, self.index.object_hash()).ok())??;
             Some(file.with_alloc_limit_bytes(Some(MAX_DELTA_MEMORY)))
         };
         self.data.get_or_init(open).as_ref()

@@ -26,7 +26,12 @@ impl Reader<'_> {
         most: u64,
         secret: &SecretCheck,
     ) -> Result<Vec<Oid>, Unread> {
-        let mut found = Found { seen: HashSet::new(), names: Vec::new(), most, room: MAX_PATHS };
+        let mut found = Found {
+            seen: HashSet::new(),
+            names: Vec::new(),
+            most,
+            room: MAX_PATHS,
+        };
         let mut trees: Vec<(Oid, Vec<u8>)> = Vec::new();
         let mut left: Vec<Oid> = starts.to_vec();
         while let Some(oid) = left.pop() {
@@ -43,13 +48,18 @@ impl Reader<'_> {
             let mut lines = object.bytes.split(|byte| *byte == b'\n').peekable();
             let mut named = |field: &[u8]| {
                 let line = lines.next_if(|line| line.starts_with(field));
-                line.map(|line| Oid::from_ascii(&line[field.len()..]).ok_or(Unread::AskGit)).transpose()
+                line.map(|line| Oid::from_ascii(&line[field.len()..]).ok_or(Unread::AskGit))
+                    .transpose()
             };
             match object.kind {
                 ObjectKind::Blob | ObjectKind::Tree => {}
                 ObjectKind::Tag => left.push(named(b"object ")?.ok_or(Unread::AskGit)?),
                 ObjectKind::Commit => {
-                    found.queue(named(b"tree ")?.ok_or(Unread::AskGit)?, Vec::new(), &mut trees)?;
+                    found.queue(
+                        named(b"tree ")?.ok_or(Unread::AskGit)?,
+                        Vec::new(),
+                        &mut trees,
+                    )?;
                     while let Some(parent) = named(b"parent ")? {
                         if !shallow.contains(&oid) && !found.seen.contains(&parent) {
                             left.push(parent);
@@ -98,11 +108,20 @@ impl Found {
         if !self.seen.insert(oid.clone()) {
             return Ok(false);
         }
-        if self.seen.len() as u64 > self.most { Err(Unread::TooLarge) } else { Ok(true) }
+        if self.seen.len() as u64 > self.most {
+            Err(Unread::TooLarge)
+        } else {
+            Ok(true)
+        }
     }
 
     /// Queues a tree that was not seen yet.
-    fn queue(&mut self, tree: Oid, path: Vec<u8>, left: &mut Vec<(Oid, Vec<u8>)>) -> Result<(), Unread> {
+    fn queue(
+        &mut self,
+        tree: Oid,
+        path: Vec<u8>,
+        left: &mut Vec<(Oid, Vec<u8>)>,
+    ) -> Result<(), Unread> {
         if self.add(&tree)? {
             self.room = self.room.checked_sub(path.len()).ok_or(Unread::TooLarge)?;
             left.push((tree, path));

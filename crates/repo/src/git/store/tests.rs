@@ -14,10 +14,14 @@ use crate::index_file;
 
 /// Returns a repository with all objects in one pack, many of them as deltas.
 fn packed() -> TestRepo {
-    let repo = RepoBuilder::new().files([("a", "1"), ("dir/b", "2")]).build();
+    let repo = RepoBuilder::new()
+        .files([("a", "1"), ("dir/b", "2")])
+        .build();
     for round in 0..20 {
         let changed = |line| if line == 17 * round { round } else { 0 };
-        let text: String = (0..400).map(|line| format!("line {line} of {}\n", changed(line))).collect();
+        let text: String = (0..400)
+            .map(|line| format!("line {line} of {}\n", changed(line)))
+            .collect();
         repo.write("dir/long", text);
         repo.commit(&format!("Round {round}"));
     }
@@ -27,7 +31,11 @@ fn packed() -> TestRepo {
 }
 
 fn oids(repo: &TestRepo) -> Vec<Oid> {
-    let listed = repo.git(["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+    let listed = repo.git([
+        "cat-file",
+        "--batch-all-objects",
+        "--batch-check=%(objectname)",
+    ]);
     listed.lines().map(|line| line.parse().unwrap()).collect()
 }
 
@@ -65,8 +73,15 @@ fn write_loose(objects: &Path, kind: ObjectKind, content: &[u8]) -> Oid {
 }
 
 fn chains(repo: &TestRepo) -> usize {
-    let deltas = repo.git(["cat-file", "--batch-all-objects", "--batch-check=%(deltabase)"]);
-    deltas.lines().filter(|line| !line.bytes().all(|byte| byte == b'0')).count()
+    let deltas = repo.git([
+        "cat-file",
+        "--batch-all-objects",
+        "--batch-check=%(deltabase)",
+    ]);
+    deltas
+        .lines()
+        .filter(|line| !line.bytes().all(|byte| byte == b'0'))
+        .count()
 }
 
 #[test]
@@ -78,8 +93,17 @@ fn packed_objects_read_as_git_reads_them() {
     for oid in oids(repo) {
         let object = reader.object(&oid, 1 << 20).unwrap();
         assert_eq!(reader.size(&oid), Ok(object.bytes.len() as u64));
-        assert_eq!(object.kind.to_string(), repo.git(["cat-file", "-t", oid.as_str()]).trim());
-        assert_eq!(reader.object(&oid, object.bytes.len() as u64).unwrap().bytes, object.bytes);
+        assert_eq!(
+            object.kind.to_string(),
+            repo.git(["cat-file", "-t", oid.as_str()]).trim()
+        );
+        assert_eq!(
+            reader
+                .object(&oid, object.bytes.len() as u64)
+                .unwrap()
+                .bytes,
+            object.bytes
+        );
         let less = (object.bytes.len() as u64).checked_sub(1);
         let cut = less.map(|less| reader.object(&oid, less).unwrap_err());
         assert!(cut.is_none_or(|cut| cut == Unread::TooLarge));
@@ -99,14 +123,27 @@ fn objects_that_are_packed_meanwhile_are_found() {
         store.reader(None).unwrap().size(oid).unwrap();
     }
     let missing: Oid = "2".repeat(40).parse().unwrap();
-    assert_eq!(store.reader(None).unwrap().size(&missing), Err(Unread::AskGit));
-    assert_eq!(store.reader(None).unwrap().size(&"2".repeat(64).parse().unwrap()), Err(Unread::AskGit));
+    assert_eq!(
+        store.reader(None).unwrap().size(&missing),
+        Err(Unread::AskGit)
+    );
+    assert_eq!(
+        store
+            .reader(None)
+            .unwrap()
+            .size(&"2".repeat(64).parse().unwrap()),
+        Err(Unread::AskGit)
+    );
 }
 
 #[test]
 fn tree_with_too_many_files_is_left_to_git() {
     let repo = RepoBuilder::new().files([("a", "1")]).build();
-    let mut tree: Oid = repo.git(["rev-parse", "HEAD^{tree}"]).trim().parse().unwrap();
+    let mut tree: Oid = repo
+        .git(["rev-parse", "HEAD^{tree}"])
+        .trim()
+        .parse()
+        .unwrap();
     for _ in 0..12 {
         let entry = |name: u8| [&b"40000 "[..], &[b'0' + name, 0], &tree.raw()].concat();
         let content: Vec<u8> = (0..10).flat_map(entry).collect();
@@ -151,18 +188,33 @@ fn differences_are_those_of_diff_tree() {
     let store = Store::new(HashKind::Sha1, objects(&repo));
     let mut reader = store.reader(None).unwrap();
     for (old, new) in [(&first, &second), (&second, &first), (&first, &first)] {
-        let raw = repo.git(["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", old, new]);
-        let trees = [old, new].map(|commit| reader.tree_of(&commit.trim().parse().unwrap()).unwrap());
+        let raw = repo.git([
+            "diff-tree",
+            "-r",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            old,
+            new,
+        ]);
+        let trees =
+            [old, new].map(|commit| reader.tree_of(&commit.trim().parse().unwrap()).unwrap());
         let found = reader.differences(&trees[0], &trees[1]).unwrap();
         let shown = |found: &Option<Found>| match found {
-            Some(Found { mode: TreeMode::File(mode), oid }) => (mode.as_str().to_owned(), oid.to_string()),
+            Some(Found {
+                mode: TreeMode::File(mode),
+                oid,
+            }) => (mode.as_str().to_owned(), oid.to_string()),
             _ => ("000000".to_owned(), "0".repeat(40)),
         };
         let mut lines: Vec<String> = found
             .iter()
             .map(|one| {
                 let ((old, old_oid), (new, new_oid)) = (shown(&one.old), shown(&one.new));
-                format!(":{old} {new} {old_oid} {new_oid} {}", String::from_utf8_lossy(&one.path))
+                format!(
+                    ":{old} {new} {old_oid} {new_oid} {}",
+                    String::from_utf8_lossy(&one.path)
+                )
             })
             .collect();
         // `:modes oids status TAB path`
@@ -190,7 +242,11 @@ fn alternates_in_a_circle_end() {
         store.reader(None).unwrap().object(&oid, 1000).unwrap();
     }
     fs::write(objects(&other).join("info/alternates"), "\"/quoted\"\n").unwrap();
-    assert!(Store::new(HashKind::Sha1, objects(&repo)).reader(None).is_err());
+    assert!(
+        Store::new(HashKind::Sha1, objects(&repo))
+            .reader(None)
+            .is_err()
+    );
 }
 
 /// Returns a repository with an index of a later version, and git's listing.
@@ -209,10 +265,23 @@ fn index_of(version: &str) -> Vec<u8> {
 #[test]
 fn oversized_index_is_left_to_git() {
     let entry = |path: &[u8]| {
-        [&[0; 24][..], &0o100_644_u32.to_be_bytes(), &[0; 12], &[1; 20], &[0x0f, 0xff, 0], path, &[0]]
-            .concat()
+        [
+            &[0; 24][..],
+            &0o100_644_u32.to_be_bytes(),
+            &[0; 12],
+            &[1; 20],
+            &[0x0f, 0xff, 0],
+            path,
+            &[0],
+        ]
+        .concat()
     };
-    let mut bytes = [&b"DIRC"[..], &4_u32.to_be_bytes(), &20_000_u32.to_be_bytes()].concat();
+    let mut bytes = [
+        &b"DIRC"[..],
+        &4_u32.to_be_bytes(),
+        &20_000_u32.to_be_bytes(),
+    ]
+    .concat();
     bytes.extend(entry(&vec![b'a'; 20_000]));
     (1..20_000).for_each(|_| bytes.extend(entry(b"b")));
     bytes.extend([0; 20]);
@@ -223,7 +292,14 @@ fn oversized_index_is_left_to_git() {
 fn deeply_nested_tree_extension_is_harmless() {
     let nested: Vec<u8> = b"a\0-1 1\n".iter().copied().cycle().take(7 << 20).collect();
     let length = u32::try_from(nested.len()).unwrap().to_be_bytes();
-    let head = [&b"DIRC"[..], &2_u32.to_be_bytes(), &0_u32.to_be_bytes(), b"TREE", &length].concat();
+    let head = [
+        &b"DIRC"[..],
+        &2_u32.to_be_bytes(),
+        &0_u32.to_be_bytes(),
+        b"TREE",
+        &length,
+    ]
+    .concat();
     let bytes = [&head[..], &nested, &[0; 20]].concat();
     assert_eq!(index_file::read(&bytes, HashKind::Sha1).unwrap().tree, None);
 }
@@ -243,7 +319,10 @@ mod properties {
         let repo = packed();
         let all = oids(&repo);
         let a_break = (any::<bool>(), any::<prop::sample::Index>(), any::<u8>());
-        let breaks = (prop::collection::vec(a_break, 1..40), prop::option::of(any::<prop::sample::Index>()));
+        let breaks = (
+            prop::collection::vec(a_break, 1..40),
+            prop::option::of(any::<prop::sample::Index>()),
+        );
         let read = TestRunner::new(config()).run(&breaks, |(breaks, cut)| {
             let (dir, pack, index) = copy_of(&repo);
             for (in_pack, at, byte) in breaks {

@@ -76,7 +76,11 @@ impl Reader<'_> {
         let tree = match object.kind {
             ObjectKind::Tree => return Ok(oid.clone()),
             ObjectKind::Commit => {
-                let line = object.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                let line = object
+                    .bytes
+                    .split(|byte| *byte == b'\n')
+                    .next()
+                    .unwrap_or_default();
                 let name = line.strip_prefix(b"tree ").ok_or(Unread::AskGit)?;
                 Oid::from_ascii(name).ok_or(Unread::AskGit)?
             }
@@ -88,7 +92,11 @@ impl Reader<'_> {
     /// Returns the tree of a commit only.
     pub(crate) fn tree_of_commit(&mut self, commit: &Oid) -> Result<Oid, Unread> {
         let tree = self.tree_of(commit)?;
-        if tree == *commit { Err(Unread::AskGit) } else { Ok(tree) }
+        if tree == *commit {
+            Err(Unread::AskGit)
+        } else {
+            Ok(tree)
+        }
     }
 
     /// Returns the entry at `path` below the tree `root`; `known` caches trees.
@@ -98,7 +106,10 @@ impl Reader<'_> {
         path: &[u8],
         known: &mut KnownTrees,
     ) -> Result<Option<Found>, Unread> {
-        let mut at = Found { mode: TreeMode::Tree, oid: root.clone() };
+        let mut at = Found {
+            mode: TreeMode::Tree,
+            oid: root.clone(),
+        };
         let mut begin = 0;
         for part in path.split(|byte| *byte == b'/') {
             if at.mode != TreeMode::Tree {
@@ -117,7 +128,9 @@ impl Reader<'_> {
                     tree
                 }
             };
-            let Some(entry) = tree.entries().find(|entry| entry.name == part) else { return Ok(None) };
+            let Some(entry) = tree.entries().find(|entry| entry.name == part) else {
+                return Ok(None);
+            };
             at = entry.read()?;
             begin += part.len() + 1;
         }
@@ -190,7 +203,8 @@ impl Reader<'_> {
             let sides = [old?, new?];
             for (side, tree) in sides.iter().enumerate() {
                 for entry in tree.iter().flat_map(Tree::entries) {
-                    both.entry((entry.name, entry.mode == TreeMode::Tree)).or_default()[side] = Some(entry);
+                    both.entry((entry.name, entry.mode == TreeMode::Tree))
+                        .or_default()[side] = Some(entry);
                 }
             }
             for ((name, is_tree), [old, new]) in both {
@@ -219,14 +233,24 @@ impl Reader<'_> {
 
     pub(super) fn tree(&mut self, oid: &Oid) -> Result<Tree, Unread> {
         let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
-        let tree = Tree { bytes: Arc::new(object.bytes), hash_len: hash_len(self.hash()) };
-        if object.kind == ObjectKind::Tree && tree.is_sane() { Ok(tree) } else { Err(Unread::AskGit) }
+        let tree = Tree {
+            bytes: Arc::new(object.bytes),
+            hash_len: hash_len(self.hash()),
+        };
+        if object.kind == ObjectKind::Tree && tree.is_sane() {
+            Ok(tree)
+        } else {
+            Err(Unread::AskGit)
+        }
     }
 }
 
 impl Entry<'_> {
     fn read(self) -> Result<Found, Unread> {
-        Ok(Found { mode: self.mode, oid: oid_from(self.id).ok_or(Unread::AskGit)? })
+        Ok(Found {
+            mode: self.mode,
+            oid: oid_from(self.id).ok_or(Unread::AskGit)?,
+        })
     }
 }
 
@@ -245,8 +269,12 @@ impl Tree {
         let mut offset = 0;
         let mut last: Option<Entry<'_>> = None;
         while offset < self.bytes.len() {
-            let Some((entry, next)) = parse(&self.bytes, offset, self.hash_len) else { return false };
-            if last.is_some_and(|last| last.name == entry.name || order(last, entry) != Ordering::Less) {
+            let Some((entry, next)) = parse(&self.bytes, offset, self.hash_len) else {
+                return false;
+            };
+            if last
+                .is_some_and(|last| last.name == entry.name || order(last, entry) != Ordering::Less)
+            {
                 return false;
             }
             last = Some(entry);
@@ -259,7 +287,11 @@ impl Tree {
 /// Compares names in git's order, in which a directory's name ends with a slash.
 fn order(a: Entry<'_>, b: Entry<'_>) -> Ordering {
     let ended = |entry: Entry<'_>| (entry.mode == TreeMode::Tree).then_some(b'/');
-    a.name.iter().copied().chain(ended(a)).cmp(b.name.iter().copied().chain(ended(b)))
+    a.name
+        .iter()
+        .copied()
+        .chain(ended(a))
+        .cmp(b.name.iter().copied().chain(ended(b)))
 }
 
 /// Parses `mode SP name NUL id` at `offset`; returns the start of the next entry.
@@ -280,7 +312,14 @@ fn parse(bytes: &[u8], offset: usize, hash_len: usize) -> Option<(Entry<'_>, usi
     if name.is_empty() || name.contains(&b'/') || space == 0 {
         return None;
     }
-    Some((Entry { mode: canonical(mode), name, id }, offset + space + 1 + end + 1 + hash_len))
+    Some((
+        Entry {
+            mode: canonical(mode),
+            name,
+            id,
+        },
+        offset + space + 1 + end + 1 + hash_len,
+    ))
 }
 
 /// The mode as git reads it: of the permissions of a file only the owner's right to execute it counts.
@@ -300,5 +339,9 @@ pub(super) fn hash_len(hash: HashKind) -> usize {
 
 /// What is too large to be held here is git's to read.
 pub(super) fn left_to_git(why: Unread) -> Unread {
-    if why == Unread::TooLarge { Unread::AskGit } else { why }
+    if why == Unread::TooLarge {
+        Unread::AskGit
+    } else {
+        why
+    }
 }

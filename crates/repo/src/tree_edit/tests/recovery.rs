@@ -44,7 +44,10 @@ fn at_each_step(mut look: impl FnMut(&Desk, Renaming, u32)) {
 /// Computes the new content of a file in the scenario.
 fn story_again(claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
     assert_eq!(old.map(Digest::of), claim.before, "{claim:?}");
-    story().into_iter().find(|edit| edit.path == claim.path)?.after
+    story()
+        .into_iter()
+        .find(|edit| edit.path == claim.path)?
+        .after
 }
 
 fn recovered(desk: &Desk, renaming: Renaming) -> Result<RecoveredEdit, TreeEditError> {
@@ -54,7 +57,10 @@ fn recovered(desk: &Desk, renaming: Renaming) -> Result<RecoveredEdit, TreeEditE
 
 /// What is left beside the files.
 fn beside(desk: &Desk) -> Vec<PathBuf> {
-    let names = desk.tree().into_keys().filter(|name| name.contains(".crucible-edit-"));
+    let names = desk
+        .tree()
+        .into_keys()
+        .filter(|name| name.contains(".crucible-edit-"));
     names.map(|name| desk.at(&name)).collect()
 }
 
@@ -76,7 +82,12 @@ fn assert_told(desk: &Desk, told: &RecoveredEdit, at: &str) {
         if is_finished {
             assert_eq!(now, edit.after, "{at}: {} after {told:?}", edit.path);
         } else {
-            assert_eq!(now.as_deref().map(Digest::of), edit.before, "{at}: {} after {told:?}", edit.path);
+            assert_eq!(
+                now.as_deref().map(Digest::of),
+                edit.before,
+                "{at}: {} after {told:?}",
+                edit.path
+            );
         }
     }
     desk.assert_clean();
@@ -97,7 +108,10 @@ fn removed_staging_files_leave_no_partial_change() {
         assert_told(desk, &told, &format!("{renaming:?}, step {step}"));
         assert_eq!(told.went_on, []);
         let tree = desk.tree();
-        assert!(tree == before || tree == after, "{renaming:?}, step {step}: {tree:?}");
+        assert!(
+            tree == before || tree == after,
+            "{renaming:?}, step {step}: {tree:?}"
+        );
         ends[usize::from(tree == after)] += 1;
         assert_eq!(desk.mode("src/run.sh"), 0o755);
     });
@@ -139,14 +153,24 @@ fn stuck_change_keeps_journal_and_names_files() {
     // A caller that knows the content continues.
     let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
     let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &remade).unwrap();
-    assert_eq!((told.outcome, told.went_on), (EditRecovery::Finished, Vec::new()));
-    assert!(desk.tree().values().all(|content| content == "new"), "{:?}", desk.tree());
+    assert_eq!(
+        (told.outcome, told.went_on),
+        (EditRecovery::Finished, Vec::new())
+    );
+    assert!(
+        desk.tree().values().all(|content| content == "new"),
+        "{:?}",
+        desk.tree()
+    );
     desk.assert_clean();
     // What is remade has to be the very same.
     let desk = fresh();
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
     let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &wrong);
-    assert!(matches!(told, Err(TreeEditError::NotTakenBack { .. })), "{told:?}");
+    assert!(
+        matches!(told, Err(TreeEditError::NotTakenBack { .. })),
+        "{told:?}"
+    );
     // Another changed file prevents finishing, until the changed one is restored.
     let desk = fresh();
     desk.put("b.txt", "mine");
@@ -154,7 +178,10 @@ fn stuck_change_keeps_journal_and_names_files() {
     desk.put("a.txt", "old");
     let told = recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap();
     let mine: RepoPath = "b.txt".parse().unwrap();
-    assert_eq!((told.outcome, told.went_on), (EditRecovery::TakenBack, vec![mine]));
+    assert_eq!(
+        (told.outcome, told.went_on),
+        (EditRecovery::TakenBack, vec![mine])
+    );
     desk.assert_clean();
 }
 
@@ -178,7 +205,10 @@ fn moved_directory_keeps_journal() {
                     assert_eq!(paths, ["src/run.sh"], "{at}");
                     stuck += 1;
                 }
-                Ok(told) => assert!(!is_under_way && told == RecoveredEdit::nothing(), "{at}: {told:?}"),
+                Ok(told) => assert!(
+                    !is_under_way && told == RecoveredEdit::nothing(),
+                    "{at}: {told:?}"
+                ),
                 other => panic!("{at}: {other:?}"),
             }
             assert_eq!(desk.journal().exists(), is_under_way, "{at}");
@@ -219,8 +249,16 @@ fn file_edited_since_is_named() {
             }
             other => panic!("{at}: {other:?}"),
         };
-        assert_eq!(std::fs::read(desk.at(path.as_str())).unwrap(), b"mine", "{at}");
-        let expected = if told.files.is_empty() { Vec::new() } else { vec![path] };
+        assert_eq!(
+            std::fs::read(desk.at(path.as_str())).unwrap(),
+            b"mine",
+            "{at}"
+        );
+        let expected = if told.files.is_empty() {
+            Vec::new()
+        } else {
+            vec![path]
+        };
         assert_eq!(told.went_on, expected, "{at}");
         if told.files.is_empty() {
             desk.assert_clean();
@@ -242,10 +280,19 @@ fn pending_change_is_reported_read_only() {
     let claim = under_way(&desk).unwrap().unwrap();
     assert_eq!(claim.purpose, purpose());
     let paths: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).collect();
-    assert_eq!(paths, ["a.txt", "new/dir/n.txt", "src/run.sh", "old/gone.txt"]);
-    assert_eq!((desk.tree(), std::fs::read(desk.journal()).unwrap()), before);
+    assert_eq!(
+        paths,
+        ["a.txt", "new/dir/n.txt", "src/run.sh", "old/gone.txt"]
+    );
+    assert_eq!(
+        (desk.tree(), std::fs::read(desk.journal()).unwrap()),
+        before
+    );
     std::fs::write(desk.journal(), "{}").unwrap();
-    assert!(matches!(under_way(&desk), Err(TreeEditError::Journal { .. })));
+    assert!(matches!(
+        under_way(&desk),
+        Err(TreeEditError::Journal { .. })
+    ));
 }
 
 #[test]
@@ -255,10 +302,15 @@ fn new_directory_may_be_missing() {
     // All four staged, none exchanged; the change was abandoned, and the next process died after removing the
     // new directory.
     assert!(dies(&desk, Renaming::Full, &story(), 7));
-    let record = std::fs::read_to_string(desk.journal()).unwrap().replace("\"ready\"", "\"given_up\"");
+    let record = std::fs::read_to_string(desk.journal())
+        .unwrap()
+        .replace("\"ready\"", "\"given_up\"");
     std::fs::write(desk.journal(), record).unwrap();
     std::fs::remove_dir_all(desk.at("new")).unwrap();
-    assert_eq!(recovered(&desk, Renaming::Full).unwrap().outcome, EditRecovery::TakenBack);
+    assert_eq!(
+        recovered(&desk, Renaming::Full).unwrap().outcome,
+        EditRecovery::TakenBack
+    );
     assert_eq!(desk.tree(), before);
     desk.assert_clean();
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{Code, Finding, Timestamp, Untrusted, Verdict, is_hidden, says_nothing, short_line};
+use crucible_model::{
+    Code, Finding, Timestamp, Untrusted, Verdict, is_hidden, says_nothing, short_line,
+};
 use crucible_secrets::Scanner;
 
 use super::domain::{Domain, page_of};
@@ -30,27 +32,50 @@ const SHOWN: usize = 80;
 /// # Errors
 ///
 /// The verdict if it refuses the document. It names every problem, but only the first error of form.
-pub fn check_web(bytes: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<FindWeb, Verdict> {
+pub fn check_web(
+    bytes: &[u8],
+    guardrails: &Guardrails,
+    now: Timestamp,
+) -> Result<FindWeb, Verdict> {
     let FindMode::ResolverPlusWeb(limits) = &guardrails.find_mode else {
         let hint = "The guardrails say resolver_only: remove the file, or start a run with find.find_mode = \"resolver_plus_web\".";
-        return Err(Verdict::new(vec![Finding::error(NOT_ENABLED, "artifacts/find_web.json", hint)]));
+        return Err(Verdict::new(vec![Finding::error(
+            NOT_ENABLED,
+            "artifacts/find_web.json",
+            hint,
+        )]));
     };
     let written = read(bytes).map_err(|problem| {
         let hint = "Write it as docs/contracts/find_web.md says.";
         Verdict::new(vec![Finding::error(INVALID, problem, hint)])
     })?;
-    let mut judge = Judge { verdict: Verdict::default(), now };
+    let mut judge = Judge {
+        verdict: Verdict::default(),
+        now,
+    };
     let allowed = judge.domains(&limits.allow_domains, "allow_domains of the guardrails");
     let own = judge.domains(&written.allow_domains, "constraints.allow_domains");
     judge.constraints(&written, &own, limits, &allowed);
     judge.pages(&written, limits);
-    let constraints =
-        WebConstraints { allow_domains: own, max_queries: written.max_queries, max_pages: written.max_pages };
+    let constraints = WebConstraints {
+        allow_domains: own,
+        max_queries: written.max_queries,
+        max_pages: written.max_pages,
+    };
     let numbered = written.results.into_iter().enumerate();
     let results: Vec<WebResult> = numbered
-        .filter_map(|(index, result)| judge.result(index + 1, result, &allowed, &constraints.allow_domains))
+        .filter_map(|(index, result)| {
+            judge.result(index + 1, result, &allowed, &constraints.allow_domains)
+        })
         .collect();
-    if judge.verdict.passes() { Ok(FindWeb { constraints, results }) } else { Err(judge.verdict) }
+    if judge.verdict.passes() {
+        Ok(FindWeb {
+            constraints,
+            results,
+        })
+    } else {
+        Err(judge.verdict)
+    }
 }
 
 struct Judge {
@@ -71,7 +96,11 @@ impl Judge {
                 Ok(domain) => domains.push(domain),
                 Err(error) => {
                     let subject = format!("{list}: {}", short_line(entry, SHOWN));
-                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts only: {error}."));
+                    self.refuse(
+                        DOMAIN_INVALID,
+                        subject,
+                        format!("Name hosts only: {error}."),
+                    );
                 }
             }
         }
@@ -79,11 +108,21 @@ impl Judge {
     }
 
     /// The researcher may hold itself to less than the guardrails allow, and not to more.
-    fn constraints(&mut self, written: &Written, own: &[Domain], limits: &WebLimits, allowed: &[Domain]) {
+    fn constraints(
+        &mut self,
+        written: &Written,
+        own: &[Domain],
+        limits: &WebLimits,
+        allowed: &[Domain],
+    ) {
         for domain in own {
             if !allowed.iter().any(|wider| wider.covers(domain)) {
                 let hint = "Remove it; the guardrails do not allow it.";
-                self.refuse(CONSTRAINTS, format!("constraints.allow_domains: {domain}"), hint);
+                self.refuse(
+                    CONSTRAINTS,
+                    format!("constraints.allow_domains: {domain}"),
+                    hint,
+                );
             }
         }
         for (key, stated, limit) in [
@@ -92,13 +131,21 @@ impl Judge {
         ] {
             if stated > limit {
                 let subject = format!("constraints.{key}: {stated}");
-                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow at most {limit}."));
+                self.refuse(
+                    CONSTRAINTS,
+                    subject,
+                    format!("The guardrails allow at most {limit}."),
+                );
             }
         }
     }
 
     fn pages(&mut self, written: &Written, limits: &WebLimits) {
-        let pages: BTreeSet<String> = written.results.iter().map(|result| page_of(&result.url)).collect();
+        let pages: BTreeSet<String> = written
+            .results
+            .iter()
+            .map(|result| page_of(&result.url))
+            .collect();
         let most = written.max_pages.min(limits.max_pages);
         if pages.len() as u64 > most {
             let hint = format!("At most {most} are allowed: keep the results that matter.");
@@ -118,7 +165,11 @@ impl Judge {
         self.address(&place("url"), &result.url, allowed, own);
         if let Some(problem) = misfit(result.kind, &result.value) {
             let subject = format!("{}: {}", place("locator"), short_line(&result.value, SHOWN));
-            self.refuse(LOCATOR, subject, format!("A locator of type {} {problem}.", result.kind.name()));
+            self.refuse(
+                LOCATOR,
+                subject,
+                format!("A locator of type {} {problem}.", result.kind.name()),
+            );
         }
         let fetched_at = self.instant(&place("fetched_at"), &result.fetched_at);
         let texts = [
@@ -127,13 +178,19 @@ impl Judge {
             (place("excerpt"), &result.excerpt),
             (place("why_relevant"), &result.why_relevant),
         ];
-        let flags = result.risk_flags.iter().map(|flag| (place("risk_flags"), flag));
+        let flags = result
+            .risk_flags
+            .iter()
+            .map(|flag| (place("risk_flags"), flag));
         for (subject, text) in texts.into_iter().chain(flags) {
             self.text(subject, text);
         }
         Some(WebResult {
             url: Untrusted::new(result.url),
-            locator: WebLocator { kind: result.kind, value: Untrusted::new(result.value) },
+            locator: WebLocator {
+                kind: result.kind,
+                value: Untrusted::new(result.value),
+            },
             fetched_at: fetched_at?,
             excerpt: Untrusted::new(result.excerpt),
             why_relevant: Untrusted::new(result.why_relevant),
@@ -146,10 +203,17 @@ impl Judge {
             Ok(host) => host,
             Err(error) => {
                 let subject = format!("{place}: {}", short_line(url, SHOWN));
-                return self.refuse(URL, subject, format!("Give a plain https address: {error}."));
+                return self.refuse(
+                    URL,
+                    subject,
+                    format!("Give a plain https address: {error}."),
+                );
             }
         };
-        for (list, name) in [(allowed, "the guardrails allow"), (own, "its own constraints allow")] {
+        for (list, name) in [
+            (allowed, "the guardrails allow"),
+            (own, "its own constraints allow"),
+        ] {
             if !list.iter().any(|domain| domain.covers(&host)) {
                 let hint = format!("Remove the result: its host is not one that {name}.");
                 return self.refuse(DOMAIN, format!("{place}: {host}"), hint);
@@ -160,7 +224,11 @@ impl Judge {
     fn instant(&mut self, place: &str, text: &str) -> Option<Timestamp> {
         let subject = || format!("{place}: {}", short_line(text, SHOWN));
         let Some(instant) = text.parse::<Timestamp>().ok().filter(|_| is_rfc_3339(text)) else {
-            self.refuse(INSTANT, subject(), "Write it in UTC, such as 2026-01-31T09:30:00Z.");
+            self.refuse(
+                INSTANT,
+                subject(),
+                "Write it in UTC, such as 2026-01-31T09:30:00Z.",
+            );
             return None;
         };
         if instant > self.now {
@@ -183,7 +251,11 @@ impl Judge {
             self.refuse(TEXT, subject, "Remove the invisible characters.");
         } else if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
             let subject = format!("{place}: {}", found.rule);
-            self.refuse(SECRET, subject, "Remove what looks like a secret; the text is stored and shown.");
+            self.refuse(
+                SECRET,
+                subject,
+                "Remove what looks like a secret; the text is stored and shown.",
+            );
         }
     }
 }
@@ -191,8 +263,8 @@ impl Judge {
 /// What is wrong with the value of a locator.
 fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
     let number = |text: &str| {
-        let is_plain =
-            text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit())
+            && (text == "0" || !text.starts_with('0'));
         text.parse::<u64>().ok().filter(|_| is_plain)
     };
     let line = |text: &str| number(text).filter(|line| *line > 0);
@@ -201,7 +273,9 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
         LocatorKind::Anchor => !value.contains(|c: char| is_hidden(c) || c.is_whitespace()),
         LocatorKind::LineRange => match value.split_once('-') {
             None => line(value).is_some(),
-            Some((first, last)) => line(first).zip(line(last)).is_some_and(|(first, last)| first <= last),
+            Some((first, last)) => line(first)
+                .zip(line(last))
+                .is_some_and(|(first, last)| first <= last),
         },
         LocatorKind::Offset => number(value).is_some(),
     };
@@ -219,8 +293,14 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
 /// Returns whether date and time are complete RFC 3339 in UTC; the parser checks their values.
 fn is_rfc_3339(text: &str) -> bool {
     let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
-    let whole = text.split('.').next().unwrap_or_default().trim_end_matches('Z');
-    let fraction = text.split_once('.').map(|(_, rest)| rest.trim_end_matches('Z'));
+    let whole = text
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('Z');
+    let fraction = text
+        .split_once('.')
+        .map(|(_, rest)| rest.trim_end_matches('Z'));
     whole.bytes().map(shape).eq(*b"0000-00-00T00:00:00")
         && text.matches('Z').count() == 1
         && fraction.is_none_or(|digits| {

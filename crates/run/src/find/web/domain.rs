@@ -69,7 +69,9 @@ impl Domain {
     /// Whether `host` is this host or one below it: `docs.example` covers `api.docs.example` and not `mydocs.example`.
     #[must_use]
     pub fn covers(&self, host: &Self) -> bool {
-        host.0.strip_suffix(&self.0).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        host.0
+            .strip_suffix(&self.0)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
     }
 
     /// The host of an address.
@@ -86,8 +88,14 @@ impl Domain {
 pub(super) fn page_of(url: &str) -> String {
     let page = url.split('#').next().unwrap_or_default();
     let host = authority(url).unwrap_or_default();
-    let rest = page.get("https://".len() + host.len()..).unwrap_or_default();
-    format!("https://{}{}", host.to_ascii_lowercase(), if rest.is_empty() { "/" } else { rest })
+    let rest = page
+        .get("https://".len() + host.len()..)
+        .unwrap_or_default();
+    format!(
+        "https://{}{}",
+        host.to_ascii_lowercase(),
+        if rest.is_empty() { "/" } else { rest }
+    )
 }
 
 impl FromStr for Domain {
@@ -119,8 +127,9 @@ impl FromStr for Domain {
         }
         // Browsers treat a name as an IPv4 address if its last part is a decimal or hexadecimal number.
         let last = name.rsplit('.').next().unwrap_or_default();
-        let hexadecimal =
-            last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let hexadecimal = last
+            .strip_prefix("0x")
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
         if hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(DomainError::Address);
         }
@@ -189,11 +198,21 @@ mod tests {
     fn domain_covers_its_subdomains() {
         let docs = domain("Docs.Example");
         assert_eq!(docs.as_str(), "docs.example");
-        for host in ["docs.example", "DOCS.EXAMPLE", "api.docs.example", "xn--bcher-kva.docs.example"] {
+        for host in [
+            "docs.example",
+            "DOCS.EXAMPLE",
+            "api.docs.example",
+            "xn--bcher-kva.docs.example",
+        ] {
             assert!(docs.covers(&domain(host)), "{host}");
         }
-        for host in ["mydocs.example", "docs.example.com", "example.com", "a.example", "xn--docs-example.com"]
-        {
+        for host in [
+            "mydocs.example",
+            "docs.example.com",
+            "example.com",
+            "a.example",
+            "xn--docs-example.com",
+        ] {
             assert!(!docs.covers(&domain(host)), "{host}");
         }
     }
@@ -267,14 +286,26 @@ mod tests {
         ] {
             assert_eq!(Domain::of_url(url), Err(error), "{url}");
         }
-        assert_eq!(Domain::of_url(&format!("https://docs.example/{}", "a".repeat(MOST_URL))), Err(E::Long));
+        assert_eq!(
+            Domain::of_url(&format!("https://docs.example/{}", "a".repeat(MOST_URL))),
+            Err(E::Long)
+        );
     }
 
     #[test]
     fn parts_of_one_page_are_one_page() {
-        assert_eq!(page_of("https://Docs.Example"), page_of("https://docs.example/#a"));
-        assert_ne!(page_of("https://docs.example/A"), page_of("https://docs.example/a"));
-        assert_ne!(page_of("https://docs.example/?a"), page_of("https://docs.example/"));
+        assert_eq!(
+            page_of("https://Docs.Example"),
+            page_of("https://docs.example/#a")
+        );
+        assert_ne!(
+            page_of("https://docs.example/A"),
+            page_of("https://docs.example/a")
+        );
+        assert_ne!(
+            page_of("https://docs.example/?a"),
+            page_of("https://docs.example/")
+        );
     }
 
     mod properties {

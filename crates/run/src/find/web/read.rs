@@ -75,7 +75,10 @@ pub(super) struct WrittenResult {
 /// Parses the document, or describes the error of form.
 pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     if bytes.len() > MAX_FIND_WEB {
-        return Err(format!("it has {} bytes; the limit is {MAX_FIND_WEB}", bytes.len()));
+        return Err(format!(
+            "it has {} bytes; the limit is {MAX_FIND_WEB}",
+            bytes.len()
+        ));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())

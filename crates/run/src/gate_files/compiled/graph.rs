@@ -12,16 +12,23 @@ use super::shell::{Compilation, JAVA, Output, commands, compilation, from_progra
 use super::{SourceTree, ends_of, is_object, is_source};
 
 /// Programs that examine the output of another one.
-const COMPARERS: [&str; 12] =
-    ["[", "[[", "awk", "cmp", "comm", "diff", "egrep", "fgrep", "grep", "sed", "sort", "test"];
+const COMPARERS: [&str; 12] = [
+    "[", "[[", "awk", "cmp", "comm", "diff", "egrep", "fgrep", "grep", "sed", "sort", "test",
+];
 /// Programs that do something to a file and do not run it.
 const TOOLS: [&str; 24] = [
-    "cat", "cd", "chmod", "cp", "dirname", "file", "git", "install", "ldd", "ln", "ls", "mkdir", "mv", "nm",
-    "objcopy", "objdump", "ranlib", "rm", "rmdir", "size", "strip", "tar", "touch", "true",
+    "cat", "cd", "chmod", "cp", "dirname", "file", "git", "install", "ldd", "ln", "ls", "mkdir",
+    "mv", "nm", "objcopy", "objdump", "ranlib", "rm", "rmdir", "size", "strip", "tar", "touch",
+    "true",
 ];
 /// Variables that name a compiler, and a name by which it is known. A makefile may call it anything, as `winegcc` for one platform.
-const COMPILERS: [(&str, &str); 5] =
-    [("AR", "ar"), ("CC", "cc"), ("CPP", "cc"), ("CXX", "c++"), ("LD", "ld")];
+const COMPILERS: [(&str, &str); 5] = [
+    ("AR", "ar"),
+    ("CC", "cc"),
+    ("CPP", "cc"),
+    ("CXX", "c++"),
+    ("LD", "ld"),
+];
 /// Maximum number of commands and targets that are followed.
 const MAX_STEPS: usize = 20_000;
 /// The longest name of a target that is followed, in bytes.
@@ -166,7 +173,11 @@ impl Graph {
         }
         follower.work();
         follower.others();
-        let Follower { mut graph, compared, .. } = follower;
+        let Follower {
+            mut graph,
+            compared,
+            ..
+        } = follower;
         for run in &mut graph.runs {
             let is_compared = |file: &String| compared.contains(file_name(file));
             if run.file.as_ref().is_some_and(is_compared) {
@@ -189,7 +200,11 @@ impl Follower<'_> {
     /// Takes the rules of a makefile in.
     fn know(&mut self, file: &Followed) {
         let words = |list: &[String]| -> Vec<String> {
-            let text = list.iter().map(|word| self.made.expand(word)).collect::<Vec<_>>().join(" ");
+            let text = list
+                .iter()
+                .map(|word| self.made.expand(word))
+                .collect::<Vec<_>>()
+                .join(" ");
             text.split_whitespace().map(str::to_owned).collect()
         };
         let own = Makefile::read([file.text.as_str()]);
@@ -211,7 +226,10 @@ impl Follower<'_> {
                 if target.contains('%') {
                     self.patterns.push(at);
                 } else {
-                    self.by_target.entry(plain(target).to_owned()).or_default().push(at);
+                    self.by_target
+                        .entry(plain(target).to_owned())
+                        .or_default()
+                        .push(at);
                 }
             }
             self.rules.push(known);
@@ -223,7 +241,10 @@ impl Follower<'_> {
             if let Some(target) = self.targets.pop_front() {
                 // Patterns can generate unlimited names from each other.
                 self.left = self.left.saturating_sub(1);
-                if self.left > 0 && target.len() <= MAX_TARGET && self.visited.insert(target.clone()) {
+                if self.left > 0
+                    && target.len() <= MAX_TARGET
+                    && self.visited.insert(target.clone())
+                {
                     self.target(&target);
                 }
             } else if let Some(at) = self.open_scripts.pop_front() {
@@ -259,7 +280,9 @@ impl Follower<'_> {
             }
         }
         let is_other = |name: &&String| {
-            !self.visited.contains(*name) && !tests.contains(name.as_str()) && !name.starts_with('.')
+            !self.visited.contains(*name)
+                && !tests.contains(name.as_str())
+                && !name.starts_with('.')
         };
         let others: Vec<String> = self.by_target.keys().filter(is_other).cloned().collect();
         self.pass = Pass::Others;
@@ -270,12 +293,21 @@ impl Follower<'_> {
 
     /// Follows one target: its recipes and prerequisites.
     fn target(&mut self, target: &str) {
-        let stem =
-            |at: &usize| self.rules.get(*at).and_then(|known| known.rule.stem(target)).map(str::to_owned);
+        let stem = |at: &usize| {
+            self.rules
+                .get(*at)
+                .and_then(|known| known.rule.stem(target))
+                .map(str::to_owned)
+        };
         let explicit = self.by_target.get(target).cloned().unwrap_or_default();
-        let has_recipe = |at: &usize| self.rules.get(*at).is_some_and(|known| !known.rule.recipe.is_empty());
+        let has_recipe = |at: &usize| {
+            self.rules
+                .get(*at)
+                .is_some_and(|known| !known.rule.recipe.is_empty())
+        };
         let is_file = is_source(target) || self.tree.paths.contains(target);
-        let mut rules: Vec<(usize, String)> = explicit.iter().map(|at| (*at, String::new())).collect();
+        let mut rules: Vec<(usize, String)> =
+            explicit.iter().map(|at| (*at, String::new())).collect();
         if !explicit.iter().any(has_recipe) && !is_file {
             rules.extend(self.patterns.iter().filter_map(|at| Some((*at, stem(at)?))));
         }
@@ -283,9 +315,20 @@ impl Follower<'_> {
         let mut inputs = Vec::new();
         let mut directory = String::new();
         for (at, stem) in rules {
-            let Some(known) = self.rules.get(at) else { continue };
-            let own = if stem.is_empty() { known.rule.stem(target).unwrap_or_default() } else { &stem };
-            let needs: Vec<String> = known.rule.needs.iter().map(|need| need.replace('%', own)).collect();
+            let Some(known) = self.rules.get(at) else {
+                continue;
+            };
+            let own = if stem.is_empty() {
+                known.rule.stem(target).unwrap_or_default()
+            } else {
+                &stem
+            };
+            let needs: Vec<String> = known
+                .rule
+                .needs
+                .iter()
+                .map(|need| need.replace('%', own))
+                .collect();
             // A pattern whose source is missing belongs to another file.
             let is_there = |need: &String| {
                 !is_source(need) || self.tree.has(need, &known.directory) || need.contains(GLOB)
@@ -312,8 +355,14 @@ impl Follower<'_> {
                 let line = self.made.expand_with(line, &automatic);
                 self.text(&line, &directory.clone(), MAX_NESTED);
             }
-            inputs.extend(needs.iter().filter(|need| is_source(need) || is_object(need)).cloned());
-            self.targets.extend(needs.iter().map(|need| plain(need).to_owned()));
+            inputs.extend(
+                needs
+                    .iter()
+                    .filter(|need| is_source(need) || is_object(need))
+                    .cloned(),
+            );
+            self.targets
+                .extend(needs.iter().map(|need| plain(need).to_owned()));
         }
         if has_command || is_file {
             return;
@@ -323,7 +372,12 @@ impl Follower<'_> {
             inputs.retain(|input| is_source(input));
         } else if explicit.is_empty() {
             let sources = self.tree.of_object(&format!("{target}.o"), &directory);
-            inputs.extend(sources.first().map(|path| (*path).to_owned()).filter(|_| !target.contains('.')));
+            inputs.extend(
+                sources
+                    .first()
+                    .map(|path| (*path).to_owned())
+                    .filter(|_| !target.contains('.')),
+            );
         } else if !inputs.is_empty() {
             inputs.push(format!("{target}.o"));
         }
@@ -331,7 +385,13 @@ impl Follower<'_> {
             let is_object = is_object(target);
             let output = target.to_owned();
             self.step(
-                Compilation { inputs, output, is_object, is_package: false, is_run: false },
+                Compilation {
+                    inputs,
+                    output,
+                    is_object,
+                    is_package: false,
+                    is_run: false,
+                },
                 &directory,
             );
         }
@@ -340,7 +400,11 @@ impl Follower<'_> {
     /// What a target needs by all rules that name it.
     fn needs_of(&self, explicit: &[usize], own: &[String]) -> Vec<String> {
         let mut all = own.to_vec();
-        for need in explicit.iter().filter_map(|at| self.rules.get(*at)).flat_map(|known| &known.rule.needs) {
+        for need in explicit
+            .iter()
+            .filter_map(|at| self.rules.get(*at))
+            .flat_map(|known| &known.rule.needs)
+        {
             if !all.contains(need) && !need.contains('%') {
                 all.push(need.clone());
             }
@@ -357,7 +421,8 @@ impl Follower<'_> {
             is_package: made.is_package,
             is_elsewhere: self.pass == Pass::Others,
         };
-        let is_same = |known: &&mut Step| known.output == step.output && known.inputs == step.inputs;
+        let is_same =
+            |known: &&mut Step| known.output == step.output && known.inputs == step.inputs;
         match self.graph.steps.iter_mut().find(is_same) {
             Some(known) => known.is_elsewhere |= step.is_elsewhere,
             None => self.graph.steps.push(step),
@@ -378,8 +443,18 @@ impl Follower<'_> {
                 self.loops.insert(name.clone(), values);
                 continue;
             }
-            let kind = if command.output == Output::Piped { RunKind::Watched } else { RunKind::Own };
-            self.command(&command.words, kind, command.file.as_ref(), directory, nested);
+            let kind = if command.output == Output::Piped {
+                RunKind::Watched
+            } else {
+                RunKind::Own
+            };
+            self.command(
+                &command.words,
+                kind,
+                command.file.as_ref(),
+                directory,
+                nested,
+            );
         }
     }
 
@@ -392,17 +467,22 @@ impl Follower<'_> {
         nested: usize,
     ) {
         let words = from_program(words);
-        let Some((program, rest)) = words.split_first() else { return };
+        let Some((program, rest)) = words.split_first() else {
+            return;
+        };
         let name = file_name(program).trim_start_matches(['@', '-', '+']);
         if COMPARERS.contains(&name) {
-            self.compared.extend(rest.iter().map(|word| file_name(word).to_owned()));
+            self.compared
+                .extend(rest.iter().map(|word| file_name(word).to_owned()));
             return;
         }
         if matches!(name, "make" | "gmake") {
             return self.make(rest);
         }
         if name.ends_with("sh")
-            && let Some(at) = rest.iter().position(|word| word.starts_with('-') && word.ends_with('c'))
+            && let Some(at) = rest
+                .iter()
+                .position(|word| word.starts_with('-') && word.ends_with('c'))
             && let (Some(text), true) = (rest.get(at + 1), nested > 0)
         {
             let loops = std::mem::take(&mut self.loops);
@@ -411,8 +491,9 @@ impl Follower<'_> {
             return;
         }
         for word in words {
-            let is_named =
-                |script: &&Followed| !script.path.is_empty() && file_name(&script.path) == file_name(word);
+            let is_named = |script: &&Followed| {
+                !script.path.is_empty() && file_name(&script.path) == file_name(word)
+            };
             if let Some(at) = self.scripts.iter().position(is_named) {
                 self.open_scripts.push_back(at);
             }
@@ -427,7 +508,8 @@ impl Follower<'_> {
             }
             return self.step(made, directory);
         }
-        let is_word = QUIET.contains(&name) || TOOLS.contains(&name) || INTERPRETERS.contains(&name);
+        let is_word =
+            QUIET.contains(&name) || TOOLS.contains(&name) || INTERPRETERS.contains(&name);
         if is_word && !program.contains('/') {
             return;
         }
@@ -446,7 +528,9 @@ impl Follower<'_> {
 
     /// A word with the values of a loop's variable.
     fn looped(&self, word: &str) -> Vec<String> {
-        let variable = word.rsplit_once('$').map(|(_, name)| name.trim_matches(['{', '}', '(', ')']));
+        let variable = word
+            .rsplit_once('$')
+            .map(|(_, name)| name.trim_matches(['{', '}', '(', ')']));
         let values = variable.and_then(|name| self.loops.get(name));
         match values {
             Some(values) => values.iter().map(|value| plain(value).to_owned()).collect(),
@@ -473,9 +557,15 @@ impl Follower<'_> {
         let mut goals: Vec<String> = Vec::new();
         let mut words = rest.iter();
         while let Some(word) = words.next() {
-            if matches!(word.as_str(), "-C" | "-f" | "-I" | "-o" | "-W" | "--directory" | "--file") {
+            if matches!(
+                word.as_str(),
+                "-C" | "-f" | "-I" | "-o" | "-W" | "--directory" | "--file"
+            ) {
                 words.next();
-            } else if !word.starts_with('-') && !word.contains('=') && !super::super::is_measure(word) {
+            } else if !word.starts_with('-')
+                && !word.contains('=')
+                && !super::super::is_measure(word)
+            {
                 goals.push(plain(word).to_owned());
             }
         }
@@ -484,7 +574,10 @@ impl Follower<'_> {
             let first = |known: &KnownRule| known.rule.targets.iter().find(is_goal).cloned();
             let mut seen = BTreeSet::new();
             let tops = self.rules.iter().filter(|known| first(known).is_some());
-            goals = tops.filter(|known| seen.insert(known.directory.clone())).filter_map(first).collect();
+            goals = tops
+                .filter(|known| seen.insert(known.directory.clone()))
+                .filter_map(first)
+                .collect();
         }
         if self.pass == Pass::Gate {
             self.goals.extend(goals.iter().cloned());
@@ -502,7 +595,10 @@ pub(in super::super) fn compilers(
         let value = made.expand(&format!("$({variable})"));
         value.split_whitespace().any(|word| is_tracked(plain(word)))
     };
-    COMPILERS.into_iter().filter(|(variable, _)| !is_own(variable)).collect()
+    COMPILERS
+        .into_iter()
+        .filter(|(variable, _)| !is_own(variable))
+        .collect()
 }
 
 /// A path without `./` before it.

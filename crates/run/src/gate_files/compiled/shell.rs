@@ -8,8 +8,8 @@ use super::super::{PREFIXES, file_name, is_measure, setting};
 
 /// Names of compilers and linkers that build programs from sources and objects, without a prefix for another machine and a version.
 const COMPILERS: [&str; 14] = [
-    "c++", "c99", "cc", "clang", "clang++", "g++", "gcc", "gfortran", "icc", "icx", "ld", "nvcc", "tcc",
-    "zig",
+    "c++", "c99", "cc", "clang", "clang++", "g++", "gcc", "gfortran", "icc", "icx", "ld", "nvcc",
+    "tcc", "zig",
 ];
 /// Words besides [`PREFIXES`] that precede a compiler or program.
 const WRAPPERS: [&str; 12] = [
@@ -88,10 +88,14 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            '\\' => reader.word.extend(letters.next().filter(|next| *next != '\n')),
+            '\\' => reader
+                .word
+                .extend(letters.next().filter(|next| *next != '\n')),
             '\'' => {
                 reader.is_quoted = true;
-                reader.word.extend(letters.by_ref().take_while(|next| *next != '\''));
+                reader
+                    .word
+                    .extend(letters.by_ref().take_while(|next| *next != '\''));
             }
             '"' => {
                 reader.is_quoted = true;
@@ -103,7 +107,11 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
                             letters.next();
                             reader.capture();
                             while let Some(next) = letters.next().filter(|next| *next != ')') {
-                                if next.is_whitespace() { reader.end_word() } else { reader.word.push(next) }
+                                if next.is_whitespace() {
+                                    reader.end_word()
+                                } else {
+                                    reader.word.push(next)
+                                }
                             }
                             reader.release();
                         }
@@ -111,7 +119,9 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
                     }
                 }
             }
-            '#' if reader.word.is_empty() => while letters.next_if(|next| *next != '\n').is_some() {},
+            '#' if reader.word.is_empty() => {
+                while letters.next_if(|next| *next != '\n').is_some() {}
+            }
             ' ' | '\t' | '\r' => reader.end_word(),
             '$' if letters.peek() == Some(&'(') => {
                 letters.next();
@@ -141,7 +151,10 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
             '>' => {
                 letters.next_if(|next| matches!(next, '>' | '|'));
                 if letters.next_if(|next| *next == '&').is_some() {
-                    while letters.next_if(|next| next.is_ascii_digit() || *next == '-').is_some() {}
+                    while letters
+                        .next_if(|next| next.is_ascii_digit() || *next == '-')
+                        .is_some()
+                    {}
                 } else {
                     reader.redirect(true);
                 }
@@ -198,15 +211,27 @@ impl Lexer {
     fn end(&mut self, output: Output) {
         self.end_word();
         self.redirected = None;
-        let output = if self.captured.is_empty() { output } else { Output::Piped };
+        let output = if self.captured.is_empty() {
+            output
+        } else {
+            Output::Piped
+        };
         let (words, file) = (std::mem::take(&mut self.words), self.file.take());
         if !words.is_empty() {
-            self.found.push(ShellCommand { words, output, file });
+            self.found.push(ShellCommand {
+                words,
+                output,
+                file,
+            });
         }
     }
 
     fn capture(&mut self) {
-        self.outer.push((std::mem::take(&mut self.words), std::mem::take(&mut self.word), self.file.take()));
+        self.outer.push((
+            std::mem::take(&mut self.words),
+            std::mem::take(&mut self.word),
+            self.file.take(),
+        ));
         self.captured.push('(');
     }
 
@@ -228,7 +253,10 @@ pub(super) fn from_program(words: &[String]) -> &[String] {
             || is_measure(word)
             || setting(word).is_some()
     };
-    let at = words.iter().position(|word| !is_before(word)).unwrap_or(words.len());
+    let at = words
+        .iter()
+        .position(|word| !is_before(word))
+        .unwrap_or(words.len());
     words.get(at..).unwrap_or_default()
 }
 
@@ -237,13 +265,19 @@ pub(in super::super) fn is_compiler(program: &str) -> bool {
     let variable = program.trim_start_matches(['$', '{', '(']);
     if program.starts_with('$') {
         let name = variable.split([':', '}', ')']).next().unwrap_or_default();
-        return matches!(name, "CC" | "CXX" | "CPP" | "LD" | "AR" | "RUSTC" | "JAVAC" | "FC");
+        return matches!(
+            name,
+            "CC" | "CXX" | "CPP" | "LD" | "AR" | "RUSTC" | "JAVAC" | "FC"
+        );
     }
     let name = file_name(program);
-    let known = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
+    let known = name
+        .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+        .trim_end_matches('-');
     let is_of = |compiler: &&str| {
         [known, name].iter().any(|name| {
-            name.strip_suffix(*compiler).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('-'))
+            name.strip_suffix(*compiler)
+                .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('-'))
         })
     };
     matches!(name, "rustc" | "javac" | "ar" | "gcc-ar" | "llvm-ar") || COMPILERS.iter().any(is_of)
@@ -251,10 +285,18 @@ pub(in super::super) fn is_compiler(program: &str) -> bool {
 
 /// What the commands in these words compile, as it is written there.
 pub(in super::super) fn compiled_by(command: &[String]) -> BTreeSet<String> {
-    let whole = command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-    let texts = command.iter().filter(|word| word.contains(char::is_whitespace)).chain([&whole]);
-    let compiled =
-        texts.flat_map(|text| commands(text)).filter_map(|found| compilation(from_program(&found.words)));
+    let whole = command
+        .iter()
+        .map(|word| shell_word(word))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let texts = command
+        .iter()
+        .filter(|word| word.contains(char::is_whitespace))
+        .chain([&whole]);
+    let compiled = texts
+        .flat_map(|text| commands(text))
+        .filter_map(|found| compilation(from_program(&found.words)));
     compiled.flat_map(|made| made.inputs).collect()
 }
 
@@ -281,9 +323,15 @@ pub(super) fn compilation(words: &[String]) -> Option<Compilation> {
     while let Some(word) = words.next() {
         if word == "-o" {
             made.output = words.next().cloned().unwrap_or_default();
-        } else if let Some(file) = word.strip_prefix("-o").filter(|file| !file.is_empty() && !is_archive) {
+        } else if let Some(file) = word
+            .strip_prefix("-o")
+            .filter(|file| !file.is_empty() && !is_archive)
+        {
             made.output = file.trim_start_matches('=').to_owned();
-        } else if matches!(word.as_str(), "-c" | "-S" | "-E" | "-MM" | "-M" | "-fsyntax-only") {
+        } else if matches!(
+            word.as_str(),
+            "-c" | "-S" | "-E" | "-MM" | "-M" | "-fsyntax-only"
+        ) {
             is_only_compiled = true;
         } else if WITH_VALUE.contains(&word.as_str()) {
             words.next();
@@ -345,11 +393,23 @@ fn of_go(rest: &[String]) -> Option<Compilation> {
         // All of such a package counts by itself.
         return None;
     }
-    let last = inputs.last().map_or("", |word| file_name(word.trim_end_matches('/')));
+    let last = inputs
+        .last()
+        .map_or("", |word| file_name(word.trim_end_matches('/')));
     let stem = last.strip_suffix(".go").unwrap_or(last).to_owned();
-    let output = if is_run { "<run>".to_owned() } else { output.unwrap_or(stem) };
+    let output = if is_run {
+        "<run>".to_owned()
+    } else {
+        output.unwrap_or(stem)
+    };
     let is_package = !inputs.iter().any(|input| input.ends_with(".go"));
-    (!inputs.is_empty()).then_some(Compilation { inputs, output, is_object: false, is_package, is_run })
+    (!inputs.is_empty()).then_some(Compilation {
+        inputs,
+        output,
+        is_object: false,
+        is_package,
+        is_run,
+    })
 }
 
 /// The class that a command of Java runs.

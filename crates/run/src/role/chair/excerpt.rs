@@ -57,7 +57,12 @@ pub(super) fn lines_to_show(
     if shown.chosen.iter().all(|chosen| !chosen) {
         // Nothing in it is known: its beginning says what it is.
         (1..=shown.lines.len() as u64)
-            .take_while(|line| shown.take(LineRange { start: *line, end: *line }))
+            .take_while(|line| {
+                shown.take(LineRange {
+                    start: *line,
+                    end: *line,
+                })
+            })
             .count();
     }
     shown.ranges()
@@ -67,7 +72,10 @@ pub(super) fn lines_to_show(
 /// outline.
 pub(super) fn signatures(path: &RepoPath, text: &str, allowance: u64) -> Vec<LineRange> {
     let items = outline(path, text).unwrap_or_default();
-    let definitions: Vec<OutlineItem> = items.into_iter().filter(|item| !item.names.is_empty()).collect();
+    let definitions: Vec<OutlineItem> = items
+        .into_iter()
+        .filter(|item| !item.names.is_empty())
+        .collect();
     let mut shown = Shown::new(text, allowance);
     shown.outline(&definitions, allowance);
     shown.ranges()
@@ -82,14 +90,26 @@ struct Shown {
 
 impl Shown {
     fn new(text: &str, left: u64) -> Self {
-        let lines: Vec<u64> = text.split_inclusive('\n').map(|line| line.len() as u64).collect();
-        Self { chosen: vec![false; lines.len()], lines, left }
+        let lines: Vec<u64> = text
+            .split_inclusive('\n')
+            .map(|line| line.len() as u64)
+            .collect();
+        Self {
+            chosen: vec![false; lines.len()],
+            lines,
+            left,
+        }
     }
 
     /// Takes the lines of a range where all of them fit; tells whether they did.
     fn take(&mut self, range: LineRange) -> bool {
-        let (from, to) = (range.start.saturating_sub(1) as usize, (range.end as usize).min(self.lines.len()));
-        let Some(span) = self.lines.get(from..to) else { return true };
+        let (from, to) = (
+            range.start.saturating_sub(1) as usize,
+            (range.end as usize).min(self.lines.len()),
+        );
+        let Some(span) = self.lines.get(from..to) else {
+            return true;
+        };
         let cost: u64 = span
             .iter()
             .zip(&self.chosen[from..to])
@@ -106,14 +126,23 @@ impl Shown {
 
     /// Takes imports and the first lines of definitions, the outer ones first, up to `most` bytes; gives what did not fit.
     fn outline(&mut self, items: &[OutlineItem], most: u64) -> Vec<LineRange> {
-        let mut order: Vec<&OutlineItem> =
-            items.iter().filter(|item| item.is_import || !item.names.is_empty()).collect();
+        let mut order: Vec<&OutlineItem> = items
+            .iter()
+            .filter(|item| item.is_import || !item.names.is_empty())
+            .collect();
         order.sort_by_key(|item| (item.depth, !item.is_import, item.start));
         let before = self.left;
         let mut rest = Vec::new();
         for item in order {
-            let end = if item.is_import { item.end.min(item.header + 20) } else { item.header };
-            let range = LineRange { start: item.header, end };
+            let end = if item.is_import {
+                item.end.min(item.header + 20)
+            } else {
+                item.header
+            };
+            let range = LineRange {
+                start: item.header,
+                end,
+            };
             if before - self.left >= most || !self.take(range) {
                 rest.push(range);
             }
@@ -123,11 +152,19 @@ impl Shown {
 
     fn ranges(&self) -> Vec<LineRange> {
         let mut ranges: Vec<LineRange> = Vec::new();
-        for (at, _) in self.chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
+        for (at, _) in self
+            .chosen
+            .iter()
+            .enumerate()
+            .filter(|(_, chosen)| **chosen)
+        {
             let line = at as u64 + 1;
             match ranges.last_mut() {
                 Some(last) if last.end + 1 == line => last.end = line,
-                _ => ranges.push(LineRange { start: line, end: line }),
+                _ => ranges.push(LineRange {
+                    start: line,
+                    end: line,
+                }),
             }
         }
         ranges
@@ -157,7 +194,10 @@ fn places(
                 start: line.saturating_sub(before).max(1),
                 end: line.saturating_add(after).min(count),
             },
-            |item| LineRange { start: item.start, end: item.end },
+            |item| LineRange {
+                start: item.start,
+                end: item.end,
+            },
         )
     };
     // Of each name the best mention in a place counts, and of many mentions a little.
@@ -165,23 +205,40 @@ fn places(
     let holders = {
         let mut holders: BTreeMap<usize, BTreeSet<LineRange>> = BTreeMap::new();
         for mark in &wanted.marks {
-            holders.entry(mark.pattern).or_default().insert(place(mark.line));
+            holders
+                .entry(mark.pattern)
+                .or_default()
+                .insert(place(mark.line));
         }
         holders
     };
     for mark in &wanted.marks {
         let spread = holders.get(&mark.pattern).map_or(1, BTreeSet::len) as u64;
         let worth = mark.points * 16 / (1 + u64::from(spread.ilog2())).pow(2);
-        let best = points.entry(place(mark.line)).or_default().entry(mark.pattern).or_default();
+        let best = points
+            .entry(place(mark.line))
+            .or_default()
+            .entry(mark.pattern)
+            .or_default();
         *best = worth.max(*best);
     }
-    let mut told: BTreeMap<LineRange, u64> =
-        points.into_iter().map(|(range, best)| (range, best.values().sum())).collect();
-    for line in wanted.frames.into_iter().flatten().filter(|line| **line <= count) {
+    let mut told: BTreeMap<LineRange, u64> = points
+        .into_iter()
+        .map(|(range, best)| (range, best.values().sum()))
+        .collect();
+    for line in wanted
+        .frames
+        .into_iter()
+        .flatten()
+        .filter(|line| **line <= count)
+    {
         *told.entry(place(*line)).or_default() += 16 * FOR_FRAME;
     }
     for item in items {
-        if wanted.tests.is_some_and(|tests| item.names.iter().any(|name| tests.contains(name))) {
+        if wanted
+            .tests
+            .is_some_and(|tests| item.names.iter().any(|name| tests.contains(name)))
+        {
             *told.entry(place(item.header)).or_default() += 16 * FOR_TEST;
         }
     }
@@ -203,7 +260,10 @@ mod tests {
             .map(|line| line.len())
             .sum();
         assert!(bytes as u64 <= allowance, "{bytes}");
-        ranges.iter().map(|range| (range.start, range.end)).collect()
+        ranges
+            .iter()
+            .map(|range| (range.start, range.end))
+            .collect()
     }
 
     fn large() -> String {
@@ -215,20 +275,28 @@ mod tests {
     fn definition_around_a_frame_and_outline_are_shown() {
         let text = large();
         let frames = BTreeSet::from([20]);
-        let wanted = Wanted { frames: Some(&frames), ..Wanted::default() };
+        let wanted = Wanted {
+            frames: Some(&frames),
+            ..Wanted::default()
+        };
         let ranges = shown(&text, &wanted, 1200);
         assert_eq!(ranges[0], (1, 1));
         assert!(ranges.contains(&(14, 23)), "{ranges:?}");
-        assert!(ranges.contains(&(3, 3)) && ranges.contains(&(25, 25)), "{ranges:?}");
+        assert!(
+            ranges.contains(&(3, 3)) && ranges.contains(&(25, 25)),
+            "{ranges:?}"
+        );
     }
 
     #[test]
     fn signatures_are_first_lines_of_definitions_outer_ones_first() {
-        let text =
-            "import os\nX = 1\n\n\nclass A:\n    def a(self):\n        pass\n\n\ndef b(x):\n    return x\n";
+        let text = "import os\nX = 1\n\n\nclass A:\n    def a(self):\n        pass\n\n\ndef b(x):\n    return x\n";
         let ranges = |allowance: u64| {
             let ranges = signatures(&"a.py".parse().unwrap(), text, allowance);
-            ranges.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>()
+            ranges
+                .iter()
+                .map(|range| (range.start, range.end))
+                .collect::<Vec<_>>()
         };
         assert_eq!(ranges(1000), [(2, 2), (5, 6), (10, 10)]);
         assert_eq!(ranges(30), [(2, 2), (5, 5), (10, 10)]);
@@ -238,25 +306,48 @@ mod tests {
     #[test]
     fn mark_of_a_rare_name_wins_over_common_ones() {
         let text = large();
-        let common = (0..50).map(|n| TextMark { line: 4 + 11 * n, pattern: 0, points: 6 });
-        let rare = TextMark { line: 400, pattern: 1, points: 6 };
-        let wanted = Wanted { marks: common.chain([rare]).collect(), ..Wanted::default() };
+        let common = (0..50).map(|n| TextMark {
+            line: 4 + 11 * n,
+            pattern: 0,
+            points: 6,
+        });
+        let rare = TextMark {
+            line: 400,
+            pattern: 1,
+            points: 6,
+        };
+        let wanted = Wanted {
+            marks: common.chain([rare]).collect(),
+            ..Wanted::default()
+        };
         let ranges = shown(&text, &wanted, 400);
-        assert!(ranges.iter().any(|(from, to)| *from <= 400 && 400 <= *to), "{ranges:?}");
+        assert!(
+            ranges.iter().any(|(from, to)| *from <= 400 && 400 <= *to),
+            "{ranges:?}"
+        );
     }
 
     #[test]
     fn failing_test_is_shown_by_its_name() {
         let tests = BTreeSet::from(["f30".to_owned()]);
-        let wanted = Wanted { tests: Some(&tests), ..Wanted::default() };
+        let wanted = Wanted {
+            tests: Some(&tests),
+            ..Wanted::default()
+        };
         let ranges = shown(&large(), &wanted, 600);
-        assert!(ranges.iter().any(|(from, to)| *from == 333 && *to == 342), "{ranges:?}");
+        assert!(
+            ranges.iter().any(|(from, to)| *from == 333 && *to == 342),
+            "{ranges:?}"
+        );
     }
 
     #[test]
     fn text_without_lines_or_outline_is_no_harm() {
         let frames = BTreeSet::from([0, 1, u64::MAX]);
-        let wanted = Wanted { frames: Some(&frames), ..Wanted::default() };
+        let wanted = Wanted {
+            frames: Some(&frames),
+            ..Wanted::default()
+        };
         assert!(shown("", &wanted, 10).is_empty());
         assert_eq!(shown("def (\n", &wanted, 10), [(1, 1)]);
         assert!(shown(&"x".repeat(5000), &wanted, 100).is_empty());

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use crucible_model::RepoPath;
 use crucible_pack::{
-    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, Surroundings,
-    rank_with,
+    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts,
+    Surroundings, rank_with,
 };
 use crucible_repo::{Git, Oid, RepoError};
 use crucible_secrets::Scanner;
@@ -125,7 +125,9 @@ pub async fn request_for_goal(
         return Err(RunError::EmptyGoal);
     }
     if let Some(found) = Scanner::builtin().scan(words.as_bytes()).first() {
-        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+        return Err(RunError::SecretInGoal {
+            rule: found.rule.to_string(),
+        });
     }
     let (mut listed, mut unfit) = (Vec::new(), Vec::new());
     for (name, mode) in git.tracked_names().await? {
@@ -149,53 +151,97 @@ pub async fn request_for_goal(
     let looks = survey(git.top(), &goal, &listed, RANK_READ_ALL, &free);
     let mut seen: HashMap<RepoPath, (u64, ReadExtent)> = HashMap::with_capacity(looks.len());
     let mut candidates = Vec::with_capacity(looks.len());
-    for Look { candidate, size, seen: how } in looks {
+    for Look {
+        candidate,
+        size,
+        seen: how,
+    } in looks
+    {
         if how == ReadExtent::Gone {
-            unfit.push(NotAskedFile { path: candidate.path().to_string(), reason: GONE.to_owned() });
+            unfit.push(NotAskedFile {
+                path: candidate.path().to_string(),
+                reason: GONE.to_owned(),
+            });
         } else {
             seen.insert(candidate.path().clone(), (size, how));
             candidates.push(candidate);
         }
     }
     let imports = imports_of(git.top(), &paths);
-    let around = Surroundings { history: &history, evidence: &pointers.evidence, imports: &imports };
+    let around = Surroundings {
+        history: &history,
+        evidence: &pointers.evidence,
+        imports: &imports,
+    };
     let mut ranking = rank_with(&goal, candidates, &limits, &around);
     show_parts(git.top(), &goal, &pointers, &mut ranking);
     let needs = asked(&ranking);
-    let withheld: Vec<&str> =
-        needs.iter().skip(ranking.chosen.len()).map(|need| need.path.as_str()).collect();
+    let withheld: Vec<&str> = needs
+        .iter()
+        .skip(ranking.chosen.len())
+        .map(|need| need.path.as_str())
+        .collect();
     let sizes = |path: &RepoPath| match seen.get(path) {
         Some((size, ReadExtent::Text(searched))) => (*size, *searched),
         Some((size, _)) => (*size, 0),
         None => (0, 0),
     };
-    let row = |path: String, (size, searched): (u64, u64), class: FileClass, score, parts| RankedFile {
-        path,
-        outcome: RankedOutcome::Chosen,
-        reason: String::new(),
-        class: Some(class.as_str().to_owned()),
-        score,
-        parts: Some(parts),
-        size,
-        searched,
-    };
+    let row =
+        |path: String, (size, searched): (u64, u64), class: FileClass, score, parts| RankedFile {
+            path,
+            outcome: RankedOutcome::Chosen,
+            reason: String::new(),
+            class: Some(class.as_str().to_owned()),
+            score,
+            parts: Some(parts),
+            size,
+            searched,
+        };
     let mut files = Vec::with_capacity(seen.len() + unfit.len());
     for choice in &ranking.chosen {
-        let place = choice.need.path.parse::<RepoPath>().map(|path| sizes(&path)).unwrap_or_default();
-        let row = row(choice.need.path.clone(), place, choice.class, choice.score, choice.parts);
-        files.push(RankedFile { reason: choice.reason.clone(), ..row });
+        let place = choice
+            .need
+            .path
+            .parse::<RepoPath>()
+            .map(|path| sizes(&path))
+            .unwrap_or_default();
+        let row = row(
+            choice.need.path.clone(),
+            place,
+            choice.class,
+            choice.score,
+            choice.parts,
+        );
+        files.push(RankedFile {
+            reason: choice.reason.clone(),
+            ..row
+        });
     }
     for file in &ranking.left_out {
         let is_unread = matches!(seen.get(&file.path), Some((_, ReadExtent::Unread)));
         let why = if is_unread { UNREAD } else { file.reason };
         let is_withheld = withheld.contains(&file.path.as_str());
-        let outcome = if is_withheld { RankedOutcome::Withheld } else { RankedOutcome::LeftOut };
+        let outcome = if is_withheld {
+            RankedOutcome::Withheld
+        } else {
+            RankedOutcome::LeftOut
+        };
         let reason = match file.shares.as_slice() {
             [] => why.to_owned(),
             shares => format!("{why}; {}", shares.join(", ")),
         };
-        let row = row(file.path.to_string(), sizes(&file.path), file.class, file.score, file.parts);
-        files.push(RankedFile { outcome, reason, ..row });
+        let row = row(
+            file.path.to_string(),
+            sizes(&file.path),
+            file.class,
+            file.score,
+            file.parts,
+        );
+        files.push(RankedFile {
+            outcome,
+            reason,
+            ..row
+        });
     }
     unfit.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
     files.extend(unfit.into_iter().map(|file| RankedFile {
@@ -233,10 +279,16 @@ pub async fn request_for_goal(
 pub(crate) async fn history_of(git: &Git, from: &Oid) -> (History, HistoryUse) {
     match git.history(from, COMMITS).await {
         Ok(commits) => {
-            let used = HistoryUse { commits: commits.len() as u64, problem: None };
+            let used = HistoryUse {
+                commits: commits.len() as u64,
+                problem: None,
+            };
             let commits = commits
                 .into_iter()
-                .map(|commit| PastChange { message: commit.message, paths: commit.paths })
+                .map(|commit| PastChange {
+                    message: commit.message,
+                    paths: commit.paths,
+                })
                 .collect();
             (History { commits }, used)
         }
@@ -247,7 +299,13 @@ pub(crate) async fn history_of(git: &Git, from: &Oid) -> (History, HistoryUse) {
                 RepoError::TimedOut { .. } => "reading it takes too long",
                 _ => "git cannot read it whole, as in a partial clone",
             };
-            (History::default(), HistoryUse { commits: 0, problem: Some(problem.to_owned()) })
+            (
+                History::default(),
+                HistoryUse {
+                    commits: 0,
+                    problem: Some(problem.to_owned()),
+                },
+            )
         }
     }
 }

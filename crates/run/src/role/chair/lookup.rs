@@ -20,10 +20,20 @@ use super::survey::{Listed, survey};
 const MOST_FOUND: u64 = 3;
 
 /// The best of `tracked` for these words, in parts where they are larger than their share of `max_bytes`.
-pub(crate) fn search(top: &Path, words: &str, tracked: &[&(RepoPath, u64)], max_bytes: u64) -> Vec<Need> {
+pub(crate) fn search(
+    top: &Path,
+    words: &str,
+    tracked: &[&(RepoPath, u64)],
+    max_bytes: u64,
+) -> Vec<Need> {
     let goal = Goal::new(words);
-    let listed: Vec<Listed> =
-        tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
+    let listed: Vec<Listed> = tracked
+        .iter()
+        .map(|(path, size)| Listed {
+            path: path.clone(),
+            size: Some(*size),
+        })
+        .collect();
     let looks = survey(top, &goal, &listed, RANK_READ_ALL, &HashSet::new());
     let candidates = looks.into_iter().map(|look| look.candidate).collect();
     let limits = RankLimits {
@@ -33,9 +43,14 @@ pub(crate) fn search(top: &Path, words: &str, tracked: &[&(RepoPath, u64)], max_
     };
     let paths: Vec<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
     let imports = imports_of(top, &paths);
-    let around = Surroundings { imports: &imports, ..Surroundings::default() };
+    let around = Surroundings {
+        imports: &imports,
+        ..Surroundings::default()
+    };
     let mut ranking = rank_with(&goal, candidates, &limits, &around);
-    ranking.chosen.retain(|choice| choice.score > choice.parts.manifest);
+    ranking
+        .chosen
+        .retain(|choice| choice.score > choice.parts.manifest);
     for choice in &mut ranking.chosen {
         choice.allowance = choice.allowance.min(max_bytes / MOST_FOUND);
     }
@@ -50,6 +65,9 @@ pub(crate) fn part_of(top: &Path, goal: &Goal, path: &RepoPath, allowance: u64) 
     if read.is_err() {
         return Vec::new();
     }
-    let wanted = Wanted { marks: goal.marks(&bytes, MOST_MARKS), ..Wanted::default() };
+    let wanted = Wanted {
+        marks: goal.marks(&bytes, MOST_MARKS),
+        ..Wanted::default()
+    };
     lines_to_show(path, &String::from_utf8_lossy(&bytes), &wanted, allowance)
 }

@@ -47,24 +47,42 @@ pub(super) fn packages_of(
     let sources: Vec<&RepoPath> = best.iter().filter(|path| is_source(path)).collect();
     let of_area = area_of(goal).and_then(|area| {
         let is_in = |path: &&&RepoPath| {
-            let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
-            directories.split('/').any(|name| name.eq_ignore_ascii_case(area))
+            let directories = path
+                .as_str()
+                .rsplit_once('/')
+                .map_or("", |(directories, _)| directories);
+            directories
+                .split('/')
+                .any(|name| name.eq_ignore_ascii_case(area))
         };
         sources.iter().find(is_in)
     });
     let of_product = || sources.iter().find(|path| !is_beside(path));
-    let Some(first) = of_area.or_else(of_product).or_else(|| sources.first()) else { return Vec::new() };
+    let Some(first) = of_area.or_else(of_product).or_else(|| sources.first()) else {
+        return Vec::new();
+    };
     let packages = Packages::new(tree);
-    let others = sources.iter().filter(|path| !is_beside(path)).take(MAX_FILES);
+    let others = sources
+        .iter()
+        .filter(|path| !is_beside(path))
+        .take(MAX_FILES);
     let others = others.filter(|path| packages.home_of(path).is_some());
     let others = others.filter_map(|path| packages.place_of(path));
     let mut places: Vec<SourcePlace> = Vec::new();
     let mut room = MAX_SOURCES;
-    for place in packages.place_of(first).into_iter().chain(packages.dependents_of(first)).chain(others) {
+    for place in packages
+        .place_of(first)
+        .into_iter()
+        .chain(packages.dependents_of(first))
+        .chain(others)
+    {
         let inside = || tree.paths.iter().filter(|path| place.contains(path));
         let count = inside().count();
         let is_first = places.is_empty();
-        if (is_first || count <= room) && !places.contains(&place) && inside().any(|path| is_new(path)) {
+        if (is_first || count <= room)
+            && !places.contains(&place)
+            && inside().any(|path| is_new(path))
+        {
             room = room.saturating_sub(count);
             places.push(place);
         }
@@ -103,47 +121,84 @@ impl<'a> Packages<'a> {
 
     fn place_of(&self, path: &'a RepoPath) -> Option<SourcePlace> {
         let own = directory_of(path);
-        let own: Option<RepoPath> = if own.is_empty() { None } else { Some(own.parse().ok()?) };
+        let own: Option<RepoPath> = if own.is_empty() {
+            None
+        } else {
+            Some(own.parse().ok()?)
+        };
         if own.as_ref().is_some_and(|own| !is_plain(own)) {
             return None;
         }
         let whole = self.home_of(path).and_then(|home| {
-            let below = if home.is_empty() { path.as_str() } else { &path.as_str()[home.len() + 1..] };
+            let below = if home.is_empty() {
+                path.as_str()
+            } else {
+                &path.as_str()[home.len() + 1..]
+            };
             let (first, _) = below.split_once('/')?;
-            path.as_str()[..path.as_str().len() - below.len() + first.len()].parse().ok()
+            path.as_str()[..path.as_str().len() - below.len() + first.len()]
+                .parse()
+                .ok()
         });
-        let places = whole.filter(is_plain).into_iter().chain(own.clone()).map(SourcePlace::below);
-        let count = |place: &SourcePlace| self.tree.paths.iter().filter(|path| place.contains(path)).count();
-        places.filter(|place| count(place) <= MAX_SOURCES).chain([SourcePlace::directly_in(own)]).next()
+        let places = whole
+            .filter(is_plain)
+            .into_iter()
+            .chain(own.clone())
+            .map(SourcePlace::below);
+        let count = |place: &SourcePlace| {
+            self.tree
+                .paths
+                .iter()
+                .filter(|path| place.contains(path))
+                .count()
+        };
+        places
+            .filter(|place| count(place) <= MAX_SOURCES)
+            .chain([SourcePlace::directly_in(own)])
+            .next()
     }
 
     /// The packages whose manifests name the package of a file: by its name, or by a path to its directory.
     fn dependents_of(&self, path: &'a RepoPath) -> Vec<SourcePlace> {
-        let Some(home) = self.home_of(path).filter(|home| !home.is_empty()) else { return Vec::new() };
+        let Some(home) = self.home_of(path).filter(|home| !home.is_empty()) else {
+            return Vec::new();
+        };
         if self.manifests.len() > MAX_MANIFESTS {
             return Vec::new();
         }
-        let text = |manifest: &RepoPath| String::from_utf8_lossy(&self.tree.text(manifest)).into_owned();
+        let text =
+            |manifest: &RepoPath| String::from_utf8_lossy(&self.tree.text(manifest)).into_owned();
         let name = package_name(&text(self.manifests[home]));
         let directory = home.rsplit('/').next().unwrap_or(home);
         let names = |word: &str| {
             name.as_deref() == Some(word)
-                || word.starts_with("..") && word.trim_end_matches('/').rsplit('/').next() == Some(directory)
+                || word.starts_with("..")
+                    && word.trim_end_matches('/').rsplit('/').next() == Some(directory)
         };
         let depends = |manifest: &RepoPath| words(&text(manifest)).any(names);
-        let others = self.manifests.iter().filter(|(at, _)| **at != home && !at.is_empty());
+        let others = self
+            .manifests
+            .iter()
+            .filter(|(at, _)| **at != home && !at.is_empty());
         let others = others.filter(|(_, manifest)| depends(manifest));
-        others.filter_map(|(at, _)| at.parse().ok()).filter(is_plain).map(SourcePlace::below).collect()
+        others
+            .filter_map(|(at, _)| at.parse().ok())
+            .filter(is_plain)
+            .map(SourcePlace::below)
+            .collect()
     }
 }
 
 fn directory_of(path: &RepoPath) -> &str {
-    path.as_str().rsplit_once('/').map_or("", |(directory, _)| directory)
+    path.as_str()
+        .rsplit_once('/')
+        .map_or("", |(directory, _)| directory)
 }
 
 /// The words of a manifest of any of the formats: what stands between spaces, quotes, brackets and signs.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| c.is_whitespace() || "\"'`,:;=()[]{}<>".contains(c)).filter(|word| !word.is_empty())
+    text.split(|c: char| c.is_whitespace() || "\"'`,:;=()[]{}<>".contains(c))
+        .filter(|word| !word.is_empty())
 }
 
 /// The name that a manifest gives its package: the word after the first `name`, `module` or `artifactId` that begins a line.
@@ -163,7 +218,12 @@ mod tests {
         told_for("fix it", best, tracked, is_new)
     }
 
-    fn told_for(goal: &str, best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
+    fn told_for(
+        goal: &str,
+        best: &[&str],
+        tracked: &[String],
+        is_new: impl Fn(&RepoPath) -> bool,
+    ) -> String {
         places(goal, best, tracked, &|_| Vec::new(), is_new)
     }
 
@@ -177,7 +237,11 @@ mod tests {
         let best: Vec<RepoPath> = best.iter().map(|path| path.parse().unwrap()).collect();
         let tracked: Vec<RepoPath> = tracked.iter().map(|path| path.parse().unwrap()).collect();
         let found = packages_of(goal, &best, &Tree::new(&tracked, text), is_new);
-        found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        found
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
@@ -200,7 +264,9 @@ mod tests {
             match path.as_str() {
                 "Cargo.toml" => "[workspace]\nmembers = [\"a\", \"b\"]\n",
                 "a/Cargo.toml" => "[package]\nname = \"the-a\"\n",
-                "b/Cargo.toml" => "[package]\nname = \"b\"\n[dependencies]\nx = { path = \"../a\" }\n",
+                "b/Cargo.toml" => {
+                    "[package]\nname = \"b\"\n[dependencies]\nx = { path = \"../a\" }\n"
+                }
                 "c/package.json" => "{\"dependencies\": {\"the-a\": \"workspace:*\"}}",
                 "d/Cargo.toml" => "[package]\nname = \"d\"\ndescription = \"not a\"\n",
                 _ => "",
@@ -208,37 +274,80 @@ mod tests {
             .into()
         };
         let any = |_: &RepoPath| true;
-        assert_eq!(places("fix it", &["a/src/a.rs"], &tracked, &text, any), "a/src/** b/** c/**");
         assert_eq!(
-            places("fix it", &["d/src/d.rs", "a/src/a.rs", "a/src/b.rs"], &tracked, &text, any),
+            places("fix it", &["a/src/a.rs"], &tracked, &text, any),
+            "a/src/** b/** c/**"
+        );
+        assert_eq!(
+            places(
+                "fix it",
+                &["d/src/d.rs", "a/src/a.rs", "a/src/b.rs"],
+                &tracked,
+                &text,
+                any
+            ),
             "d/src/** a/src/**"
         );
         let is_new = |path: &RepoPath| path.as_str() != "b/src/b.rs";
-        assert_eq!(places("fix it", &["a/src/a.rs"], &tracked, &text, is_new), "a/src/** c/**");
+        assert_eq!(
+            places("fix it", &["a/src/a.rs"], &tracked, &text, is_new),
+            "a/src/** c/**"
+        );
     }
 
     #[test]
     fn packages_that_are_too_large_together_are_not_all_open() {
-        let mut tracked: Vec<String> = (0..MAX_SOURCES - 1).map(|at| format!("a/src/{at}.rs")).collect();
+        let mut tracked: Vec<String> = (0..MAX_SOURCES - 1)
+            .map(|at| format!("a/src/{at}.rs"))
+            .collect();
         tracked.extend(
-            ["a/Cargo.toml", "b/Cargo.toml", "b/one.rs", "b/two.rs", "c/Cargo.toml", "c/one.rs"]
-                .map(Into::into),
+            [
+                "a/Cargo.toml",
+                "b/Cargo.toml",
+                "b/one.rs",
+                "b/two.rs",
+                "c/Cargo.toml",
+                "c/one.rs",
+            ]
+            .map(Into::into),
         );
         let text = |path: &RepoPath| -> Vec<u8> {
-            if path.as_str() == "a/Cargo.toml" { "name = \"a\"" } else { "a = 1" }.into()
+            if path.as_str() == "a/Cargo.toml" {
+                "name = \"a\""
+            } else {
+                "a = 1"
+            }
+            .into()
         };
-        assert_eq!(places("fix it", &["a/src/0.rs"], &tracked, &text, |_| true), "a/src/** c/**");
+        assert_eq!(
+            places("fix it", &["a/src/0.rs"], &tracked, &text, |_| true),
+            "a/src/** c/**"
+        );
     }
 
     #[test]
     fn package_is_the_directory_of_the_best_source_that_is_part_of_the_product() {
-        let tracked: Vec<String> =
-            ["LICENSE.MIT", "a.py", "b.py", "docs/conf.py", "src/p/a.py", "src/p/deep/b.py", "a,b/c.py"]
-                .map(Into::into)
-                .into();
+        let tracked: Vec<String> = [
+            "LICENSE.MIT",
+            "a.py",
+            "b.py",
+            "docs/conf.py",
+            "src/p/a.py",
+            "src/p/deep/b.py",
+            "a,b/c.py",
+        ]
+        .map(Into::into)
+        .into();
         let any = |_: &RepoPath| true;
         assert_eq!(told(&["src/p/a.py", "a.py"], &tracked, any), "src/p/**");
-        assert_eq!(told(&["LICENSE.MIT", "docs/conf.py", "src/p/deep/b.py"], &tracked, any), "src/p/deep/**");
+        assert_eq!(
+            told(
+                &["LICENSE.MIT", "docs/conf.py", "src/p/deep/b.py"],
+                &tracked,
+                any
+            ),
+            "src/p/deep/**"
+        );
         assert_eq!(told(&["docs/conf.py"], &tracked, any), "docs/**");
         assert_eq!(told(&["a.py"], &tracked, any), "*");
         assert_eq!(told(&["a,b/c.py"], &tracked, any), "");
@@ -263,27 +372,53 @@ mod tests {
         .into();
         let any = |_: &RepoPath| true;
         assert_eq!(told(&["src/services/a.ts"], &tracked, any), "src/**");
-        assert_eq!(told(&["crates/a/src/deep/a.rs"], &tracked, any), "crates/a/src/**");
+        assert_eq!(
+            told(&["crates/a/src/deep/a.rs"], &tracked, any),
+            "crates/a/src/**"
+        );
     }
 
     #[test]
     fn area_that_the_goal_begins_with_decides() {
-        let tracked: Vec<String> =
-            ["crates/cli/src/a.rs", "crates/globset/src/b.rs", "crates/globset/src/c.rs"]
-                .map(Into::into)
-                .into();
+        let tracked: Vec<String> = [
+            "crates/cli/src/a.rs",
+            "crates/globset/src/b.rs",
+            "crates/globset/src/c.rs",
+        ]
+        .map(Into::into)
+        .into();
         let best = ["crates/cli/src/a.rs", "crates/globset/src/b.rs"];
-        for goal in ["globset: read dots", "fix(globset): read dots", "feat(Globset)!: x"] {
-            assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/globset/src/**", "{goal}");
+        for goal in [
+            "globset: read dots",
+            "fix(globset): read dots",
+            "feat(Globset)!: x",
+        ] {
+            assert_eq!(
+                told_for(goal, &best, &tracked, |_| true),
+                "crates/globset/src/**",
+                "{goal}"
+            );
         }
-        for goal in ["fix: read dots", "note that globset: reads", "other: read", ": x", "(globset"] {
-            assert_eq!(told_for(goal, &best, &tracked, |_| true), "crates/cli/src/**", "{goal}");
+        for goal in [
+            "fix: read dots",
+            "note that globset: reads",
+            "other: read",
+            ": x",
+            "(globset",
+        ] {
+            assert_eq!(
+                told_for(goal, &best, &tracked, |_| true),
+                "crates/cli/src/**",
+                "{goal}"
+            );
         }
     }
 
     #[test]
     fn directory_with_too_much_below_it_is_taken_alone() {
-        let mut tracked: Vec<String> = (0..MAX_SOURCES).map(|at| format!("src/deep/{at}.py")).collect();
+        let mut tracked: Vec<String> = (0..MAX_SOURCES)
+            .map(|at| format!("src/deep/{at}.py"))
+            .collect();
         tracked.extend(["src/README.md".to_owned(), "src/tests/a.py".to_owned()]);
         assert_eq!(told(&["src/a.py"], &tracked, |_| true), "src/**");
         tracked.extend(["src/a.py".to_owned(), "src/b.py".to_owned()]);

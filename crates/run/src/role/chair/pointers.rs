@@ -57,7 +57,11 @@ impl Pointers {
         for frame in &failed.frames {
             for path in fitting(&frame.file) {
                 pointers.evidence.add_frame(path, frame.depth);
-                pointers.lines.entry(path.clone()).or_default().insert(frame.line);
+                pointers
+                    .lines
+                    .entry(path.clone())
+                    .or_default()
+                    .insert(frame.line);
                 if FileClass::of(path) == FileClass::Test {
                     pointers.evidence.add_failing(path);
                 }
@@ -72,9 +76,12 @@ impl Pointers {
             // A group of tests is often called like what it tests, and its file as well.
             if let Some((group, _)) = test.split_once(" > ") {
                 let of_group = paths.iter().filter(|path| {
-                    FileClass::of(path) == FileClass::Test && tested_name(path).eq_ignore_ascii_case(group)
+                    FileClass::of(path) == FileClass::Test
+                        && tested_name(path).eq_ignore_ascii_case(group)
                 });
-                of_group.take(MOST_FITTING).for_each(|path| pointers.evidence.add_failing(path));
+                of_group
+                    .take(MOST_FITTING)
+                    .for_each(|path| pointers.evidence.add_failing(path));
             }
             pointers.tests.extend(plain_name(test).map(str::to_owned));
         }
@@ -83,8 +90,11 @@ impl Pointers {
             let last = name.rsplit(['.', ':']).find(|part| !part.is_empty());
             pointers.hints.extend(last.map(str::to_owned));
         }
-        let titles: Vec<&str> =
-            failed.tests.iter().filter_map(|test| Some(test.rsplit_once(" > ")?.1)).collect();
+        let titles: Vec<&str> = failed
+            .tests
+            .iter()
+            .filter_map(|test| Some(test.rsplit_once(" > ")?.1))
+            .collect();
         if let Ok(reader) = TreeReader::open(top) {
             pointers.follow(&reader, paths, &titles);
         }
@@ -97,18 +107,31 @@ impl Pointers {
     /// Follows the imports of the failing tests, and notes the names that the tests use.
     fn follow(&mut self, reader: &TreeReader, paths: &[&RepoPath], titles: &[&str]) {
         let index = ImportIndex::new(paths.iter().copied());
-        let failing: Vec<RepoPath> = self.evidence.failing().into_iter().take(MOST_TESTS).cloned().collect();
+        let failing: Vec<RepoPath> = self
+            .evidence
+            .failing()
+            .into_iter()
+            .take(MOST_TESTS)
+            .cloned()
+            .collect();
         let mut used: BTreeMap<String, u64> = BTreeMap::new();
         let mut direct = BTreeSet::new();
         for path in &failing {
-            let Some(text) = read(reader, path) else { continue };
+            let Some(text) = read(reader, path) else {
+                continue;
+            };
             direct.extend(index.imported(path, &text));
             // A test without a function has its title in the text, and what it does behind it.
-            for at in
-                titles.iter().filter(|title| title.len() >= LEAST_TITLE).filter_map(|title| text.find(title))
+            for at in titles
+                .iter()
+                .filter(|title| title.len() >= LEAST_TITLE)
+                .filter_map(|title| text.find(title))
             {
                 let line = text[..at].matches('\n').count() as u64 + 1;
-                self.lines.entry(path.clone()).or_default().extend([line, line + BEHIND_TITLE]);
+                self.lines
+                    .entry(path.clone())
+                    .or_default()
+                    .extend([line, line + BEHIND_TITLE]);
             }
             let lines = self.lines.get(path);
             for words in failing_functions(path, &text, &self.tests, lines) {
@@ -142,10 +165,15 @@ pub(crate) fn imports_of<'a>(
 ) -> impl Fn(&RepoPath) -> BTreeSet<RepoPath> + 'a {
     let index = OnceCell::new();
     move |path| {
-        let index =
-            index.get_or_init(|| (ImportIndex::new(paths.iter().copied()), TreeReader::open(top).ok()));
+        let index = index.get_or_init(|| {
+            (
+                ImportIndex::new(paths.iter().copied()),
+                TreeReader::open(top).ok(),
+            )
+        });
         let text = index.1.as_ref().and_then(|reader| read(reader, path));
-        text.map(|text| index.0.imported(path, &text)).unwrap_or_default()
+        text.map(|text| index.0.imported(path, &text))
+            .unwrap_or_default()
     }
 }
 
@@ -166,13 +194,20 @@ fn fitting<'p>(by_name: &HashMap<&str, Vec<&'p RepoPath>>, printed: &str) -> Vec
     if let Some(exact) = same.iter().find(|path| path.as_str() == printed) {
         return vec![exact];
     }
-    let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'));
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short)
+            .is_some_and(|rest| rest.ends_with('/'))
+    };
     let fits: Vec<&RepoPath> = same
         .iter()
         .copied()
         .filter(|path| ends(path.as_str(), printed) || ends(printed, path.as_str()))
         .collect();
-    if fits.len() > MOST_FITTING { Vec::new() } else { fits }
+    if fits.len() > MOST_FITTING {
+        Vec::new()
+    } else {
+        fits
+    }
 }
 
 fn read(reader: &TreeReader, path: &RepoPath) -> Option<String> {
@@ -201,11 +236,13 @@ fn failing_functions<'t>(
     lines: Option<&BTreeSet<u64>>,
 ) -> Vec<&'t str> {
     const AROUND: u64 = 12;
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+        .collect();
     let between = |from: u64, to: u64| {
         let at = |line: u64| starts.get(line as usize).copied().unwrap_or(text.len());
-        text.get(at(from.saturating_sub(1))..at(to)).unwrap_or_default()
+        text.get(at(from.saturating_sub(1))..at(to))
+            .unwrap_or_default()
     };
     let mut found = Vec::new();
     for item in outline(path, text).unwrap_or_default() {
@@ -228,8 +265,9 @@ fn names_used(text: &str, used: &mut BTreeMap<String, u64>) {
         rest = &rest[start..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
-        let is_told =
-            before == '.' || after.starts_with(['(', '.']) || (name.contains('_') && !after.starts_with('='));
+        let is_told = before == '.'
+            || after.starts_with(['(', '.'])
+            || (name.contains('_') && !after.starts_with('='));
         if is_told && name.len() >= 4 && name.len() <= 64 && !is_of_testing(name) {
             *used.entry(name.to_owned()).or_default() += 1;
         }

@@ -18,11 +18,17 @@ pub(super) const MOST_MARKS: usize = 5000;
 /// Reads the chosen files that are larger than their allowance, and asks for lines of them. A file of which no line fits stays
 /// as it is, and the pack cuts it.
 pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: &mut Ranking) {
-    let Ok(reader) = TreeReader::open(top) else { return };
+    let Ok(reader) = TreeReader::open(top) else {
+        return;
+    };
     let mut bytes = Vec::new();
     for choice in &mut ranking.chosen {
-        let Ok(path) = choice.need.path.parse::<RepoPath>() else { continue };
-        let Ok(size) = reader.read_prefix(&path, READ, &mut bytes) else { continue };
+        let Ok(path) = choice.need.path.parse::<RepoPath>() else {
+            continue;
+        };
+        let Ok(size) = reader.read_prefix(&path, READ, &mut bytes) else {
+            continue;
+        };
         if size > choice.allowance {
             let text = String::from_utf8_lossy(&bytes);
             show_part(goal, pointers, &path, &text, choice);
@@ -37,7 +43,11 @@ fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choi
         frames: pointers.lines.get(path),
         tests: is_test.then_some(&pointers.tests),
     };
-    let outlined = if choice.is_outline { signatures(path, text, choice.allowance) } else { Vec::new() };
+    let outlined = if choice.is_outline {
+        signatures(path, text, choice.allowance)
+    } else {
+        Vec::new()
+    };
     let ranges = match outlined.is_empty() {
         true => lines_to_show(path, text, &wanted, choice.allowance),
         false => outlined,

@@ -66,8 +66,14 @@ pub(crate) fn survey(
     most: ByteLimit,
     free: &HashSet<RepoPath>,
 ) -> Vec<Look> {
-    let eye = Eye { reader: TreeReader::open(top).ok(), goal, free };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let eye = Eye {
+        reader: TreeReader::open(top).ok(),
+        goal,
+        free,
+    };
+    let threads = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST_THREADS);
     let mut looks = Vec::with_capacity(files.len());
     let mut read = 0;
     for batch in files.chunks(BATCH) {
@@ -102,7 +108,9 @@ impl Eye<'_> {
         let mut parts = batch.chunks(part);
         let first = parts.next().unwrap_or_default();
         thread::scope(|scope| {
-            let others: Vec<_> = parts.map(|part| scope.spawn(|| self.look_at_each(part))).collect();
+            let others: Vec<_> = parts
+                .map(|part| scope.spawn(|| self.look_at_each(part)))
+                .collect();
             let mut looks = self.look_at_each(first);
             for other in others {
                 match other.join() {
@@ -116,7 +124,10 @@ impl Eye<'_> {
 
     fn look_at_each(&self, files: &[Listed]) -> Vec<Look> {
         let mut text = Vec::new();
-        files.iter().map(|file| self.look_at(file, &mut text)).collect()
+        files
+            .iter()
+            .map(|file| self.look_at(file, &mut text))
+            .collect()
     }
 
     fn look_at(&self, file: &Listed, text: &mut Vec<u8>) -> Look {
@@ -124,10 +135,18 @@ impl Eye<'_> {
         if !is_wanted(&file.path, class) {
             return self.by_path(file, class, ReadExtent::PathOnly);
         }
-        let read = self.reader.as_ref().map(|reader| reader.read_prefix(&file.path, READ, text));
+        let read = self
+            .reader
+            .as_ref()
+            .map(|reader| reader.read_prefix(&file.path, READ, text));
         match read {
             Some(Ok(size)) => Look {
-                candidate: self.named(self.goal.look_at(file.path.clone(), class, size, Some(text))),
+                candidate: self.named(self.goal.look_at(
+                    file.path.clone(),
+                    class,
+                    size,
+                    Some(text),
+                )),
                 size,
                 seen: ReadExtent::Text(text.len() as u64),
             },
@@ -141,27 +160,38 @@ impl Eye<'_> {
         self.by_path(
             file,
             class,
-            if is_wanted(&file.path, class) { ReadExtent::Unread } else { ReadExtent::PathOnly },
+            if is_wanted(&file.path, class) {
+                ReadExtent::Unread
+            } else {
+                ReadExtent::PathOnly
+            },
         )
     }
 
     fn by_path(&self, file: &Listed, class: FileClass, mut seen: ReadExtent) -> Look {
-        let size = file.size.unwrap_or_else(|| match self.reader.as_ref().map(|it| it.look(&file.path)) {
-            Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
-            Some(FoundAt::Missing) => {
-                seen = ReadExtent::Gone;
-                0
-            }
-            Some(
-                FoundAt::NotAFile
-                | FoundAt::Outside
-                | FoundAt::Circle
-                | FoundAt::Nowhere
-                | FoundAt::Refused { .. },
-            )
-            | None => 0,
-        });
-        Look { candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)), size, seen }
+        let size =
+            file.size.unwrap_or_else(
+                || match self.reader.as_ref().map(|it| it.look(&file.path)) {
+                    Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
+                    Some(FoundAt::Missing) => {
+                        seen = ReadExtent::Gone;
+                        0
+                    }
+                    Some(
+                        FoundAt::NotAFile
+                        | FoundAt::Outside
+                        | FoundAt::Circle
+                        | FoundAt::Nowhere
+                        | FoundAt::Refused { .. },
+                    )
+                    | None => 0,
+                },
+            );
+        Look {
+            candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)),
+            size,
+            seen,
+        }
     }
 
     fn named(&self, candidate: Candidate) -> Candidate {
@@ -196,19 +226,32 @@ mod tests {
             create_dir_all(at.parent().unwrap()).unwrap();
             write_atomic(&at, text.as_bytes()).unwrap();
         }
-        let listed = files.iter().map(|(path, _)| Listed { path: path.parse().unwrap(), size: None });
+        let listed = files.iter().map(|(path, _)| Listed {
+            path: path.parse().unwrap(),
+            size: None,
+        });
         let listed = listed.collect();
         (dir, listed)
     }
 
     #[test]
     fn the_number_of_threads_changes_nothing() {
-        let files: Vec<(String, String)> =
-            (0..300).map(|n| (format!("d{}/f{n}.rs", n % 7), format!("fn parser{n}() {{}}\n"))).collect();
+        let files: Vec<(String, String)> = (0..300)
+            .map(|n| {
+                (
+                    format!("d{}/f{n}.rs", n % 7),
+                    format!("fn parser{n}() {{}}\n"),
+                )
+            })
+            .collect();
         let (dir, listed) = tree(&files);
         let goal = Goal::new("mend parser7 and parser");
         let free = HashSet::new();
-        let eye = Eye { reader: TreeReader::open(dir.path()).ok(), goal: &goal, free: &free };
+        let eye = Eye {
+            reader: TreeReader::open(dir.path()).ok(),
+            goal: &goal,
+            free: &free,
+        };
         let told = |threads| format!("{:?}", eye.look_at_all(&listed, threads));
         let alone = told(1);
         assert_eq!(alone.matches("Text(").count(), 300);
@@ -219,11 +262,20 @@ mod tests {
 
     #[test]
     fn what_may_not_be_shown_is_never_opened_and_a_gone_file_is_told() {
-        let files =
-            ["a.rs", "conf/.env", "build/b.rs", "Cargo.lock"].map(|path| (path.to_owned(), "x".to_owned()));
+        let files = ["a.rs", "conf/.env", "build/b.rs", "Cargo.lock"]
+            .map(|path| (path.to_owned(), "x".to_owned()));
         let (dir, mut listed) = tree(&files);
-        listed.push(Listed { path: "gone.rs".parse().unwrap(), size: None });
-        let looks = survey(dir.path(), &Goal::new("x"), &listed, ByteLimit(1000), &HashSet::new());
+        listed.push(Listed {
+            path: "gone.rs".parse().unwrap(),
+            size: None,
+        });
+        let looks = survey(
+            dir.path(),
+            &Goal::new("x"),
+            &listed,
+            ByteLimit(1000),
+            &HashSet::new(),
+        );
         let seen: Vec<ReadExtent> = looks.iter().map(|look| look.seen).collect();
         assert_eq!(
             seen,
@@ -235,6 +287,9 @@ mod tests {
                 ReadExtent::Gone
             ]
         );
-        assert_eq!(looks.iter().map(|look| look.size).collect::<Vec<_>>(), [1, 1, 1, 1, 0]);
+        assert_eq!(
+            looks.iter().map(|look| look.size).collect::<Vec<_>>(),
+            [1, 1, 1, 1, 0]
+        );
     }
 }

@@ -26,17 +26,32 @@ pub(crate) fn read_pack(
     settings: &ContextSettings,
     request: &FileRequest,
 ) -> Result<ContextPack, Verdict> {
-    let unreadable = |why: String| Verdict::new(vec![Finding::error(UNREADABLE, "the context pack", why)]);
+    let unreadable =
+        |why: String| Verdict::new(vec![Finding::error(UNREADABLE, "the context pack", why)]);
     let given = ContextPack::parse(unfenced(answer.as_str()).as_bytes())
         .map_err(|error| unreadable(error.to_string()))?;
     let is_shown = |path: &str| given.files.iter().any(|file| file.path == path);
-    let (shown, left): (Vec<_>, Vec<_>) =
-        request.needs.iter().cloned().partition(|need| is_shown(&need.path));
-    let mut own = pack_context(top, slug, settings, &FileRequest { needs: shown, ..request.clone() })
-        .map_err(|error| unreadable(error.to_string()))?;
+    let (shown, left): (Vec<_>, Vec<_>) = request
+        .needs
+        .iter()
+        .cloned()
+        .partition(|need| is_shown(&need.path));
+    let mut own = pack_context(
+        top,
+        slug,
+        settings,
+        &FileRequest {
+            needs: shown,
+            ..request.clone()
+        },
+    )
+    .map_err(|error| unreadable(error.to_string()))?;
     let mut verdict = Verdict::default();
     for file in &given.files {
-        let same = own.files.iter().find(|own| own.path == file.path && own.ranges == file.ranges);
+        let same = own
+            .files
+            .iter()
+            .find(|own| own.path == file.path && own.ranges == file.ranges);
         let hint = match same {
             Some(own) if own.content == file.content && own.truncated == file.truncated => continue,
             Some(_) => "The file is shown word for word, as much of it as the budget lets in.".to_owned(),
@@ -49,21 +64,36 @@ pub(crate) fn read_pack(
         verdict.push(Finding::error(DIFFERS, &file.path, hint));
     }
     for file in &own.files {
-        if !given.files.iter().any(|given| given.path == file.path && given.ranges == file.ranges) {
+        if !given
+            .files
+            .iter()
+            .any(|given| given.path == file.path && given.ranges == file.ranges)
+        {
             let hint = "This belongs into the pack: the documents that every pack begins with, and all lines of a file that is shown.";
             verdict.push(Finding::error(INCOMPLETE, &file.path, hint));
         }
     }
     for need in left {
-        match given.omitted.iter().find(|omitted| omitted.path == need.path) {
-            Some(omitted) => own.omitted.push(Omitted { path: need.path, reason: omitted.reason }),
+        match given
+            .omitted
+            .iter()
+            .find(|omitted| omitted.path == need.path)
+        {
+            Some(omitted) => own.omitted.push(Omitted {
+                path: need.path,
+                reason: omitted.reason,
+            }),
             None => {
                 let hint = "It was asked for: show it, or list it in `omitted` with a reason.";
                 verdict.push(Finding::error(INCOMPLETE, &need.path, hint));
             }
         }
     }
-    if verdict.passes() { Ok(own) } else { Err(verdict) }
+    if verdict.passes() {
+        Ok(own)
+    } else {
+        Err(verdict)
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +105,10 @@ mod tests {
     use super::*;
 
     fn request(paths: &[&str]) -> FileRequest {
-        let needs: Vec<_> = paths.iter().map(|path| json!({ "path": path, "mode": "full" })).collect();
+        let needs: Vec<_> = paths
+            .iter()
+            .map(|path| json!({ "path": path, "mode": "full" }))
+            .collect();
         let text = json!({
             "schema_version": "ctcp-file-request-v1", "goal": "g", "needs": needs, "reason": "r",
             "budget": { "max_files": 5, "max_total_bytes": 4000 },
@@ -95,7 +128,13 @@ mod tests {
         let asked = request(&["src/a.py", "src/b.py", ".env"]);
         let read = |pack: &ContextPack| {
             let text = String::from_utf8(pack.to_bytes().unwrap()).unwrap();
-            read_pack(&Untrusted::new(text), repo.path(), "slug", &settings, &asked)
+            read_pack(
+                &Untrusted::new(text),
+                repo.path(),
+                "slug",
+                &settings,
+                &asked,
+            )
         };
         let codes = |pack: &ContextPack| {
             let verdict = read(pack).unwrap_err();
@@ -112,10 +151,18 @@ mod tests {
         let mut less = local.clone();
         less.files.retain(|file| file.path != "src/b.py");
         assert_eq!(codes(&less), ["run-pack-incomplete src/b.py"]);
-        less.omitted.push(Omitted { path: "src/b.py".to_owned(), reason: OmittedReason::Irrelevant });
+        less.omitted.push(Omitted {
+            path: "src/b.py".to_owned(),
+            reason: OmittedReason::Irrelevant,
+        });
         let taken = read(&less).unwrap();
         assert_eq!(taken.files, less.files);
-        assert!(taken.omitted.iter().any(|omitted| omitted.path == "src/b.py"));
+        assert!(
+            taken
+                .omitted
+                .iter()
+                .any(|omitted| omitted.path == "src/b.py")
+        );
 
         // Nothing is invented, summed up, added or let out.
         let mut words = local.clone();
@@ -126,9 +173,18 @@ mod tests {
             let mut file = local.files[0].clone();
             file.path = path.to_owned();
             more.files.push(file);
-            assert!(codes(&more).contains(&format!("run-pack-differs {path}")), "{path}");
+            assert!(
+                codes(&more).contains(&format!("run-pack-differs {path}")),
+                "{path}"
+            );
         }
-        let prose = read_pack(&Untrusted::new("Here it is."), repo.path(), "slug", &settings, &asked);
+        let prose = read_pack(
+            &Untrusted::new("Here it is."),
+            repo.path(),
+            "slug",
+            &settings,
+            &asked,
+        );
         assert_eq!(prose.unwrap_err().findings()[0].code, UNREADABLE);
     }
 }

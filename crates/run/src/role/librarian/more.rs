@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crucible_model::{ByteLimit, Code, Denial, FileLimit, Finding, RepoPath, denied_place};
 use crucible_pack::{
-    Budget, ContextPack, FileClass, FileRequest, Goal, LineRange, Mandatory, Mode, Need, OmittedReason,
-    PackedFile, RequestVersion, build, is_filler,
+    Budget, ContextPack, FileClass, FileRequest, Goal, LineRange, Mandatory, Mode, Need,
+    OmittedReason, PackedFile, RequestVersion, build, is_filler,
 };
 use crucible_secrets::{Scanner, is_secret_file};
 
@@ -88,10 +88,18 @@ impl Shelf<'_> {
             schema_version: RequestVersion::V1,
             goal: self.goal.to_owned(),
             needs,
-            budget: Budget { max_files: FileLimit(MOST_FILES), max_total_bytes: ByteLimit(budget) },
+            budget: Budget {
+                max_files: FileLimit(MOST_FILES),
+                max_total_bytes: ByteLimit(budget),
+            },
             reason: "the model asked for it".to_owned(),
         };
-        let pack = build(&file_request, &Mandatory::default(), self.slug, &WorkTree::new(self.top))?;
+        let pack = build(
+            &file_request,
+            &Mandatory::default(),
+            self.slug,
+            &WorkTree::new(self.top),
+        )?;
         let mut findings = Vec::new();
         for (line, found) in found {
             match found {
@@ -102,7 +110,10 @@ impl Shelf<'_> {
             }
         }
         if request.unread > 0 {
-            let why = format!("a request has at most {MAX_LINES} lines; {} were not read", request.unread);
+            let why = format!(
+                "a request has at most {MAX_LINES} lines; {} were not read",
+                request.unread
+            );
             findings.push(not_shown("further lines", &why));
         }
         Ok(Served { pack, findings })
@@ -116,16 +127,23 @@ impl Shelf<'_> {
                 Err(why) => return (Found::Nothing(why), Vec::new()),
             },
             Wanted::Search { words } => {
-                let unseen: Vec<&(RepoPath, u64)> =
-                    self.tracked.iter().filter(|(path, _)| !self.is_whole(path)).collect();
+                let unseen: Vec<&(RepoPath, u64)> = self
+                    .tracked
+                    .iter()
+                    .filter(|(path, _)| !self.is_whole(path))
+                    .collect();
                 search(self.top, words, &unseen, share)
             }
         };
-        let paths: Vec<RepoPath> = needs.iter().filter_map(|need| need.path.parse().ok()).collect();
+        let paths: Vec<RepoPath> = needs
+            .iter()
+            .filter_map(|need| need.path.parse().ok())
+            .collect();
         match paths.is_empty() {
-            true => {
-                (Found::Nothing("no file that is not shown yet shares anything with these words"), Vec::new())
-            }
+            true => (
+                Found::Nothing("no file that is not shown yet shares anything with these words"),
+                Vec::new(),
+            ),
             false => (Found::Files(paths), needs),
         }
     }
@@ -136,16 +154,22 @@ impl Shelf<'_> {
         name: &str,
         lines: Option<LineRange>,
     ) -> Result<(&RepoPath, u64, Option<LineRange>), &'static str> {
-        let path: RepoPath = name.parse().map_err(|_| "this is no path inside the repository")?;
+        let path: RepoPath = name
+            .parse()
+            .map_err(|_| "this is no path inside the repository")?;
         let file = match self.tracked.iter().find(|(tracked, _)| *tracked == path) {
             Some(file) => file,
             None => {
                 let ending = format!("/{path}");
-                let mut fitting =
-                    self.tracked.iter().filter(|(tracked, _)| tracked.as_str().ends_with(&ending));
+                let mut fitting = self
+                    .tracked
+                    .iter()
+                    .filter(|(tracked, _)| tracked.as_str().ends_with(&ending));
                 match (fitting.next(), fitting.next()) {
                     (Some(only), None) => only,
-                    (Some(_), Some(_)) => return Err("several files have this name; give the whole path"),
+                    (Some(_), Some(_)) => {
+                        return Err("several files have this name; give the whole path");
+                    }
                     (None, _) => return Err("git tracks no regular file of this name"),
                 }
             }
@@ -166,30 +190,54 @@ impl Shelf<'_> {
             }
             None => Vec::new(),
         };
-        let mode = if line_ranges.is_empty() { Mode::Full } else { Mode::Snippets };
-        Need { path: path.to_string(), mode, line_ranges }
+        let mode = if line_ranges.is_empty() {
+            Mode::Full
+        } else {
+            Mode::Snippets
+        };
+        Need {
+            path: path.to_string(),
+            mode,
+            line_ranges,
+        }
     }
 
     /// Returns the maximum bytes of a need.
     fn weight(&self, need: &Need) -> u64 {
-        let size = self.tracked.iter().find(|(path, _)| path.as_str() == need.path).map(|(_, size)| *size);
+        let size = self
+            .tracked
+            .iter()
+            .find(|(path, _)| path.as_str() == need.path)
+            .map(|(_, size)| *size);
         size.unwrap_or_default()
     }
 
     /// Adds to a need for lines those that are shown already; returns how many bytes these have.
     fn keep_shown(&self, need: &mut Need) -> u64 {
         let earlier = self.shown.files.iter().find(|file| file.path == need.path);
-        let Some(earlier) = earlier.filter(|_| need.mode == Mode::Snippets) else { return 0 };
-        match (earlier.ranges.as_slice(), earlier.content.matches('\n').count() as u64) {
+        let Some(earlier) = earlier.filter(|_| need.mode == Mode::Snippets) else {
+            return 0;
+        };
+        match (
+            earlier.ranges.as_slice(),
+            earlier.content.matches('\n').count() as u64,
+        ) {
             ([], 0) => {}
-            ([], lines) => need.line_ranges.push(LineRange { start: 1, end: lines }),
+            ([], lines) => need.line_ranges.push(LineRange {
+                start: 1,
+                end: lines,
+            }),
             (ranges, _) => need.line_ranges.extend_from_slice(ranges),
         }
         earlier.content.len() as u64
     }
 
     fn is_whole(&self, path: &RepoPath) -> bool {
-        let file = self.shown.files.iter().find(|file| file.path == path.as_str());
+        let file = self
+            .shown
+            .files
+            .iter()
+            .find(|file| file.path == path.as_str());
         file.is_some_and(is_whole)
     }
 
@@ -197,8 +245,16 @@ impl Shelf<'_> {
     fn told(&self, pack: &ContextPack, line: &str, path: &RepoPath) -> Finding {
         if let Some(file) = pack.files.iter().find(|file| file.path == path.as_str()) {
             let part = if is_whole(file) { "" } else { "a part of " };
-            let scope = if self.plan.may_change(path) { "and you may change it" } else { "for reading only" };
-            return Finding::info(FILES_SHOWN, subject(line), format!("{part}{path} is shown, {scope}"));
+            let scope = if self.plan.may_change(path) {
+                "and you may change it"
+            } else {
+                "for reading only"
+            };
+            return Finding::info(
+                FILES_SHOWN,
+                subject(line),
+                format!("{part}{path} is shown, {scope}"),
+            );
         }
         let omitted = pack.omitted.iter().find(|row| row.path == path.as_str());
         let why = match omitted.map(|row| row.reason) {
@@ -234,8 +290,13 @@ pub(crate) fn leaves_out(pack: &ContextPack, unasked: &[RepoPath]) -> bool {
             && denied_place(path, Denial::Shown).is_none()
             && !pack.files.iter().any(|file| file.path == path.as_str())
     };
-    let omitted = pack.omitted.iter().filter(|row| row.reason == OmittedReason::BudgetExceeded);
-    pack.files.iter().any(|file| !is_whole(file)) || omitted.count() > 0 || unasked.iter().any(is_worth)
+    let omitted = pack
+        .omitted
+        .iter()
+        .filter(|row| row.reason == OmittedReason::BudgetExceeded);
+    pack.files.iter().any(|file| !is_whole(file))
+        || omitted.count() > 0
+        || unasked.iter().any(is_worth)
 }
 
 fn is_whole(file: &PackedFile) -> bool {
@@ -248,7 +309,10 @@ fn not_shown(line: &str, why: &str) -> Finding {
 
 /// A line as a finding names it.
 fn subject(line: &str) -> String {
-    Scanner::builtin().redact(&line.escape_debug().to_string()).text.into_owned()
+    Scanner::builtin()
+        .redact(&line.escape_debug().to_string())
+        .text
+        .into_owned()
 }
 
 #[cfg(test)]

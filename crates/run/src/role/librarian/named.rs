@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use crucible_model::{ByteLimit, FileLimit, RepoPath};
-use crucible_pack::{Budget, Entry, FileRequest, Mode, Need, OmittedReason, RequestVersion, Source};
+use crucible_pack::{
+    Budget, Entry, FileRequest, Mode, Need, OmittedReason, RequestVersion, Source,
+};
 
 use super::{WorkTree, pack_context};
 use crate::contract::RunSettings;
@@ -26,10 +28,17 @@ pub(crate) fn check_named(
     let tree = WorkTree::new(top);
     for path in &settings.named {
         if let Some(rule) = secret_in_file(&tree, path, settings.max_total_bytes) {
-            return Err(RunError::SecretInNamed { path: path.clone(), rule });
+            return Err(RunError::SecretInNamed {
+                path: path.clone(),
+                rule,
+            });
         }
     }
-    let whole = |path: &RepoPath| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() };
+    let whole = |path: &RepoPath| Need {
+        path: path.to_string(),
+        mode: Mode::Full,
+        line_ranges: Vec::new(),
+    };
     let request = FileRequest {
         schema_version: RequestVersion::V1,
         goal: goal.to_owned(),
@@ -42,11 +51,24 @@ pub(crate) fn check_named(
     };
     let pack = pack_context(top, slug, &settings.context, &request)?;
     for path in &settings.named {
-        let left_out = pack.omitted.iter().find(|row| row.path == path.as_str()).map(|row| row.reason);
-        let cut = pack.files.iter().any(|file| file.path == path.as_str() && file.truncated);
+        let left_out = pack
+            .omitted
+            .iter()
+            .find(|row| row.path == path.as_str())
+            .map(|row| row.reason);
+        let cut = pack
+            .files
+            .iter()
+            .any(|file| file.path == path.as_str() && file.truncated);
         let cut = cut.then_some(OmittedReason::BudgetExceeded);
-        if let Some(reason) = left_out.filter(|reason| *reason != OmittedReason::NotFound).or(cut) {
-            return Err(RunError::NamedUnseen { path: path.clone(), reason });
+        if let Some(reason) = left_out
+            .filter(|reason| *reason != OmittedReason::NotFound)
+            .or(cut)
+        {
+            return Err(RunError::NamedUnseen {
+                path: path.clone(),
+                reason,
+            });
         }
     }
     Ok(())
@@ -64,12 +86,17 @@ fn secret_in_file(tree: &WorkTree, path: &RepoPath, most: u64) -> Option<String>
         | Entry::LinkToNothing
         | Entry::Unreadable { .. } => return tree.is_secret(path, &[]),
     };
-    let by_name = tree.is_secret(path, &[]).or_else(|| tree.is_secret(&real, &[]));
+    let by_name = tree
+        .is_secret(path, &[])
+        .or_else(|| tree.is_secret(&real, &[]));
     by_name.or_else(|| tree.is_secret(path, &tree.read(&real, most).unwrap_or_default()))
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests lay out what a user's tools would")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out what a user's tools would"
+)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -102,16 +129,28 @@ mod tests {
             match check_named(top, "r", "mend it", &settings) {
                 Ok(()) => "shown".to_owned(),
                 Err(RunError::SecretInNamed { path, rule }) => format!("{path} secret {rule}"),
-                Err(RunError::NamedUnseen { path, reason }) => format!("{path} {}", reason.as_str()),
+                Err(RunError::NamedUnseen { path, reason }) => {
+                    format!("{path} {}", reason.as_str())
+                }
                 Err(other) => panic!("{other}"),
             }
         };
         assert_eq!(named(&["a.rs", "not/there/yet.rs"]), "shown");
         assert_eq!(named(&["a.rs", ".env"]), ".env secret secret-file");
-        assert_eq!(named(&["not/there/.env"]), "not/there/.env secret secret-file");
+        assert_eq!(
+            named(&["not/there/.env"]),
+            "not/there/.env secret secret-file"
+        );
         assert_eq!(named(&["settings.rs"]), "settings.rs secret secret-file");
-        assert!(named(&["token.rs"]).starts_with("token.rs secret github"), "{}", named(&["token.rs"]));
-        assert_eq!(named(&["node_modules/x/a.js"]), "node_modules/x/a.js denied");
+        assert!(
+            named(&["token.rs"]).starts_with("token.rs secret github"),
+            "{}",
+            named(&["token.rs"])
+        );
+        assert_eq!(
+            named(&["node_modules/x/a.js"]),
+            "node_modules/x/a.js denied"
+        );
         assert_eq!(named(&["out/passwd"]), "out/passwd denied");
         assert_eq!(named(&["big.rs"]), "big.rs budget_exceeded");
     }

@@ -1,6 +1,9 @@
 //! The librarian on work trees of every kind.
 
-#![expect(clippy::disallowed_methods, reason = "the tests make work trees of their own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests make work trees of their own"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -8,7 +11,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crucible_model::{ByteLimit, FileLimit};
-use crucible_pack::{Budget, LineRange, Mode, Need, OmittedReason, RequestVersion, SourceError, build};
+use crucible_pack::{
+    Budget, LineRange, Mode, Need, OmittedReason, RequestVersion, SourceError, build,
+};
 
 use super::*;
 
@@ -19,7 +24,9 @@ struct Room {
 
 impl Room {
     fn new(files: &[(&str, &[u8])], links: &[(&str, &str)]) -> Self {
-        let room = Self { dir: tempfile::tempdir().unwrap() };
+        let room = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
         fs::create_dir_all(room.top()).unwrap();
         fs::write(room.dir.path().join("outside"), "outside").unwrap();
         for (path, bytes) in files {
@@ -47,19 +54,32 @@ impl Room {
 }
 
 fn request(paths: &[&str], max_files: u64, max_total_bytes: u64) -> FileRequest {
-    let need = |path: &&str| Need { path: (*path).to_owned(), mode: Mode::Full, line_ranges: Vec::new() };
+    let need = |path: &&str| Need {
+        path: (*path).to_owned(),
+        mode: Mode::Full,
+        line_ranges: Vec::new(),
+    };
     FileRequest {
         schema_version: RequestVersion::V1,
         goal: "g".to_owned(),
         needs: paths.iter().map(need).collect(),
-        budget: Budget { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(max_total_bytes) },
+        budget: Budget {
+            max_files: FileLimit(max_files),
+            max_total_bytes: ByteLimit(max_total_bytes),
+        },
         reason: "r".to_owned(),
     }
 }
 
 fn rows(pack: &ContextPack) -> Vec<(&str, &str)> {
     let files = pack.files.iter().map(|file| (file.path.as_str(), "in"));
-    files.chain(pack.omitted.iter().map(|row| (row.path.as_str(), row.reason.as_str()))).collect()
+    files
+        .chain(
+            pack.omitted
+                .iter()
+                .map(|row| (row.path.as_str(), row.reason.as_str())),
+        )
+        .collect()
 }
 
 #[test]
@@ -75,7 +95,11 @@ fn path_entry_is_reported_through_links() {
         ],
     );
     let tree = WorkTree::new(room.top());
-    let linked = |to: &str| Entry::Linked { through: Vec::new(), to: to.parse().unwrap(), size: 4 };
+    let linked = |to: &str| Entry::Linked {
+        through: Vec::new(),
+        to: to.parse().unwrap(),
+        size: 4,
+    };
     for (path, expected) in [
         ("src/a.rs", Entry::File { size: 4 }),
         ("src", Entry::NotAFile),
@@ -141,9 +165,14 @@ fn link_targets_are_checked_at_any_depth() {
     expected.extend(wanted[2..14].iter().map(|path| (*path, "denied")));
     expected.push(("a/b/fine-dir", "invalid_request"));
     assert_eq!(rows(&pack), expected);
-    assert!(pack.files.iter().all(|file| file.content == "in the repository"));
     assert!(
-        pack.summary.contains("\"chain-1\" is a link to \"chain-2\"")
+        pack.files
+            .iter()
+            .all(|file| file.content == "in the repository")
+    );
+    assert!(
+        pack.summary
+            .contains("\"chain-1\" is a link to \"chain-2\"")
             || pack.summary.contains("which lies below build/")
     );
 }
@@ -195,8 +224,16 @@ impl Source for Watched<'_> {
     }
 }
 
-fn watched(top: &Path, request: &FileRequest, between: &mut dyn FnMut(&RepoPath)) -> (ContextPack, u64) {
-    let source = Watched { tree: WorkTree::new(top), asked: Cell::new(0), between: RefCell::new(between) };
+fn watched(
+    top: &Path,
+    request: &FileRequest,
+    between: &mut dyn FnMut(&RepoPath),
+) -> (ContextPack, u64) {
+    let source = Watched {
+        tree: WorkTree::new(top),
+        asked: Cell::new(0),
+        between: RefCell::new(between),
+    };
     let pack = build(request, &Mandatory::default(), "repo", &source).unwrap();
     (pack, source.asked.get())
 }
@@ -205,14 +242,21 @@ fn watched(top: &Path, request: &FileRequest, between: &mut dyn FnMut(&RepoPath)
 fn huge_file_read_is_bounded() {
     let room = Room::new(&[], &[]);
     for name in ["huge", "lines"] {
-        fs::File::create(room.at(name)).unwrap().set_len(300 << 20).unwrap();
+        fs::File::create(room.at(name))
+            .unwrap()
+            .set_len(300 << 20)
+            .unwrap();
     }
     let mut wanted = request(&["huge"], 9, 1000);
     let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
     assert!(pack.files[0].truncated && pack.files[0].content.len() == 1000);
     assert!(asked <= 4 * 1024, "{asked}");
     let line_ranges = vec![LineRange { start: 1, end: 2 }];
-    wanted.needs = vec![Need { path: "lines".to_owned(), mode: Mode::Snippets, line_ranges }];
+    wanted.needs = vec![Need {
+        path: "lines".to_owned(),
+        mode: Mode::Snippets,
+        line_ranges,
+    }];
     let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
     assert_eq!(pack.omitted[0].reason, OmittedReason::BudgetExceeded);
     assert!(asked <= 72 * 1024, "{asked}");
@@ -221,7 +265,13 @@ fn huge_file_read_is_bounded() {
 #[test]
 fn file_swapped_before_read_stays_inside() {
     let room = Room::new(
-        &[("link", b"a"), ("pipe", b"a"), ("grown", b"a"), ("shrunk", b"abcdef"), ("gone", b"a")],
+        &[
+            ("link", b"a"),
+            ("pipe", b"a"),
+            ("grown", b"a"),
+            ("shrunk", b"abcdef"),
+            ("gone", b"a"),
+        ],
         &[],
     );
     let mut change = |path: &RepoPath| {
@@ -231,7 +281,8 @@ fn file_swapped_before_read_stays_inside() {
             "link" => symlink("../outside", &at).unwrap(),
             "pipe" => {
                 let mode = rustix::fs::Mode::from_raw_mode(0o600);
-                rustix::fs::mknodat(rustix::fs::CWD, &at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+                rustix::fs::mknodat(rustix::fs::CWD, &at, rustix::fs::FileType::Fifo, mode, 0)
+                    .unwrap();
             }
             "grown" => fs::write(&at, "x".repeat(1_000_000)).unwrap(),
             "shrunk" => fs::write(&at, "abc").unwrap(),
@@ -242,20 +293,58 @@ fn file_swapped_before_read_stays_inside() {
     let (pack, asked) = watched(&room.top(), &wanted, &mut change);
     assert_eq!(
         rows(&pack),
-        [("shrunk", "in"), ("grown", "in"), ("link", "denied"), ("pipe", "denied"), ("gone", "denied")]
+        [
+            ("shrunk", "in"),
+            ("grown", "in"),
+            ("link", "denied"),
+            ("pipe", "denied"),
+            ("gone", "denied")
+        ]
     );
-    assert_eq!((pack.files[0].content.as_str(), pack.files[0].truncated), ("abc", false));
-    assert_eq!((pack.files[1].content.len(), pack.files[1].truncated), (97, true));
-    assert!(asked < 16 * 1024 && !pack.summary.contains("outside"), "{}", pack.summary);
+    assert_eq!(
+        (pack.files[0].content.as_str(), pack.files[0].truncated),
+        ("abc", false)
+    );
+    assert_eq!(
+        (pack.files[1].content.len(), pack.files[1].truncated),
+        (97, true)
+    );
+    assert!(
+        asked < 16 * 1024 && !pack.summary.contains("outside"),
+        "{}",
+        pack.summary
+    );
     let room_path = room.dir.path().to_str().unwrap();
-    assert!(!String::from_utf8(pack.to_bytes().unwrap()).unwrap().contains(room_path), "{}", pack.summary);
+    assert!(
+        !String::from_utf8(pack.to_bytes().unwrap())
+            .unwrap()
+            .contains(room_path),
+        "{}",
+        pack.summary
+    );
 }
 
 #[test]
 fn another_checkout_gives_the_same_bytes() {
-    let files: [(&str, &[u8]); 4] =
-        [("src/a.rs", b"fn a() {}\r\n"), ("AGENTS.md", b"be kind"), ("latin", b"caf\xe9"), (".env", b"A=1")];
-    let wanted = request(&["src/a.rs", ".env", "latin", "none", "link", "../x", "AGENTS.md"], 9, 99);
+    let files: [(&str, &[u8]); 4] = [
+        ("src/a.rs", b"fn a() {}\r\n"),
+        ("AGENTS.md", b"be kind"),
+        ("latin", b"caf\xe9"),
+        (".env", b"A=1"),
+    ];
+    let wanted = request(
+        &[
+            "src/a.rs",
+            ".env",
+            "latin",
+            "none",
+            "link",
+            "../x",
+            "AGENTS.md",
+        ],
+        9,
+        99,
+    );
     let links = [("link", "../outside")];
     let [one, other] = [Room::new(&files, &links), Room::new(&files, &links)];
     let bytes = one.pack(&wanted).to_bytes().unwrap();
@@ -276,22 +365,33 @@ fn request_text_is_scanned_for_secrets() {
         }
         let refused = pack_context(&room.top(), "repo", &ContextSettings::default(), &wanted);
         let error = refused.unwrap_err();
-        assert!(matches!(&error, RunError::SecretInRequest { place, .. } if place == told), "{error:?}");
-        assert!(error.to_string().starts_with(told) && !error.to_string().contains(&token), "{error}");
+        assert!(
+            matches!(&error, RunError::SecretInRequest { place, .. } if place == told),
+            "{error:?}"
+        );
+        assert!(
+            error.to_string().starts_with(told) && !error.to_string().contains(&token),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn mandatory_documents_have_reserved_budget() {
-    let room =
-        Room::new(&[("AGENTS.md", b"12345"), ("extra.md", b"123")], &[("PATCH_README.md", "AGENTS.md")]);
+    let room = Room::new(
+        &[("AGENTS.md", b"12345"), ("extra.md", b"123")],
+        &[("PATCH_README.md", "AGENTS.md")],
+    );
     let settings = ContextSettings {
         mandatory: vec!["extra.md".parse().unwrap(), "none.md".parse().unwrap()],
         ..ContextSettings::default()
     };
     let kept = mandatory_room(&room.top(), &settings);
     let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
-    assert_eq!((paths, kept.bytes), (vec!["extra.md", "AGENTS.md", "PATCH_README.md"], 13));
+    assert_eq!(
+        (paths, kept.bytes),
+        (vec!["extra.md", "AGENTS.md", "PATCH_README.md"], 13)
+    );
 }
 
 #[test]
@@ -299,9 +399,31 @@ fn a_secret_in_wide_characters_is_one() {
     let text = format!("token = {}\n", crucible_testkit::made_up_token());
     let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-    let four: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
-    let plain: Vec<u8> = "nothing here".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let room = Room::new(&[("le", &little), ("be", &big), ("four", &four), ("plain", &plain)], &[]);
+    let four: Vec<u8> = text
+        .chars()
+        .flat_map(|c| u32::from(c).to_le_bytes())
+        .collect();
+    let plain: Vec<u8> = "nothing here"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let room = Room::new(
+        &[
+            ("le", &little),
+            ("be", &big),
+            ("four", &four),
+            ("plain", &plain),
+        ],
+        &[],
+    );
     let pack = room.pack(&request(&["le", "be", "four", "plain"], 9, 9999));
-    assert_eq!(rows(&pack), [("plain", "in"), ("le", "denied"), ("be", "denied"), ("four", "denied")]);
+    assert_eq!(
+        rows(&pack),
+        [
+            ("plain", "in"),
+            ("le", "denied"),
+            ("be", "denied"),
+            ("four", "denied")
+        ]
+    );
 }

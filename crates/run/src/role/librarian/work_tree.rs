@@ -14,7 +14,9 @@ pub(crate) struct WorkTree {
 
 impl WorkTree {
     pub(crate) fn new(root: impl AsRef<Path>) -> Self {
-        Self { reader: TreeReader::open(root.as_ref()).map_err(|error| without_path(&error)) }
+        Self {
+            reader: TreeReader::open(root.as_ref()).map_err(|error| without_path(&error)),
+        }
     }
 }
 
@@ -29,13 +31,21 @@ impl Source for WorkTree {
             Ok(FoundAt::Circle) => Entry::LinkInCircles,
             Ok(FoundAt::Nowhere) => Entry::LinkToNothing,
             Ok(FoundAt::Refused { problem }) => Entry::Unreadable { problem },
-            Err(problem) => Entry::Unreadable { problem: problem.clone() },
+            Err(problem) => Entry::Unreadable {
+                problem: problem.clone(),
+            },
         }
     }
 
     fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
-        let fail = |problem| SourceError { path: path.clone(), problem };
-        let reader = self.reader.as_ref().map_err(|problem| fail(problem.clone()))?;
+        let fail = |problem| SourceError {
+            path: path.clone(),
+            problem,
+        };
+        let reader = self
+            .reader
+            .as_ref()
+            .map_err(|problem| fail(problem.clone()))?;
         let mut bytes = Vec::new();
         match reader.read_prefix(path, ByteLimit(max), &mut bytes) {
             Ok(_) => Ok(bytes),
@@ -47,7 +57,9 @@ impl Source for WorkTree {
         if is_secret_file(path.as_str()) {
             return Some("secret-file".to_owned());
         }
-        Scanner::builtin().first_in_file(content).map(ToString::to_string)
+        Scanner::builtin()
+            .first_in_file(content)
+            .map(ToString::to_string)
     }
 }
 

@@ -8,8 +8,13 @@ use super::*;
 use crate::document::lines::scanned;
 use crate::document::{Requirements, design, merge, review, tasks};
 
-const FORM: Form =
-    Form { phase: PhaseId::Design, max_lines: 50, max_bytes: 4_000, max_entries: 3, begins: |_| false };
+const FORM: Form = Form {
+    phase: PhaseId::Design,
+    max_lines: 50,
+    max_bytes: 4_000,
+    max_entries: 3,
+    begins: |_| false,
+};
 const DOCUMENT: &str = "# Design: Export\n\n## Overview\n\nText.";
 
 fn opened(text: &str) -> Result<Draft, Verdict> {
@@ -24,7 +29,10 @@ fn code(text: &str) -> String {
 #[test]
 fn a_document_comes_out_as_it_is() {
     let draft = opened(DOCUMENT).unwrap();
-    assert_eq!((draft.title.as_deref(), draft.body.as_str()), (Some("Export"), "## Overview\n\nText."));
+    assert_eq!(
+        (draft.title.as_deref(), draft.body.as_str()),
+        (Some("Export"), "## Overview\n\nText.")
+    );
     assert!(draft.warnings.is_empty());
 }
 
@@ -82,32 +90,81 @@ fn an_answer_that_is_no_document_is_refused_for_what_it_is() {
         (String::new(), "spec-answer-empty"),
         (" \n\u{200b}\u{feff}\n".to_owned(), "spec-answer-empty"),
         ("```\n\n```".to_owned(), "spec-answer-empty"),
-        ("I have created the design document in design.md.".to_owned(), "spec-answer-summary"),
         (
-            "# Design: Export\n\nI have created the design document with four sections.\n".to_owned(),
+            "I have created the design document in design.md.".to_owned(),
             "spec-answer-summary",
         ),
-        ("# Summary\n\nI've written the design.".to_owned(), "spec-answer-title"),
-        ("# Tasks: Export\n\n- [ ] T-001 (R-001): x".to_owned(), "spec-answer-wrong-phase"),
-        ("# Design Review: Export\n".to_owned(), "spec-answer-wrong-phase"),
-        (format!("{DOCUMENT}\n\n# Tasks: Export\n"), "spec-answer-wrong-phase"),
+        (
+            "# Design: Export\n\nI have created the design document with four sections.\n"
+                .to_owned(),
+            "spec-answer-summary",
+        ),
+        (
+            "# Summary\n\nI've written the design.".to_owned(),
+            "spec-answer-title",
+        ),
+        (
+            "# Tasks: Export\n\n- [ ] T-001 (R-001): x".to_owned(),
+            "spec-answer-wrong-phase",
+        ),
+        (
+            "# Design Review: Export\n".to_owned(),
+            "spec-answer-wrong-phase",
+        ),
+        (
+            format!("{DOCUMENT}\n\n# Tasks: Export\n"),
+            "spec-answer-wrong-phase",
+        ),
         (format!("{DOCUMENT}\n\n# Appendix\n"), "spec-answer-title"),
         (format!("{DOCUMENT}\n\n{DOCUMENT}"), "spec-answer-title"),
         ("# Export\n\n## Overview\n".to_owned(), "spec-answer-title"),
-        ("Could you tell me the language?".to_owned(), "spec-answer-question"),
-        (format!("Which format do you want?\n\n{DOCUMENT}"), "spec-answer-question"),
-        ("I'm sorry, but I cannot do that.".to_owned(), "spec-answer-refusal"),
-        (format!("I'm sorry, I can't design this. Here is a try:\n{DOCUMENT}"), "spec-answer-refusal"),
-        ("{\"design\": \"# Design: x\\n## Overview\"}".to_owned(), "spec-answer-json"),
+        (
+            "Could you tell me the language?".to_owned(),
+            "spec-answer-question",
+        ),
+        (
+            format!("Which format do you want?\n\n{DOCUMENT}"),
+            "spec-answer-question",
+        ),
+        (
+            "I'm sorry, but I cannot do that.".to_owned(),
+            "spec-answer-refusal",
+        ),
+        (
+            format!("I'm sorry, I can't design this. Here is a try:\n{DOCUMENT}"),
+            "spec-answer-refusal",
+        ),
+        (
+            "{\"design\": \"# Design: x\\n## Overview\"}".to_owned(),
+            "spec-answer-json",
+        ),
         ("[1, 2]".to_owned(), "spec-answer-json"),
         ("```json\n{}\n```".to_owned(), "spec-answer-json"),
-        ("Here:\n```json\n{\"a\": 1}\n```".to_owned(), "spec-answer-json"),
-        ("```rust\nfn main() {}\n```".to_owned(), "spec-answer-no-document"),
-        ("A design is not needed.".to_owned(), "spec-answer-no-document"),
+        (
+            "Here:\n```json\n{\"a\": 1}\n```".to_owned(),
+            "spec-answer-json",
+        ),
+        (
+            "```rust\nfn main() {}\n```".to_owned(),
+            "spec-answer-no-document",
+        ),
+        (
+            "A design is not needed.".to_owned(),
+            "spec-answer-no-document",
+        ),
         (format!("{long}\n\n{DOCUMENT}"), "spec-answer-around"),
-        (format!("one\ntwo\nthree\nfour\n{DOCUMENT}"), "spec-answer-around"),
-        (format!("```\n{DOCUMENT}\n```\n\n## More\n\n```\nx\n```\n"), "spec-answer-around"),
-        (format!("```\n{DOCUMENT}\n```\n\n## More\n\nx\n"), "spec-answer-around"),
+        (
+            format!("one\ntwo\nthree\nfour\n{DOCUMENT}"),
+            "spec-answer-around",
+        ),
+        (
+            format!("```\n{DOCUMENT}\n```\n\n## More\n\n```\nx\n```\n"),
+            "spec-answer-around",
+        ),
+        (
+            format!("```\n{DOCUMENT}\n```\n\n## More\n\nx\n"),
+            "spec-answer-around",
+        ),
         (format!("{DOCUMENT}\n```\nopen"), "spec-answer-open-fence"),
         (format!("```markdown\n{DOCUMENT}"), "spec-answer-open-fence"),
         (format!("{DOCUMENT} \u{202e}"), "spec-answer-hidden"),
@@ -115,13 +172,24 @@ fn an_answer_that_is_no_document_is_refused_for_what_it_is() {
         (format!("{DOCUMENT}\rx"), "spec-answer-hidden"),
         (format!("{DOCUMENT}\0"), "spec-answer-hidden"),
         (format!("{DOCUMENT}\n<!-- obey -->"), "spec-answer-hidden"),
-        (format!("{DOCUMENT}\n`a` <!-- `obey` -->"), "spec-answer-hidden"),
-        (format!("{DOCUMENT}\n\nThe lamps are on from six to twenty o'clock."), "spec-answer-example"),
+        (
+            format!("{DOCUMENT}\n`a` <!-- `obey` -->"),
+            "spec-answer-hidden",
+        ),
+        (
+            format!("{DOCUMENT}\n\nThe lamps are on from six to twenty o'clock."),
+            "spec-answer-example",
+        ),
         ("x".repeat(2 << 20), "spec-answer-too-long"),
         ("漢".repeat(1 << 20), "spec-answer-too-long"),
         ("```\n".repeat(5_000), "spec-answer-around"),
     ] {
-        assert_eq!(code(&text), expected, "{:?}", text.chars().take(120).collect::<String>());
+        assert_eq!(
+            code(&text),
+            expected,
+            "{:?}",
+            text.chars().take(120).collect::<String>()
+        );
     }
 }
 
@@ -129,7 +197,12 @@ fn an_answer_that_is_no_document_is_refused_for_what_it_is() {
 fn a_hidden_character_is_named_with_its_line() {
     let verdict = opened("# Design: x\n\n## Overview\na\u{2066}b").unwrap_err();
     assert_eq!(verdict.findings()[0].subject, "U+2066 in line 4");
-    assert!(opened(&format!("{DOCUMENT}\n\nA comment is `<!-- x -->`.\n\n```\n<!-- x -->\n```")).is_ok());
+    assert!(
+        opened(&format!(
+            "{DOCUMENT}\n\nA comment is `<!-- x -->`.\n\n```\n<!-- x -->\n```"
+        ))
+        .is_ok()
+    );
     assert!(
         opened(&format!("{DOCUMENT}\n\n👩\u{200d}💻 żółć\ttab")).is_ok(),
         "joiners and tabs are no secret"
@@ -185,19 +258,33 @@ const READERS: [Reader; 9] = [
     ("open", "", |text| drop(opened(text))),
     ("open", "# Design: x\n", |text| drop(opened(text))),
     ("open", "```\n# Design: x\n", |text| drop(opened(text))),
-    ("requirements", "### R-002: a b c\n", |text| drop(merge(None, draft(text), "x", 0))),
+    ("requirements", "### R-002: a b c\n", |text| {
+        drop(merge(None, draft(text), "x", 0))
+    }),
     ("changes", "### R-001: b\n", |text| {
         let earlier = Requirements::of_artifact("### R-001: a\n\nS\n\n- x\n");
         drop(merge(Some(&earlier), draft(text), "x", 0));
     }),
-    ("artifact", "### R-001: b\n", |text| drop(Requirements::of_artifact(text).render())),
-    ("design", "## Data\n", |text| drop(design(draft(text), "x", Some(&BTreeSet::from([1]))))),
-    ("tasks", "- [ ] T-1 (R-1): x\n", |text| drop(tasks(draft(text), "x", Some(&BTreeSet::from([1]))))),
-    ("review", "- F-1 [major] a.rs: x\n", |text| drop(review(draft(text), "x", &BTreeSet::new()))),
+    ("artifact", "### R-001: b\n", |text| {
+        drop(Requirements::of_artifact(text).render())
+    }),
+    ("design", "## Data\n", |text| {
+        drop(design(draft(text), "x", Some(&BTreeSet::from([1]))))
+    }),
+    ("tasks", "- [ ] T-1 (R-1): x\n", |text| {
+        drop(tasks(draft(text), "x", Some(&BTreeSet::from([1]))))
+    }),
+    ("review", "- F-1 [major] a.rs: x\n", |text| {
+        drop(review(draft(text), "x", &BTreeSet::new()))
+    }),
 ];
 
 fn draft(text: &str) -> Draft {
-    Draft { title: None, body: text.to_owned(), warnings: Vec::new() }
+    Draft {
+        title: None,
+        body: text.to_owned(),
+        warnings: Vec::new(),
+    }
 }
 
 /// Four times the text makes every parser scan at most four times the lines, plus a constant. A parser
@@ -213,7 +300,10 @@ fn hostile_answers_are_read_in_one_pass_by_every_reader() {
                 scanned() - before
             };
             let (less, more) = (work(LARGEST / 64), work(LARGEST / 16));
-            assert!(more <= less * 5 + 64, "{name} of {unit:?} behind {start:?}: {less}, then {more}");
+            assert!(
+                more <= less * 5 + 64,
+                "{name} of {unit:?} behind {start:?}: {less}, then {more}"
+            );
         }
     }
 }

@@ -20,17 +20,26 @@ fn form() -> Form {
     }
 }
 
-fn merged(before: Option<&str>, answer: &str) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
+fn merged(
+    before: Option<&str>,
+    answer: &str,
+) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
     let earlier = before.map(Requirements::of_artifact);
-    let draft = open(&Untrusted::new(answer), &form()).map_err(|verdict| verdict.findings().to_vec())?;
-    let over =
-        |document: &Requirements| before.map_or_else(|| document.render(), |text| document.render_over(text));
-    merge(earlier.as_ref(), draft, "export", 0).map(|(document, warnings)| (over(&document), warnings))
+    let draft =
+        open(&Untrusted::new(answer), &form()).map_err(|verdict| verdict.findings().to_vec())?;
+    let over = |document: &Requirements| {
+        before.map_or_else(|| document.render(), |text| document.render_over(text))
+    };
+    merge(earlier.as_ref(), draft, "export", 0)
+        .map(|(document, warnings)| (over(&document), warnings))
 }
 
 fn codes(before: Option<&str>, answer: &str) -> Vec<String> {
     let findings = merged(before, answer).expect_err(answer);
-    findings.iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+    findings
+        .iter()
+        .map(|finding| format!("{} {}", finding.code, finding.subject))
+        .collect()
 }
 
 #[test]
@@ -44,7 +53,10 @@ fn a_first_document_is_written_in_its_one_form() {
          ### R-002: Three\n\nText.\n- c\n"
     );
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert_eq!(merged(Some(&text), &text).unwrap(), (text.clone(), Vec::new()));
+    assert_eq!(
+        merged(Some(&text), &text).unwrap(),
+        (text.clone(), Vec::new())
+    );
     assert!(
         merged(None, "### R-001: One\n\nText.\n\n- a")
             .unwrap()
@@ -55,7 +67,10 @@ fn a_first_document_is_written_in_its_one_form() {
 
 #[test]
 fn an_id_cannot_move_to_another_requirement() {
-    let (one, two) = ("Statement one.\n\n- check", "Statement two.\n\n- check\n- other");
+    let (one, two) = (
+        "Statement one.\n\n- check",
+        "Statement two.\n\n- check\n- other",
+    );
     for answer in [
         format!("### R-001: Two\n\n{two}\n\n### R-002: One\n\n{one}\n"),
         "### R-001: Two\n\nStatement   two.\n- check\n- other\n\nREMOVED: R-002\n".to_owned(),
@@ -64,7 +79,8 @@ fn an_id_cannot_move_to_another_requirement() {
     ] {
         let told = codes(Some(BEFORE), &answer);
         assert!(
-            told.iter().any(|told| told == "spec-answer-double-id R-001 is now what R-002 was: Two"),
+            told.iter()
+                .any(|told| told == "spec-answer-double-id R-001 is now what R-002 was: Two"),
             "{told:?}"
         );
     }
@@ -81,7 +97,9 @@ fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed()
     ] {
         let told = codes(Some(three), answer);
         assert!(
-            told.iter().any(|told| told.starts_with("spec-answer-double-id R-001 says now what R-002 says")),
+            told.iter().any(
+                |told| told.starts_with("spec-answer-double-id R-001 says now what R-002 says")
+            ),
             "{told:?}"
         );
     }
@@ -92,13 +110,20 @@ fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed()
     )
     .unwrap();
     assert_eq!(warnings, []);
-    let reworded =
-        "### R-001: Export\n\nEvery user can export all notes.\n\n- The menu has an entry for it.\n";
+    let reworded = "### R-001: Export\n\nEvery user can export all notes.\n\n- The menu has an entry for it.\n";
     assert_eq!(merged(Some(three), reworded).unwrap().1, []);
-    let (_, warnings) =
-        merged(Some(three), "### R-001: Export\n\nPasswords are hashed with salt.\n\n- No hash repeats.\n")
-            .unwrap();
-    assert_eq!(warnings.iter().map(|told| told.kind.as_str()).collect::<Vec<_>>(), ["spec_id_reused"]);
+    let (_, warnings) = merged(
+        Some(three),
+        "### R-001: Export\n\nPasswords are hashed with salt.\n\n- No hash repeats.\n",
+    )
+    .unwrap();
+    assert_eq!(
+        warnings
+            .iter()
+            .map(|told| told.kind.as_str())
+            .collect::<Vec<_>>(),
+        ["spec_id_reused"]
+    );
 }
 
 #[test]
@@ -117,12 +142,16 @@ fn a_requirement_in_another_form_is_never_swallowed_by_the_one_before_it() {
         for before in [None, Some(BEFORE)] {
             let told = codes(before, &answer);
             assert!(
-                told.iter().any(|told| told.starts_with("spec-answer-line-form")),
+                told.iter()
+                    .any(|told| told.starts_with("spec-answer-line-form")),
                 "{hidden:?}: {told:?}"
             );
         }
         let first = format!("# Requirements: x\n\n{hidden}\n\n### R-001: One\n\nText.\n\n- a\n");
-        assert!(codes(None, &first)[0].starts_with("spec-answer-line-form"), "{hidden:?}");
+        assert!(
+            codes(None, &first)[0].starts_with("spec-answer-line-form"),
+            "{hidden:?}"
+        );
     }
     for fine in [
         "R-001: the same id again.",
@@ -141,15 +170,26 @@ fn a_requirement_in_another_form_is_never_swallowed_by_the_one_before_it() {
         "R-007: Keys are kept.\n\n# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n",
         "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nLet me know.\nR-002: Keys are kept.\n",
     ] {
-        assert!(codes(None, around)[0].starts_with("spec-answer-line-form"), "{around:?}");
+        assert!(
+            codes(None, around)[0].starts_with("spec-answer-line-form"),
+            "{around:?}"
+        );
     }
 }
 
 #[test]
 fn lines_keep_their_ends_where_nothing_changes() {
     let windows = BEFORE.replace('\n', "\r\n");
-    for answer in ["NO CHANGES", BEFORE, "### Two\n\nStatement two.\n- check\n- other\n"] {
-        assert_eq!(merged(Some(&windows), answer).unwrap().0, windows, "{answer:?}");
+    for answer in [
+        "NO CHANGES",
+        BEFORE,
+        "### Two\n\nStatement two.\n- check\n- other\n",
+    ] {
+        assert_eq!(
+            merged(Some(&windows), answer).unwrap().0,
+            windows,
+            "{answer:?}"
+        );
     }
     let (text, _) = merged(Some(&windows), "### R-NEW: Six\n\nNew.\n\n- new\n").unwrap();
     assert!(
@@ -160,14 +200,40 @@ fn lines_keep_their_ends_where_nothing_changes() {
 
 #[test]
 fn an_id_in_another_manner_is_the_same_one_or_refused() {
-    for id in ["R‑001", "R–001", "R_001", "R 001", "REQ-001", "Requirement R-001", "Requirement 1"] {
+    for id in [
+        "R‑001",
+        "R–001",
+        "R_001",
+        "R 001",
+        "REQ-001",
+        "Requirement R-001",
+        "Requirement 1",
+    ] {
         let answer = format!("### {id}: One\n\nOther words.\n\n- check\n");
         let (text, _) = merged(Some(BEFORE), &answer).unwrap();
-        assert!(text.contains("### R-001: One\n\nOther words.\n") && !text.contains("R-006"), "{id}: {text}");
+        assert!(
+            text.contains("### R-001: One\n\nOther words.\n") && !text.contains("R-006"),
+            "{id}: {text}"
+        );
     }
-    for id in ["R-001a", "R-99999999999", "R-001.2", "R-001, R-002", "R-NEW: R-001", "1", "2.1"] {
-        let told = codes(Some(BEFORE), &format!("### {id}: One more\n\nOther words.\n\n- check\n"));
-        assert!(told.iter().any(|told| told.starts_with("spec-answer-line-form")), "{id}: {told:?}");
+    for id in [
+        "R-001a",
+        "R-99999999999",
+        "R-001.2",
+        "R-001, R-002",
+        "R-NEW: R-001",
+        "1",
+        "2.1",
+    ] {
+        let told = codes(
+            Some(BEFORE),
+            &format!("### {id}: One more\n\nOther words.\n\n- check\n"),
+        );
+        assert!(
+            told.iter()
+                .any(|told| told.starts_with("spec-answer-line-form")),
+            "{id}: {told:?}"
+        );
     }
     let (text, _) = merged(Some(BEFORE), "REMOVED: R‑002\n").unwrap();
     assert!(text.contains("Retired: R-002,"), "{text}");
@@ -182,16 +248,26 @@ fn requirements_without_content_are_refused() {
         "### R-001: Lorem ipsum dolor\n\nLorem ipsum dolor sit amet.\n\n- ...\n",
     ] {
         let told = codes(None, answer);
-        assert!(told.iter().all(|told| told.starts_with("spec-answer-incomplete")), "{told:?}");
+        assert!(
+            told.iter()
+                .all(|told| told.starts_with("spec-answer-incomplete")),
+            "{told:?}"
+        );
     }
 }
 
 #[test]
 fn ids_go_on_behind_those_of_a_document_that_is_gone() {
-    let draft =
-        open(&Untrusted::new("# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n"), &form()).unwrap();
+    let draft = open(
+        &Untrusted::new("# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n"),
+        &form(),
+    )
+    .unwrap();
     let (document, warnings) = merge(None, draft.clone(), "export", 5).unwrap();
-    assert_eq!((document.blocks[0].id, warnings[0].kind.as_str()), (6, "spec_id_assigned"));
+    assert_eq!(
+        (document.blocks[0].id, warnings[0].kind.as_str()),
+        (6, "spec_id_assigned")
+    );
     let earlier = Requirements::of_artifact("# x\n\n### R-002: Two\n\nText.\n\n- a\n");
     let (document, _) = merge(Some(&earlier), draft, "export", 5).unwrap();
     assert_eq!(document.ids(), BTreeSet::from([2, 6]));
@@ -220,14 +296,19 @@ fn other_white_space_is_no_change_and_absence_is_no_removal() {
         "### R-NEW: Two\n\nStatement two.\n- check\n- other\n",
         "REMOVED: R-003",
     ] {
-        assert_eq!(merged(Some(BEFORE), answer).unwrap().0, BEFORE, "{answer:?}");
+        assert_eq!(
+            merged(Some(BEFORE), answer).unwrap().0,
+            BEFORE,
+            "{answer:?}"
+        );
     }
 }
 
 #[test]
 fn a_removed_id_never_comes_back() {
     for id in ["R-003", "R-005", "R-006", "R-077", "R-NEW"] {
-        let (text, _) = merged(Some(BEFORE), &format!("### {id}: Again\n\nText.\n\n- a\n")).unwrap();
+        let (text, _) =
+            merged(Some(BEFORE), &format!("### {id}: Again\n\nText.\n\n- a\n")).unwrap();
         assert!(
             text.contains("\n\n### R-006: Again\n\nText.\n\n- a\n\nRetired: R-003, R-005\n"),
             "{id}: {text}"
@@ -236,7 +317,8 @@ fn a_removed_id_never_comes_back() {
     let (text, _) = merged(Some(BEFORE), "REMOVED: R-004, R-002\n").unwrap();
     let (text, _) = merged(Some(&text), "### R-NEW: Four\n\nText.\n\n- a\n").unwrap();
     assert!(
-        text.contains("### R-006: Four") && text.ends_with("\nRetired: R-002, R-003, R-004, R-005\n"),
+        text.contains("### R-006: Four")
+            && text.ends_with("\nRetired: R-002, R-003, R-004, R-005\n"),
         "{text}"
     );
 }
@@ -245,24 +327,72 @@ fn a_removed_id_never_comes_back() {
 fn the_model_does_not_write_the_line_of_removed_ids() {
     let (text, _) = merged(None, "### R-001: One\n\nText.\n\n- a\n\nRetired: R-002\n").unwrap();
     assert!(!text.contains("Retired"));
-    let (text, _) = merged(Some(BEFORE), "### R-NEW: One more\n\nText.\n\n- a\n\nRetired: R-001\n").unwrap();
+    let (text, _) = merged(
+        Some(BEFORE),
+        "### R-NEW: One more\n\nText.\n\n- a\n\nRetired: R-001\n",
+    )
+    .unwrap();
     assert!(text.contains("### R-001: One") && text.ends_with("\nRetired: R-003, R-005\n"));
 }
 
 #[test]
 fn what_is_wrong_with_requirements_is_told() {
     for (before, answer, code) in [
-        (None, "# Requirements: x\n\nUsers export data.", "spec-answer-no-entries no requirement"),
-        (None, "# Requirements: x\n\n### Export\n\nText.\n\n- a", "spec-answer-section Export"),
-        (None, "### R-001: a\n\nText.\n\n- a\n\n### R-1: b\n\nText.\n\n- a", "spec-answer-double-id R-001"),
-        (None, "### R-001: a\n\nText.", "spec-answer-incomplete R-001: no list of checks"),
-        (None, "### R-001: a\n\n- a", "spec-answer-incomplete R-001: no statement"),
-        (None, "### R-001:\n\nText.\n\n- a", "spec-answer-incomplete R-001: no title"),
-        (None, "### R-001: a\n\n```\nText.\n- a\n```", "spec-answer-incomplete R-001: no statement"),
-        (None, "### R-001: a\n\nText.\n\n- a\n\n## Notes\n\nx", "spec-answer-section Notes"),
-        (None, "### R-001: a\n\nText.\n\n- a\n\nREMOVED: R-002", "spec-answer-unknown-id REMOVED: R-002"),
-        (Some(BEFORE), "REMOVED: R-009", "spec-answer-unknown-id REMOVED: R-009"),
-        (Some(BEFORE), "REMOVED: R-001, R-002, R-004", "spec-answer-no-entries no requirement"),
+        (
+            None,
+            "# Requirements: x\n\nUsers export data.",
+            "spec-answer-no-entries no requirement",
+        ),
+        (
+            None,
+            "# Requirements: x\n\n### Export\n\nText.\n\n- a",
+            "spec-answer-section Export",
+        ),
+        (
+            None,
+            "### R-001: a\n\nText.\n\n- a\n\n### R-1: b\n\nText.\n\n- a",
+            "spec-answer-double-id R-001",
+        ),
+        (
+            None,
+            "### R-001: a\n\nText.",
+            "spec-answer-incomplete R-001: no list of checks",
+        ),
+        (
+            None,
+            "### R-001: a\n\n- a",
+            "spec-answer-incomplete R-001: no statement",
+        ),
+        (
+            None,
+            "### R-001:\n\nText.\n\n- a",
+            "spec-answer-incomplete R-001: no title",
+        ),
+        (
+            None,
+            "### R-001: a\n\n```\nText.\n- a\n```",
+            "spec-answer-incomplete R-001: no statement",
+        ),
+        (
+            None,
+            "### R-001: a\n\nText.\n\n- a\n\n## Notes\n\nx",
+            "spec-answer-section Notes",
+        ),
+        (
+            None,
+            "### R-001: a\n\nText.\n\n- a\n\nREMOVED: R-002",
+            "spec-answer-unknown-id REMOVED: R-002",
+        ),
+        (
+            Some(BEFORE),
+            "REMOVED: R-009",
+            "spec-answer-unknown-id REMOVED: R-009",
+        ),
+        (
+            Some(BEFORE),
+            "REMOVED: R-001, R-002, R-004",
+            "spec-answer-no-entries no requirement",
+        ),
         (
             Some(BEFORE),
             "### R-001: One\n\nText.\n\n- a\n\nREMOVED: R-001",
@@ -290,28 +420,43 @@ fn what_is_wrong_with_requirements_is_told() {
 
 #[test]
 fn dangling_requirement_ids_are_warned() {
-    let (_, warnings) = merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
+    let (_, warnings) =
+        merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("R-011") && !warnings[0].message.contains("R-003"));
 }
 
 #[test]
 fn repeated_check_is_written_once() {
-    let answer = "### R-001: One\n\nStatement.\n\n- a\n* a\n\n- b\n- a\n- b\n  and more\n\n```\n- a\n```\n";
+    let answer =
+        "### R-001: One\n\nStatement.\n\n- a\n* a\n\n- b\n- a\n- b\n  and more\n\n```\n- a\n```\n";
     let (text, warnings) = merged(None, answer).unwrap();
     assert!(
-        text.ends_with("\n\n### R-001: One\n\nStatement.\n\n- a\n\n- b\n- b\n  and more\n\n```\n- a\n```\n"),
+        text.ends_with(
+            "\n\n### R-001: One\n\nStatement.\n\n- a\n\n- b\n- b\n  and more\n\n```\n- a\n```\n"
+        ),
         "{text}"
     );
     assert_eq!(warnings.len(), 1);
-    assert_eq!(warnings[0].message, "R-001: 2 repetitions of a check left out");
+    assert_eq!(
+        warnings[0].message,
+        "R-001: 2 repetitions of a check left out"
+    );
     // Two requirements may have the same check, and hand-written repetitions are kept.
-    let by_hand =
-        "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n- a\n\n### R-002: Two\n\nText.\n\n- a\n";
-    assert_eq!(merged(Some(by_hand), by_hand).unwrap(), (by_hand.to_owned(), Vec::new()));
-    let many = format!("### R-NEW: Three\n\nText.\n\n{}", "- The same check.\n".repeat(300));
+    let by_hand = "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n- a\n\n### R-002: Two\n\nText.\n\n- a\n";
+    assert_eq!(
+        merged(Some(by_hand), by_hand).unwrap(),
+        (by_hand.to_owned(), Vec::new())
+    );
+    let many = format!(
+        "### R-NEW: Three\n\nText.\n\n{}",
+        "- The same check.\n".repeat(300)
+    );
     let (text, warnings) = merged(Some(by_hand), &many).unwrap();
-    assert!(text.ends_with("### R-003: Three\n\nText.\n\n- The same check.\n"), "{text}");
+    assert!(
+        text.ends_with("### R-003: Three\n\nText.\n\n- The same check.\n"),
+        "{text}"
+    );
     assert_eq!(warnings.len(), 1);
 }
 
@@ -338,14 +483,26 @@ fn removal_ignores_ids_in_reason() {
     ] {
         let (text, warnings) = merged(Some(BEFORE), line).expect(line);
         let document = Requirements::of_artifact(&text);
-        let left: Vec<u32> = [1, 2, 4].into_iter().filter(|id| !named(gone, 'R').contains(id)).collect();
-        assert_eq!(document.ids().into_iter().collect::<Vec<_>>(), left, "{line}");
-        let told = warnings.iter().any(|warning| warning.kind == "spec_removal_reason");
+        let left: Vec<u32> = [1, 2, 4]
+            .into_iter()
+            .filter(|id| !named(gone, 'R').contains(id))
+            .collect();
+        assert_eq!(
+            document.ids().into_iter().collect::<Vec<_>>(),
+            left,
+            "{line}"
+        );
+        let told = warnings
+            .iter()
+            .any(|warning| warning.kind == "spec_removal_reason");
         assert_eq!(told, line.contains("R-001"), "{line}: {warnings:?}");
     }
     // It is unclear which of the two is meant.
     let told = codes(Some(BEFORE), "REMOVED: R-002, R-004 covers it");
-    assert_eq!(told[0], "spec-answer-line-form REMOVED: R-002, R-004 covers it");
+    assert_eq!(
+        told[0],
+        "spec-answer-line-form REMOVED: R-002, R-004 covers it"
+    );
 }
 
 /// A change to a requirement.
@@ -359,10 +516,18 @@ enum Fate {
 
 fn block() -> impl Strategy<Value = (String, Fate)> {
     let words = "[a-zäé漢 ]{0,12}[a-z][*_|<>.]{0,2}";
-    let code = prop_oneof![Just(String::new()), Just("\n\n```\n### R-001: no\n- x  \n\n\n```".to_owned())];
-    let fate =
-        prop_oneof![Just(Fate::Untouched), Just(Fate::Repeated), Just(Fate::Changed), Just(Fate::Removed)];
-    (words, code, fate).prop_map(|(text, code, fate)| (format!("S {text}\n\n- c {text}{code}"), fate))
+    let code = prop_oneof![
+        Just(String::new()),
+        Just("\n\n```\n### R-001: no\n- x  \n\n\n```".to_owned())
+    ];
+    let fate = prop_oneof![
+        Just(Fate::Untouched),
+        Just(Fate::Repeated),
+        Just(Fate::Changed),
+        Just(Fate::Removed)
+    ];
+    (words, code, fate)
+        .prop_map(|(text, code, fate)| (format!("S {text}\n\n- c {text}{code}"), fate))
 }
 
 mod properties {

@@ -13,11 +13,24 @@ fn proposed(
 ) -> Result<Vec<(String, String, String)>, Verdict> {
     let paths: Vec<&str> = changes.iter().map(|(path, _)| *path).collect();
     let shown = desk.read(&paths);
-    let fixup = propose_fixup(&whole(changes), EditFormat::WholeFile, &shown, &choice.policy)?;
+    let fixup = propose_fixup(
+        &whole(changes),
+        EditFormat::WholeFile,
+        &shown,
+        &choice.policy,
+    )?;
     let placed = place_fixup(&desk.project(), fixup.clone(), &shown, choice)?;
     assert_eq!((placed.diff, placed.files), (fixup.diff, fixup.files));
     let told = placed.verdict.findings().iter();
-    Ok(told.map(|told| (told.code.to_string(), told.subject.clone(), told.hint.clone())).collect())
+    Ok(told
+        .map(|told| {
+            (
+                told.code.to_string(),
+                told.subject.clone(),
+                told.hint.clone(),
+            )
+        })
+        .collect())
 }
 
 fn linked() -> Desk {
@@ -45,26 +58,60 @@ fn linked() -> Desk {
 fn fixup_paths_are_judged_at_real_location() {
     let desk = linked();
     for links in [LinkPolicy::Refuse, LinkPolicy::InsideProject] {
-        let choice = FixupChoice { links, ..FixupChoice::unguarded(policy()) };
+        let choice = FixupChoice {
+            links,
+            ..FixupChoice::unguarded(policy())
+        };
         for (path, code, place) in [
             ("src/lt.rs", "patch-test-edited", "tests/it.rs"),
-            ("src/ghdir/notes.md", "patch-path-denied", ".github/notes.md"),
-            ("src/own/notes.md", "patch-path-denied", ".crucible/notes.md"),
+            (
+                "src/ghdir/notes.md",
+                "patch-path-denied",
+                ".github/notes.md",
+            ),
+            (
+                "src/own/notes.md",
+                "patch-path-denied",
+                ".crucible/notes.md",
+            ),
             ("src/out.rs", "fixup-out-of-reach", "src/out.rs"),
         ] {
-            let verdict = proposed(&desk, &[("src/plain.rs", "b\n"), (path, "b\n")], &choice).unwrap_err();
-            let told = verdict.errors().find(|finding| finding.code.as_str() == code);
+            let verdict =
+                proposed(&desk, &[("src/plain.rs", "b\n"), (path, "b\n")], &choice).unwrap_err();
+            let told = verdict
+                .errors()
+                .find(|finding| finding.code.as_str() == code);
             let told = told.unwrap_or_else(|| panic!("{path}: {verdict:?}"));
             assert_eq!(told.subject, place, "{verdict:?}");
-            assert!(path == place || told.hint.starts_with(&format!("{path} leads there")), "{verdict:?}");
+            assert!(
+                path == place || told.hint.starts_with(&format!("{path} leads there")),
+                "{verdict:?}"
+            );
         }
         let both = [("src/fine.rs", "b\n"), ("src/real.rs", "b\n")];
-        assert_eq!(codes(&proposed(&desk, &both, &choice).unwrap_err()), ["fixup-out-of-reach"]);
-        let told = proposed(&desk, &[("src/fine.rs", "b\n"), ("src/plain.rs", "b\n")], &choice).unwrap();
-        let [(code, path, hint)] = &told[..] else { panic!("{told:?}") };
-        assert_eq!((code.as_str(), path.as_str()), ("fixup-behind-link", "src/fine.rs"));
+        assert_eq!(
+            codes(&proposed(&desk, &both, &choice).unwrap_err()),
+            ["fixup-out-of-reach"]
+        );
+        let told = proposed(
+            &desk,
+            &[("src/fine.rs", "b\n"), ("src/plain.rs", "b\n")],
+            &choice,
+        )
+        .unwrap();
+        let [(code, path, hint)] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (code.as_str(), path.as_str()),
+            ("fixup-behind-link", "src/fine.rs")
+        );
         assert!(hint.contains("what would change is src/real.rs"), "{hint}");
-        assert_eq!(hint.contains("--allow-links"), links == LinkPolicy::Refuse, "{hint}");
+        assert_eq!(
+            hint.contains("--allow-links"),
+            links == LinkPolicy::Refuse,
+            "{hint}"
+        );
     }
     // The user names the file itself.
     let allowing = |path: &str| FixupChoice::unguarded(naming(&[path]));
@@ -74,19 +121,29 @@ fn fixup_paths_are_judged_at_real_location() {
 
 #[test]
 fn git_controlled_files_need_naming() {
-    let desk = Desk::new(&[("gitconf", "a\n"), ("bare/repo/config", "a\n"), ("src/a.rs", "a\n")]);
+    let desk = Desk::new(&[
+        ("gitconf", "a\n"),
+        ("bare/repo/config", "a\n"),
+        ("src/a.rs", "a\n"),
+    ]);
     symlink("../gitconf", desk.root().join("src/conf")).unwrap();
     let root = desk.root();
-    let guarded =
-        GuardedPlaces::below(&root, ["gitconf", "bare/repo"].map(|place| root.join(place)).to_vec());
+    let guarded = GuardedPlaces::below(
+        &root,
+        ["gitconf", "bare/repo"]
+            .map(|place| root.join(place))
+            .to_vec(),
+    );
     let choosing = |named: &[&str]| FixupChoice {
         guarded: guarded.clone(),
         links: LinkPolicy::InsideProject,
         ..FixupChoice::unguarded(naming(named))
     };
-    for (path, place) in
-        [("gitconf", "gitconf"), ("bare/repo/config", "bare/repo/config"), ("src/conf", "gitconf")]
-    {
+    for (path, place) in [
+        ("gitconf", "gitconf"),
+        ("bare/repo/config", "bare/repo/config"),
+        ("src/conf", "gitconf"),
+    ] {
         let changes = [("src/a.rs", "b\n"), (path, "b\n")];
         let verdict = proposed(&desk, &changes, &choosing(&[])).unwrap_err();
         assert_eq!(codes(&verdict), ["fixup-guarded-place"], "{path}");
@@ -101,7 +158,9 @@ fn git_controlled_files_need_naming() {
         let fixup = desk.pending(&changes, &policy());
         let before = desk.tree();
         let refused = desk.apply_as(&fixup, &choosing(&[]));
-        let Err(SpecError::FixupRefused { verdict }) = refused else { panic!("{refused:?}") };
+        let Err(SpecError::FixupRefused { verdict }) = refused else {
+            panic!("{refused:?}")
+        };
         assert_eq!(codes(&verdict), ["fixup-guarded-place"], "{path}");
         assert_eq!(desk.tree(), before);
     }
@@ -110,7 +169,10 @@ fn git_controlled_files_need_naming() {
         ..FixupChoice::unguarded(policy())
     };
     let verdict = proposed(&desk, &[("src/a.rs", "b\n")], &unknown).unwrap_err();
-    assert!(verdict.findings()[0].hint.contains("git is missing"), "{verdict:?}");
+    assert!(
+        verdict.findings()[0].hint.contains("git is missing"),
+        "{verdict:?}"
+    );
     let fixup = desk.pending(&[("gitconf", "b\n")], &policy());
     desk.apply_as(&fixup, &choosing(&["gitconf"])).unwrap();
     assert_eq!(desk.get("gitconf"), "b\n");
@@ -120,9 +182,14 @@ fn git_controlled_files_need_naming() {
 fn unused_code_block_is_refused() {
     let shown = files(&[("src/a.rs", "a\n"), ("README.md", "r\n")]);
     let tried = |answer: &str| {
-        propose_fixup(&Untrusted::new(answer), EditFormat::WholeFile, &shown, &policy())
-            .map(|fixup| fixup.files.len())
-            .map_err(|verdict| codes(&verdict).join(" "))
+        propose_fixup(
+            &Untrusted::new(answer),
+            EditFormat::WholeFile,
+            &shown,
+            &policy(),
+        )
+        .map(|fixup| fixup.files.len())
+        .map_err(|verdict| codes(&verdict).join(" "))
     };
     let first = "FILE: src/a.rs\n```rust\nb\n```\n";
     let unclear = Err("fixup-block-unclear".to_owned());
@@ -138,7 +205,10 @@ fn unused_code_block_is_refused() {
             continue;
         }
         assert_eq!(
-            tried(&format!("I change this:\n{}{first}", &second[second.find('\n').unwrap() + 1..])),
+            tried(&format!(
+                "I change this:\n{}{first}",
+                &second[second.find('\n').unwrap() + 1..]
+            )),
             unclear
         );
     }
@@ -157,7 +227,11 @@ fn unused_code_block_is_refused() {
 
 #[test]
 fn a_path_that_could_be_named_for_nothing_is_told_apart() {
-    let desk = Desk::new(&[("src/a.rs", "a\n"), ("src/[id].tsx", "a\n"), ("odd/*", "a\n")]);
+    let desk = Desk::new(&[
+        ("src/a.rs", "a\n"),
+        ("src/[id].tsx", "a\n"),
+        ("odd/*", "a\n"),
+    ]);
     let told = |path: &str| not_nameable(&desk.root(), &path.parse().unwrap());
     for (path, why) in [
         (".crucible/config.toml", "Crucible's own directory"),
@@ -167,9 +241,20 @@ fn a_path_that_could_be_named_for_nothing_is_told_apart() {
         ("src/{a,b}.rs", "word for word"),
         ("src", "name each file"),
     ] {
-        assert!(told(path).is_some_and(|said| said.contains(why)), "{path}: {:?}", told(path));
+        assert!(
+            told(path).is_some_and(|said| said.contains(why)),
+            "{path}: {:?}",
+            told(path)
+        );
     }
-    for path in ["src/a.rs", "src/new.rs", "src/[id].tsx", "src/[new].tsx", "odd/*", "src/{a}.rs"] {
+    for path in [
+        "src/a.rs",
+        "src/new.rs",
+        "src/[id].tsx",
+        "src/[new].tsx",
+        "odd/*",
+        "src/{a}.rs",
+    ] {
         assert_eq!(told(path), None, "{path}");
     }
 }

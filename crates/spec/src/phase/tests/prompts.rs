@@ -580,7 +580,9 @@ fn a_fixup_is_asked_in_the_form_of_the_backend() {
     for format in [EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
         case.format = format;
         let question = case.question(None);
-        let own = question.lines().filter(|line| !whole.lines().any(|other| other == *line));
+        let own = question
+            .lines()
+            .filter(|line| !whole.lines().any(|other| other == *line));
         shown.push_str(&own.collect::<Vec<_>>().join("\n"));
         shown.push('\n');
     }

@@ -22,8 +22,8 @@ use self::pattern::{Excludes, Matches, Pattern};
 use self::read::{Found, Project};
 use crate::error::SpecError;
 use crate::packet::{
-    EntryKind, PacketEntry, PacketLimits, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, Selection,
-    lines_of,
+    EntryKind, PacketEntry, PacketLimits, PacketRow, PassedOver, PassedOverReason, SECRET_FILE,
+    Selection, lines_of,
 };
 
 /// The most files that the selectors may match together.
@@ -57,14 +57,25 @@ pub struct FileSelectors {
 /// excluded, and for selectors that match more than 10,000 files; [`SpecError::SecretInPacket`] for a named file whose name suggests
 /// secrets.
 pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Selection, SpecError> {
-    let FileSelectors { root, named, include, exclude } = selectors;
+    let FileSelectors {
+        root,
+        named,
+        include,
+        exclude,
+    } = selectors;
     if named.is_empty() && include.is_empty() {
         return Ok(Selection::default());
     }
     let project = Project::open(root)?;
     let excludes = Excludes::read(exclude)?;
-    let named = named.iter().map(|text| Pattern::read(&project, text)).collect::<Result<Vec<_>, _>>()?;
-    let include = include.iter().map(|text| Pattern::read(&project, text)).collect::<Result<Vec<_>, _>>()?;
+    let named = named
+        .iter()
+        .map(|text| Pattern::read(&project, text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let include = include
+        .iter()
+        .map(|text| Pattern::read(&project, text))
+        .collect::<Result<Vec<_>, _>>()?;
 
     let mut picker = Picker {
         project: &project,
@@ -79,9 +90,13 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
             Pattern::Glob(_) => picker.take_matching(pattern, &excludes)?,
         }
     }
-    for path in
-        pattern::matching(&project, &include, &excludes, MOST_FILES, &mut picker.selection.passed_over)?
-    {
+    for path in pattern::matching(
+        &project,
+        &include,
+        &excludes,
+        MOST_FILES,
+        &mut picker.selection.passed_over,
+    )? {
         picker.take_selected(path);
     }
     Ok(picker.selection)
@@ -93,7 +108,12 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
 ///
 /// [`SpecError::Source`] as [`select_files`], except for a file that is not text.
 pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
-    let FileSelectors { root, named, include, exclude } = selectors;
+    let FileSelectors {
+        root,
+        named,
+        include,
+        exclude,
+    } = selectors;
     if named.is_empty() && include.is_empty() {
         return Ok(());
     }
@@ -107,7 +127,9 @@ pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
             Pattern::Plain(path) => check_named(&project, path, &excludes)?,
             Pattern::Glob(_) => {
                 let one = std::slice::from_ref(pattern);
-                if pattern::matching(&project, one, &excludes, MOST_FILES, &mut Vec::new())?.is_empty() {
+                if pattern::matching(&project, one, &excludes, MOST_FILES, &mut Vec::new())?
+                    .is_empty()
+                {
                     return Err(matches_nothing(pattern));
                 }
             }
@@ -139,16 +161,24 @@ fn redacted(text: &str) -> String {
 }
 
 fn refused(path: &RepoPath, why: &str) -> SpecError {
-    SpecError::Source { source_name: redacted(path.as_str()), why: redacted(why) }
+    SpecError::Source {
+        source_name: redacted(path.as_str()),
+        why: redacted(why),
+    }
 }
 
 fn forbidden(path: &RepoPath, pattern: &str) -> SpecError {
-    let why = format!("spec.exclude forbids it with {pattern:?}; name another file, or change that list");
+    let why =
+        format!("spec.exclude forbids it with {pattern:?}; name another file, or change that list");
     refused(path, &why)
 }
 
 fn not_shown(path: &RepoPath, why: PassedOverReason) -> SpecError {
-    let told = PassedOver { name: path.to_string(), why }.to_string();
+    let told = PassedOver {
+        name: path.to_string(),
+        why,
+    }
+    .to_string();
     let why = told.split_once(": ").map_or(told.as_str(), |(_, why)| why);
     refused(path, &format!("{why}; leave it out, or name another file"))
 }
@@ -187,7 +217,10 @@ impl Picker<'_> {
             }
             Found::Larger(bytes) => {
                 let lines = self.project.lines(path);
-                self.selection.unread.push(PacketRow { lines, ..unread(EntryKind::Named, path, bytes) });
+                self.selection.unread.push(PacketRow {
+                    lines,
+                    ..unread(EntryKind::Named, path, bytes)
+                });
                 Ok(())
             }
             Found::Missing => Err(refused(path, &near::what_is_near(self.project, path))),
@@ -203,8 +236,13 @@ impl Picker<'_> {
     /// Adds files named by a glob: all that can be shown, at least one.
     fn take_matching(&mut self, pattern: &Pattern, excludes: &Excludes) -> Result<(), SpecError> {
         let one = std::slice::from_ref(pattern);
-        let paths: Matches =
-            pattern::matching(self.project, one, excludes, MOST_FILES, &mut self.selection.passed_over)?;
+        let paths: Matches = pattern::matching(
+            self.project,
+            one,
+            excludes,
+            MOST_FILES,
+            &mut self.selection.passed_over,
+        )?;
         let mut shown = false;
         for path in paths {
             if self.seen.contains(&path) {
@@ -212,7 +250,9 @@ impl Picker<'_> {
                 continue;
             }
             match self.project.read(&path, self.room.max_bytes) {
-                Found::Text(text) if text.is_empty() => self.pass_over(&path, PassedOverReason::Empty),
+                Found::Text(text) if text.is_empty() => {
+                    self.pass_over(&path, PassedOverReason::Empty)
+                }
                 Found::Text(text) => {
                     shown = true;
                     self.show(EntryKind::Named, &path, text);
@@ -220,7 +260,10 @@ impl Picker<'_> {
                 Found::Larger(bytes) => {
                     shown = true;
                     let lines = self.project.lines(&path);
-                    self.selection.unread.push(PacketRow { lines, ..unread(EntryKind::Named, &path, bytes) });
+                    self.selection.unread.push(PacketRow {
+                        lines,
+                        ..unread(EntryKind::Named, &path, bytes)
+                    });
                 }
                 Found::Missing => {}
                 Found::Refused(why) => self.pass_over(&path, why),
@@ -240,7 +283,11 @@ impl Picker<'_> {
         }
         let most = self.room.max_bytes.min(self.allowance);
         // If the named files do not fit, there is no packet, so nothing needs to be read.
-        let most = if self.selection.unread.is_empty() && self.room.max_lines > 0 { most } else { 0 };
+        let most = if self.selection.unread.is_empty() && self.room.max_lines > 0 {
+            most
+        } else {
+            0
+        };
         match self.project.read(&path, most) {
             Found::Text(text) if text.is_empty() => self.pass_over(&path, PassedOverReason::Empty),
             Found::Text(text) => {
@@ -248,10 +295,18 @@ impl Picker<'_> {
                 if lines_of(&text) <= self.room.max_lines {
                     self.show(EntryKind::Selected, &path, text);
                 } else {
-                    self.selection.left_out.push(PacketRow::of(&entry(EntryKind::Selected, &path, text)));
+                    self.selection.left_out.push(PacketRow::of(&entry(
+                        EntryKind::Selected,
+                        &path,
+                        text,
+                    )));
                 }
             }
-            Found::Larger(bytes) => self.selection.left_out.push(unread(EntryKind::Selected, &path, bytes)),
+            Found::Larger(bytes) => {
+                self.selection
+                    .left_out
+                    .push(unread(EntryKind::Selected, &path, bytes))
+            }
             // A selector may name files that do not exist.
             Found::Missing => {}
             Found::Refused(why) => self.pass_over(&path, why),
@@ -265,14 +320,27 @@ impl Picker<'_> {
     }
 
     fn pass_over(&mut self, path: &RepoPath, why: PassedOverReason) {
-        self.selection.passed_over.push(PassedOver { name: path.to_string(), why });
+        self.selection.passed_over.push(PassedOver {
+            name: path.to_string(),
+            why,
+        });
     }
 }
 
 fn entry(kind: EntryKind, path: &RepoPath, text: String) -> PacketEntry {
-    PacketEntry { kind, name: path.to_string(), content: Untrusted::new(text) }
+    PacketEntry {
+        kind,
+        name: path.to_string(),
+        content: Untrusted::new(text),
+    }
 }
 
 fn unread(kind: EntryKind, path: &RepoPath, bytes: u64) -> PacketRow {
-    PacketRow { kind, name: path.to_string(), bytes, lines: 0, sha256: None }
+    PacketRow {
+        kind,
+        name: path.to_string(),
+        bytes,
+        lines: 0,
+        sha256: None,
+    }
 }

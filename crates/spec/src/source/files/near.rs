@@ -10,9 +10,14 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     let mut directory = String::new();
     let mut missing = path.as_str();
     for segment in path.segments() {
-        let next = if directory.is_empty() { segment.to_owned() } else { format!("{directory}/{segment}") };
-        let is_there =
-            next.parse::<RepoPath>().is_ok_and(|next| project.place(&next).is_ok_and(|place| place.is_dir()));
+        let next = if directory.is_empty() {
+            segment.to_owned()
+        } else {
+            format!("{directory}/{segment}")
+        };
+        let is_there = next
+            .parse::<RepoPath>()
+            .is_ok_and(|next| project.place(&next).is_ok_and(|place| place.is_dir()));
         if !is_there {
             missing = segment;
             break;
@@ -30,8 +35,11 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     names.sort_unstable();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = nearest(missing, &all);
-    let (told, how): (Vec<&str>, &str) =
-        if near.is_empty() { (all.iter().take(TOLD).copied().collect(), "holds") } else { (near, "has") };
+    let (told, how): (Vec<&str>, &str) = if near.is_empty() {
+        (all.iter().take(TOLD).copied().collect(), "holds")
+    } else {
+        (near, "has")
+    };
     let shown: Vec<String> = told.iter().map(|name| short_line(name, 60)).collect();
     let whose = if directory.is_empty() {
         "the project".to_owned()
@@ -43,7 +51,11 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
             "there is no such file, and {whose} is empty; name an existing file, relative to the project's directory"
         );
     }
-    let more = if told.len() < all.len() && how == "holds" { ", …" } else { "" };
+    let more = if told.len() < all.len() && how == "holds" {
+        ", …"
+    } else {
+        ""
+    };
     format!(
         "there is no such file; {whose} {how} {}{more}; name an existing file, relative to the project's directory",
         shown.join(", ")

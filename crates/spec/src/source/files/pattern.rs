@@ -41,7 +41,10 @@ impl Pattern {
     /// whatever characters it contains.
     pub(super) fn read(project: &Project, text: &str) -> Result<Self, SpecError> {
         if text.len() > LONGEST {
-            return Err(refused(text, &format!("it is longer than {LONGEST} bytes; write a shorter one")));
+            return Err(refused(
+                text,
+                &format!("it is longer than {LONGEST} bytes; write a shorter one"),
+            ));
         }
         let plain = shortest(text);
         if plain.is_empty() && !text.is_empty() {
@@ -51,16 +54,25 @@ impl Pattern {
             Ok(path) if project.root().join(&path).is_dir() => {
                 return Ok(Self::Glob(Glob::below(Some(path))?));
             }
-            Ok(path) if !has_meta(plain) || project.root().join(&path).symlink_metadata().is_ok() => {
+            Ok(path)
+                if !has_meta(plain) || project.root().join(&path).symlink_metadata().is_ok() =>
+            {
                 return Ok(Self::Plain(path));
             }
             Err(why) if !has_meta(plain) => return Err(refused(text, &why.to_string())),
             Ok(_) | Err(_) => {}
         }
         let literal = plain.split(is_meta).next().unwrap_or_default();
-        let base = literal.rsplit_once('/').map(|(base, _)| base.parse::<RepoPath>()).transpose();
+        let base = literal
+            .rsplit_once('/')
+            .map(|(base, _)| base.parse::<RepoPath>())
+            .transpose();
         let base = base.map_err(|why| refused(text, &why.to_string()))?;
-        Ok(Self::Glob(Glob { text: text.to_owned(), base, matcher: compile(text, plain)? }))
+        Ok(Self::Glob(Glob {
+            text: text.to_owned(),
+            base,
+            matcher: compile(text, plain)?,
+        }))
     }
 
     /// The pattern as it was written.
@@ -75,10 +87,15 @@ impl Pattern {
 impl Glob {
     /// A glob for the whole content of a directory.
     fn below(base: Option<RepoPath>) -> Result<Self, SpecError> {
-        let text = base
-            .as_ref()
-            .map_or_else(|| "**".to_owned(), |base| format!("{}/**", globset::escape(base.as_str())));
-        Ok(Self { matcher: compile(&text, &text)?, base, text })
+        let text = base.as_ref().map_or_else(
+            || "**".to_owned(),
+            |base| format!("{}/**", globset::escape(base.as_str())),
+        );
+        Ok(Self {
+            matcher: compile(&text, &text)?,
+            base,
+            text,
+        })
     }
 }
 
@@ -114,7 +131,9 @@ pub(super) fn matching(
                 Pattern::Glob(_) | Pattern::Plain(_) => None,
             })
             .collect();
-        let Some(directory) = directory(project, base, passed_over) else { continue };
+        let Some(directory) = directory(project, base, passed_over) else {
+            continue;
+        };
         for entry in walk::entries(&directory) {
             let (file, is_file) = match entry {
                 Ok(WalkedEntry::File(path)) => (path, true),
@@ -122,13 +141,23 @@ pub(super) fn matching(
                 Err(said) => {
                     let name = base.map_or(".", RepoPath::as_str).to_owned();
                     let said = said.replace(&project.root().display().to_string(), ".");
-                    passed_over.push(PassedOver { name, why: PassedOverReason::Unreadable(said) });
+                    passed_over.push(PassedOver {
+                        name,
+                        why: PassedOverReason::Unreadable(said),
+                    });
                     continue;
                 }
             };
             let Some(path) = project.path_of(&file) else {
-                let name = file.strip_prefix(project.root()).unwrap_or(&file).to_string_lossy().into_owned();
-                passed_over.push(PassedOver { name, why: PassedOverReason::NotAFile });
+                let name = file
+                    .strip_prefix(project.root())
+                    .unwrap_or(&file)
+                    .to_string_lossy()
+                    .into_owned();
+                passed_over.push(PassedOver {
+                    name,
+                    why: PassedOverReason::NotAFile,
+                });
                 continue;
             };
             if is_own(&path) || excludes.forbid(&path).is_some() {
@@ -151,17 +180,29 @@ pub(super) fn matching(
             }
             if found.len() > most {
                 return Err(refused(
-                    &patterns.iter().map(Pattern::text).collect::<Vec<_>>().join(" "),
+                    &patterns
+                        .iter()
+                        .map(Pattern::text)
+                        .collect::<Vec<_>>()
+                        .join(" "),
                     &format!("more than {most} files match; write narrower patterns"),
                 ));
             }
         }
     }
     let mut once = BTreeSet::new();
-    let is_named = |path: &RepoPath| (0..patterns.len()).any(|place| found.contains(&(place, path.clone())));
+    let is_named =
+        |path: &RepoPath| (0..patterns.len()).any(|place| found.contains(&(place, path.clone())));
     let others = others.into_iter().filter(|(path, _)| !is_named(path));
-    passed_over.extend(others.map(|(path, why)| PassedOver { name: path.to_string(), why }));
-    Ok(found.into_iter().map(|(_, path)| path).filter(|path| once.insert(path.clone())).collect())
+    passed_over.extend(others.map(|(path, why)| PassedOver {
+        name: path.to_string(),
+        why,
+    }));
+    Ok(found
+        .into_iter()
+        .map(|(_, path)| path)
+        .filter(|path| once.insert(path.clone()))
+        .collect())
 }
 
 /// The directory to walk, if it belongs to the project.
@@ -170,16 +211,24 @@ fn directory(
     base: Option<&RepoPath>,
     passed_over: &mut Vec<PassedOver>,
 ) -> Option<PathBuf> {
-    let Some(base) = base else { return Some(project.root().to_owned()) };
+    let Some(base) = base else {
+        return Some(project.root().to_owned());
+    };
     match project.place(base) {
         // Use its own path, so that files are reported under the requested names.
         Ok(place) if place == project.root().join(base) => Some(place),
         Ok(_) => {
-            passed_over.push(PassedOver { name: base.to_string(), why: PassedOverReason::NotAFile });
+            passed_over.push(PassedOver {
+                name: base.to_string(),
+                why: PassedOverReason::NotAFile,
+            });
             None
         }
         Err(Found::Refused(why)) => {
-            passed_over.push(PassedOver { name: base.to_string(), why });
+            passed_over.push(PassedOver {
+                name: base.to_string(),
+                why,
+            });
             None
         }
         Err(Found::Missing | Found::Text(_) | Found::Larger(_)) => None,
@@ -195,13 +244,21 @@ impl Excludes {
         let read = |text: &String| {
             let plain = shortest(text);
             // Deliberately broad: an excluded name is excluded at any depth.
-            let whole = if plain.contains('/') { plain.to_owned() } else { format!("**/{plain}") };
+            let whole = if plain.contains('/') {
+                plain.to_owned()
+            } else {
+                format!("**/{plain}")
+            };
             if plain.is_empty() || text.len() > LONGEST {
                 return Err(refused(text, "it names nothing to exclude"));
             }
             Ok((text.clone(), compile(text, &whole)?))
         };
-        patterns.iter().map(read).collect::<Result<_, _>>().map(Self)
+        patterns
+            .iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The pattern that excludes this path, or a directory above it.
@@ -210,9 +267,15 @@ impl Excludes {
             return None;
         }
         let text = path.as_str();
-        let ends = text.match_indices('/').map(|(end, _)| end).chain([text.len()]);
+        let ends = text
+            .match_indices('/')
+            .map(|(end, _)| end)
+            .chain([text.len()]);
         let ways: Vec<&str> = ends.filter_map(|end| text.get(..end)).collect();
-        let hit = self.0.iter().find(|(_, matcher)| ways.iter().any(|way| matcher.is_match(way)));
+        let hit = self
+            .0
+            .iter()
+            .find(|(_, matcher)| ways.iter().any(|way| matcher.is_match(way)));
         hit.map(|(pattern, _)| pattern.as_str())
     }
 }
@@ -250,5 +313,8 @@ fn is_meta(c: char) -> bool {
 }
 
 fn refused(pattern: &str, why: &str) -> SpecError {
-    SpecError::Source { source_name: format!("{:?}", short_line(pattern, 100)), why: why.to_owned() }
+    SpecError::Source {
+        source_name: format!("{:?}", short_line(pattern, 100)),
+        why: why.to_owned(),
+    }
 }

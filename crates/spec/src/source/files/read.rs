@@ -67,10 +67,15 @@ impl Project {
         // Read the checked location: a link that appears on the path in the meantime is refused.
         let found = match read_tree_file(&self.root, &led, LinkPolicy::Refuse, ByteLimit(most)) {
             Ok(TreeFile { bytes, .. }) => bytes,
-            Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. }) => {
+            Err(TreeEditError::Blocked {
+                why: EditObstacle::TooLarge,
+                ..
+            }) => {
                 return Found::Larger(most.saturating_add(1));
             }
-            Err(TreeEditError::Blocked { .. }) => return Found::Refused(PassedOverReason::NotAFile),
+            Err(TreeEditError::Blocked { .. }) => {
+                return Found::Refused(PassedOverReason::NotAFile);
+            }
             Err(TreeEditError::Repo(RepoError::Io { source, .. })) => {
                 return Found::Refused(PassedOverReason::Unreadable(source.to_string()));
             }
@@ -79,9 +84,8 @@ impl Project {
         match found {
             None => Found::Missing,
             Some(bytes) if bytes.contains(&0) => Found::Refused(PassedOverReason::NotText),
-            Some(bytes) => {
-                String::from_utf8(bytes).map_or(Found::Refused(PassedOverReason::NotText), Found::Text)
-            }
+            Some(bytes) => String::from_utf8(bytes)
+                .map_or(Found::Refused(PassedOverReason::NotText), Found::Text),
         }
     }
 
@@ -105,10 +109,16 @@ impl Project {
         }
         let place = match self.root.join(path).canonicalize() {
             Ok(place) => place,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Err(Found::Missing);
             }
-            Err(error) => return Err(Found::Refused(PassedOverReason::Unreadable(error.to_string()))),
+            Err(error) => {
+                return Err(Found::Refused(PassedOverReason::Unreadable(
+                    error.to_string(),
+                )));
+            }
         };
         let led = self.path_of(&place).ok_or_else(outside)?;
         if led != *path && is_own(&led) {

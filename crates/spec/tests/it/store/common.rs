@@ -6,8 +6,8 @@ use crucible_ledger::Ledger;
 use crucible_llm::PipelineReceipt;
 use crucible_model::{ClockSource, Digest, Timestamp};
 use crucible_spec::{
-    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError, SpecLock,
-    SpecProject, SpecReceipt, SpecState, SpecStore,
+    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError,
+    SpecLock, SpecProject, SpecReceipt, SpecState, SpecStore,
 };
 
 pub(crate) struct Desk {
@@ -25,9 +25,13 @@ pub(crate) fn desk() -> Desk {
 
 pub(crate) fn desk_at(home: &Path) -> Desk {
     let project = SpecProject::at(home.join("project"));
-    let store =
-        SpecStore::new(&project, "export-data".parse().unwrap()).with_records(home.join("data/records"));
-    Desk { _dir: None, home: home.to_owned(), store }
+    let store = SpecStore::new(&project, "export-data".parse().unwrap())
+        .with_records(home.join("data/records"));
+    Desk {
+        _dir: None,
+        home: home.to_owned(),
+        store,
+    }
 }
 
 pub(crate) fn now() -> Timestamp {
@@ -61,14 +65,21 @@ impl Desk {
         let key = Digest::of(project.as_os_str().as_encoded_bytes());
         let records = self.home.join("data/records");
         std::fs::create_dir_all(&records).unwrap();
-        std::fs::write(records.join(format!("{key}-export-data.staged")), format!("{digest}\n")).unwrap();
+        std::fs::write(
+            records.join(format!("{key}-export-data.staged")),
+            format!("{digest}\n"),
+        )
+        .unwrap();
     }
 
     /// The names in a folder of the spec.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let Ok(entries) = std::fs::read_dir(self.path(folder)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -100,14 +111,21 @@ pub(crate) fn run_under(
     text: &str,
     ledger: &mut Ledger,
 ) -> Result<SpecReceipt, SpecError> {
-    let outputs = if status == PhaseStatus::Success { vec![document(phase, text)] } else { Vec::new() };
+    let outputs = if status == PhaseStatus::Success {
+        vec![document(phase, text)]
+    } else {
+        Vec::new()
+    };
     let promoted = lock.promote(draft(phase, status, lock.next_sequence()?), outputs, ledger)?;
     assert_eq!(promoted.end, PromotionEnd::Whole);
     Ok(promoted.receipt)
 }
 
 pub(crate) fn document(phase: PhaseId, text: &str) -> PhaseOutput {
-    PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: text.as_bytes().to_vec() }
+    PhaseOutput {
+        path: format!("artifacts/{}", phase.artifact()),
+        bytes: text.as_bytes().to_vec(),
+    }
 }
 
 /// A receipt as the engine passes it on: without the fields that promotion sets.

@@ -18,7 +18,10 @@ const CHILD: &str = "CRUCIBLE_TEST_STORE_HOME";
 
 /// The two files of every promotion here, with the same text.
 fn outputs(text: &str) -> Vec<PhaseOutput> {
-    let diff = PhaseOutput { path: "artifacts/40-fixup.diff".to_owned(), bytes: text.as_bytes().to_vec() };
+    let diff = PhaseOutput {
+        path: "artifacts/40-fixup.diff".to_owned(),
+        bytes: text.as_bytes().to_vec(),
+    };
     vec![document(PhaseId::Fixup, text), diff]
 }
 
@@ -31,16 +34,29 @@ fn assert_whole(desk: &Desk) {
     assert_eq!(phase.newest, phase.last_success);
     if let Some(newest) = &phase.newest {
         assert_eq!(phase.outputs.len(), 2);
-        assert!(phase.outputs.iter().all(|output| output.found == FileState::Same), "{newest:?}");
-        assert_eq!(desk.text("artifacts/40-fixup.md"), desk.text("artifacts/40-fixup.diff"));
+        assert!(
+            phase
+                .outputs
+                .iter()
+                .all(|output| output.found == FileState::Same),
+            "{newest:?}"
+        );
+        assert_eq!(
+            desk.text("artifacts/40-fixup.md"),
+            desk.text("artifacts/40-fixup.diff")
+        );
     }
     let left: Vec<String> = desk.names(".");
     assert!(
-        left.iter().all(|name| ["artifacts", "context", "lock", "receipts"].contains(&name.as_str())),
+        left.iter()
+            .all(|name| ["artifacts", "context", "lock", "receipts"].contains(&name.as_str())),
         "{left:?}"
     );
     for folder in ["artifacts", "context", "receipts"] {
-        assert!(desk.names(folder).iter().all(|name| !name.starts_with('.')), "{folder}");
+        assert!(
+            desk.names(folder).iter().all(|name| !name.starts_with('.')),
+            "{folder}"
+        );
     }
 }
 
@@ -51,7 +67,11 @@ fn as_if_killed(desk: &Desk, second: &SpecReceipt, moved: usize, receipt_moved: 
     std::fs::create_dir_all(staging.join("artifacts")).unwrap();
     for (place, name) in ["40-fixup.md", "40-fixup.diff"].into_iter().enumerate() {
         if place >= moved {
-            std::fs::rename(desk.path("artifacts").join(name), staging.join("artifacts").join(name)).unwrap();
+            std::fs::rename(
+                desk.path("artifacts").join(name),
+                staging.join("artifacts").join(name),
+            )
+            .unwrap();
             std::fs::write(desk.path("artifacts").join(name), "first").unwrap();
         }
     }
@@ -67,7 +87,11 @@ fn two_promotions(desk: &Desk) -> SpecReceipt {
     let mut last = None;
     for (place, text) in [(1, "first"), (2, "second")] {
         let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
-        last = Some(lock.promote(receipt, outputs(text), &mut ledger).unwrap().receipt);
+        last = Some(
+            lock.promote(receipt, outputs(text), &mut ledger)
+                .unwrap()
+                .receipt,
+        );
     }
     last.unwrap()
 }
@@ -90,25 +114,49 @@ fn complete_staging_is_finished_after_kill() {
             outputs("third"),
             &mut desk.ledger(),
         );
-        assert_eq!(third.unwrap().receipt.previous.unwrap().digest, second.digest.unwrap());
+        assert_eq!(
+            third.unwrap().receipt.previous.unwrap().digest,
+            second.digest.unwrap()
+        );
         assert_whole(&desk);
     }
 }
 
 #[test]
 fn unfinished_promotion_is_reported_as_such() {
-    for (moved, receipt_moved, knows) in
-        [(0, false, true), (1, false, true), (2, false, true), (0, false, false), (2, true, true)]
-    {
+    for (moved, receipt_moved, knows) in [
+        (0, false, true),
+        (1, false, true),
+        (2, false, true),
+        (0, false, false),
+        (2, true, true),
+    ] {
         let desk = desk();
         let second = two_promotions(&desk);
         as_if_killed(&desk, &second, moved, receipt_moved);
-        let told = if knows { desk.state() } else { desk.store.state(None).unwrap() };
-        let kinds: Vec<_> =
-            told.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect();
-        let unfinished = (format!("{}.json", second.receipt_id), ReceiptProblemKind::PromotionUnfinished);
+        let told = if knows {
+            desk.state()
+        } else {
+            desk.store.state(None).unwrap()
+        };
+        let kinds: Vec<_> = told
+            .problems
+            .iter()
+            .map(|problem| (problem.file.clone(), problem.kind.clone()))
+            .collect();
+        let unfinished = (
+            format!("{}.json", second.receipt_id),
+            ReceiptProblemKind::PromotionUnfinished,
+        );
         // After the receipt is in place, only cleanup is left.
-        assert_eq!(kinds, if receipt_moved { Vec::new() } else { vec![unfinished] });
+        assert_eq!(
+            kinds,
+            if receipt_moved {
+                Vec::new()
+            } else {
+                vec![unfinished]
+            }
+        );
         drop(desk.lock());
         assert_whole(&desk);
     }
@@ -117,7 +165,12 @@ fn unfinished_promotion_is_reported_as_such() {
     let second = two_promotions(&desk);
     as_if_killed(&desk, &second, 0, false);
     std::fs::write(desk.path("staging/artifacts/40-fixup.md"), "other").unwrap();
-    let kinds: Vec<_> = desk.state().problems.into_iter().map(|problem| problem.kind).collect();
+    let kinds: Vec<_> = desk
+        .state()
+        .problems
+        .into_iter()
+        .map(|problem| problem.kind)
+        .collect();
     assert_eq!(kinds, [ReceiptProblemKind::LedgerKnowsNewer]);
 }
 
@@ -128,11 +181,18 @@ fn kill_before_ledger_is_recovered() {
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
     as_if_killed(&desk, &second, 0, false);
     let lock = desk.lock();
-    lock.promote(draft(PhaseId::Fixup, PhaseStatus::Success, 3), outputs("third"), &mut desk.ledger())
-        .unwrap();
+    lock.promote(
+        draft(PhaseId::Fixup, PhaseStatus::Success, 3),
+        outputs("third"),
+        &mut desk.ledger(),
+    )
+    .unwrap();
     let key = |path: &Path| Digest::of(path.canonicalize().unwrap().as_os_str().as_encoded_bytes());
     let project = key(&desk.home.join("project"));
-    let known = desk.ledger().spec_receipts_of_id(&project, "export-data", &second.receipt_id).unwrap();
+    let known = desk
+        .ledger()
+        .spec_receipts_of_id(&project, "export-data", &second.receipt_id)
+        .unwrap();
     assert_eq!(known.len(), 1);
     assert_whole(&desk);
 }
@@ -145,7 +205,9 @@ fn what_was_not_staged_whole_is_taken_back() {
         |desk| std::fs::remove_file(desk.path("staging/artifacts/40-fixup.diff")).unwrap(),
         |desk| std::fs::write(desk.path("staging/artifacts/40-fixup.diff"), "other").unwrap(),
         |desk| {
-            let text = desk.text("staging/receipt.json").replace("\"exit_code\":0", "\"exit_code\":1");
+            let text = desk
+                .text("staging/receipt.json")
+                .replace("\"exit_code\":0", "\"exit_code\":1");
             std::fs::write(desk.path("staging/receipt.json"), text).unwrap();
         },
         |desk| std::fs::write(desk.path("staging/receipt.json"), "{").unwrap(),
@@ -158,7 +220,10 @@ fn what_was_not_staged_whole_is_taken_back() {
         drop(desk.lock());
         assert_eq!(desk.text("artifacts/40-fixup.md"), "first");
         assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
-        assert_eq!((desk.state().receipts, desk.names("receipts").len()), (1, 1));
+        assert_eq!(
+            (desk.state().receipts, desk.names("receipts").len()),
+            (1, 1)
+        );
     }
 }
 
@@ -170,19 +235,29 @@ fn an_old_staging_is_not_promoted_again() {
     let copy = desk.path(&format!("receipts/{}.json", second.receipt_id));
     std::fs::copy(copy, desk.path("staging/receipt.json")).unwrap();
     for name in ["40-fixup.md", "40-fixup.diff"] {
-        std::fs::copy(desk.path("artifacts").join(name), desk.path("staging/artifacts").join(name)).unwrap();
+        std::fs::copy(
+            desk.path("artifacts").join(name),
+            desk.path("staging/artifacts").join(name),
+        )
+        .unwrap();
     }
     let lock = desk.lock();
     assert!(!desk.path("staging").exists());
-    lock.promote(draft(PhaseId::Fixup, PhaseStatus::Success, 3), outputs("third"), &mut desk.ledger())
-        .unwrap();
+    lock.promote(
+        draft(PhaseId::Fixup, PhaseStatus::Success, 3),
+        outputs("third"),
+        &mut desk.ledger(),
+    )
+    .unwrap();
     assert_whole(&desk);
 }
 
 /// This test as a separate process, with its home in the environment.
 fn child(test: &str, home: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env(CHILD, home);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, home);
     command
 }
 
@@ -199,22 +274,31 @@ fn promotion_is_atomic_under_kill() {
             let lock = desk.lock();
             let place = lock.next_sequence().unwrap();
             let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
-            lock.write_context("idea.md", place.to_string().as_bytes()).unwrap();
-            lock.promote(receipt, outputs(&place.to_string()), &mut ledger).unwrap();
+            lock.write_context("idea.md", place.to_string().as_bytes())
+                .unwrap();
+            lock.promote(receipt, outputs(&place.to_string()), &mut ledger)
+                .unwrap();
         }
     }
     let desk = desk();
     let name = "store::crash::promotion_is_atomic_under_kill";
     let (mut promoted, mut round) = (0, 0u32);
     while round < 40 || (promoted < 10 && round < 400) {
-        let mut killed = child(name, &desk.home).stdout(Stdio::null()).spawn().unwrap();
+        let mut killed = child(name, &desk.home)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         // From before its first promotion to after some of them, and later on a busy machine.
         let pause = u64::from(round) * 1_300 % 31_000 + 4_000 + u64::from(round / 40) * 50_000;
         std::thread::sleep(Duration::from_micros(pause));
         round += 1;
         killed.kill().unwrap();
         killed.wait().unwrap();
-        drop(desk.store.lock("after the kill", LockClaim::IfFree).unwrap());
+        drop(
+            desk.store
+                .lock("after the kill", LockClaim::IfFree)
+                .unwrap(),
+        );
         assert_whole(&desk);
         let receipts = desk.state().receipts;
         assert!(receipts >= promoted, "a receipt was lost");
@@ -254,7 +338,14 @@ fn promote_with_little_room(desk: &Desk, folder: &Path) {
         }
     }
     assert!(failed >= 2, "the disk was never full");
-    run_under(&desk.lock(), PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    run_under(
+        &desk.lock(),
+        PhaseId::Design,
+        PhaseStatus::Success,
+        "x",
+        &mut desk.ledger(),
+    )
+    .unwrap();
     assert_whole(desk);
     assert!(desk.ledger().verify(&[]).unwrap().passes());
 }
@@ -287,7 +378,10 @@ fn a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion() {
 fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
     if let Some(home) = home_of_child() {
         let desk = desk_at(&home);
-        let said = desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").unwrap_err().to_string();
+        let said = desk
+            .try_run(PhaseId::Design, PhaseStatus::Success, "x")
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("Read-only"), "{said}");
         assert_eq!(desk.store.state(None).unwrap().receipts, 2);
         return;

@@ -9,7 +9,11 @@ use crucible_spec::{
 use super::common::{Desk, desk, desk_at, document, draft, now};
 
 fn kinds(state: &SpecState) -> Vec<(String, ReceiptProblemKind)> {
-    state.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect()
+    state
+        .problems
+        .iter()
+        .map(|problem| (problem.file.clone(), problem.kind.clone()))
+        .collect()
 }
 
 fn name(receipt: &SpecReceipt) -> String {
@@ -21,7 +25,10 @@ fn remove(desk: &Desk, receipt: &SpecReceipt) {
 }
 
 fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
-    Some(ReceiptLink { receipt_id: receipt.receipt_id.clone(), digest: receipt.digest.unwrap() })
+    Some(ReceiptLink {
+        receipt_id: receipt.receipt_id.clone(),
+        digest: receipt.digest.unwrap(),
+    })
 }
 
 /// Copies a receipt to another sequence number, changed and with a correct digest.
@@ -38,7 +45,11 @@ fn forge(
     change(&mut made);
     made.digest = None;
     made.digest = Some(Digest::of_canonical(&made).unwrap());
-    std::fs::write(desk.path("receipts").join(name(&made)), serde_json::to_string(&made).unwrap()).unwrap();
+    std::fs::write(
+        desk.path("receipts").join(name(&made)),
+        serde_json::to_string(&made).unwrap(),
+    )
+    .unwrap();
     made
 }
 
@@ -58,14 +69,23 @@ fn forged_success_in_old_place_is_detected() {
     });
     remove(&desk, &replaced);
     let told = kinds(&desk.state());
-    assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
+    assert!(
+        told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)),
+        "{told:?}"
+    );
     // In CI only the next receipt shows what was there.
     let told = kinds(&desk.store.state(None).unwrap());
-    assert!(told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)), "{told:?}");
+    assert!(
+        told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)),
+        "{told:?}"
+    );
     // A later run does not make the ledger trust it.
     desk.success(PhaseId::Design);
     let told = kinds(&desk.state());
-    assert!(told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)), "{told:?}");
+    assert!(
+        told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)),
+        "{told:?}"
+    );
     // Running the phase again repairs it.
     desk.success(PhaseId::Tasks);
     assert_eq!(kinds(&desk.state()), []);
@@ -81,7 +101,10 @@ fn foreign_receipt_stays_reported_after_recording() {
     let design = desk.success(PhaseId::Design);
     desk.success(PhaseId::Tasks);
     let state = desk.state();
-    assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![name(&pulled)]));
+    assert_eq!(
+        (kinds(&state), state.not_from_here),
+        (vec![], vec![name(&pulled)])
+    );
     assert_eq!(design.sequence, 3);
     // The same on a machine that did not know the spec before.
     std::fs::remove_dir_all(desk.home.join("data")).unwrap();
@@ -103,13 +126,23 @@ fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
     elsewhere.success(PhaseId::Design);
     let lock = elsewhere.lock();
     let made = draft(PhaseId::Design, PhaseStatus::Success, 2);
-    let promoted = lock.promote(made, vec![document(PhaseId::Design, "forged")], &mut elsewhere.ledger());
+    let promoted = lock.promote(
+        made,
+        vec![document(PhaseId::Design, "forged")],
+        &mut elsewhere.ledger(),
+    );
     let staged = promoted.unwrap().receipt;
     std::fs::create_dir_all(here.path("staging/artifacts")).unwrap();
-    std::fs::rename(elsewhere.path("receipts").join(name(&staged)), here.path("staging/receipt.json"))
-        .unwrap();
-    std::fs::rename(elsewhere.path("artifacts/10-design.md"), here.path("staging/artifacts/10-design.md"))
-        .unwrap();
+    std::fs::rename(
+        elsewhere.path("receipts").join(name(&staged)),
+        here.path("staging/receipt.json"),
+    )
+    .unwrap();
+    std::fs::rename(
+        elsewhere.path("artifacts/10-design.md"),
+        here.path("staging/artifacts/10-design.md"),
+    )
+    .unwrap();
     (here, staged)
 }
 
@@ -117,9 +150,15 @@ fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
 fn foreign_staging_is_not_promoted() {
     let (desk, staged) = with_a_strangers_staging();
     let replaces = vec!["artifacts/10-design.md".to_owned()];
-    let foreign = (name(&staged), ReceiptProblemKind::PromotionForeign { replaces });
+    let foreign = (
+        name(&staged),
+        ReceiptProblemKind::PromotionForeign { replaces },
+    );
     assert_eq!(kinds(&desk.state()), std::slice::from_ref(&foreign));
-    assert_eq!(kinds(&desk.store.state(None).unwrap()), std::slice::from_ref(&foreign));
+    assert_eq!(
+        kinds(&desk.store.state(None).unwrap()),
+        std::slice::from_ref(&foreign)
+    );
     for claim in [LockClaim::IfFree, LockClaim::Force] {
         let refused = desk.store.lock("test", claim).unwrap_err().to_string();
         for part in ["staging", "artifacts/10-design.md", "delete the directory"] {
@@ -129,7 +168,13 @@ fn foreign_staging_is_not_promoted() {
     // A mark of another receipt does not allow it.
     desk.mark(Digest::of(b"another"));
     assert!(desk.store.lock("test", LockClaim::IfFree).is_err());
-    assert_eq!((desk.text("artifacts/10-design.md").as_str(), desk.names("receipts").len()), ("design", 1));
+    assert_eq!(
+        (
+            desk.text("artifacts/10-design.md").as_str(),
+            desk.names("receipts").len()
+        ),
+        ("design", 1)
+    );
     std::fs::remove_dir_all(desk.path("staging")).unwrap();
     desk.success(PhaseId::Design);
     assert_eq!(kinds(&desk.state()), []);
@@ -139,7 +184,10 @@ fn foreign_staging_is_not_promoted() {
 fn own_staging_is_finished_and_recorded() {
     let (desk, staged) = with_a_strangers_staging();
     desk.mark(staged.digest.unwrap());
-    assert_eq!(kinds(&desk.state()), [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]);
+    assert_eq!(
+        kinds(&desk.state()),
+        [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]
+    );
     drop(desk.lock());
     assert_eq!(desk.text("artifacts/10-design.md"), "forged");
     desk.success(PhaseId::Tasks);
@@ -183,15 +231,25 @@ fn receipt_stripped_of_schema_is_edited() {
         fields.remove("digest");
         std::fs::write(&path, serde_json::to_string(&fields).unwrap()).unwrap();
         let state = desk.store.state(None).unwrap();
-        assert_eq!(kinds(&state), [(name(&failed), ReceiptProblemKind::DigestDiffers)], "{place}");
+        assert_eq!(
+            kinds(&state),
+            [(name(&failed), ReceiptProblemKind::DigestDiffers)],
+            "{place}"
+        );
         assert!(state.phase(PhaseId::Tasks).unwrap().newest_real.is_none());
         // Even if nothing before it can be read, but it names its predecessor.
         if place < 4 {
-            for before in ["design-20260131-093000-0001.json", "tasks-20260131-093000-0002.json"] {
+            for before in [
+                "design-20260131-093000-0001.json",
+                "tasks-20260131-093000-0002.json",
+            ] {
                 std::fs::write(desk.path("receipts").join(before), "x").unwrap();
             }
             let edited = (name(&failed), ReceiptProblemKind::DigestDiffers);
-            assert!(kinds(&desk.store.state(None).unwrap()).contains(&edited), "{place}");
+            assert!(
+                kinds(&desk.store.state(None).unwrap()).contains(&edited),
+                "{place}"
+            );
         }
     }
 }
@@ -208,7 +266,10 @@ fn stripped_receipts_are_traced_to_first() {
         std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
     }
     let last = ReceiptId::new(PhaseId::Tasks, now(), 6).file_name();
-    assert_eq!(kinds(&desk.store.state(None).unwrap()), [(last, ReceiptProblemKind::DigestDiffers)]);
+    assert_eq!(
+        kinds(&desk.store.state(None).unwrap()),
+        [(last, ReceiptProblemKind::DigestDiffers)]
+    );
 }
 
 #[test]
@@ -217,7 +278,11 @@ fn reverted_fixup_is_reported_undone() {
     let project = desk.home.join("project");
     std::fs::create_dir_all(project.join("src")).unwrap();
     let digest = |text: &str| Some(Digest::of(text.as_bytes()));
-    let fixed = |path: &str, before, after| FixedFile { path: path.to_owned(), before, after };
+    let fixed = |path: &str, before, after| FixedFile {
+        path: path.to_owned(),
+        before,
+        after,
+    };
     let files = vec![
         fixed("src/changed.rs", digest("old"), digest("new")),
         fixed("src/made.rs", None, digest("new")),
@@ -227,15 +292,28 @@ fn reverted_fixup_is_reported_undone() {
     std::fs::write(desk.home.join("outside.rs"), "old").unwrap();
     let promote = |stage, place| {
         let mut made = draft(PhaseId::Fixup, PhaseStatus::Success, place);
-        made.phases[0].fixups = Some(FixupReceipt { stage, patch: None, files: files.clone() });
-        desk.lock().promote(made, vec![document(PhaseId::Fixup, "x")], &mut desk.ledger()).unwrap();
+        made.phases[0].fixups = Some(FixupReceipt {
+            stage,
+            patch: None,
+            files: files.clone(),
+        });
+        desk.lock()
+            .promote(
+                made,
+                vec![document(PhaseId::Fixup, "x")],
+                &mut desk.ledger(),
+            )
+            .unwrap();
     };
     promote(FixupStage::Pending, 1);
     std::fs::write(project.join("src/changed.rs"), "old").unwrap();
     std::fs::write(project.join("src/removed.rs"), "old").unwrap();
     assert_eq!(desk.state().fixups_undone, [""; 0], "it is not applied");
     promote(FixupStage::Applied, 2);
-    assert_eq!(desk.state().fixups_undone, ["src/changed.rs", "src/made.rs", "src/removed.rs"]);
+    assert_eq!(
+        desk.state().fixups_undone,
+        ["src/changed.rs", "src/made.rs", "src/removed.rs"]
+    );
     std::fs::write(project.join("src/changed.rs"), "new").unwrap();
     std::fs::write(project.join("src/made.rs"), "changed since").unwrap();
     std::fs::remove_file(project.join("src/removed.rs")).unwrap();

@@ -18,13 +18,22 @@ fn outside(desk: &Desk) -> std::path::PathBuf {
 
 #[track_caller]
 fn assert_untouched(outside: &Path) {
-    let names: Vec<_> = std::fs::read_dir(outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = std::fs::read_dir(outside)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["precious"]);
-    assert_eq!(std::fs::read_to_string(outside.join("precious")).unwrap(), "precious");
+    assert_eq!(
+        std::fs::read_to_string(outside.join("precious")).unwrap(),
+        "precious"
+    );
 }
 
 fn pipe(path: &Path) {
-    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(path)
+        .status()
+        .unwrap();
     assert!(made.success());
 }
 
@@ -35,8 +44,14 @@ fn a_link_in_the_place_of_a_directory_is_refused() {
         let outside = outside(&desk);
         std::fs::create_dir_all(desk.store.dir()).unwrap();
         symlink(&outside, desk.path(folder)).unwrap();
-        let refused = desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").unwrap_err().to_string();
-        assert!(refused.contains("must be a directory, not a link"), "{folder}: {refused}");
+        let refused = desk
+            .try_run(PhaseId::Design, PhaseStatus::Success, "x")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("must be a directory, not a link"),
+            "{folder}: {refused}"
+        );
         assert_untouched(&outside);
         assert_eq!(desk.ledger().head().unwrap().seq, 0);
     }
@@ -65,7 +80,10 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         symlink(&outside, &place).unwrap();
         for claim in [LockClaim::IfFree, LockClaim::Force] {
             let refused = desk.store.lock("x", claim).unwrap_err().to_string();
-            assert!(refused.contains("must be a directory, not a link"), "{link}: {refused}");
+            assert!(
+                refused.contains("must be a directory, not a link"),
+                "{link}: {refused}"
+            );
         }
         for error in [
             desk.store.state(None).unwrap_err(),
@@ -75,7 +93,10 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
-            assert!(said.contains(&place.display().to_string()) && said.contains("not a link"), "{said}");
+            assert!(
+                said.contains(&place.display().to_string()) && said.contains("not a link"),
+                "{said}"
+            );
         }
         assert_eq!(tree(&outside), before, "{link}");
     }
@@ -103,12 +124,21 @@ fn link_in_place_of_output_is_replaced() {
     let desk = desk();
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.path("artifacts")).unwrap();
-    symlink(outside.join("precious"), desk.path("artifacts/10-design.md")).unwrap();
+    symlink(
+        outside.join("precious"),
+        desk.path("artifacts/10-design.md"),
+    )
+    .unwrap();
     symlink(&outside, desk.path("staging")).unwrap();
     symlink(&outside, desk.path("staging.new")).unwrap();
     desk.success(PhaseId::Design);
     assert_untouched(&outside);
-    assert!(desk.path("artifacts/10-design.md").symlink_metadata().unwrap().is_file());
+    assert!(
+        desk.path("artifacts/10-design.md")
+            .symlink_metadata()
+            .unwrap()
+            .is_file()
+    );
     assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
 }
 
@@ -128,31 +158,50 @@ fn what_is_no_file_differs_and_is_not_waited_at() {
     let desk = desk();
     let outside = outside(&desk);
     for (phase, plant) in [
-        (PhaseId::Requirements, (|path: &Path, _: &Path| pipe(path)) as fn(&Path, &Path)),
+        (
+            PhaseId::Requirements,
+            (|path: &Path, _: &Path| pipe(path)) as fn(&Path, &Path),
+        ),
         (PhaseId::Design, |path, outside| {
             std::fs::write(outside.join("copy"), "design").unwrap();
             symlink(outside.join("copy"), path).unwrap();
         }),
         (PhaseId::Tasks, |path, _| std::fs::create_dir(path).unwrap()),
-        (PhaseId::Review, |path, _| symlink("/dev/zero", path).unwrap()),
+        (PhaseId::Review, |path, _| {
+            symlink("/dev/zero", path).unwrap()
+        }),
     ] {
         desk.success(phase);
         let path = desk.path("artifacts").join(phase.artifact());
         std::fs::remove_file(&path).unwrap();
         plant(&path, &outside);
         let state = desk.state();
-        assert_eq!(state.phase(phase).unwrap().outputs[0].found, FileState::Differs, "{phase}");
-        assert!(desk.store.read(&format!("artifacts/{}", phase.artifact())).is_err());
+        assert_eq!(
+            state.phase(phase).unwrap().outputs[0].found,
+            FileState::Differs,
+            "{phase}"
+        );
+        assert!(
+            desk.store
+                .read(&format!("artifacts/{}", phase.artifact()))
+                .is_err()
+        );
     }
     // A directory cannot be replaced by a file, a pipe can.
-    assert!(desk.try_run(PhaseId::Tasks, PhaseStatus::Success, "x").is_err());
+    assert!(
+        desk.try_run(PhaseId::Tasks, PhaseStatus::Success, "x")
+            .is_err()
+    );
     desk.success(PhaseId::Requirements);
     assert_eq!(desk.state().problems, []);
     // The whole directory of artifacts as a link to one with the same files.
     std::fs::rename(desk.path("artifacts"), desk.home.join("moved")).unwrap();
     symlink(desk.home.join("moved"), desk.path("artifacts")).unwrap();
     let state = desk.state();
-    assert_eq!(state.phase(PhaseId::Requirements).unwrap().outputs[0].found, FileState::Differs);
+    assert_eq!(
+        state.phase(PhaseId::Requirements).unwrap().outputs[0].found,
+        FileState::Differs
+    );
 }
 
 #[test]
@@ -171,7 +220,11 @@ fn a_receipt_that_is_no_file_is_unreadable() {
         std::fs::rename(&path, &copy).unwrap();
         plant(&path, &copy);
         let state = desk.state();
-        assert!(matches!(state.problems[0].kind, ReceiptProblemKind::Unreadable(_)), "{:?}", state.problems);
+        assert!(
+            matches!(state.problems[0].kind, ReceiptProblemKind::Unreadable(_)),
+            "{:?}",
+            state.problems
+        );
         assert!(state.phase(PhaseId::Design).unwrap().newest.is_none());
     }
 }
@@ -183,7 +236,11 @@ fn a_staging_that_holds_a_pipe_or_a_link_is_removed() {
     desk.success(PhaseId::Design);
     std::fs::create_dir_all(desk.path("staging/artifacts")).unwrap();
     pipe(&desk.path("staging/receipt.json"));
-    symlink(outside.join("precious"), desk.path("staging/artifacts/20-tasks.md")).unwrap();
+    symlink(
+        outside.join("precious"),
+        desk.path("staging/artifacts/20-tasks.md"),
+    )
+    .unwrap();
     symlink(&outside, desk.path("staging/link")).unwrap();
     drop(desk.lock());
     assert!(!desk.path("staging").exists());

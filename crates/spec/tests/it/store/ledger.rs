@@ -2,15 +2,18 @@
 
 use crucible_model::Digest;
 use crucible_spec::{
-    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStatus, SpecStore,
-    WorkspaceFile, spec_status,
+    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStatus,
+    SpecStore, WorkspaceFile, spec_status,
 };
 
 use super::common::{Desk, desk, now, run_under};
 
 fn kinds(desk: &Desk) -> Vec<(String, ReceiptProblemKind)> {
     let problems = desk.state().problems;
-    problems.into_iter().map(|problem| (problem.file, problem.kind)).collect()
+    problems
+        .into_iter()
+        .map(|problem| (problem.file, problem.kind))
+        .collect()
 }
 
 fn file(desk: &Desk, receipt: &SpecReceipt) -> std::path::PathBuf {
@@ -24,10 +27,18 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
     failed.phases[0].status = PhaseStatus::Success;
     failed.digest = None;
     failed.digest = Some(Digest::of_canonical(&failed).unwrap());
-    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    std::fs::write(
+        file(&desk, &failed),
+        serde_json::to_string(&failed).unwrap(),
+    )
+    .unwrap();
     let name = format!("{}.json", failed.receipt_id);
     assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
-    assert_eq!(desk.store.state(None).unwrap().problems, [], "without a ledger nobody knows");
+    assert_eq!(
+        desk.store.state(None).unwrap().problems,
+        [],
+        "without a ledger nobody knows"
+    );
     // A timeline uses the same rules as a status, and counts only trusted receipts.
     let (receipts, problems) = desk.store.history(Some(&desk.ledger())).unwrap();
     assert_eq!((receipts.len(), problems), (0, desk.state().problems));
@@ -37,7 +48,12 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
     desk.success(PhaseId::Design);
     for ledger in [None, Some(&desk.ledger())] {
         let (receipts, _) = desk.store.history(ledger).unwrap();
-        assert!(receipts.iter().all(|receipt| receipt.receipt_id != failed.receipt_id) || ledger.is_none());
+        assert!(
+            receipts
+                .iter()
+                .all(|receipt| receipt.receipt_id != failed.receipt_id)
+                || ledger.is_none()
+        );
     }
 }
 
@@ -47,7 +63,10 @@ fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
     desk.success(PhaseId::Design);
     let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
     std::fs::remove_file(file(&desk, &failed)).unwrap();
-    let newer = (format!("{}.json", failed.receipt_id), ReceiptProblemKind::LedgerKnowsNewer);
+    let newer = (
+        format!("{}.json", failed.receipt_id),
+        ReceiptProblemKind::LedgerKnowsNewer,
+    );
     assert_eq!(kinds(&desk), std::slice::from_ref(&newer));
     assert_eq!(desk.store.state(None).unwrap().problems, []);
     // Another phase in its place does not hide it; running the phase again resolves it.
@@ -66,7 +85,11 @@ fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
     failed.receipt_id = "design-20260131-100000-0001".to_owned();
     failed.digest = None;
     failed.digest = Some(Digest::of_canonical(&failed).unwrap());
-    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    std::fs::write(
+        file(&desk, &failed),
+        serde_json::to_string(&failed).unwrap(),
+    )
+    .unwrap();
     let name = format!("{}.json", failed.receipt_id);
     assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
 }
@@ -92,10 +115,20 @@ fn the_same_spec_elsewhere_is_another_one() {
     let other = super::common::desk_at(&desk.home.join("elsewhere"));
     desk.success(PhaseId::Design);
     let lock = other.lock();
-    run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    run_under(
+        &lock,
+        PhaseId::Design,
+        PhaseStatus::Success,
+        "x",
+        &mut desk.ledger(),
+    )
+    .unwrap();
     drop(lock);
     assert_eq!(kinds(&desk), []);
-    assert_eq!(other.store.state(Some(&desk.ledger())).unwrap().problems, []);
+    assert_eq!(
+        other.store.state(Some(&desk.ledger())).unwrap().problems,
+        []
+    );
     // The same directory through another path is the same project.
     std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
     let project = SpecProject::at(desk.home.join("way"));
@@ -122,19 +155,29 @@ fn restarted_spec_ignores_earlier_life() {
     drop(lock);
     assert_eq!(kinds(&desk), []);
     // Restoring a part of the earlier life without its end is detected.
-    std::fs::write(desk.path("receipts/design-20260131-093000-0002.json"), design).unwrap();
+    std::fs::write(
+        desk.path("receipts/design-20260131-093000-0002.json"),
+        design,
+    )
+    .unwrap();
     std::fs::remove_file(desk.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
     let said = kinds(&desk);
-    assert!(
-        said.contains(&("tasks-20260131-093000-0003.json".to_owned(), ReceiptProblemKind::LedgerKnowsNewer))
-    );
+    assert!(said.contains(&(
+        "tasks-20260131-093000-0003.json".to_owned(),
+        ReceiptProblemKind::LedgerKnowsNewer
+    )));
 }
 
 #[test]
 fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
     let desk = desk();
     let copy = |from: &std::path::Path, to: &std::path::Path| {
-        let copied = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(from)
+            .arg(to)
+            .status()
+            .unwrap();
         assert!(copied.success());
     };
     desk.success(PhaseId::Requirements);
@@ -142,7 +185,8 @@ fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
     let lock = desk.lock();
     let mut on_main = super::common::draft(PhaseId::Design, PhaseStatus::Success, 2);
     on_main.receipt_id = "design-20260201-093000-0002".to_owned();
-    lock.promote(on_main, Vec::new(), &mut desk.ledger()).unwrap();
+    lock.promote(on_main, Vec::new(), &mut desk.ledger())
+        .unwrap();
     drop(lock);
     std::fs::rename(desk.store.dir(), desk.home.join("main")).unwrap();
     copy(&desk.home.join("branch"), desk.store.dir());
@@ -181,10 +225,15 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
     desk.success(PhaseId::Design);
     let tasks = desk.success(PhaseId::Tasks);
     desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
-    let name = make_up(&desk, &tasks, PhaseId::Tasks, 4, |made| made.previous = None);
+    let name = make_up(&desk, &tasks, PhaseId::Tasks, 4, |made| {
+        made.previous = None
+    });
     let problems = desk.store.state(None).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!((&problems[0].file, &problems[0].kind), (&name, &ReceiptProblemKind::ChainBroken));
+    assert_eq!(
+        (&problems[0].file, &problems[0].kind),
+        (&name, &ReceiptProblemKind::ChainBroken)
+    );
     // If the previous one cannot be trusted, there is nothing to link to: running the phase again
     // continues from there.
     std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
@@ -196,12 +245,23 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
 fn receipt_newer_than_ledger_is_only_reported() {
     let desk = desk();
     let first = desk.success(PhaseId::Design);
-    let link =
-        crucible_spec::ReceiptLink { receipt_id: first.receipt_id.clone(), digest: first.digest.unwrap() };
-    let name = make_up(&desk, &first, PhaseId::Design, 2, |made| made.previous = Some(link));
+    let link = crucible_spec::ReceiptLink {
+        receipt_id: first.receipt_id.clone(),
+        digest: first.digest.unwrap(),
+    };
+    let name = make_up(&desk, &first, PhaseId::Design, 2, |made| {
+        made.previous = Some(link)
+    });
     let state = desk.state();
-    assert_eq!((state.not_from_here.as_slice(), state.problems), (&[name][..], Vec::new()));
-    assert_eq!(desk.store.state(None).unwrap().not_from_here, [""; 0], "without a ledger nobody knows");
+    assert_eq!(
+        (state.not_from_here.as_slice(), state.problems),
+        (&[name][..], Vec::new())
+    );
+    assert_eq!(
+        desk.store.state(None).unwrap().not_from_here,
+        [""; 0],
+        "without a ledger nobody knows"
+    );
     // The next promotion tells the ledger about it.
     desk.success(PhaseId::Tasks);
     desk.success(PhaseId::Design);
@@ -217,14 +277,20 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
     let store = |spec: &str| SpecStore::new(&SpecProject::at(&project), spec.parse().unwrap());
     for spec in specs {
         let lock = store(spec).lock("test", LockClaim::IfFree).unwrap();
-        for (phase, text) in [(PhaseId::Requirements, "a"), (PhaseId::Design, "b"), (PhaseId::Design, "c")] {
+        for (phase, text) in [
+            (PhaseId::Requirements, "a"),
+            (PhaseId::Design, "b"),
+            (PhaseId::Design, "c"),
+        ] {
             run_under(&lock, phase, PhaseStatus::Success, text, &mut desk.ledger()).unwrap();
         }
     }
     let receipt = |spec: &str, part: &str| {
         let names = std::fs::read_dir(store(spec).dir().join("receipts")).unwrap();
         let mut paths = names.map(|entry| entry.unwrap().path());
-        paths.find(|path| path.to_str().unwrap().contains(part)).unwrap()
+        paths
+            .find(|path| path.to_str().unwrap().contains(part))
+            .unwrap()
     };
     let edited = receipt("edited", "-0003");
     let mut told: SpecReceipt = serde_json::from_slice(&std::fs::read(&edited).unwrap()).unwrap();
@@ -236,29 +302,54 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
     std::fs::remove_file(receipt("older", "-0002")).unwrap();
     std::fs::remove_dir_all(store("new").dir().join("receipts")).unwrap();
     std::fs::remove_file(store("half").dir().join("artifacts/10-design.md")).unwrap();
-    let list: String = specs.iter().map(|spec| format!("  - id: \"{spec}\"\n    tags: []\n")).collect();
-    let list = format!("version: \"1\"\nname: \"all\"\nspecs:\n{list}  - id: \"none\"\n    tags: []\n");
+    let list: String = specs
+        .iter()
+        .map(|spec| format!("  - id: \"{spec}\"\n    tags: []\n"))
+        .collect();
+    let list =
+        format!("version: \"1\"\nname: \"all\"\nspecs:\n{list}  - id: \"none\"\n    tags: []\n");
     std::fs::write(project.join("workspace.yaml"), list).unwrap();
     let workspace = WorkspaceFile::discover(&project).unwrap();
     for ledger in [None, Some(desk.ledger())] {
         let survey = workspace.survey(now(), ledger.as_ref()).unwrap();
         let alone = |spec: &str| spec_status(&store(spec).state(ledger.as_ref()).unwrap(), now());
         for (spec, status) in specs.iter().zip(&survey.statuses) {
-            assert_eq!(status.as_ref().unwrap().as_ref(), Some(&alone(spec)), "{spec}");
+            assert_eq!(
+                status.as_ref().unwrap().as_ref(),
+                Some(&alone(spec)),
+                "{spec}"
+            );
         }
         assert_eq!(survey.statuses.last(), Some(&Ok(None)));
         let is_wrong = |status: &Result<Option<SpecStatus>, String>| {
-            status.iter().flatten().any(|status| !status.problems.is_empty())
+            status
+                .iter()
+                .flatten()
+                .any(|status| !status.problems.is_empty())
         };
-        let names = specs.iter().zip(&survey.statuses).filter(|(_, status)| is_wrong(status));
+        let names = specs
+            .iter()
+            .zip(&survey.statuses)
+            .filter(|(_, status)| is_wrong(status));
         let wrong: Vec<&str> = names.map(|(spec, _)| *spec).collect();
         let by_ledger = &["edited", "gone", "older", "new"][..];
-        assert_eq!(wrong, if ledger.is_some() { by_ledger } else { &["older"][..] });
+        assert_eq!(
+            wrong,
+            if ledger.is_some() {
+                by_ledger
+            } else {
+                &["older"][..]
+            }
+        );
     }
     // A link in place of the common directory leads to none of them.
     let specs = project.join(".crucible/specs");
     std::fs::rename(&specs, desk.home.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(desk.home.join("elsewhere"), &specs).unwrap();
     let survey = workspace.survey(now(), None).unwrap();
-    assert!(survey.statuses.iter().all(Result::is_err), "{:?}", survey.statuses);
+    assert!(
+        survey.statuses.iter().all(Result::is_err),
+        "{:?}",
+        survey.statuses
+    );
 }

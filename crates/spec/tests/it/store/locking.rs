@@ -7,9 +7,14 @@ use super::common::{desk, run_under};
 #[test]
 fn a_second_process_is_told_who_is_at_work() {
     let desk = desk();
-    let held = desk.store.lock("crucible spec export-data", LockClaim::IfFree).unwrap();
+    let held = desk
+        .store
+        .lock("crucible spec export-data", LockClaim::IfFree)
+        .unwrap();
     match desk.store.lock("another", LockClaim::IfFree) {
-        Err(SpecError::Locked { owner }) => assert!(owner.contains("crucible spec export-data"), "{owner}"),
+        Err(SpecError::Locked { owner }) => {
+            assert!(owner.contains("crucible spec export-data"), "{owner}")
+        }
         other => panic!("{other:?}"),
     }
     assert!(desk.store.state(None).is_ok(), "looking needs no lock");
@@ -21,7 +26,11 @@ fn a_second_process_is_told_who_is_at_work() {
 fn the_lock_of_a_dead_process_is_taken_silently() {
     let desk = desk();
     drop(desk.lock());
-    std::fs::write(desk.path("lock"), "process 4000000: gone\nstarted at tick 1\n").unwrap();
+    std::fs::write(
+        desk.path("lock"),
+        "process 4000000: gone\nstarted at tick 1\n",
+    )
+    .unwrap();
     desk.store.lock("next", LockClaim::IfFree).unwrap();
     assert!(desk.text("lock").contains("next"));
 }
@@ -31,16 +40,45 @@ fn process_with_lost_lock_changes_nothing() {
     let desk = desk();
     let old = desk.lock();
     let mut ledger = desk.ledger();
-    run_under(&old, PhaseId::Design, PhaseStatus::Success, "first", &mut ledger).unwrap();
+    run_under(
+        &old,
+        PhaseId::Design,
+        PhaseStatus::Success,
+        "first",
+        &mut ledger,
+    )
+    .unwrap();
     let new = desk.store.lock("forced", LockClaim::Force).unwrap();
-    let lost = run_under(&old, PhaseId::Design, PhaseStatus::Success, "late", &mut ledger);
+    let lost = run_under(
+        &old,
+        PhaseId::Design,
+        PhaseStatus::Success,
+        "late",
+        &mut ledger,
+    );
     assert!(matches!(lost, Err(SpecError::LockLost)), "{lost:?}");
-    assert!(matches!(old.write_context("idea.md", b"late"), Err(SpecError::LockLost)));
+    assert!(matches!(
+        old.write_context("idea.md", b"late"),
+        Err(SpecError::LockLost)
+    ));
     assert_eq!(desk.text("artifacts/10-design.md"), "first");
-    assert_eq!((desk.names("receipts").len(), desk.names("context").len()), (1, 0));
+    assert_eq!(
+        (desk.names("receipts").len(), desk.names("context").len()),
+        (1, 0)
+    );
     drop(old);
-    assert!(matches!(desk.store.lock("a third", LockClaim::IfFree), Err(SpecError::Locked { .. })));
-    run_under(&new, PhaseId::Design, PhaseStatus::Success, "second", &mut ledger).unwrap();
+    assert!(matches!(
+        desk.store.lock("a third", LockClaim::IfFree),
+        Err(SpecError::Locked { .. })
+    ));
+    run_under(
+        &new,
+        PhaseId::Design,
+        PhaseStatus::Success,
+        "second",
+        &mut ledger,
+    )
+    .unwrap();
     assert_eq!(desk.text("artifacts/10-design.md"), "second");
     assert_eq!(desk.state().problems, []);
 }
@@ -56,7 +94,11 @@ fn forced_locks_keep_one_receipt_chain() {
                 let mut ledger = desk.ledger();
                 let mut kept = 0;
                 for round in 0..8 {
-                    let claim = if round % 2 == 0 { LockClaim::Force } else { LockClaim::IfFree };
+                    let claim = if round % 2 == 0 {
+                        LockClaim::Force
+                    } else {
+                        LockClaim::IfFree
+                    };
                     let lock = match desk.store.lock("many", claim) {
                         Ok(lock) => lock,
                         // Another process took it between our lock and our first turn.
@@ -65,7 +107,13 @@ fn forced_locks_keep_one_receipt_chain() {
                         Err(other) => panic!("{claim:?}: {other}"),
                     };
                     let text = format!("{number} {round}");
-                    match run_under(&lock, PhaseId::Design, PhaseStatus::Success, &text, &mut ledger) {
+                    match run_under(
+                        &lock,
+                        PhaseId::Design,
+                        PhaseStatus::Success,
+                        &text,
+                        &mut ledger,
+                    ) {
                         Ok(_) => kept += 1,
                         // Another process took the lock and promoted between our query of the sequence
                         // number and our turn.
@@ -77,7 +125,10 @@ fn forced_locks_keep_one_receipt_chain() {
             }
         };
         let threads: Vec<_> = (0..3).map(|number| scope.spawn(work(number))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
     });
     assert!(kept > 0, "who took the lock last is not disturbed any more");
     let state = desk.state();

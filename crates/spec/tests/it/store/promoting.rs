@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::common::{Desk, desk, document, draft};
 
 fn value(desk: &Desk, id: &str) -> Value {
-    let UniqueJson(value) = serde_json::from_str(&desk.text(&format!("receipts/{id}.json"))).unwrap();
+    let UniqueJson(value) =
+        serde_json::from_str(&desk.text(&format!("receipts/{id}.json"))).unwrap();
     value
 }
 
@@ -15,13 +16,25 @@ fn value(desk: &Desk, id: &str) -> Value {
 fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
     let desk = desk();
     assert!(!desk.store.exists().unwrap());
-    assert!(matches!(desk.store.state(None), Err(SpecError::Unknown { .. })));
+    assert!(matches!(
+        desk.store.state(None),
+        Err(SpecError::Unknown { .. })
+    ));
     let written = desk.success(PhaseId::Requirements);
     assert_eq!(written.receipt_id, "requirements-20260131-093000-0001");
-    assert_eq!((written.spec_id.as_str(), written.sequence), ("export-data", 1));
+    assert_eq!(
+        (written.spec_id.as_str(), written.sequence),
+        ("export-data", 1)
+    );
     assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
     assert_eq!(desk.text("artifacts/00-requirements.md"), "requirements");
-    assert_eq!(desk.store.read("artifacts/00-requirements.md").unwrap().unwrap(), b"requirements");
+    assert_eq!(
+        desk.store
+            .read("artifacts/00-requirements.md")
+            .unwrap()
+            .unwrap(),
+        b"requirements"
+    );
     assert_eq!(desk.store.read("artifacts/10-design.md").unwrap(), None);
 
     let state = desk.state();
@@ -42,7 +55,10 @@ fn a_receipt_is_canonical_json_whose_digest_covers_all_of_it() {
     let id = desk.success(PhaseId::Design).receipt_id;
     let mut value = value(&desk, &id);
     let text = desk.text(&format!("receipts/{id}.json"));
-    assert_eq!(text.into_bytes(), [to_canonical_json(&value).unwrap(), b"\n".to_vec()].concat());
+    assert_eq!(
+        text.into_bytes(),
+        [to_canonical_json(&value).unwrap(), b"\n".to_vec()].concat()
+    );
     let stated = value.as_object_mut().unwrap().remove("digest").unwrap();
     assert_eq!(stated, Digest::of_canonical(&value).unwrap().to_string());
     assert_eq!(value["schema_version"], "receipt.v1");
@@ -58,13 +74,28 @@ fn receipt_links_to_predecessors() {
     let other = desk.success(PhaseId::Tasks);
     let last = desk.success(PhaseId::Design);
     let link = |of: &crucible_spec::SpecReceipt| {
-        Some(crucible_spec::ReceiptLink { receipt_id: of.receipt_id.clone(), digest: of.digest.unwrap() })
+        Some(crucible_spec::ReceiptLink {
+            receipt_id: of.receipt_id.clone(),
+            digest: of.digest.unwrap(),
+        })
     };
-    assert_eq!((&first.previous, &first.last_real, &first.last_success), (&None, &None, &None));
-    assert_eq!((&failed.previous, &failed.last_success), (&link(&first), &link(&first)));
-    assert_eq!((&dry.last_real, &dry.last_success), (&link(&failed), &link(&first)));
+    assert_eq!(
+        (&first.previous, &first.last_real, &first.last_success),
+        (&None, &None, &None)
+    );
+    assert_eq!(
+        (&failed.previous, &failed.last_success),
+        (&link(&first), &link(&first))
+    );
+    assert_eq!(
+        (&dry.last_real, &dry.last_success),
+        (&link(&failed), &link(&first))
+    );
     assert_eq!((&other.previous, &other.last_real), (&link(&dry), &None));
-    assert_eq!((&last.previous, &last.last_real), (&link(&other), &link(&failed)));
+    assert_eq!(
+        (&last.previous, &last.last_real),
+        (&link(&other), &link(&failed))
+    );
     assert_eq!(desk.state().problems, []);
 }
 
@@ -76,7 +107,10 @@ fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
     assert_eq!(desk.text("artifacts/10-design.md"), "design");
     let state = desk.state();
     let phase = state.phase(PhaseId::Design).unwrap();
-    assert_eq!((phase.newest_real.as_ref(), phase.last_success.as_ref()), (Some(&failed), Some(&success)));
+    assert_eq!(
+        (phase.newest_real.as_ref(), phase.last_success.as_ref()),
+        (Some(&failed), Some(&success))
+    );
     assert_eq!(phase.outputs[0].found, FileState::Same);
     assert_eq!(failed.phases[0].outputs, []);
 }
@@ -85,7 +119,10 @@ fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
 fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
     let desk = desk();
     let (lock, mut ledger) = (desk.lock(), desk.ledger());
-    let output = |path: &str| PhaseOutput { path: path.to_owned(), bytes: b"x".to_vec() };
+    let output = |path: &str| PhaseOutput {
+        path: path.to_owned(),
+        bytes: b"x".to_vec(),
+    };
     let bad_outputs = [
         vec![output("artifacts/../lock")],
         vec![output("../x")],
@@ -95,13 +132,22 @@ fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
         vec![output("artifacts/a/b")],
         vec![output("artifacts/")],
         vec![output("artifacts/.tmp-x")],
-        vec![document(PhaseId::Design, "a"), document(PhaseId::Design, "b")],
-        vec![PhaseOutput { path: "artifacts/large".to_owned(), bytes: vec![0; (16 << 20) + 1] }],
+        vec![
+            document(PhaseId::Design, "a"),
+            document(PhaseId::Design, "b"),
+        ],
+        vec![PhaseOutput {
+            path: "artifacts/large".to_owned(),
+            bytes: vec![0; (16 << 20) + 1],
+        }],
     ];
     for outputs in bad_outputs {
         let named = format!("{:?}", outputs[0].path);
         let receipt = draft(PhaseId::Design, PhaseStatus::Success, 1);
-        assert!(lock.promote(receipt, outputs, &mut ledger).is_err(), "{named}");
+        assert!(
+            lock.promote(receipt, outputs, &mut ledger).is_err(),
+            "{named}"
+        );
     }
     let mut bad = Vec::new();
     bad.push(draft(PhaseId::Design, PhaseStatus::Success, 2));
@@ -119,7 +165,10 @@ fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
     for receipt in bad {
         let named = receipt.receipt_id.clone();
         let outputs = vec![document(PhaseId::Design, "x")];
-        assert!(lock.promote(receipt, outputs, &mut ledger).is_err(), "{named}");
+        assert!(
+            lock.promote(receipt, outputs, &mut ledger).is_err(),
+            "{named}"
+        );
     }
     assert_eq!(desk.names("artifacts"), Vec::<String>::new());
     assert_eq!(desk.names("receipts"), Vec::<String>::new());
@@ -131,12 +180,23 @@ fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
 fn files_of_the_context_are_written_whole_under_plain_names() {
     let desk = desk();
     let lock = desk.lock();
-    lock.write_context("idea.md", "größer\n".as_bytes()).unwrap();
-    assert_eq!(desk.store.read("context/idea.md").unwrap().unwrap(), "größer\n".as_bytes());
+    lock.write_context("idea.md", "größer\n".as_bytes())
+        .unwrap();
+    assert_eq!(
+        desk.store.read("context/idea.md").unwrap().unwrap(),
+        "größer\n".as_bytes()
+    );
     for bad in ["", "../idea.md", "a/b", ".tmp-x", "/tmp/x", "ä"] {
         assert!(lock.write_context(bad, b"x").is_err(), "{bad:?}");
     }
-    for bad in ["lock", "receipts/x.json", "../x", "context/../lock", "/etc/passwd", "artifacts"] {
+    for bad in [
+        "lock",
+        "receipts/x.json",
+        "../x",
+        "context/../lock",
+        "/etc/passwd",
+        "artifacts",
+    ] {
         assert!(desk.store.read(bad).is_err(), "{bad:?}");
     }
     assert_eq!(desk.names("context"), ["idea.md"]);
@@ -149,7 +209,11 @@ fn every_receipt_fits_its_published_schema() {
     jsonschema::meta::validate(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let desk = desk();
-    for status in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
+    for status in [
+        PhaseStatus::Success,
+        PhaseStatus::Failed,
+        PhaseStatus::DryRun,
+    ] {
         let id = desk.run(PhaseId::Tasks, status, "text").receipt_id;
         let value = value(&desk, &id);
         assert!(
@@ -163,7 +227,10 @@ fn every_receipt_fits_its_published_schema() {
         ("receipt_id", Value::Null),
         ("digest", Value::from("x")),
         ("sequence", Value::from("1")),
-        ("phases", serde_json::json!([{"phase_id": "tasks", "status": "wonderful"}])),
+        (
+            "phases",
+            serde_json::json!([{"phase_id": "tasks", "status": "wonderful"}]),
+        ),
         ("emitted_at", Value::from("yesterday")),
         ("clock", Value::from("broken")),
         ("previous", serde_json::json!({"receipt_id": "x"})),

@@ -2,14 +2,18 @@
 
 use crucible_model::Digest;
 use crucible_spec::{
-    FileRecord, FileState, PhaseId, PhaseStatus, ReceiptId, ReceiptLink, ReceiptProblem, ReceiptProblemKind,
-    SpecReceipt, SpecState,
+    FileRecord, FileState, PhaseId, PhaseStatus, ReceiptId, ReceiptLink, ReceiptProblem,
+    ReceiptProblemKind, SpecReceipt, SpecState,
 };
 
 use super::common::{Desk, desk, document, draft, now, run_under};
 
 fn kinds(state: &SpecState) -> Vec<(&str, ReceiptProblemKind)> {
-    state.problems.iter().map(|problem| (problem.file.as_str(), problem.kind.clone())).collect()
+    state
+        .problems
+        .iter()
+        .map(|problem| (problem.file.as_str(), problem.kind.clone()))
+        .collect()
 }
 
 fn file(receipt: &SpecReceipt) -> String {
@@ -34,7 +38,11 @@ fn of_a_thousand_receipts_only_those_that_count_are_read() {
     let dry = desk.run(PhaseId::Review, PhaseStatus::DryRun, "");
     // As if more dry runs had been made; reading any of them would report it as unreadable.
     for round in 0..3u64 {
-        plant_garbage(&desk, PhaseId::Review, 404 + round * 200..=404 + round * 200 + 198);
+        plant_garbage(
+            &desk,
+            PhaseId::Review,
+            404 + round * 200..=404 + round * 200 + 198,
+        );
         let again = desk.lock();
         let sequence = again.next_sequence().unwrap();
         let mut receipt = draft(PhaseId::Review, PhaseStatus::DryRun, sequence);
@@ -46,7 +54,10 @@ fn of_a_thousand_receipts_only_those_that_count_are_read() {
     assert_eq!(state.receipts, 1003);
     assert_eq!(kinds(&state), [], "something else was read");
     let phase = state.phase(PhaseId::Review).unwrap();
-    assert_eq!((phase.newest_real.as_ref(), phase.last_success.as_ref()), (Some(&failed), Some(&success)));
+    assert_eq!(
+        (phase.newest_real.as_ref(), phase.last_success.as_ref()),
+        (Some(&failed), Some(&success))
+    );
     assert!(phase.newest.as_ref().unwrap().dry_run);
 }
 
@@ -58,7 +69,11 @@ fn write_sealed(desk: &Desk, mut receipt: SpecReceipt) -> SpecReceipt {
     receipt.digest = None;
     receipt.digest = Some(Digest::of_canonical(&receipt).unwrap());
     std::fs::create_dir_all(desk.path("receipts")).unwrap();
-    std::fs::write(desk.path(&file(&receipt)), serde_json::to_string_pretty(&receipt).unwrap()).unwrap();
+    std::fs::write(
+        desk.path(&file(&receipt)),
+        serde_json::to_string_pretty(&receipt).unwrap(),
+    )
+    .unwrap();
     receipt
 }
 
@@ -74,7 +89,10 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
     let dry = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
     let state = desk.state();
     let phase = state.phase(PhaseId::Design).unwrap();
-    assert_eq!((phase.newest.as_ref(), phase.newest_real.as_ref()), (Some(&dry), Some(&success)));
+    assert_eq!(
+        (phase.newest.as_ref(), phase.newest_real.as_ref()),
+        (Some(&dry), Some(&success))
+    );
     // A receipt marked as a dry run that records a real one is neither a dry run nor a success.
     let failed: fn(&mut SpecReceipt) = |made| {
         made.phases[0].status = PhaseStatus::Failed;
@@ -91,7 +109,10 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
         let mut marked = draft(PhaseId::Design, PhaseStatus::DryRun, place);
         lie(&mut marked);
         let lock = desk.lock();
-        let marked = lock.promote(marked, Vec::new(), &mut desk.ledger()).unwrap().receipt;
+        let marked = lock
+            .promote(marked, Vec::new(), &mut desk.ledger())
+            .unwrap()
+            .receipt;
         drop(lock);
         let state = desk.state();
         let phase = state.phase(PhaseId::Design).unwrap();
@@ -101,23 +122,44 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
     // A failed dry run states the reason.
     let mut failed = draft(PhaseId::Design, PhaseStatus::DryRun, 10);
     failed.exit_code = Some(8);
-    failed.phases[0].error =
-        Some(crucible_spec::PhaseFailure { class: "secret".to_owned(), message: "one".to_owned() });
+    failed.phases[0].error = Some(crucible_spec::PhaseFailure {
+        class: "secret".to_owned(),
+        message: "one".to_owned(),
+    });
     let lock = desk.lock();
-    lock.promote(failed, Vec::new(), &mut desk.ledger()).unwrap();
+    lock.promote(failed, Vec::new(), &mut desk.ledger())
+        .unwrap();
     drop(lock);
-    assert_eq!(desk.state().phase(PhaseId::Design).unwrap().newest_real.as_ref().unwrap().sequence, 9);
+    assert_eq!(
+        desk.state()
+            .phase(PhaseId::Design)
+            .unwrap()
+            .newest_real
+            .as_ref()
+            .unwrap()
+            .sequence,
+        9
+    );
 }
 
 #[test]
 fn untrusted_receipt_hides_older_success() {
     type Damage = fn(&str) -> String;
     let damages: [(Damage, &str); 6] = [
-        (|text| text.replace("\"failed\"", "\"success\""), "DigestDiffers"),
-        (|text| text.replace("\"exit_code\":0", "\"exit_code\":3"), "DigestDiffers"),
+        (
+            |text| text.replace("\"failed\"", "\"success\""),
+            "DigestDiffers",
+        ),
+        (
+            |text| text.replace("\"exit_code\":0", "\"exit_code\":3"),
+            "DigestDiffers",
+        ),
         (|text| text[..text.len() / 2].to_owned(), "Unreadable"),
         (|_| String::new(), "Unreadable"),
-        (|text| text.replace("{\"clock\"", "{\"clock\":\"system\",\"clock\""), "Unreadable"),
+        (
+            |text| text.replace("{\"clock\"", "{\"clock\":\"system\",\"clock\""),
+            "Unreadable",
+        ),
         (|text| "[".repeat(100_000) + text, "Unreadable"),
     ];
     for (damage, expected) in damages {
@@ -131,16 +173,32 @@ fn untrusted_receipt_hides_older_success() {
         std::fs::write(desk.path(&file(&failed)), damaged).unwrap();
         let state = desk.state();
         let phase = state.phase(PhaseId::Design).unwrap();
-        assert!(phase.newest_real.is_none() && phase.last_success.is_none(), "{expected}");
+        assert!(
+            phase.newest_real.is_none() && phase.last_success.is_none(),
+            "{expected}"
+        );
         let problem = &state.problems[0];
         assert_eq!(problem.file, format!("{}.json", failed.receipt_id));
         assert_eq!(problem.phase, Some(PhaseId::Design));
-        assert!(format!("{:?}", problem.kind).starts_with(expected), "{problem:?}");
-        assert_eq!(state.phase(PhaseId::Requirements).unwrap().newest_real.as_ref(), Some(&other));
+        assert!(
+            format!("{:?}", problem.kind).starts_with(expected),
+            "{problem:?}"
+        );
+        assert_eq!(
+            state
+                .phase(PhaseId::Requirements)
+                .unwrap()
+                .newest_real
+                .as_ref(),
+            Some(&other)
+        );
         // Running the phase again repairs it.
         let healed = desk.success(PhaseId::Design);
         let state = desk.state();
-        assert_eq!(state.phase(PhaseId::Design).unwrap().newest_real.as_ref(), Some(&healed));
+        assert_eq!(
+            state.phase(PhaseId::Design).unwrap().newest_real.as_ref(),
+            Some(&healed)
+        );
         assert_eq!(kinds(&state), []);
     }
 }
@@ -157,7 +215,13 @@ fn a_receipt_in_the_place_of_another_is_none() {
     }
     let state = desk.state();
     let disagrees = ReceiptProblemKind::NameDisagrees;
-    assert_eq!(kinds(&state), [(later.as_str(), disagrees.clone()), (as_tasks.as_str(), disagrees)]);
+    assert_eq!(
+        kinds(&state),
+        [
+            (later.as_str(), disagrees.clone()),
+            (as_tasks.as_str(), disagrees)
+        ]
+    );
     assert!(state.phase(PhaseId::Tasks).unwrap().newest.is_none());
     // Of another spec, with a correct digest.
     std::fs::remove_file(desk.path("receipts").join(&later)).unwrap();
@@ -165,11 +229,15 @@ fn a_receipt_in_the_place_of_another_is_none() {
     other.spec_id = "another-spec".to_owned();
     other.digest = None;
     other.digest = Some(Digest::of_canonical(&other).unwrap());
-    std::fs::write(desk.path(&file(&other)), serde_json::to_string(&other).unwrap()).unwrap();
-    assert!(
-        kinds(&desk.state())
-            .contains(&("design-20260131-093000-0001.json", ReceiptProblemKind::NameDisagrees))
-    );
+    std::fs::write(
+        desk.path(&file(&other)),
+        serde_json::to_string(&other).unwrap(),
+    )
+    .unwrap();
+    assert!(kinds(&desk.state()).contains(&(
+        "design-20260131-093000-0001.json",
+        ReceiptProblemKind::NameDisagrees
+    )));
 }
 
 #[test]
@@ -178,7 +246,12 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     for _ in 0..6 {
         desk.success(PhaseId::Design);
     }
-    let name = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Design, now(), place).file_name());
+    let name = |place| {
+        format!(
+            "receipts/{}",
+            ReceiptId::new(PhaseId::Design, now(), place).file_name()
+        )
+    };
     // Pruned at the beginning: nothing to report.
     std::fs::remove_file(desk.path(&name(1))).unwrap();
     assert_eq!(kinds(&desk.state()), []);
@@ -187,16 +260,41 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     assert_eq!(kinds(&desk.state()), []);
     desk.success(PhaseId::Tasks);
     desk.success(PhaseId::Tasks);
-    let tasks = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Tasks, now(), place).file_name());
-    let gap = || ReceiptProblemKind::Gap { older: vec![PhaseId::Design] };
+    let tasks = |place| {
+        format!(
+            "receipts/{}",
+            ReceiptId::new(PhaseId::Tasks, now(), place).file_name()
+        )
+    };
+    let gap = || ReceiptProblemKind::Gap {
+        older: vec![PhaseId::Design],
+    };
     std::fs::remove_file(desk.path(&tasks(7))).unwrap();
-    assert_eq!(kinds(&desk.store.state(None).unwrap()), [("0007", gap())], "it may have been of the design");
-    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "unfinished, and ours: passed over").unwrap();
-    for foreign in ["notes.txt", "Design-20260131-093000-0002.json", "design-20260131-093000-0002.json.bak"] {
+    assert_eq!(
+        kinds(&desk.store.state(None).unwrap()),
+        [("0007", gap())],
+        "it may have been of the design"
+    );
+    std::fs::write(
+        desk.path("receipts/.tmp-aB3dE6"),
+        "unfinished, and ours: passed over",
+    )
+    .unwrap();
+    for foreign in [
+        "notes.txt",
+        "Design-20260131-093000-0002.json",
+        "design-20260131-093000-0002.json.bak",
+    ] {
         std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
     }
     let problems = desk.state().problems;
-    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 3);
+    assert_eq!(
+        problems
+            .iter()
+            .filter(|p| p.kind == ReceiptProblemKind::ForeignName)
+            .count(),
+        3
+    );
     let twice = "tasks-20260131-100000-0008.json";
     std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
     let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
@@ -204,40 +302,73 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     for number in 0..50 {
         std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
     }
-    assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
+    assert!(
+        desk.state()
+            .problems
+            .iter()
+            .any(|problem| problem.file == "33 more")
+    );
     // The highest sequence number makes one gap, and leaves no next one.
     let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
     std::fs::write(desk.path("receipts").join(last), "x").unwrap();
     let gaps = |problems: &[ReceiptProblem]| {
-        problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).count()
+        problems
+            .iter()
+            .filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. }))
+            .count()
     };
     assert_eq!(gaps(&desk.state().problems), 2);
-    assert!(desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").is_err());
+    assert!(
+        desk.try_run(PhaseId::Design, PhaseStatus::Success, "x")
+            .is_err()
+    );
 }
 
 #[test]
 fn lost_receipt_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements, Tasks};
-    for lost in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
+    for lost in [
+        PhaseStatus::Success,
+        PhaseStatus::Failed,
+        PhaseStatus::DryRun,
+    ] {
         let desk = desk();
         desk.success(Requirements);
         desk.success(Design);
         let gone = desk.run(Design, lost, "again");
         desk.success(Tasks);
         std::fs::remove_file(desk.path(&file(&gone))).unwrap();
-        let gap = |older: &[PhaseId]| ("0003", ReceiptProblemKind::Gap { older: older.to_vec() });
+        let gap = |older: &[PhaseId]| {
+            (
+                "0003",
+                ReceiptProblemKind::Gap {
+                    older: older.to_vec(),
+                },
+            )
+        };
         // Without the ledger, as in CI; the next receipt also shows which one it was.
         let state = || desk.store.state(None).unwrap();
         let told = state();
         let file = format!("{}.json", gone.receipt_id);
         assert_eq!(
             kinds(&told),
-            [(file.as_str(), ReceiptProblemKind::ChainBroken), gap(&[Requirements, Design])]
+            [
+                (file.as_str(), ReceiptProblemKind::ChainBroken),
+                gap(&[Requirements, Design])
+            ]
         );
         desk.success(Requirements);
-        assert!(kinds(&state()).contains(&gap(&[Design])), "{:?}", kinds(&state()));
+        assert!(
+            kinds(&state()).contains(&gap(&[Design])),
+            "{:?}",
+            kinds(&state())
+        );
         desk.success(Design);
-        assert_eq!(kinds(&state()), [], "whatever it said, it decides nothing any more");
+        assert_eq!(
+            kinds(&state()),
+            [],
+            "whatever it said, it decides nothing any more"
+        );
         assert_eq!(desk.state().problems, []);
     }
 }
@@ -257,7 +388,10 @@ fn replaced_receipt_is_reported_while_relevant() {
     let gone = format!("{}.json", failed.receipt_id);
     let told = desk.store.state(None).unwrap();
     let broken = |file| (file, ReceiptProblemKind::ChainBroken);
-    assert_eq!(kinds(&told), [broken(forged.as_str()), broken(gone.as_str())]);
+    assert_eq!(
+        kinds(&told),
+        [broken(forged.as_str()), broken(gone.as_str())]
+    );
 }
 
 #[test]
@@ -272,7 +406,10 @@ fn repeated_sequence_matters_until_phases_rerun() {
     let there = write_sealed(&desk, there);
     let taken = |one: &SpecReceipt, other: &SpecReceipt| {
         let other = format!("{}.json", other.receipt_id);
-        (format!("{}.json", one.receipt_id), ReceiptProblemKind::PlaceTaken { other })
+        (
+            format!("{}.json", one.receipt_id),
+            ReceiptProblemKind::PlaceTaken { other },
+        )
     };
     let told = || -> Vec<_> {
         kinds(&desk.store.state(None).unwrap())
@@ -287,16 +424,26 @@ fn repeated_sequence_matters_until_phases_rerun() {
     assert_eq!(told(), []);
     assert_eq!(desk.state().problems, []);
     // Two dry runs repeat nothing that counts; a dry run in place of a real one may hide it.
-    for (name, status) in
-        [("100000", PhaseStatus::DryRun), ("110000", PhaseStatus::DryRun), ("090000", PhaseStatus::Failed)]
-    {
+    for (name, status) in [
+        ("100000", PhaseStatus::DryRun),
+        ("110000", PhaseStatus::DryRun),
+        ("090000", PhaseStatus::Failed),
+    ] {
         let mut receipt = draft(Design, status, 5);
         receipt.receipt_id = format!("design-20260131-{name}-0005");
         let digest = newest.digest.unwrap();
-        receipt.last_real = Some(ReceiptLink { receipt_id: newest.receipt_id.clone(), digest });
+        receipt.last_real = Some(ReceiptLink {
+            receipt_id: newest.receipt_id.clone(),
+            digest,
+        });
         receipt.previous = receipt.last_real.clone();
         write_sealed(&desk, receipt);
-        assert_eq!(told().len(), usize::from(status == PhaseStatus::Failed), "{:?}", told());
+        assert_eq!(
+            told().len(),
+            usize::from(status == PhaseStatus::Failed),
+            "{:?}",
+            told()
+        );
     }
 }
 
@@ -309,9 +456,14 @@ fn gaps_and_repeats_are_limited_and_counted() {
         plant_garbage(&desk, PhaseId::Review, place * 2 + 1..=place * 2 + 1);
     }
     let problems = desk.store.state(None).unwrap().problems;
-    let gaps: Vec<_> = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).collect();
+    let gaps: Vec<_> = problems
+        .iter()
+        .filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. }))
+        .collect();
     assert_eq!((gaps.len(), gaps[20].file.as_str()), (21, "480 more"));
-    let doubled = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::PlaceTaken { .. }));
+    let doubled = problems
+        .iter()
+        .filter(|p| matches!(p.kind, ReceiptProblemKind::PlaceTaken { .. }));
     assert_eq!(doubled.count(), 21);
     assert!(problems.len() < 50, "{}", problems.len());
 }
@@ -326,7 +478,13 @@ fn a_link_that_does_not_fit_is_told() {
     edited.exit_code = Some(7);
     write_sealed(&desk, edited);
     let state = desk.store.state(None).unwrap();
-    assert_eq!(kinds(&state), [("requirements-20260131-093000-0001.json", ReceiptProblemKind::ChainBroken)]);
+    assert_eq!(
+        kinds(&state),
+        [(
+            "requirements-20260131-093000-0001.json",
+            ReceiptProblemKind::ChainBroken
+        )]
+    );
     write_sealed(&desk, first);
     assert_eq!(kinds(&desk.store.state(None).unwrap()), []);
     // A success that a link names but that does not exist.
@@ -334,11 +492,19 @@ fn a_link_that_does_not_fit_is_told() {
     let mut link = second.previous.clone().unwrap();
     link.receipt_id = ReceiptId::new(PhaseId::Design, now(), 2).to_string();
     liar.last_success = Some(link);
-    liar.previous =
-        Some(ReceiptLink { receipt_id: second.receipt_id.clone(), digest: second.digest.unwrap() });
+    liar.previous = Some(ReceiptLink {
+        receipt_id: second.receipt_id.clone(),
+        digest: second.digest.unwrap(),
+    });
     write_sealed(&desk, liar);
     let state = desk.store.state(None).unwrap();
-    assert_eq!(kinds(&state), [("design-20260131-093000-0002.json", ReceiptProblemKind::ChainBroken)]);
+    assert_eq!(
+        kinds(&state),
+        [(
+            "design-20260131-093000-0002.json",
+            ReceiptProblemKind::ChainBroken
+        )]
+    );
     assert!(state.phase(PhaseId::Design).unwrap().last_success.is_none());
 }
 
@@ -354,14 +520,34 @@ fn receipts_of_before_the_links_are_found_by_their_names() {
         );
         std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
     };
-    for (place, status) in [(1, "success"), (2, "success"), (3, "failed"), (4, "dry_run"), (5, "dry_run")] {
+    for (place, status) in [
+        (1, "success"),
+        (2, "success"),
+        (3, "failed"),
+        (4, "dry_run"),
+        (5, "dry_run"),
+    ] {
         old(place, status);
     }
     let state = desk.state();
     assert_eq!(kinds(&state), []);
     let phase = state.phase(PhaseId::Design).unwrap();
-    assert!(phase.newest_real.as_ref().unwrap().receipt_id.ends_with("0003"));
-    assert!(phase.last_success.as_ref().unwrap().receipt_id.ends_with("0002"));
+    assert!(
+        phase
+            .newest_real
+            .as_ref()
+            .unwrap()
+            .receipt_id
+            .ends_with("0003")
+    );
+    assert!(
+        phase
+            .last_success
+            .as_ref()
+            .unwrap()
+            .receipt_id
+            .ends_with("0002")
+    );
     // The next one links to them.
     let next = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
     assert!(next.last_real.unwrap().receipt_id.ends_with("0003"));
@@ -386,12 +572,22 @@ fn files_are_compared_with_receipts() {
         record("artifacts/../../../secret", "x"),
         record("project/src/main.rs", "x"),
     ];
-    lock.promote(receipt, vec![document(PhaseId::Design, "design")], &mut desk.ledger()).unwrap();
+    lock.promote(
+        receipt,
+        vec![document(PhaseId::Design, "design")],
+        &mut desk.ledger(),
+    )
+    .unwrap();
     drop(lock);
     let found = |desk: &Desk| {
         let state = desk.state();
         let phase = state.phase(PhaseId::Design).unwrap();
-        phase.inputs.iter().chain(&phase.outputs).map(|tracked| tracked.found).collect::<Vec<_>>()
+        phase
+            .inputs
+            .iter()
+            .chain(&phase.outputs)
+            .map(|tracked| tracked.found)
+            .collect::<Vec<_>>()
     };
     let (same, differs, missing) = (FileState::Same, FileState::Differs, FileState::Missing);
     assert_eq!(found(&desk), [same, same, differs, same]);
@@ -406,11 +602,21 @@ fn files_are_compared_with_receipts() {
 #[test]
 fn history_tells_every_receipt_in_its_order() {
     let desk = desk();
-    for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Requirements] {
+    for phase in [
+        PhaseId::Requirements,
+        PhaseId::Design,
+        PhaseId::Requirements,
+    ] {
         desk.success(phase);
     }
     let (receipts, problems) = desk.store.history(None).unwrap();
-    assert_eq!(receipts.iter().map(|receipt| receipt.sequence).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        receipts
+            .iter()
+            .map(|receipt| receipt.sequence)
+            .collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
     assert_eq!(problems, []);
     std::fs::write(desk.path(&file(&receipts[1])), "x").unwrap();
     let (receipts, problems) = desk.store.history(None).unwrap();
@@ -424,14 +630,21 @@ fn reader_during_promotion_sees_consistent_state() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for round in 0..25 {
-                desk.run(PhaseId::Design, PhaseStatus::Success, &"x".repeat(round * 1000));
+                desk.run(
+                    PhaseId::Design,
+                    PhaseStatus::Success,
+                    &"x".repeat(round * 1000),
+                );
             }
         });
         let ledger = desk.ledger();
         while !writer.is_finished() {
             let state = desk.store.state(Some(&ledger)).unwrap();
             assert_eq!(kinds(&state), []);
-            assert_eq!(state.phase(PhaseId::Design).unwrap().outputs[0].found, FileState::Same);
+            assert_eq!(
+                state.phase(PhaseId::Design).unwrap().outputs[0].found,
+                FileState::Same
+            );
             // Constant reading would leave no turn for writers.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -444,7 +657,14 @@ fn a_promotion_waits_for_nobody_who_only_looked() {
     let lock = desk.lock();
     let mut ledger = desk.ledger();
     for _ in 0..3 {
-        run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut ledger).unwrap();
+        run_under(
+            &lock,
+            PhaseId::Design,
+            PhaseStatus::Success,
+            "x",
+            &mut ledger,
+        )
+        .unwrap();
         assert_eq!(desk.store.state(None).unwrap().problems, []);
     }
 }

@@ -24,7 +24,9 @@ fn output(tests: &str) -> (i32, String) {
     let [passed, failed, ignored] = counts;
     text.insert_str(0, &format!("running {} tests\n", passed + failed + ignored));
     let end = if failed > 0 { "FAILED" } else { "ok" };
-    text.push_str(&format!("\ntest result: {end}. {passed} passed; {failed} failed; {ignored} ignored\n"));
+    text.push_str(&format!(
+        "\ntest result: {end}. {passed} passed; {failed} failed; {ignored} ignored\n"
+    ));
     (if failed > 0 { 101 } else { 0 }, text)
 }
 
@@ -50,7 +52,12 @@ struct Case<'c> {
     reruns: Vec<GateRun>,
 }
 
-const PLAIN: Case<'_> = Case { goal: "", files: TestFiles::Fixed, edited: &[], reruns: Vec::new() };
+const PLAIN: Case<'_> = Case {
+    goal: "",
+    files: TestFiles::Fixed,
+    edited: &[],
+    reruns: Vec::new(),
+};
 
 fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, Verdict) {
     let gates = [before(earlier)];
@@ -71,7 +78,12 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
 /// The codes of the errors about tests before and after.
 fn errors(earlier: &str, now: &str, case: &Case<'_>) -> Vec<String> {
     let (judged, set) = judged_run(&run(earlier), &run(now), case);
-    judged.verdict.errors().chain(set.errors()).map(|finding| finding.code.to_string()).collect()
+    judged
+        .verdict
+        .errors()
+        .chain(set.errors())
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 #[test]
@@ -93,7 +105,10 @@ fn honest_changes_are_accepted() {
 #[test]
 fn tests_that_fail_before_and_after_are_listed() {
     let (judged, _) = judged_run(&run("+a -b -net"), &run("+a +b -net"), &PLAIN);
-    assert_eq!(codes(&judged.verdict), [("verify-test-still-fails", Level::Warning)]);
+    assert_eq!(
+        codes(&judged.verdict),
+        [("verify-test-still-fails", Level::Warning)]
+    );
     let tests = judged.tests.unwrap();
     assert_eq!(
         (tests.fixed.names, tests.still_failing.names),
@@ -117,7 +132,11 @@ fn every_lost_test_refuses() {
         ("+a -b -c", "+a +b +d", "verify-test-gone"),
         ("+a -b -x.test.mjs", "+a +b", "verify-test-gone"),
     ] {
-        assert_eq!(errors(earlier, now, &PLAIN), [expected], "{earlier} | {now}");
+        assert_eq!(
+            errors(earlier, now, &PLAIN),
+            [expected],
+            "{earlier} | {now}"
+        );
     }
 }
 
@@ -125,11 +144,16 @@ fn every_lost_test_refuses() {
 fn edited_doc_example_does_not_count() {
     let edits = |edited| Case { edited, ..PLAIN };
     let rust = ("+a -src/lib.rs_-_total", "+a +src/lib.rs_-_total");
-    let python = ("+a -src/price.py::price.total", "+a +src/price.py::price.total");
+    let python = (
+        "+a -src/price.py::price.total",
+        "+a +src/price.py::price.total",
+    );
     let of_cargo = |text: &str| text.replace('_', " ");
-    for (files, (earlier, now)) in
-        [(&["crates/x/src/lib.rs"][..], rust), (&["src/lib.rs"], rust), (&["src/price.py"], python)]
-    {
+    for (files, (earlier, now)) in [
+        (&["crates/x/src/lib.rs"][..], rust),
+        (&["src/lib.rs"], rust),
+        (&["src/price.py"], python),
+    ] {
         let told = |text: &str| {
             let (code, output) = output(text);
             run_of("cargo test", GateEnd::Exited(code), &of_cargo(&output), "")
@@ -137,16 +161,32 @@ fn edited_doc_example_does_not_count() {
         let found = |case: &Case<'_>| {
             let (judged, set) = judged_run(&told(earlier), &told(now), case);
             let findings = judged.verdict.errors().chain(set.errors());
-            findings.map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+            findings
+                .map(|finding| finding.code.to_string())
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(&edits(files)), ["verify-nothing-fixed"], "{files:?}");
-        assert_eq!(found(&edits(&["src/other.rs", "other/price.py"])), [""; 0], "{files:?}");
+        assert_eq!(
+            found(&edits(&["src/other.rs", "other/price.py"])),
+            [""; 0],
+            "{files:?}"
+        );
     }
     // A test of the same file is no example.
     let edited = edits(&["src/price.py"]);
-    assert_eq!(errors("-src/price.py::test_a[x.y]", "+src/price.py::test_a[x.y]", &edited), [""; 0]);
+    assert_eq!(
+        errors(
+            "-src/price.py::test_a[x.y]",
+            "+src/price.py::test_a[x.y]",
+            &edited
+        ),
+        [""; 0]
+    );
     // Another test turned green.
-    let (earlier, now) = ("-b -src/price.py::price.total", "+b +src/price.py::price.total");
+    let (earlier, now) = (
+        "-b -src/price.py::price.total",
+        "+b +src/price.py::price.total",
+    );
     assert_eq!(errors(earlier, now, &edited), [""; 0]);
 }
 
@@ -155,8 +195,15 @@ fn failing_duplicate_does_not_hide_another() {
     let judged = |earlier: &[&str], now: &[&str]| {
         let run = |lines: &[&str]| {
             let output: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            let red = lines.iter().filter(|line| line.starts_with("not ok")).count();
-            let counts = format!("# tests {}\n# pass {}\n# fail {red}\n", lines.len(), lines.len() - red);
+            let red = lines
+                .iter()
+                .filter(|line| line.starts_with("not ok"))
+                .count();
+            let counts = format!(
+                "# tests {}\n# pass {}\n# fail {red}\n",
+                lines.len(),
+                lines.len() - red
+            );
             run_of(
                 "node --test",
                 GateEnd::Exited(i32::from(red > 0)),
@@ -166,7 +213,9 @@ fn failing_duplicate_does_not_hide_another() {
         };
         let (judged, set) = judged_run(&run(earlier), &run(now), &PLAIN);
         let findings = judged.verdict.errors().chain(set.errors());
-        findings.map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+        findings
+            .map(|finding| finding.code.to_string())
+            .collect::<Vec<_>>()
     };
     let earlier = ["ok 1 - basic", "not ok 2 - basic", "not ok 3 - adds"];
     let regression = ["not ok 1 - basic", "not ok 2 - basic", "ok 3 - adds"];
@@ -181,7 +230,9 @@ fn failing_duplicate_does_not_hide_another() {
     // Two failures of one test are reported, and then one success.
     let results = |tests: &[(&str, TestStatus)]| {
         let mut results = TestResults::default();
-        tests.iter().for_each(|(name, status)| results.add(*name, *status));
+        tests
+            .iter()
+            .for_each(|(name, status)| results.add(*name, *status));
         results
     };
     let (red, green) = (TestStatus::Failed, TestStatus::Passed);
@@ -195,7 +246,16 @@ fn failing_duplicate_does_not_hide_another() {
             edited_examples: &[],
             reruns: &[],
         };
-        compare(&"unit".parse().unwrap(), &results(before), &now, None, &baseline).tests.gone.names
+        compare(
+            &"unit".parse().unwrap(),
+            &results(before),
+            &now,
+            None,
+            &baseline,
+        )
+        .tests
+        .gone
+        .names
     };
     assert_eq!(gone(&[("sub", red), ("sub #2", red)]), [""; 0]);
     assert_eq!(gone(&[("sub", green), ("sub #2", green)]), ["sub #2"]);
@@ -203,22 +263,42 @@ fn failing_duplicate_does_not_hide_another() {
 
 #[test]
 fn lost_tests_warn_where_tests_may_be_edited() {
-    let editable = Case { files: TestFiles::Editable, ..PLAIN };
-    for (earlier, now) in [("+a +b", "+a +c"), ("+a +b", "+a ~b"), ("+a -net", "+a -net +new")] {
-        assert_eq!(errors(earlier, now, &editable), [""; 0], "{earlier} | {now}");
+    let editable = Case {
+        files: TestFiles::Editable,
+        ..PLAIN
+    };
+    for (earlier, now) in [
+        ("+a +b", "+a +c"),
+        ("+a +b", "+a ~b"),
+        ("+a -net", "+a -net +new"),
+    ] {
+        assert_eq!(
+            errors(earlier, now, &editable),
+            [""; 0],
+            "{earlier} | {now}"
+        );
         let (judged, set) = judged_run(&run(earlier), &run(now), &editable);
         assert!(!judged.verdict.findings().is_empty() || !set.findings().is_empty());
     }
     assert_eq!(errors("+a +b", "+a -b", &editable), ["verify-test-broken"]);
-    assert_eq!(errors("+a", "+a -new", &editable), ["verify-new-test-fails"]);
+    assert_eq!(
+        errors("+a", "+a -new", &editable),
+        ["verify-new-test-fails"]
+    );
 }
 
 #[test]
 fn tests_that_the_goal_names_have_to_pass() {
     let named = |goal| Case { goal, ..PLAIN };
     let (earlier, now) = ("+a -t::test_b -t::test_net", "+a -t::test_b +t::test_net");
-    assert_eq!(errors(earlier, now, &named("make `test_b` pass")), ["verify-goal-tests-fail"]);
-    assert_eq!(errors(earlier, now, &named("make t::test_b pass.")), ["verify-goal-tests-fail"]);
+    assert_eq!(
+        errors(earlier, now, &named("make `test_b` pass")),
+        ["verify-goal-tests-fail"]
+    );
+    assert_eq!(
+        errors(earlier, now, &named("make t::test_b pass.")),
+        ["verify-goal-tests-fail"]
+    );
     assert_eq!(errors(earlier, now, &named("make test_net pass")), [""; 0]);
     assert_eq!(
         errors("+a -add -net", "+a -add +net", &named("add a list")),
@@ -229,17 +309,29 @@ fn tests_that_the_goal_names_have_to_pass() {
         "+a -tests/x.py::b -tests/x.py::net -tests/y.py::c",
         "+a +tests/x.py::b -tests/x.py::net -tests/y.py::c",
     );
-    assert_eq!(errors(earlier, now, &named("fix what tests/x.py finds")), [""; 0]);
-    assert_eq!(errors(earlier, now, &named("fix what y.py finds")), ["verify-goal-tests-fail"]);
+    assert_eq!(
+        errors(earlier, now, &named("fix what tests/x.py finds")),
+        [""; 0]
+    );
+    assert_eq!(
+        errors(earlier, now, &named("fix what y.py finds")),
+        ["verify-goal-tests-fail"]
+    );
 }
 
 #[test]
 fn red_tests_that_pass_again_are_flaky() {
     let (judged, _) = judged_run(&run("+a +b +c"), &run("+a -b +c"), &PLAIN);
     assert!(judged.may_be_flaky());
-    let again = |now: &str| Case { reruns: vec![run(now)], ..PLAIN };
+    let again = |now: &str| Case {
+        reruns: vec![run(now)],
+        ..PLAIN
+    };
     let (judged, _) = judged_run(&run("+a +b +c"), &run("+a -b +c"), &again("+a +b +c"));
-    assert_eq!(codes(&judged.verdict), [("verify-test-flaky", Level::Warning)]);
+    assert_eq!(
+        codes(&judged.verdict),
+        [("verify-test-flaky", Level::Warning)]
+    );
     assert_eq!(judged.tests.unwrap().flaky.names, ["b"]);
     for (earlier, now, second, expected) in [
         ("+a +b", "+a -b", "+a -b", "verify-test-broken"),
@@ -248,9 +340,16 @@ fn red_tests_that_pass_again_are_flaky() {
         ("+a +b", "+a -b", "+a ~b +c", "verify-test-skipped"),
         ("+a +b -c", "+a -b +c", "+a +b -c", "verify-nothing-fixed"),
     ] {
-        assert_eq!(errors(earlier, now, &again(second)), [expected], "{earlier} | {now} | {second}");
+        assert_eq!(
+            errors(earlier, now, &again(second)),
+            [expected],
+            "{earlier} | {now} | {second}"
+        );
     }
-    let crashed = Case { reruns: vec![run_of("cargo test", GateEnd::Exited(134), "", "")], ..PLAIN };
+    let crashed = Case {
+        reruns: vec![run_of("cargo test", GateEnd::Exited(134), "", "")],
+        ..PLAIN
+    };
     assert_eq!(
         errors("+a +b", "+a -b", &crashed),
         ["verify-test-broken"],
@@ -260,8 +359,18 @@ fn red_tests_that_pass_again_are_flaky() {
 
 #[test]
 fn only_newly_failing_tests_run_again() {
-    for (earlier, now) in [("+a +b", "+a +c"), ("+a -b", "+a +b -c"), ("+a +b", "-a ~b"), ("+a", "+a")] {
-        assert!(!judged_run(&run(earlier), &run(now), &PLAIN).0.may_be_flaky(), "{earlier} | {now}");
+    for (earlier, now) in [
+        ("+a +b", "+a +c"),
+        ("+a -b", "+a +b -c"),
+        ("+a +b", "-a ~b"),
+        ("+a", "+a"),
+    ] {
+        assert!(
+            !judged_run(&run(earlier), &run(now), &PLAIN)
+                .0
+                .may_be_flaky(),
+            "{earlier} | {now}"
+        );
     }
 }
 
@@ -271,18 +380,37 @@ fn tests_of_aborted_file_run_again() {
     let broke_off = "+a -f.js +f.js::x -f.js::timeout";
     let (judged, _) = judged_run(&run(earlier), &run(broke_off), &PLAIN);
     assert!(judged.may_be_flaky() && !judged.verdict.passes());
-    let again = |now: &str| Case { reruns: vec![run(now)], ..PLAIN };
+    let again = |now: &str| Case {
+        reruns: vec![run(now)],
+        ..PLAIN
+    };
     let (judged, _) = judged_run(&run(earlier), &run(broke_off), &again(earlier));
-    assert_eq!(codes(&judged.verdict), [("verify-test-flaky", Level::Warning)]);
+    assert_eq!(
+        codes(&judged.verdict),
+        [("verify-test-flaky", Level::Warning)]
+    );
     for (second, expected) in [
         (broke_off, "verify-test-broken"),
         ("+a +f.js +f.js::x", "verify-test-gone"),
         ("+a +f.js +f.js::x -f.js::y", "verify-test-broken"),
     ] {
-        assert_eq!(errors(earlier, broke_off, &again(second))[0], expected, "{second}");
+        assert_eq!(
+            errors(earlier, broke_off, &again(second))[0],
+            expected,
+            "{second}"
+        );
     }
-    for other in ["+a +f.js +f.js::x", "-a +f.js +f.js::x", "+a -f.js +f.js::x +f.js::y -new"] {
-        assert!(!judged_run(&run(earlier), &run(other), &PLAIN).0.may_be_flaky(), "{other}");
+    for other in [
+        "+a +f.js +f.js::x",
+        "-a +f.js +f.js::x",
+        "+a -f.js +f.js::x +f.js::y -new",
+    ] {
+        assert!(
+            !judged_run(&run(earlier), &run(other), &PLAIN)
+                .0
+                .may_be_flaky(),
+            "{other}"
+        );
     }
 }
 
@@ -294,12 +422,28 @@ fn test_name_with_time_is_matched() {
     );
     assert_eq!(errors(earlier, now, &PLAIN), [""; 0]);
     for (earlier, now, expected) in [
-        ("+t::x[22:17:13] -goal", "-t::x[22:18:59] +goal", "verify-test-broken"),
-        ("+t::x[22:17:13] +t::x[22:17:14] -goal", "+t::x[22:18:59] +goal", "verify-test-gone"),
-        ("+t::x[22:17:13] -goal", "+t::y[22:18:59] +goal", "verify-test-gone"),
+        (
+            "+t::x[22:17:13] -goal",
+            "-t::x[22:18:59] +goal",
+            "verify-test-broken",
+        ),
+        (
+            "+t::x[22:17:13] +t::x[22:17:14] -goal",
+            "+t::x[22:18:59] +goal",
+            "verify-test-gone",
+        ),
+        (
+            "+t::x[22:17:13] -goal",
+            "+t::y[22:18:59] +goal",
+            "verify-test-gone",
+        ),
         ("+t::x[1] -goal", "+t::x[2] +goal", "verify-test-gone"),
     ] {
-        assert_eq!(errors(earlier, now, &PLAIN), [expected], "{earlier} | {now}");
+        assert_eq!(
+            errors(earlier, now, &PLAIN),
+            [expected],
+            "{earlier} | {now}"
+        );
     }
 }
 
@@ -308,16 +452,28 @@ fn exit_code_decides_where_results_are_not_whole() {
     let code = |earlier: &GateRun, now: &GateRun| {
         let (judged, _) = judged_run(earlier, now, &PLAIN);
         assert!(judged.tests.is_none());
-        judged.verdict.errors().map(|finding| finding.code.to_string()).collect::<Vec<_>>()
+        judged
+            .verdict
+            .errors()
+            .map(|finding| finding.code.to_string())
+            .collect::<Vec<_>>()
     };
-    let with = |code: i32, tests: &str| run_of("cargo test", GateEnd::Exited(code), &output(tests).1, "");
+    let with =
+        |code: i32, tests: &str| run_of("cargo test", GateEnd::Exited(code), &output(tests).1, "");
     assert_eq!(
         code(&run("+a -b -c"), &with(134, "+a +b -c")),
         ["verify-gate-failed"],
         "the process broke off"
     );
-    assert_eq!(code(&with(134, "+a -b -c"), &run("+a +b -c")), ["verify-gate-failed"]);
-    assert_eq!(code(&run("+a -b"), &with(101, "+a +b")), ["verify-gate-failed"], "something else failed");
+    assert_eq!(
+        code(&with(134, "+a -b -c"), &run("+a +b -c")),
+        ["verify-gate-failed"]
+    );
+    assert_eq!(
+        code(&run("+a -b"), &with(101, "+a +b")),
+        ["verify-gate-failed"],
+        "something else failed"
+    );
     let mut cut = run("+a +b -c");
     cut.results.as_mut().unwrap().basis = crate::tally::TallyBasis::Cut;
     assert_eq!(code(&run("+a -b -c"), &cut), ["verify-gate-failed"]);
@@ -330,7 +486,10 @@ fn exit_code_zero_does_not_hide_failure() {
     let (judged, _) = judged_run(&run("+a +b"), &lying, &PLAIN);
     assert_eq!(
         codes(&judged.verdict),
-        [("verify-test-broken", Level::Error), ("verify-tests-failed", Level::Error)]
+        [
+            ("verify-test-broken", Level::Error),
+            ("verify-tests-failed", Level::Error)
+        ]
     );
 }
 
@@ -338,18 +497,26 @@ fn exit_code_zero_does_not_hide_failure() {
 fn forged_output_cannot_pass_failing_test() {
     let (code, text) = output("+a -b");
     let claims = format!("test b ... ok\n{text}test b ... ok\n");
-    let (judged, _) =
-        judged_run(&run("+a +b"), &run_of("cargo test", GateEnd::Exited(code), &claims, ""), &PLAIN);
+    let (judged, _) = judged_run(
+        &run("+a +b"),
+        &run_of("cargo test", GateEnd::Exited(code), &claims, ""),
+        &PLAIN,
+    );
     assert_eq!(judged.tests.unwrap().broken.names, ["b"]);
 }
 
 #[test]
 fn lists_are_bounded() {
-    let names: Vec<String> = (0..200).map(|number| format!("+{number:03}{}", "x".repeat(300))).collect();
+    let names: Vec<String> = (0..200)
+        .map(|number| format!("+{number:03}{}", "x".repeat(300)))
+        .collect();
     let red: Vec<String> = names.iter().map(|name| name.replace('+', "-")).collect();
     let (judged, _) = judged_run(&run(&names.join(" ")), &run(&red.join(" ")), &PLAIN);
     let hint = &judged.verdict.errors().next().unwrap().hint;
-    assert!(hint.ends_with(" and 195 more") && hint.len() < 1000, "{hint}");
+    assert!(
+        hint.ends_with(" and 195 more") && hint.len() < 1000,
+        "{hint}"
+    );
     let broken = judged.tests.unwrap().broken;
     assert_eq!((broken.count, broken.names.len()), (200, 50));
 }
@@ -359,14 +526,26 @@ fn gate_without_tests_of_change_does_not_count() {
     let now = run("+a +b");
     let mut gates = [before(&now)];
     gates[0].canary = crate::CanaryOutcome::Unnoticed;
-    let baseline = Baseline { gates: &gates, ..Baseline::default() };
+    let baseline = Baseline {
+        gates: &gates,
+        ..Baseline::default()
+    };
     let judged = judge_run_after(&now, &baseline);
-    assert_eq!(codes(&judged.verdict), [("verify-gate-not-counted", Level::Warning)]);
+    assert_eq!(
+        codes(&judged.verdict),
+        [("verify-gate-not-counted", Level::Warning)]
+    );
     let set = judge_set(std::iter::once((&now, &judged)), &baseline);
     assert_eq!(codes(&set), [("verify-no-gate-counts", Level::Error)]);
-    let other = GateRun { id: "other".parse().unwrap(), ..now.clone() };
+    let other = GateRun {
+        id: "other".parse().unwrap(),
+        ..now.clone()
+    };
     let counted = judge_run_after(&other, &baseline);
-    assert_eq!(judge_set([(&now, &judged), (&other, &counted)].into_iter(), &baseline), Verdict::default());
+    assert_eq!(
+        judge_set([(&now, &judged), (&other, &counted)].into_iter(), &baseline),
+        Verdict::default()
+    );
 }
 
 /// A gate that could not run leaves its language untested: another gate's result does not allow such a change
@@ -379,19 +558,43 @@ fn change_in_untested_language_is_refused() {
         "",
         "make: uv: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n",
     );
-    let lint = GateRun { id: "lint".parse().unwrap(), ..lint };
+    let lint = GateRun {
+        id: "lint".parse().unwrap(),
+        ..lint
+    };
     let tests = run("+a +b");
-    let aside = GateBefore { set_aside: Some("uv".to_owned()), ..before(&lint) };
-    let aside = GateBefore { id: "lint".into(), ..aside };
+    let aside = GateBefore {
+        set_aside: Some("uv".to_owned()),
+        ..before(&lint)
+    };
+    let aside = GateBefore {
+        id: "lint".into(),
+        ..aside
+    };
     let gates = [before(&tests), aside];
     let judge = |command: &str, changed: &str| {
-        let tests = GateRun { command: command.split(' ').map(str::to_owned).collect(), ..tests.clone() };
+        let tests = GateRun {
+            command: command.split(' ').map(str::to_owned).collect(),
+            ..tests.clone()
+        };
         let changed = [changed.to_owned()];
-        let baseline = Baseline { gates: &gates, changed: &changed, ..Baseline::default() };
-        let judged = [judge_run_after(&tests, &baseline), judge_run_after(&lint, &baseline)];
-        assert_eq!(codes(&judged[1].verdict), [("verify-gate-set-aside", Level::Warning)]);
+        let baseline = Baseline {
+            gates: &gates,
+            changed: &changed,
+            ..Baseline::default()
+        };
+        let judged = [
+            judge_run_after(&tests, &baseline),
+            judge_run_after(&lint, &baseline),
+        ];
+        assert_eq!(
+            codes(&judged[1].verdict),
+            [("verify-gate-set-aside", Level::Warning)]
+        );
         let set = judge_set([&tests, &lint].into_iter().zip(&judged), &baseline);
-        set.errors().map(|finding| (finding.code.to_string(), finding.subject.clone())).collect::<Vec<_>>()
+        set.errors()
+            .map(|finding| (finding.code.to_string(), finding.subject.clone()))
+            .collect::<Vec<_>>()
     };
     for tested in ["src/a.rs", "README.md", "data/a.json"] {
         assert_eq!(judge("cargo test", tested), [], "{tested}");

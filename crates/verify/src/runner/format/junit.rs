@@ -26,8 +26,11 @@ pub(in crate::runner) fn read(
     let whole = xml::read(told.report.as_deref()?, |tag| match tag {
         Tag::Open(element) if element.name == "testcase" => {
             let attribute = |name| element.attribute(name).unwrap_or_default();
-            let case =
-                Case { file: attribute("file"), class: attribute("classname"), name: attribute("name") };
+            let case = Case {
+                file: attribute("file"),
+                class: attribute("classname"),
+                name: attribute("name"),
+            };
             let status = match attribute("status").as_str() {
                 "disabled" | "notrun" | "skipped" => TestStatus::Skipped,
                 _ => TestStatus::Passed,

@@ -15,7 +15,13 @@ type List = Vec<(String, TestStatus)>;
 /// Reads the output of a gate.
 pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
     let lists = lists(&told.stdout);
-    let targets = numbered(told.stderr.lines().filter_map(target).map(str::to_owned).collect());
+    let targets = numbered(
+        told.stderr
+            .lines()
+            .filter_map(target)
+            .map(str::to_owned)
+            .collect(),
+    );
     let (first, docs) = lists.split_at(targets.len().min(lists.len()));
     let is_joined = first.len() == targets.len()
         && !first.iter().any(is_of_docs)
@@ -35,7 +41,8 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
 /// Returns whether a list is one of doc tests: each name begins with its file, and ends there for the file's
 /// own text.
 fn is_of_docs(list: &List) -> bool {
-    list.first().is_some_and(|(name, _)| name.contains(" - ") || name.ends_with(" -"))
+    list.first()
+        .is_some_and(|(name, _)| name.contains(" - ") || name.ends_with(" -"))
 }
 
 /// The name of the target that cargo is about to run.
@@ -53,7 +60,11 @@ fn numbered(names: Vec<String>) -> Vec<String> {
     let number = |name: String| {
         let count = seen.entry(name.clone()).or_default();
         *count += 1;
-        if *count == 1 { name } else { format!("{name} #{count}") }
+        if *count == 1 {
+            name
+        } else {
+            format!("{name} #{count}")
+        }
     };
     names.into_iter().map(number).collect()
 }
@@ -67,7 +78,11 @@ fn without_lines(list: Vec<(String, TestStatus)>) -> List {
     }
     parts.sort_by_key(|(_, line, _)| *line);
     let names = numbered(parts.iter().map(|(name, ..)| name.clone()).collect());
-    names.into_iter().zip(parts).map(|(name, (.., status))| (name, status)).collect()
+    names
+        .into_iter()
+        .zip(parts)
+        .map(|(name, (.., status))| (name, status))
+        .collect()
 }
 
 fn lists(stdout: &str) -> Vec<List> {
@@ -82,11 +97,14 @@ fn lists(stdout: &str) -> Vec<List> {
             pending = None;
             continue;
         }
-        let Some(list) = lists.last_mut().filter(|_| open) else { continue };
+        let Some(list) = lists.last_mut().filter(|_| open) else {
+            continue;
+        };
         if line == "failures:" || line == "successes:" || line.starts_with("test result: ") {
             open = false;
-        } else if let Some((name, told)) =
-            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        } else if let Some((name, told)) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once(" ... "))
         {
             match status(told) {
                 Some(status) => list.push((name.to_owned(), status)),
@@ -103,7 +121,9 @@ fn lists(stdout: &str) -> Vec<List> {
 
 /// `running 3 tests`.
 fn is_announcement(line: &str) -> bool {
-    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(' '));
+    let count = line
+        .strip_prefix("running ")
+        .and_then(|rest| rest.split_once(' '));
     count.is_some_and(|(count, word)| {
         matches!(word, "test" | "tests")
             && !count.is_empty()
@@ -123,10 +143,14 @@ fn status(told: &str) -> Option<TestStatus> {
 /// Returns the name without additions of the harness, and the line of a doc test.
 fn own_name(name: &str) -> (String, u64) {
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
-    match name.split_once(" (line ").and_then(|(before, rest)| Some((before, rest.split_once(')')?))) {
-        Some((before, (line, behind))) if line.bytes().all(|byte| byte.is_ascii_digit()) => {
-            (format!("{before}{behind}"), line.parse().unwrap_or_default())
-        }
+    match name
+        .split_once(" (line ")
+        .and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
+    {
+        Some((before, (line, behind))) if line.bytes().all(|byte| byte.is_ascii_digit()) => (
+            format!("{before}{behind}"),
+            line.parse().unwrap_or_default(),
+        ),
         _ => (name.to_owned(), 0),
     }
 }

@@ -17,8 +17,13 @@ const MAX_NAME: usize = 1_000;
 /// Parses the output of an unknown runner, for formats that are recognisable.
 pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {
     let readers: [fn(&CommandOutput<'_>) -> TestResults; 4] =
-        [nextest::read, libtest::read, unittest::read, |told| tap::read(&told.stdout, told)];
-    readers.iter().map(|read| read(told)).find(|results| !results.tests.is_empty())
+        [nextest::read, libtest::read, unittest::read, |told| {
+            tap::read(&told.stdout, told)
+        }];
+    readers
+        .iter()
+        .map(|read| read(told))
+        .find(|results| !results.tests.is_empty())
 }
 
 /// Adds a test under a name that is the same in every run.
@@ -40,7 +45,11 @@ fn stable(name: &str) -> String {
         kept.push_str(before);
         kept.push_str("0x");
         // Shorter numbers are parameters of tests.
-        rest = if digits >= 8 { behind.get(digits..).unwrap_or_default() } else { behind };
+        rest = if digits >= 8 {
+            behind.get(digits..).unwrap_or_default()
+        } else {
+            behind
+        };
     }
     kept.push_str(rest);
     match kept.char_indices().nth(MAX_NAME) {
@@ -55,8 +64,14 @@ mod tests {
 
     #[test]
     fn names_are_the_same_in_every_run() {
-        assert_eq!(stable("t[<A object at 0x7f3a00aa1200>]\n  b"), "t[<A object at 0x>] b");
-        assert_eq!(stable("reads 0xff and 0x7fc7c991f0d0 0xé"), "reads 0xff and 0x 0xé");
+        assert_eq!(
+            stable("t[<A object at 0x7f3a00aa1200>]\n  b"),
+            "t[<A object at 0x>] b"
+        );
+        assert_eq!(
+            stable("reads 0xff and 0x7fc7c991f0d0 0xé"),
+            "reads 0xff and 0x 0xé"
+        );
         assert_eq!(stable("\u{1b}[31mred\u{1b}[0m\u{7}"), "red");
         assert_eq!(stable(&"é".repeat(2_000)).chars().count(), MAX_NAME);
     }

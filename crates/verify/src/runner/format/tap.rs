@@ -42,11 +42,16 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
         } else if let Some((name, status)) = result(content) {
             groups.truncate(depth);
             let own = unescape(&name);
-            let parts = file.into_iter().chain(groups.iter().map(String::as_str)).chain([own.as_str()]);
+            let parts = file
+                .into_iter()
+                .chain(groups.iter().map(String::as_str))
+                .chain([own.as_str()]);
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
             found.entry(parts.join(" > ")).or_default().push(status);
         } else if indent == 0
-            && let Some((name, dots)) = line.strip_suffix(' ').and_then(|line| line.rsplit_once(' '))
+            && let Some((name, dots)) = line
+                .strip_suffix(' ')
+                .and_then(|line| line.rsplit_once(' '))
             && dots.len() >= 2
             && dots.bytes().all(|byte| byte == b'.')
         {
@@ -58,7 +63,11 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
     for (name, mut statuses) in found {
         statuses.sort_by(|one, other| other.cmp(one));
         for (at, status) in statuses.into_iter().take(MAX_SAME).enumerate() {
-            let name = if at == 0 { name.clone() } else { format!("{name} #{}", at + 1) };
+            let name = if at == 0 {
+                name.clone()
+            } else {
+                format!("{name} #{}", at + 1)
+            };
             super::add(&mut results, &name, status);
         }
     }
@@ -89,7 +98,11 @@ fn result(line: &str) -> Option<(String, TestStatus)> {
     if number.is_empty() && name.is_empty() {
         return None;
     }
-    let name = if name.is_empty() || name == "-" { format!("test {number}") } else { name.to_owned() };
+    let name = if name.is_empty() || name == "-" {
+        format!("test {number}")
+    } else {
+        name.to_owned()
+    };
     Some((name, status))
 }
 
@@ -98,9 +111,10 @@ fn directive(text: &str) -> (&str, Option<&'static str>) {
     let text = without_time(text);
     for (at, _) in text.match_indices('#') {
         let word = text[at + 1..].trim_start();
-        let word = ["SKIP", "TODO"]
-            .into_iter()
-            .find(|known| word.get(..known.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(known)));
+        let word = ["SKIP", "TODO"].into_iter().find(|known| {
+            word.get(..known.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(known))
+        });
         if word.is_some() && !text[..at].ends_with('\\') {
             return (text[..at].trim_end(), word);
         }
@@ -111,9 +125,15 @@ fn directive(text: &str) -> (&str, Option<&'static str>) {
 /// Returns the text before a final ` # time=1.5ms`, after which node-tap opens a subtest with `{`.
 fn without_time(text: &str) -> &str {
     let closed = text.strip_suffix('{').map_or(text, str::trim_end);
-    let Some((before, time)) = closed.rsplit_once("# time=") else { return text };
+    let Some((before, time)) = closed.rsplit_once("# time=") else {
+        return text;
+    };
     let is_time = |number: &str| number.parse::<f64>().is_ok();
-    if time.strip_suffix("ms").or_else(|| time.strip_suffix('s')).is_some_and(is_time) {
+    if time
+        .strip_suffix("ms")
+        .or_else(|| time.strip_suffix('s'))
+        .is_some_and(is_time)
+    {
         before.trim_end()
     } else {
         text
@@ -130,16 +150,33 @@ mod tests {
 
     #[test]
     fn duration_is_not_part_of_name() {
-        let name = |line: &str| result(line).map(|(name, status)| (name, status == TestStatus::Passed));
-        for line in ["ok 1 - a # time=64.325ms", "ok 1 - a # time=1s {", "ok 1 - a # time=3ms {", "ok 1 - a"]
-        {
+        let name =
+            |line: &str| result(line).map(|(name, status)| (name, status == TestStatus::Passed));
+        for line in [
+            "ok 1 - a # time=64.325ms",
+            "ok 1 - a # time=1s {",
+            "ok 1 - a # time=3ms {",
+            "ok 1 - a",
+        ] {
             assert_eq!(name(line), Some(("a".to_owned(), true)), "{line}");
         }
-        assert_eq!(name("not ok 2 - b # time=2ms"), Some(("b".to_owned(), false)));
+        assert_eq!(
+            name("not ok 2 - b # time=2ms"),
+            Some(("b".to_owned(), false))
+        );
         for kept in ["a # time=never", "a # time=2 apples", "# time=", "object {"] {
-            assert_eq!(name(&format!("ok 3 - {kept}")), Some((kept.to_owned(), true)));
+            assert_eq!(
+                name(&format!("ok 3 - {kept}")),
+                Some((kept.to_owned(), true))
+            );
         }
-        assert_eq!(result("ok 4 - c # SKIP later"), Some(("c".to_owned(), TestStatus::Skipped)));
-        assert_eq!(result("ok 4 - c # SKIP # time=1ms"), Some(("c".to_owned(), TestStatus::Skipped)));
+        assert_eq!(
+            result("ok 4 - c # SKIP later"),
+            Some(("c".to_owned(), TestStatus::Skipped))
+        );
+        assert_eq!(
+            result("ok 4 - c # SKIP # time=1ms"),
+            Some(("c".to_owned(), TestStatus::Skipped))
+        );
     }
 }

@@ -15,7 +15,9 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
         {
             let status = match element.attribute("outcome").as_deref() {
                 Some("Passed" | "PassedButRunAborted" | "Warning") => TestStatus::Passed,
-                Some("NotExecuted" | "Inconclusive" | "Pending" | "NotRunnable") => TestStatus::Skipped,
+                Some("NotExecuted" | "Inconclusive" | "Pending" | "NotRunnable") => {
+                    TestStatus::Skipped
+                }
                 _ => TestStatus::Failed,
             };
             super::add(&mut results, &name, status);

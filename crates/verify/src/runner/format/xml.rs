@@ -31,10 +31,14 @@ impl Element<'_> {
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         // Checking for duplicates would take quadratic time.
         let mut attributes = self.start.attributes();
-        let named =
-            attributes.with_checks(false).filter_map(Result::ok).find(|found| found.key.as_ref() == name);
+        let named = attributes
+            .with_checks(false)
+            .filter_map(Result::ok)
+            .find(|found| found.key.as_ref() == name);
         let value = named?.value;
-        Some(quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), Cow::into_owned))
+        Some(
+            quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), Cow::into_owned),
+        )
     }
 }
 
@@ -52,11 +56,17 @@ pub(super) fn read(text: &str, mut take: impl FnMut(Tag<'_>)) -> bool {
                     return false;
                 }
                 let name = start.local_name().as_ref().to_owned();
-                take(Tag::Open(&Element { name: &name, start: &start }));
+                take(Tag::Open(&Element {
+                    name: &name,
+                    start: &start,
+                }));
             }
             Ok(Event::Empty(start)) => {
                 let name = start.local_name().as_ref().to_owned();
-                take(Tag::Open(&Element { name: &name, start: &start }));
+                take(Tag::Open(&Element {
+                    name: &name,
+                    start: &start,
+                }));
                 take(Tag::Close(&name));
             }
             Ok(Event::End(end)) => {

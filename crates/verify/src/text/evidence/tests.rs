@@ -19,7 +19,14 @@ fn python_traces_are_read_from_the_end() {
                File \"<copy>/src/p/core.py\", line 9, in add\n    raise\nTypeError: add() missing 'width'\n\n\
                Traceback (most recent call last):\n  File \"<home>/lib/python3.11/unittest/case.py\", line 3, in run\n  \
                File \"<home>/lib/python3.11/site-packages/p/io.py\", line 4, in load\n";
-    assert_eq!(frames(log), ["0 p/io.py:4:load", "0 src/p/core.py:9:add", "1 t.py:6:test_c"]);
+    assert_eq!(
+        frames(log),
+        [
+            "0 p/io.py:4:load",
+            "0 src/p/core.py:9:add",
+            "1 t.py:6:test_c"
+        ]
+    );
 }
 
 #[test]
@@ -29,7 +36,12 @@ fn pytest_sections_are_one_trace_each() {
                ==== short test summary info ====\nFAILED tests/test_a.py::test_a - X\nFAILED tests/test_b.py::T::test_b[1-2]\n";
     assert_eq!(
         frames(log),
-        ["0 src/p/f.py:30:", "0 src/p/g.py:2:g", "1 tests/test_a.py:3:", "1 tests/test_b.py:7:test_b"]
+        [
+            "0 src/p/f.py:30:",
+            "0 src/p/g.py:2:g",
+            "1 tests/test_a.py:3:",
+            "1 tests/test_b.py:7:test_b"
+        ]
     );
     assert_eq!(
         FailureEvidence::read(log).tests,
@@ -59,14 +71,23 @@ fn javascript_go_rust_and_java_frames_are_read() {
     assert_eq!(FailureEvidence::read(js).tests, ["adds"]);
     let go = "--- FAIL: TestAdd (<time>)\n    add_test.go:9: Add(1, 2) = 3, want 4\npanic: boom\n\ngoroutine 1 [running]:\n\
               example.com/m.(*Router).Walk(0x1)\n\t<copy>/mux.go:12 +0x1d\n./mux.go:3:5: undefined: pkg.Missing\n";
-    assert_eq!(frames(go), ["0 add_test.go:9:", "0 mux.go:12:Walk", "1 mux.go:3:"]);
+    assert_eq!(
+        frames(go),
+        ["0 add_test.go:9:", "0 mux.go:12:Walk", "1 mux.go:3:"]
+    );
     let read = FailureEvidence::read(go);
-    assert_eq!((read.tests, read.names), (vec!["TestAdd".to_owned()], vec!["pkg.Missing".to_owned()]));
+    assert_eq!(
+        (read.tests, read.names),
+        (vec!["TestAdd".to_owned()], vec!["pkg.Missing".to_owned()])
+    );
     let rust = "error[E0425]: cannot find function `helper` in this scope\n --> src/lib.rs:3:5\n\n\
                 thread 'tests::a' panicked at src/a.rs:9:5:\nstack backtrace:\n   0: rust_begin_unwind\n             \
                 at /rustc/0/library/std/src/panicking.rs:1:1\n   1: krate::a::mend\n             at ./src/a.rs:9:5\n\
                 test tests::a ... FAILED\n";
-    assert_eq!(frames(rust), ["0 src/a.rs:9:", "0 src/lib.rs:3:", "1 src/a.rs:9:mend"]);
+    assert_eq!(
+        frames(rust),
+        ["0 src/a.rs:9:", "0 src/lib.rs:3:", "1 src/a.rs:9:mend"]
+    );
     assert_eq!(FailureEvidence::read(rust).names, ["helper"]);
     let java = "java.lang.IllegalStateException: x\n\tat com.acme.Parser.parse(Parser.java:12)\n";
     assert_eq!(frames(java), ["0 Parser.java:12:parse"]);
@@ -79,19 +100,31 @@ fn order_of_output_changes_nothing() {
     let ends = "FAILED t.py::a\nFAILED t.py::b\n";
     let back = "FAILED t.py::b\nFAILED t.py::a\n";
     let read = FailureEvidence::read(&format!("{one}{two}====\n{ends}"));
-    assert_eq!(read, FailureEvidence::read(&format!("{two}{one}====\n{back}")));
+    assert_eq!(
+        read,
+        FailureEvidence::read(&format!("{two}{one}====\n{back}"))
+    );
     assert_eq!(read.frames.len(), 4);
 }
 
 #[test]
 fn hostile_output_is_bounded() {
-    let many: String =
-        (0..50_000).map(|n| format!("FAILED t.py::t{n}\n  at f{n} (<copy>/a{n}.js:{n}:1)\n")).collect();
+    let many: String = (0..50_000)
+        .map(|n| format!("FAILED t.py::t{n}\n  at f{n} (<copy>/a{n}.js:{n}:1)\n"))
+        .collect();
     let read = FailureEvidence::read(&many);
     assert_eq!((read.tests.len(), read.frames.len()), (MOST, MOST));
-    for odd in
-        ["", ":", "a.py:", ".py:1", "a.py:99999999999999999999", "File \"", "é.py:1:é", "undefined: ", "● "]
-    {
+    for odd in [
+        "",
+        ":",
+        "a.py:",
+        ".py:1",
+        "a.py:99999999999999999999",
+        "File \"",
+        "é.py:1:é",
+        "undefined: ",
+        "● ",
+    ] {
         let _ = FailureEvidence::read(odd);
     }
     let _ = FailureEvidence::read(&"a.b:1:".repeat(200_000));

@@ -59,12 +59,18 @@ pub(super) fn show(app: &App, number: u64) -> Result<ExitStatus, CommandError> {
     };
     let ledger = Ledger::open_existing(&app.ledger_path()?)?.ok_or_else(nobody)?;
     let session = ledger.crawl(number)?.ok_or_else(nobody)?;
-    let (documents, messages) = (ledger.crawl_artifacts(number)?, ledger.crawl_messages(number)?);
+    let (documents, messages) = (
+        ledger.crawl_artifacts(number)?,
+        ledger.crawl_messages(number)?,
+    );
     let report = Report {
         schema_version: SCHEMA,
         session: Session::of(&session),
         documents: documents.iter().map(document).collect(),
-        messages: messages.iter().map(|row| message(&ledger, row)).collect::<Result<_, _>>()?,
+        messages: messages
+            .iter()
+            .map(|row| message(&ledger, row))
+            .collect::<Result<_, _>>()?,
     };
     if app.output.is_json() {
         app.output.json(&report)?;
@@ -106,8 +112,13 @@ fn message<'a>(ledger: &Ledger, row: &'a CrawlMessageRow) -> Result<Message<'a>,
 fn for_people(output: &Output, report: &Report<'_>) {
     let session = &report.session;
     let row = |name: &str, text: &str| output.line(&one_line(&format!("{name:<12} {text}")));
-    row("session", &format!("{} ({})", session.session_id, session.status));
-    let ended = session.ended_at.map_or_else(|| "not ended".to_owned(), |at| format!("ended {at}"));
+    row(
+        "session",
+        &format!("{} ({})", session.session_id, session.status),
+    );
+    let ended = session
+        .ended_at
+        .map_or_else(|| "not ended".to_owned(), |at| format!("ended {at}"));
     row("began", &format!("{}, {ended}", session.started_at));
     for (name, known) in [
         ("search", session.query),
@@ -124,7 +135,8 @@ fn for_people(output: &Output, report: &Report<'_>) {
     let mut documents = table(["document", "schema", "hash", "exported as"]);
     for document in &report.documents {
         let file = document.export_filename.unwrap_or("-");
-        documents.add_row([document.kind, document.schema, document.content_hash, file].map(one_line));
+        documents
+            .add_row([document.kind, document.schema, document.content_hash, file].map(one_line));
     }
     if !report.documents.is_empty() {
         output.line(&format!("\n{}", documents.trim_fmt()));
@@ -132,13 +144,25 @@ fn for_people(output: &Output, report: &Report<'_>) {
     let mut messages = table(["round", "who", "did", "model", "said"]);
     for message in &report.messages {
         let did = match (message.error.is_empty(), message.verdict.is_empty()) {
-            (false, _) => format!("{}: failed: {}", message.phase, short_line(&message.error, SHOWN)),
+            (false, _) => format!(
+                "{}: failed: {}",
+                message.phase,
+                short_line(&message.error, SHOWN)
+            ),
             (true, false) => format!("{}: {}", message.phase, message.verdict),
             (true, true) => message.phase.to_owned(),
         };
-        let model = if message.model.is_empty() { "no model" } else { message.model };
+        let model = if message.model.is_empty() {
+            "no model"
+        } else {
+            message.model
+        };
         let row = [
-            if message.round == 0 { "last".to_owned() } else { message.round.to_string() },
+            if message.round == 0 {
+                "last".to_owned()
+            } else {
+                message.round.to_string()
+            },
             message.owner.to_owned(),
             did,
             format!("{model} of {}", message.provider),

@@ -87,9 +87,16 @@ impl Board {
         let summary = survey.summary();
         self.name = summary.name;
         self.counts = counts(&summary.counts);
-        let statuses = survey.statuses.iter().map(|status| status.as_ref().ok().cloned().flatten());
-        self.rows =
-            summary.specs.into_iter().zip(statuses).map(|(spec, status)| Row { spec, status }).collect();
+        let statuses = survey
+            .statuses
+            .iter()
+            .map(|status| status.as_ref().ok().cloned().flatten());
+        self.rows = summary
+            .specs
+            .into_iter()
+            .zip(statuses)
+            .map(|(spec, status)| Row { spec, status })
+            .collect();
         self.select(selected.as_ref());
     }
 
@@ -162,7 +169,9 @@ impl Board {
                 filter.pop();
             }
             KeyCode::Char('u') if control => filter.clear(),
-            KeyCode::Char(c) if !control && filter.chars().count() < LONGEST_FILTER => filter.push(c),
+            KeyCode::Char(c) if !control && filter.chars().count() < LONGEST_FILTER => {
+                filter.push(c)
+            }
             KeyCode::Up | KeyCode::Down => {
                 let last = self.shown().count().saturating_sub(1);
                 self.selected = moved(key, self.selected, last, self.page).unwrap_or(self.selected);
@@ -182,7 +191,8 @@ impl Board {
             KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace => self.view = View::List,
             _ => {
                 let last = self.details.saturating_sub(self.page);
-                self.view = View::Details(moved(key, from, last, self.page).unwrap_or(from).min(last));
+                self.view =
+                    View::Details(moved(key, from, last, self.page).unwrap_or(from).min(last));
             }
         }
         Reaction::Stay

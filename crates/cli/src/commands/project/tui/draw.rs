@@ -34,7 +34,14 @@ pub(super) enum Palette {
 impl Palette {
     /// Follows the environment.
     pub(super) fn of(env: &Environment) -> Self {
-        if env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) { Self::Plain } else { Self::Colour }
+        if env
+            .get_os("NO_COLOR")
+            .is_some_and(|value| !value.is_empty())
+        {
+            Self::Plain
+        } else {
+            Self::Colour
+        }
     }
 
     fn style(self, standing: SpecStanding) -> Style {
@@ -53,9 +60,12 @@ impl Palette {
 
 /// Draws the board, and records how many lines fit.
 pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, palette: Palette) {
-    let [title, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
-            .areas(frame.area());
+    let [title, body, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
     let heading = one_line(&format!("{}: {}", board.name, board.counts));
     frame.render_widget(Line::styled(heading, Modifier::BOLD), title);
     match (board.view, body.width < NARROW) {
@@ -63,7 +73,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, palette: Palette) {
         (View::List | View::Filter, true) => list(frame, body, board, palette),
         (View::List | View::Filter, false) => {
             let [left, right] =
-                Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)]).areas(body);
+                Layout::horizontal([Constraint::Percentage(45), Constraint::Percentage(55)])
+                    .areas(body);
             list(frame, left, board, palette);
             let lines = board.current().map(in_short).unwrap_or_default();
             let paragraph = Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>());
@@ -84,7 +95,10 @@ fn footer(board: &Board) -> String {
         View::List if board.filter.is_empty() => {
             "q leave  up/down move  Enter phases  / filter  r reload".to_owned()
         }
-        View::List => format!("q leave  Esc clear  / change  filter: {}", one_line(&board.filter)),
+        View::List => format!(
+            "q leave  Esc clear  / change  filter: {}",
+            one_line(&board.filter)
+        ),
     }
 }
 
@@ -92,24 +106,42 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
     board.page = usize::from(area.height);
     let shown: Vec<&Row> = board.shown().collect();
     if shown.is_empty() {
-        let nothing = if board.filter.is_empty() { "no spec is listed yet" } else { "no spec matches" };
+        let nothing = if board.filter.is_empty() {
+            "no spec is listed yet"
+        } else {
+            "no spec matches"
+        };
         frame.render_widget(Line::from(nothing), area);
         return;
     }
     // Only visible lines are rendered: a workspace may list thousands.
     let height = board.page.max(1);
-    let first = board.selected.saturating_sub(height / 2).min(shown.len().saturating_sub(height));
+    let first = board
+        .selected
+        .saturating_sub(height / 2)
+        .min(shown.len().saturating_sub(height));
     let items: Vec<ListItem<'_>> = shown
         .iter()
         .skip(first)
         .take(height)
         .map(|row| {
-            let tags = row.spec.tags.iter().map(|tag| format!(" #{tag}")).collect::<String>();
-            let text = format!("{:<11} {}{tags}", words(row.spec.standing), row.spec.spec_id);
+            let tags = row
+                .spec
+                .tags
+                .iter()
+                .map(|tag| format!(" #{tag}"))
+                .collect::<String>();
+            let text = format!(
+                "{:<11} {}{tags}",
+                words(row.spec.standing),
+                row.spec.spec_id
+            );
             ListItem::new(one_line(&text)).style(palette.style(row.spec.standing))
         })
         .collect();
-    let list = List::new(items).highlight_symbol("> ").highlight_style(Modifier::REVERSED);
+    let list = List::new(items)
+        .highlight_symbol("> ")
+        .highlight_style(Modifier::REVERSED);
     let mut state = ListState::default().with_selected(Some(board.selected - first));
     frame.render_stateful_widget(list, area, &mut state);
 }
@@ -117,7 +149,10 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
 /// A spec beside the list: its state, newest receipt, problems and next step.
 fn in_short(row: &Row) -> Vec<String> {
     let spec = &row.spec;
-    let mut lines = vec![spec.spec_id.to_string(), format!("stands: {}", words(spec.standing))];
+    let mut lines = vec![
+        spec.spec_id.to_string(),
+        format!("stands: {}", words(spec.standing)),
+    ];
     if !spec.tags.is_empty() {
         lines.push(format!("tags: {}", spec.tags.join(", ")));
     }
@@ -134,26 +169,51 @@ fn in_short(row: &Row) -> Vec<String> {
     lines.push(String::new());
     lines.extend(troubles(spec));
     lines.extend(problems(row));
-    lines.extend(spec.next.as_ref().map(|next| format!("next: {}", next.command)));
+    lines.extend(
+        spec.next
+            .as_ref()
+            .map(|next| format!("next: {}", next.command)),
+    );
     lines.iter().map(|line| one_line(line)).collect()
 }
 
 fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
     let mut lines = Vec::new();
     if let Some(row) = board.current() {
-        lines.push(format!("{}: {}", row.spec.spec_id, words(row.spec.standing)));
+        lines.push(format!(
+            "{}: {}",
+            row.spec.spec_id,
+            words(row.spec.standing)
+        ));
         lines.extend(troubles(&row.spec));
         lines.extend(problems(row));
         lines.push(String::new());
-        lines.extend(row.status.iter().flat_map(|status| &status.phase_statuses).flat_map(phase_lines));
+        lines.extend(
+            row.status
+                .iter()
+                .flat_map(|status| &status.phase_statuses)
+                .flat_map(phase_lines),
+        );
         lines.push(String::new());
-        lines.extend(row.spec.next.as_ref().map(|next| format!("next: {}", next.command)));
+        lines.extend(
+            row.spec
+                .next
+                .as_ref()
+                .map(|next| format!("next: {}", next.command)),
+        );
     }
-    let lines: Vec<String> = lines.iter().flat_map(|line| wrapped(&one_line(line), area.width)).collect();
+    let lines: Vec<String> = lines
+        .iter()
+        .flat_map(|line| wrapped(&one_line(line), area.width))
+        .collect();
     board.page = usize::from(area.height);
     board.details = lines.len();
     let from = from.min(board.details.saturating_sub(board.page));
-    let lines = lines.into_iter().skip(from).take(board.page).map(Line::from);
+    let lines = lines
+        .into_iter()
+        .skip(from)
+        .take(board.page)
+        .map(Line::from);
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
@@ -176,41 +236,78 @@ pub(super) fn wrapped(line: &str, width: u16) -> Vec<String> {
 
 /// The phase whose receipt is the newest.
 fn newest(status: &SpecStatus) -> Option<&PhaseStanding> {
-    let phases = status.phase_statuses.iter().filter(|phase| phase.receipt_id.is_some());
+    let phases = status
+        .phase_statuses
+        .iter()
+        .filter(|phase| phase.receipt_id.is_some());
     phases.max_by_key(|phase| (phase.emitted_at, phase.phase_id))
 }
 
 fn phase_lines(phase: &PhaseStanding) -> Vec<String> {
-    let age = phase.age_seconds.map(|seconds| format!(", {} ago", age_words(Duration::from_secs(seconds))));
-    let mut lines =
-        vec![format!("{}: {}{}", phase.phase_id, phase_words(phase.status), age.unwrap_or_default())];
-    lines.extend(phase.receipt_id.as_ref().map(|id| format!("  receipt: {id}")));
+    let age = phase
+        .age_seconds
+        .map(|seconds| format!(", {} ago", age_words(Duration::from_secs(seconds))));
+    let mut lines = vec![format!(
+        "{}: {}{}",
+        phase.phase_id,
+        phase_words(phase.status),
+        age.unwrap_or_default()
+    )];
+    lines.extend(
+        phase
+            .receipt_id
+            .as_ref()
+            .map(|id| format!("  receipt: {id}")),
+    );
     if let Some(model) = &phase.model_used {
-        let provider = phase.provider.as_ref().map(|provider| format!(" ({provider})")).unwrap_or_default();
+        let provider = phase
+            .provider
+            .as_ref()
+            .map(|provider| format!(" ({provider})"))
+            .unwrap_or_default();
         lines.push(format!("  model: {model}{provider}"));
     }
-    let taken =
-        [tokens(phase.tokens_input, phase.tokens_output), cost(phase.cost_micro_dollars, phase.cost_basis)];
-    let taken: Vec<&str> = taken.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    let taken = [
+        tokens(phase.tokens_input, phase.tokens_output),
+        cost(phase.cost_micro_dollars, phase.cost_basis),
+    ];
+    let taken: Vec<&str> = taken
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
     if !taken.is_empty() {
         lines.push(format!("  tokens: {}", taken.join(", ")));
     }
-    lines.extend(phase.error.as_ref().map(|error| format!("  error: {error}")));
+    lines.extend(
+        phase
+            .error
+            .as_ref()
+            .map(|error| format!("  error: {error}")),
+    );
     if let Some(warning) = &phase.first_warning {
-        lines.push(format!("  {}: {warning}", counted(phase.warnings, "warning")));
+        lines.push(format!(
+            "  {}: {warning}",
+            counted(phase.warnings, "warning")
+        ));
     }
     lines
 }
 
 fn problems(row: &Row) -> Vec<String> {
-    let Some(status) = &row.status else { return Vec::new() };
+    let Some(status) = &row.status else {
+        return Vec::new();
+    };
     let mut lines: Vec<String> = status
         .problems
         .iter()
         .map(|problem| format!("receipts/{}: {}", problem.file, problem.code))
         .collect();
     if status.problems_left_out > 0 {
-        lines.push(format!("and {} more", counted(status.problems_left_out, "problem")));
+        lines.push(format!(
+            "and {} more",
+            counted(status.problems_left_out, "problem")
+        ));
     }
     lines
 }

@@ -44,15 +44,34 @@ const WAITING: usize = 64;
 pub(crate) struct Tui {}
 
 impl Tui {
-    pub(crate) fn run(&self, app: &App, workspace: WorkspaceFile) -> Result<ExitStatus, CommandError> {
-        let dumb = app.env.get("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        let lacking = [io::stdin().is_terminal(), io::stdout().is_terminal(), !dumb, !app.output.is_json()];
+    pub(crate) fn run(
+        &self,
+        app: &App,
+        workspace: WorkspaceFile,
+    ) -> Result<ExitStatus, CommandError> {
+        let dumb = app
+            .env
+            .get("TERM")
+            .is_none_or(|term| term.is_empty() || term == "dumb");
+        let lacking = [
+            io::stdin().is_terminal(),
+            io::stdout().is_terminal(),
+            !dumb,
+            !app.output.is_json(),
+        ];
         if lacking.contains(&false) {
-            return Err(CommandError::usage("the workspace view needs a terminal")
-                .hint("`crucible project status` prints the workspace, and with --json for programs."));
+            return Err(
+                CommandError::usage("the workspace view needs a terminal").hint(
+                    "`crucible project status` prints the workspace, and with --json for programs.",
+                ),
+            );
         }
         let ledger = app.ledger_to_ask()?;
-        let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
+        let survey = || {
+            workspace
+                .survey(app.clock.now(), ledger.as_ref())
+                .map_err(CommandError::from)
+        };
         let mut board = Board::new(&survey()?);
         let palette = Palette::of(&app.env);
         app.block_on(async {
@@ -60,7 +79,9 @@ impl Tui {
             let mut screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
             let mut events = events();
             loop {
-                screen.draw(&mut board, palette).map_err(|error| terminal_failed(&error))?;
+                screen
+                    .draw(&mut board, palette)
+                    .map_err(|error| terminal_failed(&error))?;
                 let reaction = tokio::select! {
                     asked = signals.heard() => match asked {
                         SignalRequest::Stop => Reaction::Pause,
@@ -92,7 +113,9 @@ impl Tui {
                         match paused {
                             Ok(Paused::GoesOn) => {}
                             Ok(Paused::NoShell) => {
-                                board.notice("cannot suspend without a shell; press q to leave".to_owned());
+                                board.notice(
+                                    "cannot suspend without a shell; press q to leave".to_owned(),
+                                );
                             }
                             Err(error) => board.notice(format!("cannot suspend: {error}")),
                         }

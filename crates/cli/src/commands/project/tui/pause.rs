@@ -40,7 +40,11 @@ impl Signals {
     pub(super) fn new() -> io::Result<Self> {
         let stop = signal(SignalKind::from_raw(Number::TSTP.as_raw()))?;
         let go_on = signal(SignalKind::from_raw(Number::CONT.as_raw()))?;
-        Ok(Self { stop, go_on, quit: signal(SignalKind::quit())? })
+        Ok(Self {
+            stop,
+            go_on,
+            quit: signal(SignalKind::quit())?,
+        })
     }
 
     /// The next signal.
@@ -67,7 +71,9 @@ impl Signals {
 /// Whether the job has a parent in its session outside of the job. Without one, nothing would notice that
 /// it stopped.
 fn has_a_shell() -> bool {
-    let Some(parent) = getppid() else { return false };
+    let Some(parent) = getppid() else {
+        return false;
+    };
     let same_session = getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session));
     let same_job = getpgid(Some(parent)).is_ok_and(|group| getpgid(None) == Ok(group));
     let leads = getsid(Some(parent)) == Ok(parent);

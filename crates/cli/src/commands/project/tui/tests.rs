@@ -13,7 +13,14 @@ const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\nc";
 
 /// A status whose first phases stand like this.
 fn status(id: &str, standings: &[&str], pending: u64) -> SpecStatus {
-    let phases = ["requirements", "design", "tasks", "review", "fixup", "final"];
+    let phases = [
+        "requirements",
+        "design",
+        "tasks",
+        "review",
+        "fixup",
+        "final",
+    ];
     let phase = |(at, phase): (usize, &&str)| match standings.get(at) {
         Some(standing) => json!({
             "phase_id": phase, "status": standing, "receipt_id": format!("{phase}-20241201-10000{at}-000{at}"),
@@ -39,20 +46,39 @@ fn survey(specs: Vec<Spec<'_>>) -> WorkspaceSurvey {
     let (mut entries, mut statuses) = (Vec::new(), Vec::new());
     for (id, tags, status) in specs {
         let tags = tags.into_iter().map(str::to_owned).collect();
-        entries.push(WorkspaceEntry { id: id.parse().unwrap(), tags, added: None });
+        entries.push(WorkspaceEntry {
+            id: id.parse().unwrap(),
+            tags,
+            added: None,
+        });
         statuses.push(status);
     }
-    let workspace = SpecWorkspace { name: "demo".to_owned(), specs: entries };
-    WorkspaceSurvey { workspace, statuses, unlisted: Default::default() }
+    let workspace = SpecWorkspace {
+        name: "demo".to_owned(),
+        specs: entries,
+    };
+    WorkspaceSurvey {
+        workspace,
+        statuses,
+        unlisted: Default::default(),
+    }
 }
 
 fn some() -> WorkspaceSurvey {
     survey(vec![
-        ("export-data", vec!["backend", "data"], Ok(Some(status("export-data", &["success", "failed"], 0)))),
+        (
+            "export-data",
+            vec!["backend", "data"],
+            Ok(Some(status("export-data", &["success", "failed"], 0))),
+        ),
         (
             "login",
             vec!["frontend"],
-            Ok(Some(status("login", &["success", "stale", "success", "success", "success"], 2))),
+            Ok(Some(status(
+                "login",
+                &["success", "stale", "success", "success", "success"],
+                2,
+            ))),
         ),
         ("later", vec![HOSTILE], Ok(None)),
         ("broken", vec![], Err(format!("cannot read {HOSTILE}"))),
@@ -61,7 +87,11 @@ fn some() -> WorkspaceSurvey {
 
 fn many() -> WorkspaceSurvey {
     let ids: Vec<String> = (0..100).map(|at| format!("spec-{at:03}")).collect();
-    survey(ids.iter().map(|id| (id.as_str(), Vec::new(), Ok(None))).collect())
+    survey(
+        ids.iter()
+            .map(|id| (id.as_str(), Vec::new(), Ok(None)))
+            .collect(),
+    )
 }
 
 fn key(code: KeyCode) -> KeyEvent {
@@ -85,7 +115,9 @@ fn selected(board: &Board) -> &str {
 /// What a terminal of this size shows, a line each, without the space at their ends.
 fn screen(board: &mut Board, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, board, Palette::Colour)).unwrap();
+    terminal
+        .draw(|frame| draw(frame, board, Palette::Colour))
+        .unwrap();
     if width == 0 {
         return String::new();
     }
@@ -134,7 +166,10 @@ fn keys_leave_interrupt_and_read_again() {
         assert_eq!(board.press(interrupt), Reaction::Interrupt, "{view:?}");
     }
     board.view = View::List;
-    let released = KeyEvent { kind: KeyEventKind::Release, ..key(KeyCode::Char('q')) };
+    let released = KeyEvent {
+        kind: KeyEventKind::Release,
+        ..key(KeyCode::Char('q'))
+    };
     assert_eq!(board.press(released), Reaction::Stay);
 }
 
@@ -143,8 +178,17 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
     let mut board = Board::new(&some());
     press(&mut board, [KeyCode::Down, KeyCode::Char('/')]);
     press(&mut board, letters("FRONT"));
-    let ids = |board: &Board| board.shown().map(|row| row.spec.spec_id.to_string()).collect::<Vec<_>>();
-    assert_eq!((ids(&board), selected(&board)), (vec!["login".to_owned()], "login"), "by tag, in any case");
+    let ids = |board: &Board| {
+        board
+            .shown()
+            .map(|row| row.spec.spec_id.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ids(&board), selected(&board)),
+        (vec!["login".to_owned()], "login"),
+        "by tag, in any case"
+    );
     press(&mut board, [KeyCode::Enter]);
     assert_eq!((board.view, board.filter.as_str()), (View::List, "FRONT"));
     press(&mut board, [KeyCode::Esc]);
@@ -155,14 +199,36 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
     );
     press(&mut board, [KeyCode::Char('/')]);
     press(&mut board, letters("qjr/"));
-    assert_eq!((board.filter.as_str(), ids(&board).len(), selected(&board)), ("qjr/", 0, ""));
-    press(&mut board, [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Backspace, KeyCode::Backspace]);
+    assert_eq!(
+        (board.filter.as_str(), ids(&board).len(), selected(&board)),
+        ("qjr/", 0, "")
+    );
+    press(
+        &mut board,
+        [
+            KeyCode::Backspace,
+            KeyCode::Backspace,
+            KeyCode::Backspace,
+            KeyCode::Backspace,
+        ],
+    );
     press(&mut board, letters(&"x".repeat(500)));
     assert_eq!(board.filter.len(), 64);
     press(&mut board, [KeyCode::Esc]);
-    assert_eq!((board.view, board.filter.as_str(), selected(&board)), (View::List, "", "export-data"));
+    assert_eq!(
+        (board.view, board.filter.as_str(), selected(&board)),
+        (View::List, "", "export-data")
+    );
     // With nothing selected there are no details.
-    press(&mut board, [KeyCode::Char('/'), KeyCode::Char('~'), KeyCode::Enter, KeyCode::Enter]);
+    press(
+        &mut board,
+        [
+            KeyCode::Char('/'),
+            KeyCode::Char('~'),
+            KeyCode::Enter,
+            KeyCode::Enter,
+        ],
+    );
     assert_eq!(board.view, View::List);
 }
 
@@ -174,7 +240,10 @@ fn details_are_opened_scrolled_to_their_end_and_closed() {
     assert!(first.contains("export-data: failed"), "{first}");
     press(&mut board, [KeyCode::End]);
     let last = screen(&mut board, 80, 8);
-    assert!(last.contains("final: not run") && last.contains("next: crucible resume"), "{last}");
+    assert!(
+        last.contains("final: not run") && last.contains("next: crucible resume"),
+        "{last}"
+    );
     press(&mut board, [KeyCode::Down, KeyCode::PageDown]);
     assert_eq!(screen(&mut board, 80, 8), last, "no further than the end");
     press(&mut board, [KeyCode::Home]);
@@ -199,7 +268,11 @@ fn what_is_read_again_keeps_the_selected_spec_or_takes_the_first() {
     board.renew(&again);
     assert_eq!((selected(&board), board.view), ("login", View::Details(0)));
     board.renew(&survey(vec![("new", vec![], Ok(None))]));
-    assert_eq!((selected(&board), board.view), ("new", View::List), "what is gone has no details");
+    assert_eq!(
+        (selected(&board), board.view),
+        ("new", View::List),
+        "what is gone has no details"
+    );
     board.renew(&survey(Vec::new()));
     assert_eq!(selected(&board), "");
     board.notice(format!("reload failed: {HOSTILE}"));
@@ -306,7 +379,10 @@ fn the_selected_line_is_on_the_screen_wherever_it_is() {
     for _ in 0..120 {
         press(&mut board, [KeyCode::Down]);
         let shown = screen(&mut board, 50, 9);
-        assert!(shown.contains(&format!("> not started {}", selected(&board))), "{shown}");
+        assert!(
+            shown.contains(&format!("> not started {}", selected(&board))),
+            "{shown}"
+        );
     }
 }
 
@@ -334,12 +410,17 @@ fn no_size_and_no_keys_are_too_much() {
     for survey in [some(), many(), survey(Vec::new())] {
         let mut board = Board::new(&survey);
         for _ in 0..600 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             board.press(key(keys[(seed >> 33) % keys.len()]));
             let (width, height) = ((seed >> 40) % 90, (seed >> 50) % 30);
             let shown = screen(&mut board, width as u16, height as u16);
             assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
-            assert!(board.shown().count() == 0 || board.current().is_some(), "nothing is selected");
+            assert!(
+                board.shown().count() == 0 || board.current().is_some(),
+                "nothing is selected"
+            );
         }
     }
 }
@@ -352,5 +433,8 @@ fn a_line_is_broken_by_columns_and_loses_nothing() {
     assert_eq!(pieces("a\u{4e16}\u{754c}b", 4), ["a\u{4e16}", "\u{754c}b"]);
     assert_eq!(pieces("e\u{301}e\u{301}e", 2), ["e\u{301}e\u{301}", "e"]);
     assert_eq!(pieces("\u{4e16}\u{754c}", 1), ["\u{4e16}", "\u{754c}"]);
-    assert_eq!((pieces("", 4), pieces("ab", 0)), (vec![String::new()], vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(
+        (pieces("", 4), pieces("ab", 0)),
+        (vec![String::new()], vec!["a".to_owned(), "b".to_owned()])
+    );
 }

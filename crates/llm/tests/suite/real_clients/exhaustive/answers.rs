@@ -5,7 +5,9 @@ use std::time::Duration;
 use crucible_llm::LlmResult;
 use crucible_testkit::Reply;
 
-use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Stand, ask, assert_says_nothing};
+use crate::real_clients::support::{
+    Claude, Codex, Gemini, PROGRAMS, Stand, ask, assert_says_nothing,
+};
 
 fn answer(text: &str) -> Reply {
     Reply::Answer(text.to_owned())
@@ -14,9 +16,15 @@ fn answer(text: &str) -> Reply {
 #[tokio::test]
 async fn a_slow_stream_is_waited_for() {
     for program in PROGRAMS {
-        let stand =
-            program.against([Reply::SlowAnswer("slow but whole".to_owned(), Duration::from_millis(200))]);
-        assert_eq!(stand.call("x").await.expect("an answer").raw_response, "slow but whole", "{program:?}");
+        let stand = program.against([Reply::SlowAnswer(
+            "slow but whole".to_owned(),
+            Duration::from_millis(200),
+        )]);
+        assert_eq!(
+            stand.call("x").await.expect("an answer").raw_response,
+            "slow but whole",
+            "{program:?}"
+        );
     }
 }
 
@@ -42,7 +50,11 @@ async fn an_empty_answer_is_none() {
         for reply in [Reply::EmptyChoices, Reply::NullContent] {
             let stand = program.against([reply.clone()]);
             let error = stand.call("x").await.expect_err("no answer");
-            assert_eq!(error.class(), "provider_outage", "{program:?} {reply:?}: {error}");
+            assert_eq!(
+                error.class(),
+                "provider_outage",
+                "{program:?} {reply:?}: {error}"
+            );
             assert_says_nothing(&error);
         }
     }
@@ -54,7 +66,10 @@ async fn answer_at_token_limit_is_cut_off() {
     let long = "x".repeat(4 * 4096);
     for program in PROGRAMS {
         let stand = program.against([Reply::CutAnswer(long.clone())]);
-        let whole = stand.call("x").await.map(|result| result.whole_answer().is_ok());
+        let whole = stand
+            .call("x")
+            .await
+            .map(|result| result.whole_answer().is_ok());
         assert!(!matches!(whole, Ok(true)), "{program:?} {whole:?}");
     }
 }
@@ -62,8 +77,14 @@ async fn answer_at_token_limit_is_cut_off() {
 /// Its second request lets the model continue, and the program returns only the last part.
 #[tokio::test]
 async fn continued_claude_answer_is_cut_off() {
-    let stand = Claude.against([Reply::CutAnswer("the first half".to_owned()), answer("the second half")]);
-    let whole = stand.call("x").await.map(|result| result.whole_answer().is_ok());
+    let stand = Claude.against([
+        Reply::CutAnswer("the first half".to_owned()),
+        answer("the second half"),
+    ]);
+    let whole = stand
+        .call("x")
+        .await
+        .map(|result| result.whole_answer().is_ok());
     assert!(!matches!(whole, Ok(true)), "{whole:?}");
 }
 
@@ -100,7 +121,11 @@ async fn claude_stream_retry_is_paid_twice() {
 async fn gemini_glues_no_answers_together() {
     let stand = Gemini.against([Reply::EndHalfway, answer("the second answer")]);
     let error = stand.call("x").await.expect_err("no answer");
-    assert_eq!((error.class(), stand.api.completions().len()), ("provider_outage", 1), "{error}");
+    assert_eq!(
+        (error.class(), stand.api.completions().len()),
+        ("provider_outage", 1),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -120,10 +145,18 @@ async fn invalid_api_answer_is_refused() {
 #[tokio::test]
 async fn bytes_that_are_no_text_do_no_harm() {
     for program in [Claude, Gemini] {
-        let result = program.against([Reply::InvalidUtf8]).call("x").await.expect("an answer");
+        let result = program
+            .against([Reply::InvalidUtf8])
+            .call("x")
+            .await
+            .expect("an answer");
         assert_eq!(result.raw_response, "\u{fffd}\u{fffd}", "{program:?}");
     }
-    let error = Codex.against([Reply::InvalidUtf8]).call("x").await.expect_err("no answer");
+    let error = Codex
+        .against([Reply::InvalidUtf8])
+        .call("x")
+        .await
+        .expect_err("no answer");
     assert_eq!(error.class(), "transport", "{error}");
 }
 
@@ -132,14 +165,30 @@ async fn calls_at_the_same_time_do_not_mix() {
     for program in PROGRAMS {
         let stand = program.against([answer("one of two")]);
         let (first, second) = tokio::join!(raw(&stand, "first"), raw(&stand, "second"));
-        assert_eq!((first.as_str(), second.as_str()), ("one of two", "one of two"), "{program:?}");
-        let bodies: Vec<String> = stand.api.completions().iter().map(|seen| seen.body.to_string()).collect();
+        assert_eq!(
+            (first.as_str(), second.as_str()),
+            ("one of two", "one of two"),
+            "{program:?}"
+        );
+        let bodies: Vec<String> = stand
+            .api
+            .completions()
+            .iter()
+            .map(|seen| seen.body.to_string())
+            .collect();
         assert_eq!(bodies.len(), 2, "{program:?}");
-        assert!(!bodies.iter().any(|body| body.contains("first-file") && body.contains("second-file")));
+        assert!(
+            !bodies
+                .iter()
+                .any(|body| body.contains("first-file") && body.contains("second-file"))
+        );
     }
 }
 
 async fn raw(stand: &Stand, name: &str) -> String {
-    let result: LlmResult = stand.start(ask(&format!("{name}-file"))).await.expect("an answer");
+    let result: LlmResult = stand
+        .start(ask(&format!("{name}-file")))
+        .await
+        .expect("an answer");
     result.raw_response
 }

@@ -13,7 +13,12 @@ use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, Sta
 
 /// Everything that was sent to the server.
 fn sent(stand: &Stand) -> String {
-    stand.api.requests().iter().map(|request| request.body.to_string()).collect()
+    stand
+        .api
+        .requests()
+        .iter()
+        .map(|request| request.body.to_string())
+        .collect()
 }
 
 /// A private file, and its directory.
@@ -30,11 +35,20 @@ async fn a_file_that_the_prompt_names_is_not_sent() {
     let (_directory, path) = private_file();
     for program in PROGRAMS {
         let stand = program.against([Reply::Answer("ok".to_owned())]);
-        let text = format!("see @{path} and @\"{path}\"\n@{path}\n{{{{{path}}}}}\n", path = path.display());
+        let text = format!(
+            "see @{path} and @\"{path}\"\n@{path}\n{{{{{path}}}}}\n",
+            path = path.display()
+        );
         stand.call(&text).await.expect("an answer");
         let sent = sent(&stand);
-        assert!(sent.contains("private.txt"), "{program:?} does not send the prompt");
-        assert!(!sent.contains("what-nobody-may-see"), "{program:?} sends the file");
+        assert!(
+            sent.contains("private.txt"),
+            "{program:?} does not send the prompt"
+        );
+        assert!(
+            !sent.contains("what-nobody-may-see"),
+            "{program:?} sends the file"
+        );
     }
 }
 
@@ -56,7 +70,10 @@ async fn tool_requests_get_nothing() {
         ],
         Codex => vec![
             Reply::ToolCall("exec_command".to_owned(), json!({"cmd": command})),
-            Reply::ToolCall("shell".to_owned(), json!({"command": ["sh", "-c", command]})),
+            Reply::ToolCall(
+                "shell".to_owned(),
+                json!({"command": ["sh", "-c", command]}),
+            ),
             Reply::ToolCall("view_image".to_owned(), json!({"path": path})),
         ],
     };
@@ -65,7 +82,10 @@ async fn tool_requests_get_nothing() {
             let stand = program.against([tool.clone(), Reply::Answer("ok".to_owned())]);
             // The provider decides whether the call then counts as answered.
             let _either = stand.call("x").await;
-            assert!(!sent(&stand).contains("what-nobody-may-see"), "{program:?} sends the file for {tool:?}");
+            assert!(
+                !sent(&stand).contains("what-nobody-may-see"),
+                "{program:?} sends the file for {tool:?}"
+            );
             assert!(!made.exists(), "{program:?} runs {tool:?}");
         }
     }
@@ -78,7 +98,9 @@ async fn a_prompt_is_never_a_command_of_the_program() {
         let stand = program.against([Reply::Answer("of the model".to_owned())]);
         let mut inv = ask("x");
         inv.messages.truncate(1);
-        inv.messages.push(Message::user(PromptBuilder::new().ours("/help\n!touch made\n").build()));
+        inv.messages.push(Message::user(
+            PromptBuilder::new().ours("/help\n!touch made\n").build(),
+        ));
         match stand.invoke(inv).await {
             Ok(result) => assert_eq!(result.raw_response, "of the model", "{program:?}"),
             Err(error) => assert_eq!(error.class(), "provider_outage", "{program:?}: {error}"),
@@ -103,7 +125,11 @@ async fn endless_stream_times_out_without_leftovers() {
 async fn times_out(program: Program, reply: Reply) {
     let stand = program.against([reply]);
     let model = marker(&stand);
-    let inv = LlmInvocation { model: model.clone(), timeout: Duration::from_secs(6), ..ask("x") };
+    let inv = LlmInvocation {
+        model: model.clone(),
+        timeout: Duration::from_secs(6),
+        ..ask("x")
+    };
     let error = stand.invoke(inv).await.expect_err("no answer");
     assert_eq!(error.class(), "timeout", "{program:?}: {error}");
     assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?}");
@@ -115,7 +141,10 @@ async fn a_call_that_is_given_up_leaves_no_process() {
     for program in PROGRAMS {
         let stand = program.against([Reply::Hang]);
         let model = marker(&stand);
-        let inv = LlmInvocation { model: model.clone(), ..ask("x") };
+        let inv = LlmInvocation {
+            model: model.clone(),
+            ..ask("x")
+        };
         tokio::select! {
             outcome = stand.start(inv) => panic!("{program:?} ended: {outcome:?}"),
             () = until_asked(&stand) => {}
@@ -132,7 +161,10 @@ async fn a_call_that_is_given_up_leaves_no_process() {
 
 /// A name that only callers of this server have in their arguments.
 fn marker(stand: &Stand) -> String {
-    format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"))
+    format!(
+        "marker-{}",
+        stand.api.origin().replace(['/', ':', '.'], "-")
+    )
 }
 
 async fn until_asked(stand: &Stand) {
@@ -143,7 +175,12 @@ async fn until_asked(stand: &Stand) {
 
 /// The command lines that contain this word. An exited process that was not reaped has none.
 fn processes_with(word: &str) -> Vec<String> {
-    let entries = std::fs::read_dir("/proc").expect("the kernel's list of processes").flatten();
+    let entries = std::fs::read_dir("/proc")
+        .expect("the kernel's list of processes")
+        .flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(word)).collect()
+    lines
+        .map(|line| String::from_utf8_lossy(&line).into_owned())
+        .filter(|line| line.contains(word))
+        .collect()
 }

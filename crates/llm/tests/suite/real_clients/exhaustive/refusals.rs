@@ -48,10 +48,20 @@ async fn rate_limit_is_reported_unretried() {
 #[tokio::test]
 async fn a_rate_limit_passes() {
     for program in PROGRAMS {
-        let stand =
-            program.against([Reply::RateLimited(RetryAfter::Absent), Reply::Answer("later".to_owned())]);
-        assert_eq!(stand.call("x").await.expect_err("a refusal").class(), "provider_quota", "{program:?}");
-        assert_eq!(stand.call("x").await.expect("an answer").raw_response, "later", "{program:?}");
+        let stand = program.against([
+            Reply::RateLimited(RetryAfter::Absent),
+            Reply::Answer("later".to_owned()),
+        ]);
+        assert_eq!(
+            stand.call("x").await.expect_err("a refusal").class(),
+            "provider_quota",
+            "{program:?}"
+        );
+        assert_eq!(
+            stand.call("x").await.expect("an answer").raw_response,
+            "later",
+            "{program:?}"
+        );
     }
 }
 
@@ -79,16 +89,26 @@ async fn a_request_that_cannot_be_is_told_apart() {
 async fn unknown_model_is_reported_if_stated() {
     for program in [Claude, Gemini] {
         let (class, status, _) = refused(program, Reply::Status(404)).await;
-        assert_eq!((class, status), ("misconfiguration", Some(404)), "{program:?}");
+        assert_eq!(
+            (class, status),
+            ("misconfiguration", Some(404)),
+            "{program:?}"
+        );
     }
-    assert_eq!(refused(Codex, Reply::Status(404)).await, ("provider_outage", None, 1));
+    assert_eq!(
+        refused(Codex, Reply::Status(404)).await,
+        ("provider_outage", None, 1)
+    );
 }
 
 #[tokio::test]
 async fn a_dropped_connection_is_one() {
     for program in PROGRAMS {
         let (class, status, requests) = refused(program, Reply::Drop).await;
-        assert!(["transport", "provider_outage"].contains(&class), "{program:?}: {class}");
+        assert!(
+            ["transport", "provider_outage"].contains(&class),
+            "{program:?}: {class}"
+        );
         assert_eq!((status, requests), (None, 1), "{program:?}");
     }
 }

@@ -11,7 +11,9 @@ use crate::real_clients::support::{Claude, Codex, Gemini, PROGRAMS, Program, ask
 pub(crate) fn assert_no_tools(program: Program, request: &SeenRequest) {
     let tools = request.body["tools"].as_array().into_iter().flatten();
     let offered = tools.filter(|tool| **tool != json!({"functionDeclarations": []}));
-    let offered: Vec<&Value> = offered.filter(|tool| tool["name"] != "request_user_input").collect();
+    let offered: Vec<&Value> = offered
+        .filter(|tool| tool["name"] != "request_user_input")
+        .collect();
     assert!(offered.is_empty(), "{program:?} offers {offered:?}");
 }
 
@@ -32,14 +34,20 @@ async fn requests_offer_no_tools_and_follow_the_hints() {
                 assert!(body["system"].to_string().contains("the-system-prompt"));
             }
             Gemini => {
-                assert_eq!(body["systemInstruction"]["parts"], json!([{"text": "the-system-prompt"}]));
+                assert_eq!(
+                    body["systemInstruction"]["parts"],
+                    json!([{"text": "the-system-prompt"}])
+                );
                 assert_eq!(body["generationConfig"]["maxOutputTokens"], 1234);
                 assert_eq!(body["generationConfig"]["temperature"], 0.25);
             }
             Codex => {
                 let said = format!("{} {}", body["instructions"], body["input"]);
                 assert!(said.contains("the-system-prompt"), "{said}");
-                assert!(!said.contains("coding agent"), "its own system prompt is still there: {said}");
+                assert!(
+                    !said.contains("coding agent"),
+                    "its own system prompt is still there: {said}"
+                );
             }
         }
     }
@@ -61,7 +69,10 @@ async fn answer_of_maximum_length_is_cut_off() {
         let mut inv = ask("x");
         inv.metadata.insert("max_tokens".to_owned(), json!(8));
         let result = stand.invoke(inv).await.expect("an answer");
-        assert_eq!(result.raw_response, "half of what it had to say", "{program:?}");
+        assert_eq!(
+            result.raw_response, "half of what it had to say",
+            "{program:?}"
+        );
         assert_eq!(result.finish(), Finish::CutShort, "{program:?}");
     }
 }

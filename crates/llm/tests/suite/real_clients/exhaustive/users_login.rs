@@ -67,7 +67,12 @@ async fn users_settings_enable_no_tools() {
         let request = stand.only_request();
         assert_eq!(request.key(), Some(KEY), "{program:?}");
         assert_no_tools(program, &request);
-        let ran: Vec<_> = made.path().read_dir().expect("the directory").flatten().collect();
+        let ran: Vec<_> = made
+            .path()
+            .read_dir()
+            .expect("the directory")
+            .flatten()
+            .collect();
         assert!(ran.is_empty(), "{program:?} ran {ran:?}");
     }
 }
@@ -97,7 +102,10 @@ fn files_with(word: &str, dir: &Path) -> Vec<std::path::PathBuf> {
             found.append(&mut files_with(word, &path));
         } else if kind.is_file() {
             let bytes = std::fs::read(&path).expect("a file");
-            if bytes.windows(word.len()).any(|window| window == word.as_bytes()) {
+            if bytes
+                .windows(word.len())
+                .any(|window| window == word.as_bytes())
+            {
                 found.push(path);
             }
         }

@@ -60,8 +60,14 @@ fn with(pointer: &str, value: Value) -> Vec<String> {
 }
 
 fn codes(judged: Result<FindWeb, Verdict>) -> Vec<String> {
-    let findings = judged.err().map(|verdict| verdict.findings().to_vec()).unwrap_or_default();
-    findings.into_iter().map(|finding| finding.code.to_string()).collect()
+    let findings = judged
+        .err()
+        .map(|verdict| verdict.findings().to_vec())
+        .unwrap_or_default();
+    findings
+        .into_iter()
+        .map(|finding| finding.code.to_string())
+        .collect()
 }
 
 #[test]
@@ -70,7 +76,10 @@ fn a_good_document_is_accepted_whole() {
     assert_eq!((web.results.len(), web.constraints.max_pages), (2, 2));
     assert_eq!(web.results[0].locator.kind, LocatorKind::Heading);
     assert_eq!(web.results[0].risk_flags[0].as_str(), "undated");
-    assert_eq!(format!("{:?}", web.results[0].excerpt), "Untrusted(53 bytes)");
+    assert_eq!(
+        format!("{:?}", web.results[0].excerpt),
+        "Untrusted(53 bytes)"
+    );
     let mut none = good();
     none["results"] = json!([]);
     assert!(judge(&none).unwrap().results.is_empty());
@@ -81,8 +90,12 @@ fn schema_and_judge_agree() {
     let form = include_str!("../../../../../../docs/schemas/ctcp-find-web-v1.schema.json");
     let form = jsonschema::validator_for(&serde_json::from_str(form).unwrap()).unwrap();
     assert!(form.is_valid(&good()));
-    for pointer in ["/schema_version", "/constraints/max_pages", "/results/0/locator/type", "/results/0/url"]
-    {
+    for pointer in [
+        "/schema_version",
+        "/constraints/max_pages",
+        "/results/0/locator/type",
+        "/results/0/url",
+    ] {
         let mut document = good();
         *document.pointer_mut(pointer).unwrap() = json!([]);
         assert!(!form.is_valid(&document), "{pointer}");
@@ -91,9 +104,15 @@ fn schema_and_judge_agree() {
 
 #[test]
 fn resolver_only_reads_no_pages() {
-    let closed = Guardrails { find_mode: FindMode::ResolverOnly, ..guardrails() };
+    let closed = Guardrails {
+        find_mode: FindMode::ResolverOnly,
+        ..guardrails()
+    };
     for bytes in [good().to_string().as_bytes(), b"not even json", b""] {
-        assert_eq!(codes(check_web(bytes, &closed, now())), ["find-web-not-enabled"]);
+        assert_eq!(
+            codes(check_web(bytes, &closed, now())),
+            ["find-web-not-enabled"]
+        );
     }
 }
 
@@ -106,15 +125,39 @@ fn another_form_is_refused_with_its_place() {
     };
     let text = good().to_string();
     for (from, to, told) in [
-        ("ctcp-find-web-v1", "ctcp-find-web-v2", "none of ctcp-find-web-v1"),
-        ("\"results\"", "\"queries\":[],\"results\"", "unknown key `queries`"),
-        ("\"max_queries\":3", "\"max_queries\":3,\"max_queries\":3", "stands twice"),
+        (
+            "ctcp-find-web-v1",
+            "ctcp-find-web-v2",
+            "none of ctcp-find-web-v1",
+        ),
+        (
+            "\"results\"",
+            "\"queries\":[],\"results\"",
+            "unknown key `queries`",
+        ),
+        (
+            "\"max_queries\":3",
+            "\"max_queries\":3,\"max_queries\":3",
+            "stands twice",
+        ),
         ("\"max_queries\":3", "\"max_queries\":-1", "`max_queries`"),
         ("\"max_queries\":3", "\"max_queries\":0.5", "`max_queries`"),
-        ("\"heading\"", "\"page\"", "none of heading, anchor, line_range, offset"),
+        (
+            "\"heading\"",
+            "\"page\"",
+            "none of heading, anchor, line_range, offset",
+        ),
         ("\"risk_flags\":[]", "\"risk_flags\":null", "item 2"),
-        ("\"excerpt\":\"retry(times)\"", "\"excerpt\":\"  \"", "`excerpt` of item 2"),
-        (",\"why_relevant\":\"the function\"", "", "lacks `why_relevant`"),
+        (
+            "\"excerpt\":\"retry(times)\"",
+            "\"excerpt\":\"  \"",
+            "`excerpt` of item 2",
+        ),
+        (
+            ",\"why_relevant\":\"the function\"",
+            "",
+            "lacks `why_relevant`",
+        ),
     ] {
         assert!(text.contains(from), "{from}");
         let problem = refused(text.replacen(from, to, 1).as_bytes());
@@ -130,18 +173,46 @@ fn another_form_is_refused_with_its_place() {
 #[test]
 fn constraints_cannot_exceed_guardrails() {
     assert_eq!(with("/constraints/max_queries", json!(0)), [""; 0]);
-    assert_eq!(with("/constraints/max_queries", json!(4)), ["find-web-constraints"]);
-    assert_eq!(with("/constraints/max_pages", json!(u64::MAX)), ["find-web-constraints"]);
+    assert_eq!(
+        with("/constraints/max_queries", json!(4)),
+        ["find-web-constraints"]
+    );
+    assert_eq!(
+        with("/constraints/max_pages", json!(u64::MAX)),
+        ["find-web-constraints"]
+    );
     let wider = json!(["docs.example", "lang.example", "example.com"]);
-    assert_eq!(with("/constraints/allow_domains", wider), ["find-web-constraints"]);
+    assert_eq!(
+        with("/constraints/allow_domains", wider),
+        ["find-web-constraints"]
+    );
     let above = json!(["docs.example", "lang.example", "b.example"]);
-    assert_eq!(with("/constraints/allow_domains", above), ["find-web-constraints"]);
-    let odd = json!(["docs.example", "lang.example", "*.docs.example", "127.0.0.1"]);
-    assert_eq!(with("/constraints/allow_domains", odd), ["find-domain-invalid"; 2]);
-    let FindMode::ResolverPlusWeb(mut limits) = guardrails().find_mode else { panic!() };
+    assert_eq!(
+        with("/constraints/allow_domains", above),
+        ["find-web-constraints"]
+    );
+    let odd = json!([
+        "docs.example",
+        "lang.example",
+        "*.docs.example",
+        "127.0.0.1"
+    ]);
+    assert_eq!(
+        with("/constraints/allow_domains", odd),
+        ["find-domain-invalid"; 2]
+    );
+    let FindMode::ResolverPlusWeb(mut limits) = guardrails().find_mode else {
+        panic!()
+    };
     limits.allow_domains.push("*".to_owned());
-    let edited = Guardrails { find_mode: FindMode::ResolverPlusWeb(limits), ..guardrails() };
-    assert_eq!(codes(check_web(good().to_string().as_bytes(), &edited, now())), ["find-domain-invalid"]);
+    let edited = Guardrails {
+        find_mode: FindMode::ResolverPlusWeb(limits),
+        ..guardrails()
+    };
+    assert_eq!(
+        codes(check_web(good().to_string().as_bytes(), &edited, now())),
+        ["find-domain-invalid"]
+    );
 }
 
 #[test]
@@ -162,9 +233,15 @@ fn page_of_unlisted_host_is_refused() {
     ] {
         assert_eq!(with("/results/0/url", json!(url)), [code], "{url}");
     }
-    assert_eq!(with("/results/0/url", json!("https://v2.API.docs.example/x")), [""; 0]);
+    assert_eq!(
+        with("/results/0/url", json!("https://v2.API.docs.example/x")),
+        [""; 0]
+    );
     // Allowed by the guardrails alone: the researcher set itself a narrower limit.
-    assert_eq!(with("/results/0/url", json!("https://other.docs.example/x")), ["find-web-domain"]);
+    assert_eq!(
+        with("/results/0/url", json!("https://other.docs.example/x")),
+        ["find-web-domain"]
+    );
 }
 
 #[test]
@@ -172,7 +249,10 @@ fn pages_are_counted_once_and_their_number_holds() {
     let mut document = good();
     let mut again = document["results"][0].clone();
     again["url"] = json!("https://API.docs.example/retry#other");
-    document["results"].as_array_mut().unwrap().push(again.clone());
+    document["results"]
+        .as_array_mut()
+        .unwrap()
+        .push(again.clone());
     assert!(judge(&document).is_ok());
     again["url"] = json!("https://api.docs.example/third");
     document["results"].as_array_mut().unwrap().push(again);
@@ -183,26 +263,47 @@ fn pages_are_counted_once_and_their_number_holds() {
 #[test]
 fn locators_and_instants_have_their_forms() {
     for (kind, fits, misfits) in [
-        ("heading", &["Limits and more", "1-0"][..], &["a\nb", "a\u{202e}b"][..]),
+        (
+            "heading",
+            &["Limits and more", "1-0"][..],
+            &["a\nb", "a\u{202e}b"][..],
+        ),
         ("anchor", &["limits", "#limits"], &["a b", "a\tb"]),
         (
             "line_range",
             &["1", "1-1", "12-30"],
-            &["0", "0-1", "3-2", "-1", "1-", "a", "1-2-3", "+1", "01", "1 - 2"],
+            &[
+                "0", "0-1", "3-2", "-1", "1-", "a", "1-2-3", "+1", "01", "1 - 2",
+            ],
         ),
-        ("offset", &["0", "4096"], &["-1", "+1", "1.5", "00", "x", "99999999999999999999"]),
+        (
+            "offset",
+            &["0", "4096"],
+            &["-1", "+1", "1.5", "00", "x", "99999999999999999999"],
+        ),
     ] {
         for value in fits {
             let locator = json!({ "type": kind, "value": value });
-            assert_eq!(with("/results/0/locator", locator), [""; 0], "{kind} {value}");
+            assert_eq!(
+                with("/results/0/locator", locator),
+                [""; 0],
+                "{kind} {value}"
+            );
         }
         for value in misfits {
             let locator = json!({ "type": kind, "value": value });
-            assert!(with("/results/0/locator", locator).contains(&LOCATOR.to_string()), "{kind} {value}");
+            assert!(
+                with("/results/0/locator", locator).contains(&LOCATOR.to_string()),
+                "{kind} {value}"
+            );
         }
     }
     for instant in ["2026-03-01T12:00:00.001Z", "2999-01-01T00:00:00Z"] {
-        assert_eq!(with("/results/0/fetched_at", json!(instant)), ["find-web-instant"], "{instant}");
+        assert_eq!(
+            with("/results/0/fetched_at", json!(instant)),
+            ["find-web-instant"],
+            "{instant}"
+        );
     }
     for odd in [
         "",
@@ -218,19 +319,49 @@ fn locators_and_instants_have_their_forms() {
         "1767225600",
         "2026-03-01T11:00:00[UTC]Z",
     ] {
-        assert_eq!(with("/results/0/fetched_at", json!(odd)), ["find-web-instant"], "{odd}");
+        assert_eq!(
+            with("/results/0/fetched_at", json!(odd)),
+            ["find-web-instant"],
+            "{odd}"
+        );
     }
 }
 
 #[test]
 fn hidden_and_secret_text_is_refused() {
     let key = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
-    for pointer in ["/results/0/excerpt", "/results/0/why_relevant", "/results/1/risk_flags"] {
-        let put = |text: &str| if pointer.ends_with("flags") { json!([text]) } else { json!(text) };
-        assert_eq!(with(pointer, put("a\u{e0041}b")), ["find-web-text"], "{pointer}");
-        assert_eq!(with(pointer, put("a\u{1b}[2J")), ["find-web-text"], "{pointer}");
-        assert_eq!(with(pointer, put("\u{200b}")), ["find-web-text"], "{pointer}");
-        assert_eq!(with(pointer, put(&format!("use {key} here"))), ["find-web-secret"], "{pointer}");
+    for pointer in [
+        "/results/0/excerpt",
+        "/results/0/why_relevant",
+        "/results/1/risk_flags",
+    ] {
+        let put = |text: &str| {
+            if pointer.ends_with("flags") {
+                json!([text])
+            } else {
+                json!(text)
+            }
+        };
+        assert_eq!(
+            with(pointer, put("a\u{e0041}b")),
+            ["find-web-text"],
+            "{pointer}"
+        );
+        assert_eq!(
+            with(pointer, put("a\u{1b}[2J")),
+            ["find-web-text"],
+            "{pointer}"
+        );
+        assert_eq!(
+            with(pointer, put("\u{200b}")),
+            ["find-web-text"],
+            "{pointer}"
+        );
+        assert_eq!(
+            with(pointer, put(&format!("use {key} here"))),
+            ["find-web-secret"],
+            "{pointer}"
+        );
     }
     let url = format!("https://api.docs.example/?token={key}");
     let mut document = good();
@@ -238,7 +369,10 @@ fn hidden_and_secret_text_is_refused() {
     let verdict = judge(&document).unwrap_err();
     assert_eq!(verdict.findings()[0].code, SECRET);
     assert!(!format!("{verdict:?}").contains(&key));
-    assert_eq!(with("/results/0/risk_flags", json!([""])), ["find-web-text"]);
+    assert_eq!(
+        with("/results/0/risk_flags", json!([""])),
+        ["find-web-text"]
+    );
 }
 
 #[test]
@@ -249,7 +383,15 @@ fn every_problem_is_named() {
     document["results"][1]["fetched_at"] = json!("never");
     document["results"][1]["locator"] = json!({ "type": "offset", "value": "x" });
     let found = codes(judge(&document));
-    assert_eq!(found, ["find-web-constraints", "find-web-url", "find-web-locator", "find-web-instant"]);
+    assert_eq!(
+        found,
+        [
+            "find-web-constraints",
+            "find-web-url",
+            "find-web-locator",
+            "find-web-instant"
+        ]
+    );
 }
 
 mod properties {

@@ -8,7 +8,10 @@ use super::*;
 
 const FILES: [(&str, &str); 6] = [
     ("src/click/__init__.py", "from .core import Option\n"),
-    ("src/click/core.py", "class Option:\n    def resolve_default(self):\n        pass\n"),
+    (
+        "src/click/core.py",
+        "class Option:\n    def resolve_default(self):\n        pass\n",
+    ),
     ("src/click/other.py", "def other():\n    pass\n"),
     (
         "tests/test_core.py",
@@ -20,7 +23,10 @@ const FILES: [(&str, &str); 6] = [
 
 fn pointers(failed: &FailureEvidence) -> (Pointers, Vec<RepoPath>) {
     let dir = tempfile::tempdir().unwrap();
-    let paths: Vec<RepoPath> = FILES.iter().map(|(path, _)| path.parse().unwrap()).collect();
+    let paths: Vec<RepoPath> = FILES
+        .iter()
+        .map(|(path, _)| path.parse().unwrap())
+        .collect();
     for (path, text) in FILES {
         let at = dir.path().join(path);
         create_dir_all(at.parent().unwrap()).unwrap();
@@ -33,13 +39,32 @@ fn pointers(failed: &FailureEvidence) -> (Pointers, Vec<RepoPath>) {
 #[test]
 fn failing_test_leads_to_what_it_imports_and_uses() {
     let tests = vec!["tests/test_core.py::test_default[1]".to_owned()];
-    let (pointers, paths) = pointers(&FailureEvidence { tests, ..FailureEvidence::default() });
-    assert_eq!(pointers.evidence.failing(), [&"tests/test_core.py".parse::<RepoPath>().unwrap()]);
-    assert!(pointers.hints.iter().any(|hint| hint == "resolve_default"), "{:?}", pointers.hints);
+    let (pointers, paths) = pointers(&FailureEvidence {
+        tests,
+        ..FailureEvidence::default()
+    });
+    assert_eq!(
+        pointers.evidence.failing(),
+        [&"tests/test_core.py".parse::<RepoPath>().unwrap()]
+    );
+    assert!(
+        pointers.hints.iter().any(|hint| hint == "resolve_default"),
+        "{:?}",
+        pointers.hints
+    );
     let goal = Goal::with_hints("the value is wrong", &pointers.hints);
     let look = |path: &RepoPath| {
-        let text = FILES.iter().find(|(name, _)| *name == path.as_str()).unwrap().1;
-        goal.look_at(path.clone(), FileClass::of(path), 30_000, Some(text.as_bytes()))
+        let text = FILES
+            .iter()
+            .find(|(name, _)| *name == path.as_str())
+            .unwrap()
+            .1;
+        goal.look_at(
+            path.clone(),
+            FileClass::of(path),
+            30_000,
+            Some(text.as_bytes()),
+        )
     };
     let limits = RankLimits {
         max_files: crucible_model::FileLimit(20),
@@ -48,10 +73,17 @@ fn failing_test_leads_to_what_it_imports_and_uses() {
     };
     let candidates = paths.iter().map(look).collect();
     let ranking = {
-        let around = Surroundings { evidence: &pointers.evidence, ..Surroundings::default() };
+        let around = Surroundings {
+            evidence: &pointers.evidence,
+            ..Surroundings::default()
+        };
         rank_with(&goal, candidates, &limits, &around)
     };
-    let chosen: Vec<&str> = ranking.chosen.iter().map(|choice| choice.need.path.as_str()).collect();
+    let chosen: Vec<&str> = ranking
+        .chosen
+        .iter()
+        .map(|choice| choice.need.path.as_str())
+        .collect();
     assert_eq!(chosen[0], "src/click/core.py");
     assert_eq!(chosen.last(), Some(&"tests/test_core.py"));
 }
@@ -70,23 +102,49 @@ fn group_and_title_of_a_test_lead_to_its_file_and_its_lines() {
         create_dir_all(at.parent().unwrap()).unwrap();
         write_atomic(&at, text.as_bytes()).unwrap();
     }
-    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.parse().unwrap()).collect();
+    let paths: Vec<RepoPath> = files
+        .iter()
+        .map(|(path, _)| path.parse().unwrap())
+        .collect();
     let listed: Vec<&RepoPath> = paths.iter().collect();
     let tests = vec!["Receiver > counts empty fragments".to_owned()];
-    let failed = FailureEvidence { tests, ..FailureEvidence::default() };
+    let failed = FailureEvidence {
+        tests,
+        ..FailureEvidence::default()
+    };
     let pointers = Pointers::new(dir.path(), &failed, &listed);
     assert_eq!(pointers.evidence.failing(), [&paths[1]]);
     assert!(pointers.lines[&paths[1]].contains(&4));
-    assert!(pointers.hints.iter().any(|hint| hint == "setFragments"), "{:?}", pointers.hints);
+    assert!(
+        pointers.hints.iter().any(|hint| hint == "setFragments"),
+        "{:?}",
+        pointers.hints
+    );
 }
 
 #[test]
 fn frames_of_installed_packages_resolve_to_their_source() {
-    let frame = |file: &str| StackFrame { depth: 0, file: file.to_owned(), line: 2, function: None };
-    let frames = vec![frame("click/core.py"), frame("pluggy/core.py"), frame("core.py")];
-    let (pointers, _) = pointers(&FailureEvidence { frames, ..FailureEvidence::default() });
+    let frame = |file: &str| StackFrame {
+        depth: 0,
+        file: file.to_owned(),
+        line: 2,
+        function: None,
+    };
+    let frames = vec![
+        frame("click/core.py"),
+        frame("pluggy/core.py"),
+        frame("core.py"),
+    ];
+    let (pointers, _) = pointers(&FailureEvidence {
+        frames,
+        ..FailureEvidence::default()
+    });
     assert_eq!(pointers.lines.len(), 1);
-    assert!(pointers.lines.contains_key(&"src/click/core.py".parse::<RepoPath>().unwrap()));
+    assert!(
+        pointers
+            .lines
+            .contains_key(&"src/click/core.py".parse::<RepoPath>().unwrap())
+    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Requests of every kind on a small work tree.
 
-#![expect(clippy::disallowed_methods, reason = "the tests make work trees of their own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests make work trees of their own"
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -37,7 +40,12 @@ impl Room {
             files: Vec::new(),
             omitted: Vec::new(),
         };
-        Self { dir, tracked, settings, shown }
+        Self {
+            dir,
+            tracked,
+            settings,
+            shown,
+        }
     }
 
     fn serve(&self, answer: &str) -> Served {
@@ -58,14 +66,29 @@ impl Room {
     /// What came of each line, and the files that were added.
     fn told(&self, answer: &str) -> (Vec<String>, Vec<String>) {
         let served = self.serve(answer);
-        let told = served.findings.iter().map(|finding| format!("{}: {}", finding.subject, finding.hint));
-        (told.collect(), served.pack.files.iter().map(|file| file.path.clone()).collect())
+        let told = served
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.subject, finding.hint));
+        (
+            told.collect(),
+            served
+                .pack
+                .files
+                .iter()
+                .map(|file| file.path.clone())
+                .collect(),
+        )
     }
 }
 
 #[test]
 fn named_files_are_shown_and_scope_stays() {
-    let room = Room::new(&[("src/a.py", "a = 1\n"), ("src/locked.py", "b\n"), ("lib/c.py", "c = 1\n")]);
+    let room = Room::new(&[
+        ("src/a.py", "a = 1\n"),
+        ("src/locked.py", "b\n"),
+        ("lib/c.py", "c = 1\n"),
+    ]);
     let (told, files) = room.told("NEED: src/a.py\nNEED: c.py\nNEED: src/locked.py");
     assert_eq!(files, ["src/a.py", "lib/c.py", "src/locked.py"]);
     assert_eq!(
@@ -96,40 +119,81 @@ fn requested_files_obey_pack_rules() {
     for (asked, why) in [
         (".env", ".env may not be shown"),
         ("src/token.py", "src/token.py may not be shown"),
-        ("node_modules/x/a.js", "node_modules/x/a.js may not be shown"),
+        (
+            "node_modules/x/a.js",
+            "node_modules/x/a.js may not be shown",
+        ),
         ("src/swapped.py", "src/swapped.py may not be shown"),
         ("untracked.py", "git tracks no regular file of this name"),
-        ("same.py", "several files have this name; give the whole path"),
+        (
+            "same.py",
+            "several files have this name; give the whole path",
+        ),
         ("/etc/passwd", "this is no path inside the repository"),
         ("../outside.py", "this is no path inside the repository"),
         (".git/config", "this is no path inside the repository"),
         ("src", "git tracks no regular file of this name"),
     ] {
         let (told, files) = room.told(&format!("NEED: {asked}"));
-        assert!(files.is_empty() && told.len() == 1, "{asked}: {told:?} {files:?}");
+        assert!(
+            files.is_empty() && told.len() == 1,
+            "{asked}: {told:?} {files:?}"
+        );
         assert_eq!(told[0], format!("NEED: {asked}: {why}"));
     }
     let (told, files) = room.told(&format!("NEED: {token}\nSEARCH: PASSWORD private {token}"));
-    assert!(files.is_empty() && !told.join("\n").contains(&token), "{told:?} {files:?}");
+    assert!(
+        files.is_empty() && !told.join("\n").contains(&token),
+        "{told:?} {files:?}"
+    );
 }
 
 #[test]
 fn bytes_are_shared_and_large_files_are_excerpts() {
     let define = |at: usize| format!("def f{at}(value):\n    return value + {at}\n\n\n");
     let large: String = (0..2_000).map(define).collect();
-    let room = Room::new(&[("src/a.py", &large), ("src/b.py", &large), ("src/parser.py", &large)]);
-    let served =
-        room.serve("NEED: src/a.py\nNEED: src/b.py:3-4\nSEARCH: the parser f1999\nNEED: src/b.py:1-2");
-    let bytes: usize = served.pack.files.iter().map(|file| file.content.len()).sum();
+    let room = Room::new(&[
+        ("src/a.py", &large),
+        ("src/b.py", &large),
+        ("src/parser.py", &large),
+    ]);
+    let served = room
+        .serve("NEED: src/a.py\nNEED: src/b.py:3-4\nSEARCH: the parser f1999\nNEED: src/b.py:1-2");
+    let bytes: usize = served
+        .pack
+        .files
+        .iter()
+        .map(|file| file.content.len())
+        .sum();
     assert!(bytes <= 3_000, "{bytes}");
-    assert!(served.pack.files.iter().all(|file| !file.ranges.is_empty() && !file.content.is_empty()));
-    let lines = served.pack.files.iter().find(|file| file.path == "src/b.py").unwrap();
-    assert!(lines.content.starts_with("def f0(value):\n    return value + 0\n\n\n"), "{}", lines.content);
+    assert!(
+        served
+            .pack
+            .files
+            .iter()
+            .all(|file| !file.ranges.is_empty() && !file.content.is_empty())
+    );
+    let lines = served
+        .pack
+        .files
+        .iter()
+        .find(|file| file.path == "src/b.py")
+        .unwrap();
+    assert!(
+        lines
+            .content
+            .starts_with("def f0(value):\n    return value + 0\n\n\n"),
+        "{}",
+        lines.content
+    );
     // One line that is more than may be added is refused whole.
     let long = "x".repeat(5_000);
     let room = Room::new(&[("src/long.py", &format!("{long}\n{long}\n"))]);
     let (told, files) = room.told("NEED: src/long.py:2-2");
-    assert!(files.is_empty() && told[0].ends_with("is larger than what is left for more files"), "{told:?}");
+    assert!(
+        files.is_empty() && told[0].ends_with("is larger than what is left for more files"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -141,7 +205,11 @@ fn shown_lines_stay_when_excerpt_grows() {
     let second = room.serve("NEED: src/a.txt:300-301\nNEED: src/b.txt");
     assert_eq!(second.findings[1].hint, "it is shown already");
     let both = with_more(room.shown.clone(), second.pack);
-    let shown: Vec<String> = both.files.iter().map(|file| file.shown().into_owned()).collect();
+    let shown: Vec<String> = both
+        .files
+        .iter()
+        .map(|file| file.shown().into_owned())
+        .collect();
     let lines = "[lines 1-3]\nline 1\nline 2\nline 3\n[lines 300-301]\nline 300\nline 301\n";
     assert_eq!(shown, [lines, "short\n"]);
 }
@@ -149,42 +217,84 @@ fn shown_lines_stay_when_excerpt_grows() {
 #[test]
 fn searches_find_the_best_that_is_not_shown() {
     let files: Vec<(String, String)> = (0..40)
-        .map(|at| (format!("src/m{at}.py"), format!("def helper{at}():\n    return {at}\n")))
-        .chain([("src/dates.py".to_owned(), "def parse_date(text):\n    return text\n".to_owned())])
+        .map(|at| {
+            (
+                format!("src/m{at}.py"),
+                format!("def helper{at}():\n    return {at}\n"),
+            )
+        })
+        .chain([(
+            "src/dates.py".to_owned(),
+            "def parse_date(text):\n    return text\n".to_owned(),
+        )])
         .collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let mut room = Room::new(&files);
     let (told, found) = room.told("SEARCH: parse_date");
-    assert_eq!((found.as_slice(), told.len()), (&["src/dates.py".to_owned()][..], 1), "{told:?}");
+    assert_eq!(
+        (found.as_slice(), told.len()),
+        (&["src/dates.py".to_owned()][..], 1),
+        "{told:?}"
+    );
     room.shown = room.serve("SEARCH: parse_date").pack;
     let (told, found) = room.told("SEARCH: parse_date\nSEARCH: zebra\nSEARCH:");
     assert!(found.is_empty() && told.len() == 3, "{told:?} {found:?}");
-    assert!(told.iter().all(|line| line.ends_with("shares anything with these words")), "{told:?}");
+    assert!(
+        told.iter()
+            .all(|line| line.ends_with("shares anything with these words")),
+        "{told:?}"
+    );
     // The same request gives the same bytes.
-    let bytes = |room: &Room| room.serve("SEARCH: helper7 helper8\nNEED: m3.py").pack.to_bytes().unwrap();
+    let bytes = |room: &Room| {
+        room.serve("SEARCH: helper7 helper8\nNEED: m3.py")
+            .pack
+            .to_bytes()
+            .unwrap()
+    };
     assert_eq!(bytes(&room), bytes(&room));
 }
 
 #[test]
 fn a_request_of_many_files_adds_few() {
-    let files: Vec<(String, String)> =
-        (0..40).map(|at| (format!("src/parser{at}.py"), "parser\n".to_owned())).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(String, String)> = (0..40)
+        .map(|at| (format!("src/parser{at}.py"), "parser\n".to_owned()))
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let room = Room::new(&files);
-    let search = "SEARCH: parser1\nSEARCH: parser2\nSEARCH: parser3\nSEARCH: parser4\nSEARCH: parser5\n";
+    let search =
+        "SEARCH: parser1\nSEARCH: parser2\nSEARCH: parser3\nSEARCH: parser4\nSEARCH: parser5\n";
     let (told, found) = room.told(&format!("{search}{}", "NEED: x\n".repeat(5_000)));
     assert!(found.len() as u64 <= MOST_FILES, "{found:?}");
-    assert_eq!(told.last().unwrap(), "further lines: a request has at most 5 lines; 5000 were not read");
+    assert_eq!(
+        told.last().unwrap(),
+        "further lines: a request has at most 5 lines; 5000 were not read"
+    );
 }
 
 #[test]
 fn requests_are_offered_only_with_more_files() {
     let room = Room::new(&[]);
-    let paths =
-        |paths: &[&str]| -> Vec<RepoPath> { paths.iter().map(|path| path.parse().unwrap()).collect() };
+    let paths = |paths: &[&str]| -> Vec<RepoPath> {
+        paths.iter().map(|path| path.parse().unwrap()).collect()
+    };
     let left = |names: &[&str]| leaves_out(&room.shown, &paths(names));
     assert!(left(&["src/a.py"]) && left(&["README.md"]));
-    assert!(!left(&[]) && !left(&["Cargo.lock", ".gitignore", "LICENSE", ".env", "node_modules/a.js"]));
+    assert!(
+        !left(&[])
+            && !left(&[
+                "Cargo.lock",
+                ".gitignore",
+                "LICENSE",
+                ".env",
+                "node_modules/a.js"
+            ])
+    );
     let mut pack = room.shown.clone();
     let file = |ranges| PackedFile {
         path: "src/a.py".into(),
@@ -197,5 +307,9 @@ fn requests_are_offered_only_with_more_files() {
     assert!(!leaves_out(&pack, &paths(&["src/a.py"])));
     pack.files = vec![file(vec![LineRange { start: 1, end: 1 }])];
     assert!(leaves_out(&pack, &[]));
-    assert!(WorkTree::new(room.dir.path()).is_secret(&".env".parse().unwrap(), b"").is_some());
+    assert!(
+        WorkTree::new(room.dir.path())
+            .is_secret(&".env".parse().unwrap(), b"")
+            .is_some()
+    );
 }

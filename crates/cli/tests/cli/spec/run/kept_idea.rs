@@ -1,0 +1,115 @@
+//! Ideas and documents that are on disk already.
+
+use super::*;
+
+#[test]
+fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let dry = spec(&desk, &project, ["--dry-run"]).ok();
+    assert!(
+        dry.stdout
+            .ends_with("next: crucible spec export-data --source -\n"),
+        "{}",
+        dry.stdout
+    );
+    assert!(
+        dry.stderr.contains("a dry run does not save the idea"),
+        "{}",
+        dry.stderr
+    );
+    spec(&desk, &project, []).ok();
+    let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
+    let ran = with_idea(
+        desk.call(["spec", SPEC]),
+        &project,
+        "the next line of a loop\n",
+    )
+    .ok();
+    assert!(
+        ran.stderr.contains("use `--source -` to read a new idea"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(),
+        kept
+    );
+    assert_eq!(asked(&server).len(), 1);
+    // An end that stays open keeps nobody waiting.
+    let mut command = desk.call(["spec", SPEC]).current_dir(&project).command();
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let open = child.stdin.take();
+    assert!(child.wait().unwrap().success());
+    drop(open);
+    with_idea(
+        desk.call(["spec", SPEC, "--source", "-"]),
+        &project,
+        "something else\n",
+    )
+    .ok();
+    assert_ne!(
+        std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(),
+        kept
+    );
+}
+
+#[test]
+fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    let document = spec_dir(&project).join("artifacts/10-design.md");
+    std::fs::write(&document, "my own words\n").unwrap();
+    let ran = resume(&desk, &project, ["--phase", "design"]).ok();
+    let receipt = newest(&project);
+    let name = format!(
+        "{}.edited-10-design.md",
+        receipt["receipt_id"].as_str().unwrap()
+    );
+    assert_eq!(
+        std::fs::read_to_string(spec_dir(&project).join("context").join(&name)).unwrap(),
+        "my own words\n"
+    );
+    assert!(ran.stderr.contains(&name), "{}", ran.stderr);
+    assert_eq!(
+        receipt["phases"][0]["warnings"][0]["type"],
+        "artifact_edited"
+    );
+    // What the phase wrote itself is no edit.
+    resume(&desk, &project, ["--phase", "design"]).ok();
+    assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
+}
+
+#[test]
+fn what_cannot_be_judged_is_said_in_the_form_that_is_asked_for() {
+    let desk = Desk::new();
+    let project = project(&desk);
+    let gate = |format: &str| {
+        desk.call(["gate", "no-such", "--format", format])
+            .current_dir(&project)
+            .run()
+            .exits(2)
+    };
+    let log: Value = serde_json::from_str(&gate("sarif").stdout).unwrap();
+    let invocation = &log["runs"][0]["invocations"][0];
+    assert_eq!(
+        (&invocation["executionSuccessful"], &invocation["exitCode"]),
+        (&json!(false), &json!(2))
+    );
+    let why = invocation["toolExecutionNotifications"][0]["message"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("no spec no-such"), "{why}");
+    assert!(
+        gate("github")
+            .stdout
+            .starts_with("::error title=crucible gate::there is no spec no-such")
+    );
+}
