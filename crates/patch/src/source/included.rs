@@ -64,7 +64,16 @@ const SYSTEM: [&str; 10] = [
 
 /// Further directories of the machine, which a text names where it is the path of a file.
 const PLACES: [&str; 10] = [
-    "Applications", "Library", "lib", "media", "mnt", "opt", "run", "srv", "tmp", "usr",
+    "Applications",
+    "Library",
+    "lib",
+    "media",
+    "mnt",
+    "opt",
+    "run",
+    "srv",
+    "tmp",
+    "usr",
 ];
 
 /// Whether a text plainly is the path of a place of the machine, or one that climbs.

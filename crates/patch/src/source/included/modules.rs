@@ -86,10 +86,7 @@ impl Modules {
 
 /// Whether a macro fills something in here.
 pub(super) fn is_variable(item: &Item<'_>) -> bool {
-    !item.is_literal
-        && item.text.starts_with(b"$")
-        && item.text.len() > 1
-        && item.text != b"$crate"
+    !item.is_literal && item.text.starts_with(b"$") && item.text.len() > 1 && item.text != b"$crate"
 }
 
 /// Whether the name of an attribute, or of one behind a condition, is filled in. What a macro matches (`$m:meta`) is not.
@@ -153,7 +150,16 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, visibilities: &[Ve
             && close.is_some_and(|close| close.is(")"))
             && inner.is_some_and(|inner| is_variable(inner) && !is_visibility(inner, visibilities))
     };
-    is_variable(before) && !is_visibility(before, visibilities) || is_group()
+    // `$hash [$($a)*] mod x`
+    let is_bracketed = || {
+        let from = at.saturating_sub(MOST_BEFORE);
+        let open = (from..at).rev().find(|open| items[*open].is("["));
+        before.is("]")
+            && open
+                .and_then(|open| open.checked_sub(1))
+                .is_some_and(|mark| is_variable(&items[mark]))
+    };
+    is_variable(before) && !is_visibility(before, visibilities) || is_group() || is_bracketed()
 }
 
 fn is_visibility(item: &Item<'_>, visibilities: &[Vec<u8>]) -> bool {

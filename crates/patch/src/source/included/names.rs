@@ -163,11 +163,7 @@ impl Names {
         plain_names(&mut tokens);
         let tokens = items(source, &tokens, &masked.literals);
         let visibilities = visibilities(&tokens);
-        let is = |at: usize, word: &str| {
-            tokens
-                .get(at)
-                .is_some_and(|token| token.is(word))
-        };
+        let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let mut at = 0;
         while at < tokens.len() {
             let name = match () {
@@ -193,8 +189,8 @@ impl Names {
                 match token.text {
                     _ if token.is_literal => {
                         let text = value(token.text);
-                        is_prefixed |= is(end + 1, ",")
-                            && tokens.get(end + 2).is_some_and(is_variable);
+                        is_prefixed |=
+                            is(end + 1, ",") && tokens.get(end + 2).is_some_and(is_variable);
                         if text.starts_with("..") {
                             climbs.insert(text);
                         }
@@ -219,8 +215,7 @@ impl Names {
                     b"#" if is(end + 1, "[") => {
                         let list = inside(&tokens, end + 1);
                         self.makes_modules |= list.is_some_and(|list| {
-                            has_filled_name(list)
-                                && may_name_module(&tokens, end + list.len() + 3)
+                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3)
                         });
                     }
                     _ => {}

@@ -242,9 +242,7 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     }
     let texts: BTreeSet<String> = items.iter().filter_map(Item::value).collect();
     let depth = found.depth;
-    let is_outside = |text: &str| {
-        is_place(text) && (text.starts_with('~') || leaves(text, depth))
-    };
+    let is_outside = |text: &str| is_place(text) && (text.starts_with('~') || leaves(text, depth));
     for text in texts.iter().filter(|text| is_outside(text)) {
         for name in &others {
             found.unknown(&format!("another use of {name}"), text);
@@ -302,13 +300,22 @@ fn looked_up(items: &[Item<'_>], at: usize, aliases: &Aliases<'_>) -> Option<&'s
     let is_of = |modules: &BTreeSet<&[u8]>| {
         near.iter().any(|item| {
             !item.is_literal && modules.contains(item.text)
-                || item.value().is_some_and(|name| modules.contains(name.as_bytes()))
+                || item
+                    .value()
+                    .is_some_and(|name| modules.contains(name.as_bytes()))
         })
     };
     let is_got = near.iter().any(|item| {
-        ["getattr", "setattr", "attrgetter", "vars", "__dict__", "__getattribute__"]
-            .iter()
-            .any(|word| item.is(word))
+        [
+            "getattr",
+            "setattr",
+            "attrgetter",
+            "vars",
+            "__dict__",
+            "__getattribute__",
+        ]
+        .iter()
+        .any(|word| item.is(word))
     });
     if !looks || !is_got {
         return None;
@@ -365,7 +372,8 @@ fn searched(
                 && READING.iter().any(|word| items[start - 2].is(word));
             let is_part = next > at + 1 && !is(next, ".");
             let is_imported = items[at].is("path") && imported_from(items, at, b"sys");
-            let is_named = is(next, "as") || is_imported;
+            let is_named =
+                is(next, "as") || before.is_some_and(|before| before.is("as")) || is_imported;
             return (!is_read && !is_part && !is_named).then_some(construct);
         }
     };

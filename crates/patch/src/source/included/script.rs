@@ -79,7 +79,10 @@ const SCHEMES: [&str; 12] = [
 ];
 
 pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
-    if !has_any(source, &["require", "import", "from", "mock", "Mock", "<reference"]) {
+    if !has_any(
+        source,
+        &["require", "import", "from", "mock", "Mock", "<reference"],
+    ) {
         return;
     }
     let masked = masked(Language::Script, source);
@@ -91,9 +94,7 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     // `import { createRequire as c }`, `const { createRequire: c } = …`
     let creators: BTreeSet<&[u8]> = items
         .windows(3)
-        .filter(|window| {
-            window[0].is("createRequire") && (window[1].is("as") || window[1].is(":"))
-        })
+        .filter(|window| window[0].is("createRequire") && (window[1].is("as") || window[1].is(":")))
         .map(|window| window[2].text)
         .collect();
     let is_parameter = |at: usize| is_parameter(&items, at);
@@ -236,7 +237,11 @@ fn plain<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
         });
         let name = items.get(at + 1).and_then(literal_name);
         if ends_value && is(at, "?") && is(at + 1, ".") {
-            at += if is(at + 2, "(") || is(at + 2, "[") { 2 } else { 1 };
+            at += if is(at + 2, "(") || is(at + 2, "[") {
+                2
+            } else {
+                1
+            };
         } else if ends_value && is(at, "[") && is(at + 2, "]") && name.is_some() {
             out.push(Item {
                 text: b".",
@@ -249,7 +254,11 @@ fn plain<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
                 is_literal: false,
             });
             at += 3;
-        } else if is(at, "<") && out.last().is_some_and(|last| METHODS.iter().any(|m| last.is(m))) {
+        } else if is(at, "<")
+            && out
+                .last()
+                .is_some_and(|last| METHODS.iter().any(|m| last.is(m)))
+        {
             let types = (at..items.len().min(at + MOST_TYPES))
                 .find(|close| is(*close, ">") && is(close + 1, "("));
             // The types are read as what they are, too.
@@ -306,7 +315,7 @@ fn is_plain(items: &[Item<'_>], at: usize) -> bool {
     let is_member = before(1, ".");
     let is_own = before(2, "module") || before(2, "globalThis") || before(2, "global");
     let is_asked = is(at + 1, ".") && PROPERTIES.iter().any(|name| is(at + 2, name))
-        || is(at + 1, ".") && is(at + 2, "bind") && before(1, "=");
+        || is(at + 1, ".") && is(at + 2, "bind") && (before(1, "=") || is_own && before(3, "="));
     let is_compared = ["=", "!"].iter().any(|mark| is(at + 1, mark)) && is(at + 2, "=");
     // `typeof require`, and the tests of it that loaders begin with.
     let is_tested = before(1, "typeof")
@@ -314,7 +323,12 @@ fn is_plain(items: &[Item<'_>], at: usize) -> bool {
         || before(1, "(") && is(at + 1, ")") && before(2, "if")
         || before(1, "in")
         || is(at + 1, "&") && is(at + 2, "&");
-    let is_written = is(at + 1, ":") && (before(1, ",") || before(1, "{"))
+    let is_taken = || {
+        // `const { require: r } = module`
+        let close = (at..items.len().min(at + MOST_TYPES)).find(|close| is(*close, "}"));
+        close.is_some_and(|close| is(close + 1, "=") && !is(close + 2, ">"))
+    };
+    let is_written = is(at + 1, ":") && (before(1, ",") || before(1, "{")) && !is_taken()
         || ["const", "function", "let", "var"]
             .iter()
             .any(|word| before(1, word))
