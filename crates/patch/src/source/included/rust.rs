@@ -287,9 +287,8 @@ fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
             continue;
         };
         if is_own && name.is("path") {
-            match modules.judge(&target) {
-                Some(reach) => found.push(reach, &construct, &target),
-                None => {}
+            if let Some(reach) = modules.judge(&target) {
+                found.push(reach, &construct, &target);
             }
             modules.next = Some(target);
         } else if is_own && name.is("folder") {
