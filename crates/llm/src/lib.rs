@@ -22,6 +22,7 @@ mod chat;
 mod chat_backend;
 mod client;
 mod client_program;
+pub mod configured;
 pub mod doctor;
 mod endpoint;
 mod error;
@@ -35,6 +36,7 @@ mod price;
 mod providers;
 mod receipt;
 mod record;
+mod recording_file;
 mod registry;
 mod retry;
 mod scan;
@@ -64,10 +66,11 @@ pub use offered::{
     Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered,
 };
 pub use pool::CallPool;
-pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
+pub use price::{ListedPrice, Price, PriceTable, dollars, micro_dollars};
 pub use providers::claude_cli::ClaudeAgent;
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
+pub use recording_file::{RecordingError, RecordingFile};
 pub use registry::{
     AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass,
     ProviderKind, ProviderSettings, UNSPECIFIED, construct, provider, registry,
