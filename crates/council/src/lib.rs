@@ -11,8 +11,10 @@
 #![doc = include_str!("../README.md")]
 
 mod after_attack;
+mod backend;
 mod caller;
 mod config;
+pub mod configured;
 mod council;
 mod delta;
 mod engine;
@@ -26,10 +28,12 @@ mod seat;
 mod similarity;
 mod summary;
 mod synthesis;
+pub mod text;
 mod trace;
 mod triage;
 
 pub use after_attack::AfterAttack;
+pub use backend::CouncilBackend;
 pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording};
 pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
 pub use engine::{Crucible, TriageContext};
