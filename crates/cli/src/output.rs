@@ -12,12 +12,14 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
 
 use crucible_host::env::Environment;
-use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
+use crucible_model::{
+    ExitStatus, Finding, Level, Outcome, VerdictReport, escaped, escaped_json, one_line,
+};
+use crucible_sandbox::Notices;
 use serde::Serialize;
 
 use crate::blocked_write::watched;
 use crate::error::CommandError;
-use crate::text::{escaped, escaped_json, one_line};
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -363,6 +365,12 @@ impl Output {
         }
         let text = spoken(voice.prefix(), text);
         let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+impl Notices for Output {
+    fn notice(&self, text: &str) {
+        self.remark(text);
     }
 }
 

@@ -6,9 +6,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crucible_model::one_line;
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::text::one_line;
 
 /// How often it turns.
 const TICK: Duration = Duration::from_millis(120);

@@ -10,8 +10,8 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use crucible_model::ExitStatus;
+use crucible_secrets::SecretInName;
 
-use crate::commands::SecretInName;
 use crate::error::CommandError;
 use crate::output::{Format, Output, OutputMode, Voice};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use crucible_host::http::without_login;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, one_line};
 use crucible_secrets::Scanner;
 use crucible_settings::{
     ConfigError, ConfigFiles, Edit, EditError, EditedFile, settings_schema, variable_of,
@@ -14,7 +14,6 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
-use crate::text::one_line;
 
 /// See and change the configuration
 #[derive(Subcommand)]

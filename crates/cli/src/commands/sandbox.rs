@@ -9,7 +9,8 @@ use std::time::Duration;
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
-use crucible_model::{ExitStatus, Finding, counted};
+use crucible_llm::configured::strength;
+use crucible_model::{ExitStatus, Finding, counted, one_line};
 use crucible_repo::Git;
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
@@ -17,9 +18,9 @@ use crucible_sandbox::{
 };
 use serde::Serialize;
 
-use crate::app::{App, strength, strengths};
+use crate::app::App;
+use crate::arguments::strengths;
 use crate::error::CommandError;
-use crate::text::one_line;
 
 /// Crucible's own directory in a project.
 const OWN: &str = ".crucible";
@@ -252,7 +253,7 @@ impl Exec {
                 DirectoryState::survey(&top, std::slice::from_ref(directory))
             })
             .collect();
-        let sandbox = Arc::new(app.sandbox());
+        let sandbox = app.runtime().sandbox;
         let read_only =
             app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
         let profile = Profile {

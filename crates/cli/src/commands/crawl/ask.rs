@@ -5,12 +5,12 @@
 use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
+use crucible_model::one_line;
 
 use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Line};
-use crate::text::one_line;
 
 /// The longest accepted line, in bytes.
 const MAX_LINE: usize = 4096;

@@ -10,7 +10,7 @@ use crucible_forge::{
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SkillRunOutcome;
-use crucible_model::{ByteLimit, ExitStatus, UniqueJson};
+use crucible_model::{ByteLimit, ExitStatus, UniqueJson, one_line};
 use crucible_sandbox::Extent;
 use serde_json::{Value, json};
 
@@ -18,7 +18,6 @@ use super::place;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{Awaited, whole};
-use crate::text::one_line;
 
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
