@@ -64,13 +64,11 @@ pub use cassette::{
     Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,
     RecordedMessage, RecordedRequest, TornTail,
 };
-pub use cassette_source::CassetteSource;
-pub use cassette_source::MAX_CASSETTE;
+pub use cassette_source::{CassetteSource, MAX_CASSETTE};
 pub use client::{ClientOptions, ModelClient};
 pub use context::Context;
 pub use error::{AnswerFault, Fault, LlmError, RequestFault, Resource};
-pub use invocation::FallbackList;
-pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
+pub use invocation::{CutShort, FallbackList, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use offered::{Catalogue, ListExtent, Offered, OfferedModel};
 pub use pool::CallPool;
 pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
