@@ -13,7 +13,9 @@
 mod after_attack;
 mod caller;
 mod config;
+mod context;
 mod council;
+mod degradation;
 mod delta;
 mod engine;
 mod error;
@@ -28,18 +30,22 @@ mod summary;
 mod synthesis;
 mod trace;
 mod triage;
+mod turn;
+mod usage;
 
 pub use after_attack::AfterAttack;
 pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording};
+pub use context::TriageContext;
+pub use degradation::{Degradation, DegradationKind, Part};
 pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
-pub use engine::{Crucible, TriageContext};
+pub use engine::Crucible;
 pub use error::{CouncilError, CouncilFailure, Violation};
 pub use independence::{Independence, PairSimilarity};
-pub use result::{
-    CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind,
-};
+pub use result::{ExecutorResult, LoopRecord};
 pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 pub use triage::{CouncilSeat, TriageOutput};
+pub use turn::{Turn, TurnKind};
+pub use usage::CallUsage;
 
 /// Checks that paths are private. Test builds import each path, so a renamed item must also be renamed here; rustdoc
 /// tries to compile an import from outside for each path, which must fail.

@@ -13,6 +13,7 @@
 //! verified, byte for byte; nothing a skill or an agent prints chooses what becomes of it.
 
 mod agent;
+mod answer_form;
 mod build;
 mod examples;
 mod failure;
@@ -42,6 +43,7 @@ pub use agent::{
     AdoptExisting, AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent,
     CommandSkillAgent, SkillAgent, WholeFileSkillAgent,
 };
+pub use answer_form::AnswerForm;
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
     UnsettledBuild, build_skill, settle_interrupted,
@@ -53,7 +55,7 @@ pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, Secre
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
 pub use name::{SkillName, SkillNameError};
-pub use packet::{AnswerForm, PacketParts, build_packet};
+pub use packet::{PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use places::RefusedPlace;
 pub use policy::{

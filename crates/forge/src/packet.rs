@@ -11,6 +11,7 @@
 use crucible_ledger::{SideEffect, SkillRow};
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
 
+use crate::answer_form::AnswerForm;
 use crate::grants::Grants;
 use crate::name::SkillName;
 use crate::paths::{PackageName, SkillPaths};
@@ -19,17 +20,6 @@ use crate::skeleton::{BASE_CLASS, EXAMPLE_TEST_TEXT, EXAMPLE_TEXT, of_package};
 
 /// The most bytes of one text of others.
 const MOST_BYTES: usize = 24 * 1024;
-
-/// How an agent gives what it made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerForm {
-    /// It writes both files into its working directory, a copy of the project.
-    WritesFiles,
-    /// It has no tools, and answers with both files.
-    AnswersWithFiles,
-    /// Nobody is asked: both files are taken as they stand.
-    StandsAlready,
-}
 
 /// What a packet is made of.
 #[derive(Debug)]

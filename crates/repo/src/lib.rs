@@ -30,6 +30,7 @@ mod clone;
 mod error;
 mod gh;
 mod git;
+mod identity;
 mod index_file;
 mod land;
 mod language;
@@ -61,7 +62,8 @@ pub use git::{
     Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile,
     TrackedState,
 };
-pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
+pub use identity::Identity;
+pub use land::{Commit, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};
 pub use patch_index::PatchIndex;

@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{ActiveLoop, Draft, Grammar, LoopState, answered, prompt};
+use super::active_loop::answered;
+use super::{ActiveLoop, Draft, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
 use crate::red_team;
-use crate::result::TurnKind;
 use crate::seat::LoopGrammar;
+use crate::turn::TurnKind;
 
 /// The label of the current draft in the red team's prompt.
 const DRAFT: &str = "draft";

@@ -167,7 +167,7 @@ fn question(query: &Untrusted, context: Option<&Untrusted>, wording: Wording) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::TriageContext;
+    use crate::context::TriageContext;
 
     fn shown(query: &str, hinted: &HintedModels) -> String {
         let messages = messages(&Untrusted::new(query), None, hinted, Wording::Rewritten);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Map;
 
 use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 
 /// Takes both files as they stand, and asks nobody.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,7 +7,7 @@ use crucible_sandbox::{AllowedHost, Network};
 
 use super::walled::{AgentPlaces, AgentProgram, run};
 use super::{AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 
 /// `claude` as whoever writes a skill.
 pub struct ClaudeSkillAgent {

@@ -11,7 +11,7 @@ use crucible_sandbox::{AllowedHost, Network};
 
 use super::walled::{AgentPlaces, AgentProgram, run};
 use super::{AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 
 /// The word of an argument that stands for the packet's file.
 const PACKET: &str = "{packet}";

@@ -24,7 +24,7 @@ use crucible_model::{ByteLimit, Finding, PromptText, Secret};
 use crucible_sandbox::{IsolationReceipt, SandboxError};
 use serde_json::{Map, Value};
 
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 use crate::paths::SkillPaths;
 use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 
 use super::walled::{TIMEOUT, fact, without};
 use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 use crate::workspace::SECRET;
 
 const ANSWER: Code = Code::new("forge-agent-answer");

@@ -34,9 +34,10 @@ use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::{Map, Value, json};
 
 use crate::agent::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::failure::{FailureKind, SkillFailure};
+use crate::answer_form::AnswerForm;
+use crate::failure::{FailureKind, KEY, SkillFailure};
 use crate::name::SkillName;
-use crate::packet::{AnswerForm, PacketParts, build_packet};
+use crate::packet::{PacketParts, build_packet};
 use crate::paths::SkillPaths;
 use crate::policy::MAX_POLICY_BYTES;
 use crate::project::{ForgeProject, POLICY_FILE};
@@ -56,8 +57,6 @@ use settle::{kept, promise};
 use watch::CopyWatch;
 pub use watch::Touched;
 
-/// One of the two files holds a key that the agent was handed.
-pub(crate) const KEY: Code = Code::new("forge-build-key");
 const COPY_BACK: Code = Code::new("forge-build-copy-back");
 const NOT_ASKED: Code = Code::new("forge-build-not-asked");
 

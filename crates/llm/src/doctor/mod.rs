@@ -21,7 +21,9 @@ pub use judge::verdict;
 pub use program::{NeededBy, ProgramCheck, ProgramState};
 pub use provider::{KeyCheck, KeyState, KeyWanted, Problem, ProviderCheck, Reach, Readiness};
 
-use crate::registry::{Context, ProviderSettings, registry};
+use crate::context::Context;
+use crate::provider_settings::ProviderSettings;
+use crate::registry::registry;
 use crate::strategy::{ExecutionStrategy, StrategyError};
 
 /// The parts of a configuration that must be ready.

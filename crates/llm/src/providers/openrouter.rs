@@ -14,16 +14,17 @@
 
 use crucible_model::{EditFormat, Secret};
 
-use crate::backend::{Backend, FallbackList};
+use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::chat::{ChatFormat, CostReport, Form};
 use crate::chat_backend::ChatServer;
+use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
+use crate::invocation::FallbackList;
 use crate::offered::Catalogue;
-use crate::registry::{
-    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
-};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{ProviderSettings, required, required_key};
 
 const SERVER: ChatServer = ChatServer {
     provider: "openrouter",

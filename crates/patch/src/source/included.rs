@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use crucible_model::RepoPath;
 
-use super::contains;
+use super::search::contains;
 use super::token::Token;
 pub(crate) use names::Names;
 

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
+use super::parse::split_at;
 use super::store::{Found, KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
 use super::{Call, Git, Output};
 use crate::error::RepoError;
@@ -308,12 +309,6 @@ impl Git {
             Err(output.unreadable())
         }
     }
-}
-
-/// The parts of `bytes` before and after the first `separator`.
-pub(crate) fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let at = bytes.iter().position(|byte| *byte == separator)?;
-    Some((&bytes[..at], &bytes[at + 1..]))
 }
 
 fn lines(names: &[impl AsRef<str>]) -> Vec<u8> {

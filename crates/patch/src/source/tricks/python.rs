@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detection, Role, Status, Tampering, Weight, status, table, words};
+use super::status::{Status, status};
+use super::{Detection, Role, Tampering, Weight, table, words};
 use crate::source::Language;
 use crate::source::python::{Line, definition, lines, test_name};
 use crate::source::token::{Token, close, tokens};
