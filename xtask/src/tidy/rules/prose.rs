@@ -115,7 +115,7 @@ fn report_sentences(path: &str, line: usize, paragraph: &str, report: &mut Repor
         if words > MAX_WORDS {
             let opening: Vec<&str> = sentence.split_whitespace().take(8).collect();
             let message = format!(
-                "a sentence of {words} words, and at most {MAX_WORDS} are clear: "{} …"",
+                "a sentence of {words} words, and at most {MAX_WORDS} are clear: \"{} …\"",
                 opening.join(" ")
             );
             report(path, line, message);
@@ -161,8 +161,7 @@ fn report_idioms(path: &str, line: usize, text: &str, report: &mut Report<'_>) {
             !words[..at].ends_with(is_letter) && !words[at + idiom.len()..].starts_with(is_letter)
         };
         if words.match_indices(idiom).any(|(at, _)| is_alone(at)) {
-            let message =
-                format!("`{idiom}` is an idiom; write `{term}` or another common term");
+            let message = format!("`{idiom}` is an idiom; write `{term}` or another common term");
             report(path, line, message);
         }
     }
