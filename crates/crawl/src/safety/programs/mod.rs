@@ -374,7 +374,7 @@ fn warn_of_outside(command: &str, words: &[&str], options: &[&str], sink: &mut F
     };
     if !words.iter().any(names) {
         let hint = format!(
-            "`{command}` installs outside the workspace unless told where; read what it installs first"
+            "`{command}` installs outside the workspace unless an option names a place; read what it installs first"
         );
         sink.warn(INSTALLS_OUTSIDE, command, hint);
     }

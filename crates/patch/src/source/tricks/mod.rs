@@ -1,7 +1,7 @@
 //! Ways to make tests pass without doing what they test: seen in source text, by construct.
 //!
 //! A program that ends itself with success, an assertion that asserts nothing, code that asks whether it is under
-//! test, a test that is skipped or replaced. What can be told by a sequence of words stands in one table
+//! test, a test that is skipped or replaced. What a sequence of words can show stands in one table
 //! ([`table`]); what needs to know where it stands has a reader for its language.
 //!
 //! This says only what a text holds. Whether a patch brought it there is weighed by comparing two texts.
@@ -311,7 +311,7 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
         && !(start..=end).any(decides)
 }
 
-/// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
+/// Whether no test passes by this end, in a file that may be imported: it is not a success, or only a name that is never used as one.
 fn is_harmless(what: &str, tokens: &[Token<'_>]) -> bool {
     const NAMES: [&str; 6] = [
         "exit",
