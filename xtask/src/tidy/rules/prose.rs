@@ -1,8 +1,8 @@
 //! Pages, help and messages are plain English: short sentences, short lines, no private idioms.
 //!
 //! Pages are the Markdown files outside of tests. Help and messages are the documentation and the strings of
-//! product code; only their idioms are checked, as a string may be a query or a pattern. Code spans, links,
-//! tables, headings and fenced code of a page are not sentences.
+//! product code; only their idioms are checked, as a string may be a query or a pattern. A placeholder such as
+//! `{name}` is code. Code spans, links, tables, headings and fenced code of a page are not sentences.
 
 use super::super::rule::{Report, Rule};
 use super::super::source::Kind;
@@ -31,6 +31,14 @@ const IDIOMS: &[(&str, &str)] = &[
     ("whoever", "anyone who"),
 ];
 
+/// Files whose strings are kept as they are: the list above, and prompts whose bytes recordings and the
+/// `prompt_hash` of a plan depend on.
+const KEPT: &[&str] = &[
+    "crates/crawl/src/debate/prompts.rs",
+    "crates/spec/src/phase/review.rs",
+    "xtask/src/tidy/rules/prose.rs",
+];
+
 /// No page, help or message is hard to read.
 pub(in super::super) struct Prose;
 
@@ -44,6 +52,9 @@ impl Rule for Prose {
             check_page(&file.path, &file.text, report);
         }
         for (_, file, parsed) in workspace.product_code() {
+            if KEPT.contains(&file.path.as_str()) {
+                continue;
+            }
             let strings = parsed
                 .product
                 .iter()
@@ -158,7 +169,8 @@ fn report_idioms(path: &str, line: usize, text: &str, report: &mut Report<'_>) {
     for (idiom, term) in IDIOMS {
         let is_alone = |at: usize| {
             let is_letter = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-            !words[..at].ends_with(is_letter) && !words[at + idiom.len()..].starts_with(is_letter)
+            let is_before = |c: char| is_letter(c) || c == '{';
+            !words[..at].ends_with(is_before) && !words[at + idiom.len()..].starts_with(is_letter)
         };
         if words.match_indices(idiom).any(|(at, _)| is_alone(at)) {
             let message = format!("`{idiom}` is an idiom; write `{term}` or another common term");
@@ -220,5 +232,18 @@ mod tests {
         let code = "//! Owns a.\n/// Mended.\nconst A: &str = \"the ledger is told\"; // told\n";
         let found = problems("crates/a/src/lib.rs", code);
         assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn placeholder_and_kept_prompt_are_not_idioms() {
+        let code = "//! Owns a.\nconst A: &str = \"{told} of {b}\";\nconst B: &str = \"told {b}\";\n";
+        assert_eq!(problems("crates/a/src/lib.rs", code).len(), 1);
+        let prompts = "crates/crawl/src/debate/prompts.rs";
+        let crawl = |path| {
+            let files = [("crates/crawl/src/lib.rs", "mod debate;"), (path, code)];
+            said(&Prose, &Workspace::of(&files, vec![Package::sample("crucible-crawl")]))
+        };
+        assert!(crawl(prompts).is_empty());
+        assert_eq!(crawl("crates/crawl/src/debate/other.rs").len(), 1);
     }
 }
