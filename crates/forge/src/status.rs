@@ -109,10 +109,9 @@ impl SkillStep {
                 "what passed its gates is not built over; promote it, or verify it again",
                 None,
             )),
-            (Self::Build | Self::Verify, Trusted) => Some((
-                "exactly these files are approved",
-                Some(Self::Demote),
-            )),
+            (Self::Build | Self::Verify, Trusted) => {
+                Some(("exactly these files are approved", Some(Self::Demote)))
+            }
             (Self::Verify, Proposed) => Some(("there is nothing to verify yet", Some(Self::Build))),
             (Self::Research, Verified | Trusted) => Some(("nothing of it failed", None)),
             (Self::Promote, Trusted) => Some((

@@ -236,12 +236,16 @@ mod tests {
 
     #[test]
     fn placeholder_and_kept_prompt_are_not_idioms() {
-        let code = "//! Owns a.\nconst A: &str = \"{told} of {b}\";\nconst B: &str = \"told {b}\";\n";
+        let code =
+            "//! Owns a.\nconst A: &str = \"{told} of {b}\";\nconst B: &str = \"told {b}\";\n";
         assert_eq!(problems("crates/a/src/lib.rs", code).len(), 1);
         let prompts = "crates/crawl/src/debate/prompts.rs";
         let crawl = |path| {
             let files = [("crates/crawl/src/lib.rs", "mod debate;"), (path, code)];
-            said(&Prose, &Workspace::of(&files, vec![Package::sample("crucible-crawl")]))
+            said(
+                &Prose,
+                &Workspace::of(&files, vec![Package::sample("crucible-crawl")]),
+            )
         };
         assert!(crawl(prompts).is_empty());
         assert_eq!(crawl("crates/crawl/src/debate/other.rs").len(), 1);
