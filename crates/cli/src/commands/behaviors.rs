@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
-/// What is said of a repository that has no catalogue.
+/// The message for a repository that has no catalogue.
 const NOTHING_CHECKED: &str = "no behaviour catalogue; nothing was checked";
 
 /// Check a repository's behaviour catalogue

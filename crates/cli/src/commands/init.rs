@@ -136,7 +136,7 @@ impl Init {
         Ok(ExitStatus::Success)
     }
 
-    /// Writes the file where there is none, and adds gates to one without any.
+    /// Writes the file if it is missing, and adds gates to one without any.
     fn write(
         &self,
         app: &App,

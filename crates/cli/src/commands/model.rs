@@ -117,7 +117,7 @@ pub(crate) fn prices(config: &Settings) -> Result<PriceTable, CommandError> {
         let (date, source) = (text("date", &entry.date)?, text("source", &entry.source)?);
         if !is_date(&date) {
             return Err(bad(&format!(
-                "has the date {date:?}, which is none like 2026-01-31"
+                "has the date {date:?}, which is not a date like 2026-01-31"
             )));
         }
         lines.insert(
@@ -146,7 +146,7 @@ pub(crate) fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<
     Err(CommandError::usage(format!(
         "--cassette is of no use to the provider {provider:?}"
     ))
-    .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."))
+    .hint("Only the provider `replay` reads a recording: --provider replay --cassette FILE."))
 }
 
 /// Says what is wrong with prices and limits before anything begins.
@@ -178,7 +178,7 @@ pub(crate) fn limits(config: &Settings) -> Result<BudgetLimits, CommandError> {
     })
 }
 
-/// The provider of this name, made ready, or its fallback; a fallback is said at once.
+/// The provider of this name, made ready, or its fallback; a fallback is reported at once.
 pub(crate) fn selected(
     app: &App,
     config: &Settings,
@@ -213,7 +213,7 @@ pub(crate) fn selected_with(
     Ok(selected)
 }
 
-/// A provider with its settings. A recording is read once, here: one that cannot be read is told when it is made ready.
+/// A provider with its settings. A recording is read once, here: an unreadable one is reported when the provider is made ready.
 pub(crate) fn named(app: &App, config: &Settings, name: &str) -> NamedProvider {
     let mut settings = settings(app, config, name);
     if let Some(bytes) = settings

@@ -1,4 +1,4 @@
-//! The recording of a command's calls that somebody asked for with `--record`.
+//! The recording of a command's calls that a user asked for with `--record`.
 //!
 //! What holds: its file is begun by this program and no other, in a place where nothing was; it begins with the first
 //! call; one that holds no call in the end is taken away again, so a command that asks nobody leaves nothing behind.

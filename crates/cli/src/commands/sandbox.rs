@@ -429,7 +429,7 @@ struct Left {
 }
 
 impl Left {
-    /// Looks at what came or changed since; paths are told as they are called from `here`.
+    /// Looks at what came or changed since; paths are shown as they are called from `here`.
     fn of(here: &Path, before: &[DirectoryState]) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let mut paths = Vec::new();

@@ -71,7 +71,7 @@ pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
         finding.hint = short_line(&finding.hint, LONGEST);
     }
     if left > 0 {
-        let hint = "Mend what is told; the rest shows then. The log has all of it.";
+        let hint = "Fix the reported ones; then the rest is shown. The log has all of them.";
         findings.push(Finding::info(
             Code::new("forge-more-findings"),
             format!("{left} more"),

@@ -21,7 +21,7 @@ impl Git {
     ///
     /// # Errors
     ///
-    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if there is none.
+    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if the object does not exist.
     pub async fn read_blob(&self, oid: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         let mut blobs = self.blobs(std::slice::from_ref(oid), limit, &[]).await?;
         blobs.remove(oid).ok_or_else(|| RepoError::MissingObject {

@@ -61,7 +61,7 @@ impl Rule for Circles {
     }
 }
 
-/// `crates/a/src/b/mod.rs` is the module `b`; a file outside of `src` is none.
+/// `crates/a/src/b/mod.rs` is the module `b`; a file outside of `src` is not a module.
 fn module_of(path: &str) -> Option<Module> {
     let (_, below) = path.split_once("/src/")?;
     let mut module: Module = below

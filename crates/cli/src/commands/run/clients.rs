@@ -1,4 +1,4 @@
-//! Whoever answers for the roles of a run: one client for each service, all of them recorded in one place and within one budget.
+//! The services that answer in the roles of a run: one client for each service, all of them recorded in one place and within one budget.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -168,7 +168,7 @@ fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
     ))
 }
 
-/// Somebody who is no model, and whose words cost nothing by themselves: a person, a command of the user's own, or a council, whose calls
+/// A service that is not a model, and whose answers cost nothing by themselves: a person, a command of the user's own, or a council, whose calls
 /// take their part of the budget and are booked each by itself ([`super::council`]).
 pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
     let name = stand_in(&Service::of(provider))

@@ -105,7 +105,7 @@ impl RoleBackends {
         })
     }
 
-    /// How changes are asked for: by the model that is patchmaker or fixer, and by whoever is patchmaker where neither is a model.
+    /// How changes are asked for: by the model that is patchmaker or fixer, and by the patchmaker if neither is a model.
     /// `chosen` is a model that the command line names, with the provider that it is of; that provider's roles ask it, and no other.
     pub(crate) fn proposer(&self, provider: &str, chosen: Option<&str>) -> Proposer<'_> {
         let dispatch = self
@@ -196,7 +196,7 @@ pub(crate) fn needs_provider(app: &App, config: &Settings) -> bool {
     })
 }
 
-/// What is said of who serves which role, not yet judged.
+/// The configuration of who serves which role, not yet judged.
 fn said(
     app: &App,
     config: &Settings,
@@ -344,7 +344,7 @@ pub(crate) fn agents(
     Ok(agents)
 }
 
-/// The commands as they are configured, whoever serves what.
+/// The commands as they are configured, whichever roles they serve.
 pub(crate) fn configured_agents(config: &Settings) -> Result<AgentCommands, CommandError> {
     let section = &config.dispatch;
     let timeout_s = section.agent_timeout_s;

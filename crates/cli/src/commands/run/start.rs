@@ -141,7 +141,7 @@ impl New {
     }
 }
 
-/// A run that was made, with whoever answers.
+/// A run that was made, with the services that answer.
 pub(crate) struct Begun {
     pub(crate) config: Settings,
     pub(crate) sandbox: Arc<Sandbox>,
@@ -374,7 +374,7 @@ fn run_options(
 }
 
 /// Who proposes the changes, and which model each role asks. A model that the command line names is asked by every role of the
-/// configured provider, and means nothing to another one: where it has no effect, that is said.
+/// configured provider, and means nothing to another one: where it has no effect, that is reported.
 fn proposer<'c>(
     app: &App,
     options: &Options,
