@@ -140,7 +140,7 @@ impl App {
         }
     }
 
-    /// The ledger, made where there is none.
+    /// The ledger, created if missing.
     pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
         let home = self.home()?;
         create_dir_all(&home)

@@ -79,7 +79,7 @@ impl<T> Shown<T> {
         Self(Mutex::new(shown))
     }
 
-    /// What is shown is whole even where somebody panicked who showed it.
+    /// What is shown is whole even if the thread that showed it panicked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

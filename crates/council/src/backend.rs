@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::config::CouncilLimits;
 use crate::configured::{ConfiguredCouncil, FEWEST_CALLS};
-use crate::engine::TriageContext;
+use crate::context::TriageContext;
 use crate::error::{CouncilError, CouncilFailure};
 use crate::result::ExecutorResult;
 use crate::text::{degraded, summary};
@@ -209,7 +209,7 @@ mod tests {
     use crucible_llm::{SecretInRequest, SecretPlace};
 
     use super::*;
-    use crate::result::Part;
+    use crate::degradation::Part;
 
     const ALLOWED: Allowed = Allowed {
         calls: 8,

@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::config::{CouncilLimits, EngineConfig};
-use crate::council::hint_refused;
-use crate::engine::TriageContext;
+use crate::context::TriageContext;
+use crate::degradation::{Degradation, DegradationKind, Part, hint_refused};
 use crate::error::CouncilError;
-use crate::result::{CallUsage, Degradation, DegradationKind, Part};
 use crate::seat::CouncilRole;
+use crate::usage::CallUsage;
 
 /// The spec id under which calls of a council are recorded.
 const SPEC: &str = "council";

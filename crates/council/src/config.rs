@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::caller::{Ask, Caller};
-    use crate::result::Part;
+    use crate::degradation::Part;
 
     #[test]
     fn openrouter_defaults_match_the_seed() {

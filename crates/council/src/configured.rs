@@ -17,10 +17,11 @@ use crucible_settings::{DeltaRule, SettingSource, Settings, SetupError, variable
 use crate::config::{
     CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording,
 };
+use crate::degradation::Part;
 use crate::engine::Crucible;
 use crate::error::CouncilError;
-use crate::result::{CallUsage, Part};
 use crate::seat::CouncilRole;
+use crate::usage::CallUsage;
 
 /// The delta strategies by name, in settings and arguments.
 pub const DELTAS: [&str; 3] = ["judge", "similarity", "never"];

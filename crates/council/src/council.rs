@@ -2,18 +2,15 @@
 //!
 //! Invariant: there is exactly one red team and two to four other seats.
 
-use crucible_model::{Untrusted, short_line};
+use crucible_model::Untrusted;
 
 use crate::config::HintedModels;
-use crate::result::{Degradation, DegradationKind, Part};
+use crate::degradation::{Degradation, Part, hint_refused};
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 use crate::triage::{TriageOutput, stands_for_another_text};
 
 /// The beginning of the placeholder for a removed secret.
 const TAKEN_OUT: &str = "[secret:";
-
-/// Characters of a refused hint in a message.
-const MOST_SHOWN: usize = 100;
 
 /// A seat of the council.
 #[derive(Debug, Clone)]
@@ -89,19 +86,6 @@ impl Council {
     }
 }
 
-/// The note that a model hint was not followed.
-pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
-    let hint = short_line(hint, MOST_SHOWN);
-    let detail =
-        format!("the triage asked for the model `{hint}`, {why}; the default model is used");
-    Degradation {
-        loop_number: None,
-        part,
-        kind: DegradationKind::HintRefused,
-        detail,
-    }
-}
-
 /// The model that a hint selects, empty if it names none; or why it is refused.
 fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<String, &'static str> {
     match hinted {
@@ -128,6 +112,7 @@ mod tests {
     use crucible_model::is_hidden;
 
     use super::*;
+    use crate::degradation::DegradationKind;
     use crate::seat::ComplexityDomain;
     use crate::triage::CouncilSeat;
 

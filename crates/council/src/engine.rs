@@ -5,17 +5,17 @@
 //! runs. A run ends after its triage if the budget does not cover the worst case of the configured
 //! council.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread;
 
 use crucible_llm::Limit;
 use crucible_model::{Untrusted, says_nothing, short_line};
-use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 
 use crate::caller::{Caller, PHASE_OF_TRIAGE, PHASES};
 use crate::config::{DeltaChoice, EngineConfig, HintedModels, MOST_FALLBACKS, PROVIDER};
+use crate::context::TriageContext;
 use crate::error::{CouncilError, CouncilFailure};
 use crate::executor::{execute, worst_case};
 use crate::result::ExecutorResult;
@@ -27,44 +27,6 @@ const MOST_SHOWN: usize = 60;
 /// A council that answers questions. Runs are independent: no state is kept between them.
 pub struct Crucible {
     config: EngineConfig,
-}
-
-/// Facts about a question that only the triage sees.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TriageContext(BTreeMap<String, Value>);
-
-impl TriageContext {
-    /// An empty context.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// The entries, by key.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
-    }
-
-    /// The context as the triage sees it: compact JSON with sorted keys, or nothing if it is empty. It is
-    /// not the canonical form, which would round large whole numbers.
-    pub(crate) fn shown(&self) -> Option<String> {
-        let entries = self
-            .0
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()));
-        (!self.0.is_empty()).then(|| Value::Object(entries.collect()).to_string())
-    }
-}
-
-impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for TriageContext {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self(
-            entries
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        )
-    }
 }
 
 impl Crucible {

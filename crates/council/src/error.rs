@@ -9,8 +9,9 @@ use crucible_llm::{CallError, LlmError};
 use crucible_model::counted;
 use crucible_model::strict_json::StrictFault;
 
-use crate::result::{CallUsage, Degradation, Part};
+use crate::degradation::{Degradation, Part};
 use crate::seat::SeatId;
+use crate::usage::CallUsage;
 
 /// Why a run has no result, with the usage and the degradations until then.
 #[derive(Debug)]

@@ -155,8 +155,9 @@ mod tests {
     use super::*;
     use crate::caller::{CallAnswer, Ending};
     use crate::grammar::shown::said_in;
-    use crate::result::{CallUsage, Turn, TurnKind};
     use crate::similarity::of_positions;
+    use crate::turn::{Turn, TurnKind};
+    use crate::usage::CallUsage;
 
     const SPLIT: &str = "split the program into services now because teams block each other";
     const KEEP: &str = "keep one program and draw clear borders inside of it first";

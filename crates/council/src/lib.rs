@@ -15,7 +15,9 @@ mod backend;
 mod caller;
 mod config;
 pub mod configured;
+mod context;
 mod council;
+mod degradation;
 mod delta;
 mod engine;
 mod error;
@@ -31,19 +33,23 @@ mod synthesis;
 pub mod text;
 mod trace;
 mod triage;
+mod turn;
+mod usage;
 
 pub use after_attack::AfterAttack;
 pub use backend::CouncilBackend;
 pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording};
+pub use context::TriageContext;
+pub use degradation::{Degradation, DegradationKind, Part};
 pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
-pub use engine::{Crucible, TriageContext};
+pub use engine::Crucible;
 pub use error::{CouncilError, CouncilFailure, Violation};
 pub use independence::{Independence, PairSimilarity};
-pub use result::{
-    CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind,
-};
+pub use result::{ExecutorResult, LoopRecord};
 pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 pub use triage::{CouncilSeat, TriageOutput};
+pub use turn::{Turn, TurnKind};
+pub use usage::CallUsage;
 
 /// Checks that paths are private. Test builds import each path, so a renamed item must also be renamed here; rustdoc
 /// tries to compile an import from outside for each path, which must fail.

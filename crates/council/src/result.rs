@@ -4,18 +4,18 @@
 //! are always reported.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use crucible_llm::CostBasis;
 use crucible_model::Untrusted;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::after_attack::AfterAttack;
-use crate::caller::CallAnswer;
+use crate::degradation::{Degradation, Part};
 use crate::delta::{DeltaVerdict, Positions};
 use crate::independence::Independence;
 use crate::seat::SeatId;
 use crate::triage::TriageOutput;
+use crate::turn::Turn;
+use crate::usage::CallUsage;
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -72,169 +72,4 @@ pub struct LoopRecord {
     #[cfg(test)]
     #[serde(skip)]
     pub(crate) _counted: crate::trace::made::Counted,
-}
-
-/// One contribution to the deliberation.
-#[derive(Debug, Clone, Serialize)]
-pub struct Turn {
-    /// The seat that spoke.
-    pub seat: SeatId,
-    /// The kind of contribution.
-    pub kind: TurnKind,
-    /// The text.
-    pub text: Untrusted,
-    /// The model that answered, as the provider reports it.
-    pub model: String,
-    /// The usage of the call.
-    pub usage: CallUsage,
-    /// Proof, in this crate's tests, that the turn was counted.
-    #[cfg(test)]
-    #[serde(skip)]
-    pub(crate) _counted: crate::trace::made::Counted,
-}
-
-impl Turn {
-    /// Creates a turn from a seat's answer, with this text.
-    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) -> Self {
-        Self {
-            seat,
-            kind,
-            text: text.clone(),
-            model: said.model.clone(),
-            usage: said.usage,
-            #[cfg(test)]
-            _counted: crate::trace::made::turn(),
-        }
-    }
-}
-
-/// The kind of a contribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnKind {
-    /// A position, or a draft in the sequential grammar.
-    Position,
-    /// A critique of the red team.
-    Critique,
-    /// The defence of an attacked seat.
-    Defense,
-}
-
-/// A part of a run that calls a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// The triage.
-    Triage,
-    /// The single answer if the council is bypassed.
-    DirectAnswer,
-    /// A seat, including the red team.
-    Seat(SeatId),
-    /// The judge of the delta check.
-    Judge,
-    /// The synthesis.
-    Synthesis,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Triage => f.write_str("triage"),
-            Self::DirectAnswer => f.write_str("direct_answer"),
-            Self::Seat(seat) => seat.fmt(f),
-            Self::Judge => f.write_str("judge"),
-            Self::Synthesis => f.write_str("synthesis"),
-        }
-    }
-}
-
-impl Serialize for Part {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// The usage of calls. Values that the provider does not report are counted as unknown, not as zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct CallUsage {
-    /// Calls that were sent, failed ones included; retries do not count separately.
-    pub calls: u64,
-    /// Attempts: calls with their retries, each of which may have been charged. For the whole run they
-    /// include attempts that were in flight when another call ended it.
-    pub attempts: u64,
-    /// Input tokens.
-    pub tokens_input: u64,
-    /// Output tokens.
-    pub tokens_output: u64,
-    /// Calls without a token count.
-    pub calls_without_tokens: u64,
-    /// Cost in millionths of a US dollar.
-    pub micro_dollars: u64,
-    /// Calls without a known cost.
-    pub calls_without_cost: u64,
-    /// The basis of the cost: estimated if any part of it is; absent if no cost is known.
-    pub cost_basis: Option<CostBasis>,
-    /// Milliseconds. For a part: the sum over its calls; for the whole run: from the first call to the
-    /// end.
-    pub elapsed_ms: u64,
-}
-
-/// Something that was worse than requested.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Degradation {
-    /// The loop, if any.
-    pub loop_number: Option<u32>,
-    /// The part that it affects.
-    pub part: Part,
-    /// The kind of degradation.
-    pub kind: DegradationKind,
-    /// Details on one line. They may quote a provider or a model, so escape them before display.
-    pub detail: String,
-}
-
-impl Degradation {
-    /// Sorts the degradations of a run, so that the order does not depend on which call finished first.
-    pub(crate) fn sort(noted: &mut [Self]) {
-        noted.sort_by_key(|degradation| {
-            let Self {
-                loop_number,
-                part,
-                kind,
-                ..
-            } = degradation;
-            let place = match (loop_number, part) {
-                (Some(number), _) => *number,
-                (None, Part::Triage | Part::Seat(_) | Part::Judge) => 0,
-                (None, Part::DirectAnswer | Part::Synthesis) => u32::MAX,
-            };
-            (place, *part, *kind)
-        });
-    }
-}
-
-/// The kind of a degradation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DegradationKind {
-    /// The seat gave no position; the loop went on without it.
-    SeatMissing,
-    /// The attacked seat gave no defence; its position is unchanged.
-    DefenseMissing,
-    /// A token limit, a provider filter or another reason ended the answer early. The partial text is
-    /// used.
-    AnswerCutShort,
-    /// Secrets were removed from the answer.
-    AnswerRedacted,
-    /// The red team raised no objection.
-    RedTeamYielded,
-    /// The delta verdict was unclear, so the loop counts as changed.
-    DeltaUnclear,
-    /// The triage named a model that is not allowed; the default model was used.
-    HintRefused,
-    /// The backend does not support fallback models.
-    FallbackIgnored,
-    /// The synthesis was shown only part of the deliberation.
-    SummaryCut,
-    /// The triage's rewording has less than half of a long question's length, and the council sees only
-    /// the rewording.
-    QuestionShortened,
 }

@@ -3,7 +3,9 @@
 use crucible_llm::{CostBasis, dollars};
 use crucible_model::{counted, one_line};
 
-use crate::result::{CallUsage, Degradation, DegradationKind, ExecutorResult};
+use crate::degradation::{Degradation, DegradationKind};
+use crate::result::ExecutorResult;
+use crate::usage::CallUsage;
 
 /// Returns the degradations, one line each.
 #[must_use]

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::AGENT_FAILED;
-use crate::build::KEY;
 use crate::workspace::SECRET;
+
+/// One of the two files holds a key that the agent was handed.
+pub(crate) const KEY: Code = Code::new("forge-build-key");
 
 /// What kind of failure it is (seed 004, "Layer 1").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

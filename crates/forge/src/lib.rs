@@ -1,7 +1,7 @@
 //! The skill forge: code that a model wrote, earned into trust (seed 004).
 //!
 //! A skill is a small Python module with its test. It is proposed, built by an agent on a copy of the project, verified by gates, promoted by
-//! somebody who answers for its bytes, and run with exactly those bytes behind the walls that its class of side effects names.
+//! a person who approves its bytes, and run with exactly those bytes, sandboxed by its effect class.
 //!
 //! - [`SkillName`] and [`SkillPaths`]: everything about where a skill lies follows from its name.
 //! - [`Grants`]: what a class of side effects is narrowed to.
@@ -13,6 +13,7 @@
 //! verified, byte for byte; nothing a skill or an agent prints chooses what becomes of it.
 
 mod agent;
+mod answer_form;
 mod build;
 mod examples;
 mod failure;
@@ -42,6 +43,7 @@ pub use agent::{
     AdoptExisting, AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent,
     CommandSkillAgent, SkillAgent, WholeFileSkillAgent,
 };
+pub use answer_form::AnswerForm;
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
     UnsettledBuild, build_skill, settle_interrupted,
@@ -53,7 +55,7 @@ pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, Secre
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
 pub use name::{SkillName, SkillNameError};
-pub use packet::{AnswerForm, PacketParts, build_packet};
+pub use packet::{PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use places::RefusedPlace;
 pub use policy::{

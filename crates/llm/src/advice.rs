@@ -14,8 +14,9 @@ use std::time::Duration;
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
 use serde_json::Value;
 
+use crate::call_error::CallError;
 use crate::client::ModelClient;
-use crate::error::{CallError, LlmError};
+use crate::error::LlmError;
 use crate::invocation::{CutShort, LlmInvocation, Message};
 
 /// The limits of one advice call.

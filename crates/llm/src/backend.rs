@@ -6,11 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::budget::{Asks, Budgeted, CallBudget};
 use crate::capability::Capabilities;
 use crate::error::LlmError;
-use crate::invocation::{LlmInvocation, LlmResult};
-use crate::price::PriceTable;
+use crate::invocation::{FallbackList, LlmInvocation, LlmResult};
 use crate::template::PromptTemplate;
 use crate::watch::{CallWatch, InFlight};
 
@@ -64,15 +62,6 @@ impl ClientExtra {
         requests: 1,
         fallbacks: FallbackList::NotTaken,
     };
-}
-
-/// How a backend handles the hint `models`, an ordered list of fallback models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FallbackList {
-    /// The result notes that the list was ignored.
-    NotTaken,
-    /// The service applies it, and the answer names the model that was used.
-    Taken,
 }
 
 /// The parts of a backend that a provider constructs.
@@ -172,24 +161,6 @@ impl Backend {
             phase_templates,
             ..self
         }
-    }
-
-    /// Adds a budget: each attempt reserves its part before it is sent, in addition to the caller's own
-    /// budget.
-    #[must_use]
-    pub fn within(self, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
-        let parts = BackendParts {
-            provider: self.provider(),
-            default_model: self.default_model().to_owned(),
-            max_output_tokens: self.max_output_tokens(),
-            extra: self.extra(),
-            capabilities: self.capabilities(),
-            speaker: self.speaker().clone(),
-            origin: self.origin(),
-            parameters: self.parameters().clone(),
-            inner: Box::new(Budgeted::new(self.clone(), Asks::of(&self), budget, prices)),
-        };
-        Self::new(parts).with_phase_models(self.phase_models)
     }
 
     /// The provider's name in the registry.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::asked_prices::AskedPrices;
-use crate::backend::{Backend, ClientExtra, LlmBackend, Origin};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin};
 use crate::cassette::RecordedRequest;
 use crate::error::{Fault, LlmError, Resource};
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -360,6 +360,26 @@ impl Asks {
             extra: backend.extra(),
             origin: backend.origin(),
         }
+    }
+}
+
+impl Backend {
+    /// Adds a budget: each attempt reserves its part before it is sent, in addition to the caller's own
+    /// budget.
+    #[must_use]
+    pub fn within(self, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
+        let parts = BackendParts {
+            provider: self.provider(),
+            default_model: self.default_model().to_owned(),
+            max_output_tokens: self.max_output_tokens(),
+            extra: self.extra(),
+            capabilities: self.capabilities(),
+            speaker: self.speaker().clone(),
+            origin: self.origin(),
+            parameters: self.parameters().clone(),
+            inner: Box::new(Budgeted::new(self.clone(), Asks::of(&self), budget, prices)),
+        };
+        Self::new(parts).with_phase_models(self.phase_models().clone())
     }
 }
 

@@ -7,11 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer_body::{self, Expected};
-use crate::backend::FallbackList;
 use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::{CallTarget, Silence};
-use crate::invocation::{LlmInvocation, LlmResult};
+use crate::invocation::{FallbackList, LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
 use crate::wire_json::ListBounds;
 

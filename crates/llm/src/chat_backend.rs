@@ -7,12 +7,13 @@ use crucible_model::Secret;
 use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend};
 use crate::capability::Capabilities;
 use crate::chat::{self, ChatDefaults, ChatFormat};
+use crate::context::Context;
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::offered::Catalogue;
-use crate::registry::{Context, ProviderSettings, required};
+use crate::provider_settings::{ProviderSettings, required};
 use crate::wire_json::to_wire;
 
 /// A kind of chat completions server.

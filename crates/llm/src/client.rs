@@ -10,12 +10,12 @@ use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use crate::asked_prices::AskedPrices;
-use crate::backend::{Backend, FallbackList, Origin, Speaker};
+use crate::backend::{Backend, Origin, Speaker};
 use crate::budget::{Asks, Budgeted, CallBudget};
+use crate::call_error::{CallError, SecretInRequest};
 use crate::capability::Capabilities;
 use crate::cassette::RecordedRequest;
-use crate::error::{CallError, SecretInRequest};
-use crate::invocation::{LlmInvocation, LlmResult};
+use crate::invocation::{FallbackList, LlmInvocation, LlmResult};
 use crate::price::PriceTable;
 use crate::receipt::LlmReceipt;
 use crate::record::{Recorded, Recording};

@@ -27,10 +27,11 @@ use crucible_sandbox::{
 use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::error::{AnswerFault, Fault, LlmError};
 use crate::http_fault::{CallTarget, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
-use crate::registry::{Context, Login, ProviderSettings, named_key, required};
+use crate::provider_settings::{Login, ProviderSettings, named_key, required};
 
 /// The tokens that a client may add to a request: date, system and directory. A few hundred were
 /// observed.

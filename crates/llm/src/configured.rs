@@ -13,12 +13,13 @@ use crucible_settings::{PhaseEntry, Settings, SetupError, SetupFault};
 
 use crate::backend::Backend;
 use crate::budget::{BudgetLimits, CallBudget, Limit};
+use crate::cassette_source::CassetteSource;
 use crate::client::{ClientOptions, ModelClient};
+use crate::context::Context;
 use crate::error::LlmError;
 use crate::price::{ListedPrice, Price, PriceTable, micro_dollars};
-use crate::registry::{
-    AddressOrigin, CassetteSource, Context, Login, ModelProfile, ProviderSettings, construct,
-};
+use crate::provider_settings::{AddressOrigin, Login, ModelProfile, ProviderSettings};
+use crate::registry::construct;
 use crate::retry::RetryPolicy;
 use crate::select::{Fallback, NamedProvider, Selected, select};
 use crate::strategy::ExecutionStrategy;
@@ -128,7 +129,7 @@ pub fn prices(settings: &Settings) -> Result<PriceTable, SetupError> {
         let (date, source) = (text("date", &entry.date)?, text("source", &entry.source)?);
         if !is_date(&date) {
             return Err(bad(&format!(
-                "has the date {date:?}, which is none like 2026-01-31"
+                "has the date {date:?}, which is not a date like 2026-01-31"
             )));
         }
         lines.insert(
@@ -161,7 +162,7 @@ pub fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), Set
     Err(SetupError::invalid(format!(
         "--cassette is of no use to the provider {provider:?}"
     ))
-    .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."))
+    .hint("Only the provider `replay` reads a recording: --provider replay --cassette FILE."))
 }
 
 /// Reads the configured strength of the sandbox.

@@ -10,9 +10,10 @@ use std::time::Duration;
 use crucible_host::http::{HttpClient, HttpError, HttpRequest, Payload};
 use crucible_model::{ByteLimit, Secret};
 
+use crate::context::Context;
 use crate::error::LlmError;
 use crate::http_fault::{CallTarget, CallTime};
-use crate::registry::{Context, checked_url};
+use crate::provider_settings::checked_url;
 
 /// The longest answer that is read. A million tokens are about four megabytes.
 const MAX_BODY: ByteLimit = ByteLimit(16 * 1024 * 1024);

@@ -3,17 +3,12 @@
 //! [`LlmError`] has the eight variants of seed 002. Each message names the provider, the model, the class
 //! of failure and what to do next. No message contains text of a request, a response, a header or a key.
 //! There is one deliberate exception: a request that is missing in a recording is shown as a diff to the
-//! nearest one, because the user needs to compare them. [`CallError`] adds the errors of the layers
-//! around a backend: a secret in the request, and a record that cannot be written.
+//! nearest one, because the user needs to compare them. The messages of [`LlmError`] are in `error_text.rs`.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::cassette::CassetteError;
-use crate::registry::{ProviderClass, provider};
 
 /// What is wrong with an unusable answer. Nothing of the answer is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -120,28 +115,20 @@ impl fmt::Display for Resource {
 }
 
 /// Why a backend has no answer (seed 002, *LlmError*).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmError {
     /// The provider cannot be reached or the connection broke, according to the system or a client
     /// program; or the sandbox around that program failed.
-    #[error("{0}")]
     Transport(Box<Fault>),
     /// The provider refused the key: 401, 403.
-    #[error("{0}")]
     ProviderAuth(Box<Fault>),
     /// A rate limit or quota is exhausted: 429.
-    #[error("{0}")]
     ProviderQuota(Box<Fault>),
     /// The provider failed (5xx), broke off during the answer, or sent something that is not a valid
     /// answer.
-    #[error("{0}")]
     ProviderOutage(Box<Fault>),
     /// No answer within the time limit.
-    #[error(
-        "{provider} ({model}): no answer within {duration:?} (the call allows {call:?}, the provider at most \
-         {cap:?}); raise {}, ask for less, or choose a faster model", settings_of_time(.provider, .call, .cap)
-    )]
     Timeout {
         /// The provider.
         provider: String,
@@ -155,10 +142,6 @@ pub enum LlmError {
         cap: Duration,
     },
     /// The budget does not cover this attempt; nothing was sent.
-    #[error(
-        "LLM budget exhausted: this attempt would raise usage to {attempted} {resource}; the limit is {limit}; \
-         raise the budget or split the work"
-    )]
     BudgetExceeded {
         /// The exhausted resource.
         resource: Resource,
@@ -168,31 +151,9 @@ pub enum LlmError {
         attempted: u64,
     },
     /// A setting is missing or invalid.
-    #[error("{0}")]
     Misconfiguration(Box<Fault>),
     /// The provider does not support the request.
-    #[error("{0}")]
     Unsupported(Box<Fault>),
-}
-
-/// The setting that ended a call: the smaller of the two, or both if they are equal.
-fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
-    const CALL: &str = "llm.timeout_s";
-    // A command that serves a role is not a provider and has its own time limit.
-    const COMMAND: (&str, &str) = ("api_agent", "dispatch.agent_timeout_s");
-    if name == COMMAND.0 {
-        return COMMAND.1.to_owned();
-    }
-    let most = match provider(name).map(|kind| kind.class()) {
-        Ok(ProviderClass::Program { .. }) => "llm.max_cli_timeout_s",
-        Ok(ProviderClass::Http { .. }) => "llm.max_http_timeout_s",
-        Ok(ProviderClass::Recording) | Err(_) => "the provider's limit",
-    };
-    match call.cmp(cap) {
-        Ordering::Less => CALL.to_owned(),
-        Ordering::Equal => format!("{CALL} and {most}"),
-        Ordering::Greater => most.to_owned(),
-    }
 }
 
 impl LlmError {
@@ -306,54 +267,4 @@ impl LlmError {
                 | Self::BudgetExceeded { .. }
         )
     }
-}
-
-/// The place of a secret in a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretPlace {
-    /// In this message, numbered from 0.
-    Message(usize),
-    /// In the name of the model.
-    Model,
-    /// In the metadata.
-    Metadata,
-}
-
-impl fmt::Display for SecretPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Message(index) => write!(f, "message {index}"),
-            Self::Model => f.write_str("the model's name"),
-            Self::Metadata => f.write_str("the metadata"),
-        }
-    }
-}
-
-/// A request contains a secret and was not sent. This error does not contain the secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "nothing was sent: {place} of the request holds a secret (rule {rule}, line {line}); remove it from the \
-     source it came from, or exclude that file"
-)]
-pub struct SecretInRequest {
-    /// The rule that matched.
-    pub rule: String,
-    /// The place of the secret.
-    pub place: SecretPlace,
-    /// The line within that place, counted from 1.
-    pub line: u64,
-}
-
-/// Why a call through a [`crate::ModelClient`] has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// The request contains a secret; nothing was sent.
-    #[error(transparent)]
-    Secret(#[from] SecretInRequest),
-    /// The backend has no answer.
-    #[error(transparent)]
-    Llm(#[from] LlmError),
-    /// The call was made, but its record cannot be written, so its answer is not used.
-    #[error(transparent)]
-    Record(#[from] CassetteError),
 }

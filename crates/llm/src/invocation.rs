@@ -12,7 +12,6 @@ use crucible_model::{PromptText, Untrusted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::FallbackList;
 use crate::error::{Fault, LlmError};
 
 /// The author of a message.
@@ -109,6 +108,15 @@ impl fmt::Debug for LlmInvocation {
             .field("metadata", &self.metadata.keys().collect::<Vec<_>>())
             .finish()
     }
+}
+
+/// How a backend handles the hint `models`, an ordered list of fallback models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FallbackList {
+    /// The result notes that the list was ignored.
+    NotTaken,
+    /// The service applies it, and the answer names the model that was used.
+    Taken,
 }
 
 impl LlmInvocation {

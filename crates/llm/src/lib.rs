@@ -14,18 +14,23 @@
 mod advice;
 mod answer_body;
 mod asked_prices;
+mod availability;
 mod backend;
 mod budget;
+mod call_error;
 mod capability;
 mod cassette;
+mod cassette_source;
 mod chat;
 mod chat_backend;
 mod client;
 mod client_program;
 pub mod configured;
+mod context;
 pub mod doctor;
 mod endpoint;
 mod error;
+mod error_text;
 mod http_fault;
 mod invocation;
 mod messages;
@@ -33,6 +38,8 @@ mod offered;
 mod phase_models;
 mod pool;
 mod price;
+mod provider_kind;
+mod provider_settings;
 mod providers;
 mod receipt;
 mod record;
@@ -47,34 +54,33 @@ mod watch;
 mod wire_json;
 
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
-pub use backend::{Backend, BackendParts, ClientExtra, FallbackList, LlmBackend, Origin, Speaker};
+pub use availability::{Availability, availability, offered};
+pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 pub use budget::{
     Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount,
     Limit, PlannedCall, Ticket,
 };
+pub use call_error::{CallError, SecretInRequest, SecretPlace};
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
     Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,
     RecordedMessage, RecordedRequest, TornTail,
 };
+pub use cassette_source::{CassetteSource, MAX_CASSETTE};
 pub use client::{ClientOptions, ModelClient};
-pub use error::{
-    AnswerFault, CallError, Fault, LlmError, RequestFault, Resource, SecretInRequest, SecretPlace,
-};
-pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
-pub use offered::{
-    Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered,
-};
+pub use context::Context;
+pub use error::{AnswerFault, Fault, LlmError, RequestFault, Resource};
+pub use invocation::{CutShort, FallbackList, Finish, LlmInvocation, LlmResult, Message, Role};
+pub use offered::{Catalogue, ListExtent, Offered, OfferedModel};
 pub use pool::CallPool;
 pub use price::{ListedPrice, Price, PriceTable, dollars, micro_dollars};
+pub use provider_kind::{KeyUse, ProviderClass, ProviderKind};
+pub use provider_settings::{AddressOrigin, Login, ModelProfile, ProviderSettings};
 pub use providers::claude_cli::ClaudeAgent;
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
-pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
+pub use record::{CassetteWriter, Recording, Reuse};
 pub use recording_file::{RecordingError, RecordingFile};
-pub use registry::{
-    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass,
-    ProviderKind, ProviderSettings, UNSPECIFIED, construct, provider, registry,
-};
+pub use registry::{UNSPECIFIED, construct, provider, registry};
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};

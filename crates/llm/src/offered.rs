@@ -18,7 +18,6 @@ use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::price::{Price, micro_dollars};
-use crate::registry::{Context, ProviderSettings, check_address, provider};
 
 /// The models of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,15 +46,6 @@ pub struct OfferedModel {
     pub context_tokens: Option<u64>,
     /// The price, if the server states it.
     pub price: Price,
-}
-
-/// Whether a provider's server is available.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Availability {
-    /// It answers with a list of models.
-    Available,
-    /// It does not answer, or with something else.
-    Unavailable(LlmError),
 }
 
 /// The model list of a server.
@@ -94,35 +84,6 @@ impl Catalogue {
             next: "check that base_url names a model server that lists them",
         };
         answer_body::read(asked, &body, expected).map(Listing::offered)
-    }
-}
-
-/// Requests the models of a provider's server, whatever model is configured.
-///
-/// # Errors
-///
-/// [`LlmError::Unsupported`] for a provider without a list; otherwise as for a call.
-pub async fn offered(
-    name: &str,
-    settings: &ProviderSettings,
-    context: &Context,
-    timeout: Duration,
-) -> Result<Offered, LlmError> {
-    let kind = provider(name)?;
-    check_address(kind, settings)?;
-    kind.catalogue(settings, context)?.models(timeout).await
-}
-
-/// Checks whether a provider's server is available (seed 004, `is_available`), by requesting its models.
-pub async fn availability(
-    name: &str,
-    settings: &ProviderSettings,
-    context: &Context,
-    timeout: Duration,
-) -> Availability {
-    match offered(name, settings, context, timeout).await {
-        Ok(_) => Availability::Available,
-        Err(error) => Availability::Unavailable(error),
     }
 }
 

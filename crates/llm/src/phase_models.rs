@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Fault, LlmError};
-use crate::registry::ProviderSettings;
+use crate::provider_settings::ProviderSettings;
 
 /// The models of phases with a profile, by phase name.
 ///
@@ -57,7 +57,7 @@ fn unknown(provider: &str, settings: &ProviderSettings, phase: &str, name: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::ModelProfile;
+    use crate::provider_settings::ModelProfile;
 
     fn settings(profiles: &[(&str, Option<&str>)], phases: &[(&str, &str)]) -> ProviderSettings {
         let profile = |model: Option<&str>| ModelProfile {

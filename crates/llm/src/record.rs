@@ -12,21 +12,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crucible_host::fs;
-use crucible_model::{ByteLimit, CanonicalError, Digest, to_canonical_json};
+use crucible_model::{CanonicalError, Digest, to_canonical_json};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use crate::backend::LlmBackend;
+use crate::call_error::CallError;
 use crate::cassette::{
     Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest,
     to_line, whole_lines,
 };
-use crate::error::{CallError, LlmError};
+use crate::cassette_source::MAX_CASSETTE;
+use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::retry::{Attempted, Retried};
-
-/// The largest recording that is read.
-pub const MAX_CASSETTE: ByteLimit = ByteLimit(512 * 1024 * 1024);
 
 /// Whether calls are recorded.
 #[derive(Clone)]

@@ -12,7 +12,8 @@ use crucible_settings::SetupError;
 
 use crate::backend::Backend;
 use crate::cassette::{CassetteError, CassetteHeader};
-use crate::record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
+use crate::cassette_source::MAX_CASSETTE;
+use crate::record::{CassetteWriter, Recording, Reuse};
 
 /// Why the calls of a command cannot be recorded.
 #[derive(Debug, thiserror::Error)]

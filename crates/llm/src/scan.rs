@@ -9,8 +9,8 @@ use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use crate::backend::LlmBackend;
+use crate::call_error::{CallError, SecretInRequest, SecretPlace};
 use crate::cassette::CassetteError;
-use crate::error::{CallError, SecretInRequest, SecretPlace};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::record::Recorded;
 use crate::retry::Retried;

@@ -4,8 +4,10 @@
 //! fails the work (seed 002, *Fallback scope*). The receipt records the use of a fallback.
 
 use crate::backend::Backend;
+use crate::context::Context;
 use crate::error::{Fault, LlmError};
-use crate::registry::{Context, ProviderSettings, construct, provider};
+use crate::provider_settings::ProviderSettings;
+use crate::registry::{construct, provider};
 
 /// A provider's name and settings.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use crucible_model::PromptBuilder;
 
 use crate::error::{Fault, LlmError};
 use crate::invocation::{Message, Role};
-use crate::registry::ProviderSettings;
+use crate::provider_settings::ProviderSettings;
 
 /// A layout of prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

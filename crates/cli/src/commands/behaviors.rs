@@ -10,7 +10,7 @@ use crucible_run::{NO_CATALOGUE, check_repository_behaviors};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// What is said of a repository that has no catalogue.
+/// The message for a repository that has no catalogue.
 const NOTHING_CHECKED: &str = "no behaviour catalogue; nothing was checked";
 
 /// Check a repository's behaviour catalogue

@@ -193,7 +193,7 @@ fn shown_text(value: &toml::Value) -> String {
         .map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
 }
 
-/// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.
+/// A value without the secrets in it: what looks like a key, and whom an address logs in as.
 fn shown(text: &str) -> String {
     let text = Scanner::builtin().redact(text).text.into_owned();
     // Without a colon before it, an `@` is part of a name and no login.

@@ -297,7 +297,7 @@ fn told(pack: &ContextPack, ranking: Option<&ContextRanking>) -> Vec<String> {
 
 fn told_of_ranking(ranking: &ContextRanking) -> Vec<String> {
     let looked_for = match ranking.looked_for.as_slice() {
-        [] => "nothing, because no word of the goal names a place".to_owned(),
+        [] => "nothing, because the goal names no place".to_owned(),
         words => words.join(", "),
     };
     let count = counted(ranking.files.len() as u64, "tracked file");

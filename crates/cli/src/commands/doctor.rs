@@ -47,7 +47,7 @@ pub(crate) struct Doctor {
 
 /// The finding that no provider is chosen.
 const PROVIDER_UNSET: &str = "doctor-provider-unset";
-/// Somebody who serves a role of a run is not there.
+/// A program or model that serves a role of a run is missing.
 const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 /// A program that the configuration names is not there.
 const PROGRAM_MISSING: Code = Code::new("doctor-program-missing");
@@ -191,7 +191,7 @@ fn chosen_or_needless(runtime: &Runtime<'_>, config: &Settings, found: Verdict) 
     Verdict::new(lowered.collect())
 }
 
-/// What is said of the provider that this setting names, where it is another than that of a run. It is configured, so what it lacks is
+/// The findings on the provider that this setting names, if it is another than that of a run. It is configured, so what it lacks is
 /// as weighty as there.
 fn other(
     seen: &mut Diagnosis,
@@ -497,7 +497,7 @@ fn version(program: &ProgramCheck) -> String {
     match (told, program.state) {
         (Some(told), _) => told.clone(),
         (None, ProgramState::Missing) => String::new(),
-        (None, ProgramState::Found | ProgramState::Unusable) => "(not told)".to_owned(),
+        (None, ProgramState::Found | ProgramState::Unusable) => "(not reported)".to_owned(),
     }
 }
 

@@ -22,8 +22,8 @@ pub(crate) enum LedgerCommand {
 
 /// Re-compute the whole chain and name the first bad event
 ///
-/// With --repo, the heads that landed commits carry in their trailers are checked, too: so a ledger whose end
-/// was cut off does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
+/// With --repo, the heads that landed commits carry in their trailers are checked, too. So a ledger that was cut
+/// before the head of the newest landed commit does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
 #[derive(Args)]
 pub(crate) struct Verify {
     /// A repository whose landed commits vouch for the ledger; may be given several times

@@ -238,7 +238,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
     }
 }
 
-/// Why there is no list. Its time is none of the settings that a call's error would name.
+/// Why there is no list. Its time limit is not one of the settings that a call's error would name.
 fn no_list(error: LlmError) -> CommandError {
     match error {
         LlmError::Timeout {

@@ -224,6 +224,17 @@ impl Exec {
                     .cloned(),
             );
         }
+        for place in &places {
+            let problem = if directories.contains(place) {
+                "git runs programs from it"
+            } else if place.is_symlink() {
+                "git follows this link, which the command could replace"
+            } else {
+                continue;
+            };
+            return Err(CommandError::usage(format!("{}: {problem}", place.display()))
+                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected."));
+        }
         Ok(places.into_iter().collect())
     }
 
@@ -419,7 +430,7 @@ struct Left {
 }
 
 impl Left {
-    /// Looks at what came or changed since; paths are told as they are called from `here`.
+    /// Looks at what came or changed since; paths are shown as they are called from `here`.
     fn of(here: &Path, before: &[DirectoryState]) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let mut paths = Vec::new();

@@ -87,7 +87,7 @@ impl Verify {
     }
 }
 
-/// The run directory at a path; nothing where there is none.
+/// The run directory at a path; nothing if it does not exist.
 fn directory(path: &Path) -> Option<RunDir> {
     let name = path.file_name()?.to_str()?;
     (name.parse::<RunId>().is_ok() && path.join("run.json").is_file())

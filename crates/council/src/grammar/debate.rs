@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{ActiveLoop, Grammar, LoopState, answered, labelled, prompt};
+use super::active_loop::{answered, labelled};
+use super::{ActiveLoop, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
 use crate::red_team;
-use crate::result::TurnKind;
 use crate::seat::LoopGrammar;
+use crate::turn::TurnKind;
 
 /// The debate grammar.
 pub(super) struct Debate;

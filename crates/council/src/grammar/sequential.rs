@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{ActiveLoop, Draft, Grammar, LoopState, answered, prompt};
+use super::active_loop::answered;
+use super::{ActiveLoop, Draft, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
 use crate::red_team;
-use crate::result::TurnKind;
 use crate::seat::LoopGrammar;
+use crate::turn::TurnKind;
 
 /// The label of the current draft in the red team's prompt.
 const DRAFT: &str = "draft";
@@ -178,7 +179,7 @@ mod tests {
         >>>END #
 
         Now write the next draft.
-        - Address each objection that still stands. Where it is valid, mend the draft. Where it can be refuted, hold, and say in the draft why it fails.
+        - Address each objection that still stands. Where it is valid, fix the draft. Where it can be refuted, hold, and say in the draft why it fails.
         - Bring in what your seat stands for and the draft lacks. Keep what is good in it.
         - Write the complete draft that takes the old one's place, not a comment on changes.
         "#);

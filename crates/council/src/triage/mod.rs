@@ -4,61 +4,27 @@
 //! context. Every output keeps the rules of §4.2.
 
 mod check;
+mod output;
 mod prompt;
 mod reply;
 
 use crucible_model::{Untrusted, short_line};
-use serde::Serialize;
 
 use crate::caller::{Ask, Caller, Ending};
 use crate::config::Wording;
+use crate::degradation::{Degradation, DegradationKind, Part};
 use crate::error::CouncilError;
-use crate::result::{Degradation, DegradationKind, Part};
-use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
+
+pub use output::{CouncilSeat, TriageOutput};
+
+pub(crate) use output::{stands_for_another_text, stored_hint};
 
 /// The most characters of a model's name in an error.
 const MOST_OF_A_NAME: usize = 100;
-/// The most characters of a model hint.
-const MOST_OF_A_HINT: usize = 200;
 
 /// The number of characters above which a question is long. A rewording of less than half of a long
 /// question is noted.
 const LONG: usize = 2000;
-
-/// How the triage configures the council (seed 001 §2.1).
-#[derive(Debug, Clone, Serialize)]
-pub struct TriageOutput {
-    /// The unambiguous question, or the original one with [`Wording::AsAsked`].
-    pub reconstructed_query: Untrusted,
-    /// How complex the question is.
-    pub complexity: ComplexityDomain,
-    /// Whether the council may be bypassed; only for a simple question.
-    pub short_circuit_allowed: bool,
-    /// The seats, 3 to 5, with exactly one red team.
-    pub council: Vec<CouncilSeat>,
-    /// The order in which they speak.
-    pub loop_grammar: LoopGrammar,
-    /// The most loops, 2 to 5.
-    pub loop_count: u32,
-    /// What the red team attacks.
-    pub red_team_flavor: RedTeamFlavor,
-    /// Whether the loops may end when nothing changes.
-    pub allow_early_exit: bool,
-    /// The requested form of the answer.
-    pub synthesis_instruction: Untrusted,
-}
-
-/// A seat in the triage's configuration.
-#[derive(Debug, Clone, Serialize)]
-pub struct CouncilSeat {
-    /// The contribution of the seat.
-    pub role: CouncilRole,
-    /// The instructions for its behaviour.
-    pub system_prompt: Untrusted,
-    /// The requested model, on one line of at most 200 characters. Invisible characters are escaped. An
-    /// escaped or shortened name is refused.
-    pub model_hint: Option<String>,
-}
 
 /// Runs the triage, and checks its answer.
 pub(crate) async fn triage(
@@ -116,16 +82,4 @@ fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput)
             ),
         });
     }
-}
-
-/// The stored form of a hint: one bounded line with invisible characters escaped. Nothing if it names no
-/// model.
-pub(crate) fn stored_hint(hint: &str) -> Option<String> {
-    let hint = hint.trim();
-    (!hint.is_empty()).then(|| short_line(hint, MOST_OF_A_HINT))
-}
-
-/// Whether a stored hint was escaped or shortened: names of models contain neither `\` nor `…`.
-pub(crate) fn stands_for_another_text(stored: &str) -> bool {
-    stored.contains(['\\', '…'])
 }

@@ -2,7 +2,7 @@
 
 use crucible_model::{Code, Finding, Level, short_line};
 
-use super::spoken::CommandLine;
+use super::command_line::CommandLine;
 
 /// The plan has no steps.
 pub(super) const STEPS_MISSING: Code = Code::new("build-steps-missing");

@@ -6,9 +6,9 @@
 
 use std::fmt;
 
+use super::command_line::CommandLine;
 use super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::paths::{Access, Place};
-use super::spoken::CommandLine;
 
 /// The kind of a word.
 #[derive(Debug, Clone, Copy)]

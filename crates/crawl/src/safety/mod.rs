@@ -11,6 +11,7 @@
 //! Invariants: only the arguments are used. Time is linear in the size of the plan, and the number of findings is bounded. No
 //! plan causes a panic.
 
+mod command_line;
 mod environment;
 mod finding;
 mod forms;
@@ -21,9 +22,10 @@ mod programs;
 mod seed;
 mod spoken;
 mod words;
+mod workspace;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
 
 use crucible_model::{Finding, Level, Verdict, is_hidden, short_line};
 use crucible_repo::BuildSystem;
@@ -35,7 +37,10 @@ use paths::{Access, Links, Place};
 pub(crate) use forms::{accepted_forms, accepted_variables};
 pub use judge::judge_plan;
 pub use seed::allowed_prefixes;
-pub(crate) use spoken::{CommandLine, command_lines};
+pub use workspace::Workspace;
+
+pub(crate) use command_line::CommandLine;
+pub(crate) use spoken::command_lines;
 
 /// More steps than this give a warning.
 const MANY_STEPS: usize = 10;
@@ -45,17 +50,6 @@ const MOST_STEPS: usize = 4096;
 const LONG_COMMAND: usize = 500;
 /// A detection with a lower confidence gives a warning.
 const SURE_ENOUGH: f64 = 0.80;
-
-/// The directory in which a plan will run, as far as it is known.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Workspace {
-    /// Its top level, as an absolute path.
-    pub root: PathBuf,
-    /// The links in it, as paths relative to the top level.
-    pub links: BTreeSet<String>,
-    /// The packages that each package.json declares, by its directory (`.` is the top level).
-    pub declared: BTreeMap<String, BTreeSet<String>>,
-}
 
 /// The verdict of the rules on a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]

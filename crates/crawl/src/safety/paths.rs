@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use crucible_model::Code;
 
-use super::Workspace;
 use super::finding::{PATH_ABSOLUTE, PATH_INVALID, PATH_LINK, PATH_PARENT, PATH_PROTECTED};
+use super::workspace::Workspace;
 
 /// Directories that configure tools or hold their secrets: no access, in any letter case.
 const PROTECTED: &[&str] = &[

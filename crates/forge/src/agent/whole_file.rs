@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 
 use super::walled::{TIMEOUT, fact, without};
 use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 use crate::workspace::SECRET;
 
 const ANSWER: Code = Code::new("forge-agent-answer");
@@ -21,7 +21,7 @@ pub(crate) const CUT: Code = Code::new("forge-agent-cut");
 /// What a call is made for, in receipts and recordings.
 const PHASE: &str = "skill-build";
 
-/// A model as whoever writes a skill.
+/// A model as the agent that writes a skill.
 pub struct WholeFileSkillAgent {
     client: ModelClient,
 }

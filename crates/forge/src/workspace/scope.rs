@@ -8,7 +8,7 @@ use std::path::Path;
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 use crucible_repo::{CopyEntry, UnseenWhy, WorkspaceChange};
 
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 use crate::paths::SkillPaths;
 use crate::python::MAX_SKILL_BYTES;
 

@@ -18,7 +18,7 @@ use crucible_repo::{CopyEntry, EditObstacle, EditRecovery, OmitReason, TreeEditE
 use crucible_sandbox::{Sandbox, Strength};
 
 use super::*;
-use crate::packet::AnswerForm;
+use crate::answer_form::AnswerForm;
 use crate::paths::SkillPaths;
 
 const SKILL: &str = "src/skillset/skills/word_len.py";

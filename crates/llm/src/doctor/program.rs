@@ -6,7 +6,7 @@ use crucible_host::env::ProgramError;
 use crucible_sandbox::IsolationLevel;
 use serde::Serialize;
 
-use crate::registry::Context;
+use crate::context::Context;
 
 /// A program that Crucible itself uses.
 pub(super) struct OwnProgram {

@@ -5,11 +5,12 @@ use crucible_host::http::without_login;
 use serde::Serialize;
 
 use super::program::{self, AskedProgram, NeededBy, ProgramCheck, ProgramState};
+use crate::cassette_source::CassetteSource;
+use crate::context::Context;
 use crate::error::LlmError;
-use crate::registry::{
-    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings,
-    construct,
-};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{Login, ProviderSettings};
+use crate::registry::construct;
 
 /// How a provider reaches its models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

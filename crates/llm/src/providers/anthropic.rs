@@ -8,15 +8,15 @@ use crucible_model::{EditFormat, Secret};
 
 use crate::backend::{Backend, BackendParts, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
+use crate::context::Context;
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::messages::{self, MessageDefaults};
 use crate::offered::Catalogue;
-use crate::registry::{
-    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
-};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{ProviderSettings, required, required_key};
 use crate::wire_json::{ListBounds, to_wire};
 
 const NAME: &str = "anthropic";

@@ -22,12 +22,12 @@ use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
 };
+use crate::context::Context;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{
-    Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required,
-};
+use crate::provider_kind::{ProviderClass, ProviderKind};
+use crate::provider_settings::{Login, ProviderSettings, checked_url, required};
 
 mod output;
 

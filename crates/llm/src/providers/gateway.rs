@@ -8,10 +8,12 @@ use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::chat::ChatFormat;
 use crate::chat_backend::ChatServer;
+use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
 use crate::offered::Catalogue;
-use crate::registry::{Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, named_key};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{ProviderSettings, named_key};
 use crate::wire_json::ListBounds;
 
 const SERVER: ChatServer = ChatServer {

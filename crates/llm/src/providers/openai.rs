@@ -10,12 +10,12 @@ use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::chat::{ChatFormat, TokenLimit};
 use crate::chat_backend::ChatServer;
+use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
 use crate::offered::Catalogue;
-use crate::registry::{
-    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required_key,
-};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{ProviderSettings, required_key};
 
 const SERVER: ChatServer = ChatServer {
     provider: "openai",

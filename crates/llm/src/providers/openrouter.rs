@@ -14,16 +14,17 @@
 
 use crucible_model::{EditFormat, Secret};
 
-use crate::backend::{Backend, FallbackList};
+use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::chat::{ChatFormat, CostReport, Form};
 use crate::chat_backend::ChatServer;
+use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
+use crate::invocation::FallbackList;
 use crate::offered::Catalogue;
-use crate::registry::{
-    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
-};
+use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
+use crate::provider_settings::{ProviderSettings, required, required_key};
 
 const SERVER: ChatServer = ChatServer {
     provider: "openrouter",
@@ -63,7 +64,7 @@ impl ProviderKind for OpenRouter {
 
     fn evidence(&self) -> &'static str {
         "Any model may answer, and whole files are what even a 1.5B model got right most often (7 of 10; edits 1, diffs 0). \
-         OpenRouter documents answers held to a JSON Schema, and is told to use only servers that do so."
+         OpenRouter documents answers held to a JSON Schema; the request restricts it to servers that do so."
     }
 
     fn construct(

@@ -11,19 +11,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crucible_model::Digest;
-use crucible_model::{EditFormat, to_canonical_json};
+use crucible_model::{Digest, EditFormat, to_canonical_json};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 use tokio::time::Instant;
 
 use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedCall, RecordedRequest};
+use crate::cassette::{CallOutcome, Cassette, RecordedCall, RecordedRequest};
+use crate::cassette_source::{CassetteSource, REPLAY, unusable_recording};
+use crate::context::Context;
 use crate::error::{Fault, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{CassetteSource, Context, ProviderClass, ProviderKind, ProviderSettings};
-
-const NAME: &str = "replay";
+use crate::provider_kind::{ProviderClass, ProviderKind};
+use crate::provider_settings::ProviderSettings;
 
 /// The time limit for a readable diff, and its maximum size.
 const DIFF_TIME: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ pub(crate) struct Replay;
 
 impl ProviderKind for Replay {
     fn name(&self) -> &'static str {
-        NAME
+        REPLAY
     }
 
     fn summary(&self) -> &'static str {
@@ -72,7 +72,7 @@ impl ProviderKind for Replay {
         let header = &cassette.header;
         let first = cassette.calls.first().map(|call| &call.request);
         let parts = BackendParts {
-            provider: NAME,
+            provider: REPLAY,
             default_model: first
                 .map_or(&header.model, |request| &request.model)
                 .clone(),
@@ -130,17 +130,8 @@ fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
     Cassette::parse(&source.bytes()?).map_err(|error| unusable_recording(&error))
 }
 
-/// The error for a recording that cannot be replayed.
-pub(crate) fn unusable_recording(error: &CassetteError) -> LlmError {
-    misconfigured(
-        "",
-        error.to_string(),
-        "name a recording that this version can read",
-    )
-}
-
 fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
-    LlmError::Misconfiguration(Fault::new(NAME, model, what, next))
+    LlmError::Misconfiguration(Fault::new(REPLAY, model, what, next))
 }
 
 /// How often a request was replayed.

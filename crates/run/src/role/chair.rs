@@ -67,7 +67,7 @@ const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
 /// so many of them.
 const MAX_SECRET: usize = 100;
 
-/// What is said of a file of which the pack holds no more than an outline.
+/// The note on a file of which the pack holds no more than an outline.
 const OUTLINED: &str = "is shown as an outline";
 
 /// Why a file is left out that nobody looked into.
@@ -102,9 +102,9 @@ impl NotAsked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAskedFile {
-    /// Where it lies; quoted and escaped where the name is none that a pack can hold.
+    /// Where it lies; quoted and escaped if a pack cannot hold the name.
     pub(crate) path: String,
-    /// What is said of it, such as `shares nothing with the goal`.
+    /// The reason, such as `shares nothing with the goal`.
     pub(crate) reason: String,
 }
 

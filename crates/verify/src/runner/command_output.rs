@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 
 use crucible_sandbox::Extent;
 
-use super::{Runner, runner_of, runners};
 use crate::gate::{GateEnd, GateRun};
 use crate::results::TestResults;
 use crate::tally::{TallyBasis, TestCounts, TestRunner, TestTally};
@@ -14,8 +13,6 @@ use crate::text::visible;
 pub struct CommandOutput<'r> {
     /// The command.
     pub run: &'r GateRun,
-    /// The runner that parses it, if known.
-    pub runner: Option<&'static dyn Runner>,
     /// The report, if the runner wrote one.
     pub report: Option<String>,
     /// Its standard output.
@@ -29,7 +26,6 @@ pub struct CommandOutput<'r> {
 
 impl<'r> CommandOutput<'r> {
     pub(super) fn of(run: &'r GateRun) -> Self {
-        let named = run.report.as_ref().and_then(|report| by_id(&report.runner));
         let streams = [&run.stdout, &run.stderr];
         let cut = streams.iter().any(|stream| stream.extent == Extent::Cut)
             || run
@@ -38,7 +34,6 @@ impl<'r> CommandOutput<'r> {
                 .is_some_and(|report| report.extent == Extent::Cut);
         Self {
             run,
-            runner: named.or_else(|| runner_of(&run.command)),
             report: run
                 .report
                 .as_ref()
@@ -101,11 +96,6 @@ impl<'r> CommandOutput<'r> {
             ..TestResults::default()
         }
     }
-}
-
-/// The runner of a gate's name.
-pub(super) fn by_id(id: &str) -> Option<&'static dyn Runner> {
-    runners().iter().find(|runner| runner.id() == id).copied()
 }
 
 fn plain(text: &str) -> String {

@@ -4,45 +4,21 @@
 //! finished, the gate ran. Repository code that does not compile, and an import of a single test module, are
 //! failures of the repository.
 
-use super::{CommandOutput, Runner, runner_of, runners};
+use super::{CommandOutput, CouldNotRun, Runner, runner_of, runner_of_run, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{TestResults, TestStatus};
-
-/// The longest quotation from an output, in characters.
-const MAX_QUOTE: usize = 200;
 
 /// The remedy for a gate without a test.
 const NO_TESTS: &str =
     "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
 
-/// Why a gate could not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CouldNotRun {
-    /// What is missing, on one line.
-    pub cause: String,
-    /// What helps, an imperative that holds one command.
-    pub remedy: String,
-}
-
-impl CouldNotRun {
-    /// Quotes the output.
-    pub(super) fn says(line: &str, remedy: impl Into<String>) -> Self {
-        let quote: String = line.trim().chars().take(MAX_QUOTE).collect();
-        Self {
-            cause: format!("it says {quote:?}"),
-            remedy: remedy.into(),
-        }
-    }
-}
-
 /// Returns why a gate's command could not run; `None` if it ran, passed or not, or if its end is ambiguous.
 #[must_use]
 pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
-    let told = CommandOutput::of(run);
     match &run.end {
         GateEnd::NotStarted { why, message } => Some(CouldNotRun {
             cause: message.clone(),
-            remedy: match (why, told.runner) {
+            remedy: match (why, runner_of_run(run)) {
                 (NotStarted::Sandbox, _) => "run `crucible sandbox status`".to_owned(),
                 (NotStarted::ToolMissing, Some(runner)) => runner.tool().install.to_owned(),
                 (NotStarted::ToolMissing, None) => {
@@ -58,6 +34,7 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
             },
         }),
         GateEnd::Exited(code) => {
+            let told = CommandOutput::of(run);
             let nothing = || nothing_ran(&told).then(|| no_tests(run));
             if *code == 0 {
                 nothing()
@@ -89,7 +66,7 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
 fn candidates<'t>(told: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
     let started = runner_of(&told.run.command);
     let is_open = started.is_none_or(|runner| runner.calls_others());
-    let known = told.runner.into_iter().chain(started);
+    let known = runner_of_run(told.run).into_iter().chain(started);
     known.chain(runners().iter().copied().filter(move |_| is_open))
 }
 
@@ -110,8 +87,9 @@ fn nothing_ran(told: &CommandOutput<'_>) -> bool {
     }
     // A program that is not a runner may print a runner's counts, for example a build that tests one of its
     // tools.
+    let is_known = runner_of_run(told.run).is_some();
     let mut kinds = candidates(told)
-        .filter(|_| told.runner.is_some())
+        .filter(|_| is_known)
         .filter_map(|runner| runner.counts());
     runners.values().all(|counts| counts.unfinished == 0)
         && kinds.any(|kind| runners.contains_key(&kind))

@@ -1,13 +1,12 @@
 //! `cargo nextest run`. Never detected: `cargo test` runs the same tests wherever cargo is installed, and doc
 //! tests too.
 
+use super::format::nextest;
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, cargo,
 };
-use crate::results::{TestResults, TestStatus};
+use crate::results::TestResults;
 use crate::tally::TestRunner;
-
-use std::collections::BTreeMap;
 
 pub(super) struct Nextest;
 
@@ -60,7 +59,7 @@ impl Runner for Nextest {
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(read(told))
+        Some(nextest::read(told))
     }
 
     fn suite(&self) -> &'static str {
@@ -90,52 +89,4 @@ impl Runner for Nextest {
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         cargo::Cargo.obstacle(told)
     }
-}
-
-/// Reads the lines of results: `        PASS [   0.006s] (2/6) demo-a tests::zero`. Of several tries the last counts.
-pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut last: BTreeMap<String, TestStatus> = BTreeMap::new();
-    for line in told.stderr.lines().chain(told.stdout.lines()) {
-        if let Some((name, status)) = result(line) {
-            last.insert(name, status);
-        }
-    }
-    let mut results = told.new_results();
-    for (name, status) in last {
-        super::format::add(&mut results, &name, status);
-    }
-    results
-}
-
-fn result(line: &str) -> Option<(String, TestStatus)> {
-    let (word, rest) = line.split_once(" [")?;
-    // Status words end in the same column; output of tests is indented further.
-    if word.len() != 12 {
-        return None;
-    }
-    let word = word.trim_start();
-    let word = match word
-        .strip_prefix("TRY ")
-        .and_then(|rest| rest.split_once(' '))
-    {
-        Some((_, word)) => word,
-        None => word.split(' ').next().unwrap_or_default(),
-    };
-    let status = match word {
-        "PASS" | "LEAK" | "FLAKY" => TestStatus::Passed,
-        "SKIP" => TestStatus::Skipped,
-        "FAIL" | "TIMEOUT" | "ABORT" | "XFAIL" | "LKFAIL" | "TMT" => TestStatus::Failed,
-        word if word.starts_with("SIG") => TestStatus::Failed,
-        _ => return None,
-    };
-    let name = rest.split_once("] ")?.1.trim();
-    let name = match name
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once(") "))
-    {
-        Some((_, name)) => name.trim(),
-        None => name,
-    };
-    let (target, test) = name.split_once(' ')?;
-    Some((format!("{target} {test}"), status))
 }

@@ -15,7 +15,8 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
-use super::{Call, Runner, command_output::by_id, runners};
+use super::spec::first_started;
+use super::{Call, ReportAt, ReportPlace, Reporting, Runner, runner_named, runners};
 use crate::gate::RunnerReport;
 
 /// The most that is read of the reports of one gate, in bytes.
@@ -26,67 +27,6 @@ const MAX_FILES: usize = 20_000;
 
 /// Maximum bytes of a manifest with scripts.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
-
-/// The places of a report, and the repository's manifests.
-pub struct ReportAt<'a> {
-    /// A file in the private directory that does not exist yet.
-    pub file: &'a str,
-    /// The private directory.
-    pub dir: &'a str,
-    /// Reads a manifest in the command's directory.
-    pub read: &'a dyn Fn(&str) -> Option<String>,
-}
-
-/// How a command reports test by test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reporting {
-    /// The runner that parses the report; if a script calls another runner, that one.
-    pub runner: &'static str,
-    /// The words of the command, changed as needed.
-    pub command: Vec<String>,
-    /// Option lists that programs read from variables; they are appended to existing values.
-    pub options: Vec<(&'static str, String)>,
-    /// Where the report will be.
-    pub place: ReportPlace,
-}
-
-/// Where a report is, once the command has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportPlace {
-    /// In the lines of its output.
-    Output,
-    /// The whole standard output.
-    Stdout,
-    /// The files of the private directory.
-    Files,
-    /// Files `TEST-*.xml` below directories of these names in the work tree.
-    Tree(&'static [&'static str]),
-}
-
-impl Reporting {
-    /// The lines of the output of the command as it is.
-    pub(super) fn unchanged(call: &Call<'_>) -> Self {
-        Self::lines(call.words.to_vec())
-    }
-
-    /// The lines of the output of this command.
-    pub(super) fn lines(command: Vec<String>) -> Self {
-        Self {
-            runner: "",
-            command,
-            options: Vec::new(),
-            place: ReportPlace::Output,
-        }
-    }
-
-    /// Files in the private directory.
-    pub(super) fn files(command: Vec<String>) -> Self {
-        Self {
-            place: ReportPlace::Files,
-            ..Self::lines(command)
-        }
-    }
-}
 
 /// A command that is about to run.
 pub(crate) struct Prepared {
@@ -116,7 +56,7 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
     let Some(call) = Call::of(command) else {
         return prepared;
     };
-    let Some(runner) = runners().iter().find(|runner| runner.runs(&call)).copied() else {
+    let Some(runner) = first_started(runners(), &call) else {
         return prepared;
     };
     prepared.runner = Some(runner);
@@ -137,6 +77,7 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
         file: &file,
         dir,
         read: &read,
+        runners: runners(),
     };
     prepared.reporting = runner
         .reporting(&call, &at)
@@ -228,7 +169,7 @@ impl Prepared {
             ReportPlace::Output => (Vec::new(), Extent::Whole),
             ReportPlace::Stdout => {
                 let text = String::from_utf8_lossy(stdout);
-                let shown = by_id(reporting.runner).and_then(|runner| runner.shown(&text));
+                let shown = runner_named(reporting.runner).and_then(|runner| runner.shown(&text));
                 collected.stdout = shown.map(String::into_bytes);
                 (stdout.to_vec(), stdout_extent)
             }

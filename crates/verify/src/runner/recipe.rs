@@ -2,7 +2,7 @@
 
 use crucible_host::words::split_words;
 
-use super::{TreeView, has_suite, runner_of};
+use super::TreeView;
 use crate::makefile::Makefile;
 
 /// Programs that test nothing.
@@ -32,8 +32,8 @@ pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView
             let Ok(words) = split_words(&part) else {
                 return false;
             };
-            match runner_of(&words) {
-                Some(runner) if !runner.suite().is_empty() && has_suite(view, runner.suite()) => {
+            match view.runner_of(&words) {
+                Some(runner) if !runner.suite().is_empty() && view.has_suite(runner.suite()) => {
                     tests += 1
                 }
                 _ => return false,

@@ -5,9 +5,10 @@
 
 use crucible_host::words::split_words;
 
+use super::spec::first_started;
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command, runners,
+    command,
 };
 
 pub(super) const NPM: Scripts = Scripts {
@@ -179,10 +180,7 @@ impl Scripts {
         let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
         let words = script_words(text)?;
         let inner = Call::of(&words)?;
-        let runner = runners()
-            .iter()
-            .find(|runner| runner.runs(&inner))
-            .filter(|runner| !runner.calls_others())?;
+        let runner = first_started(at.runners, &inner).filter(|runner| !runner.calls_others())?;
         let reporting = runner.reporting(&inner, at)?;
         // Arguments can only be appended to the script.
         let more = reporting.command.strip_prefix(words.as_slice())?;
@@ -306,12 +304,10 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
     let Some(words) = script_words(script) else {
         return false;
     };
-    let Some(runner) = super::runner_of(&words) else {
+    let Some(runner) = view.runner_of(&words) else {
         return false;
     };
-    !runner.calls_others()
-        && runner.suite() != "javascript"
-        && super::has_suite(view, runner.suite())
+    !runner.calls_others() && runner.suite() != "javascript" && view.has_suite(runner.suite())
 }
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
@@ -342,6 +338,7 @@ pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::runners;
     use crate::runner::tree_view::view;
 
     #[test]
@@ -433,6 +430,7 @@ mod tests {
                 file: "/r/report",
                 dir: "/r",
                 read: &read,
+                runners: runners(),
             };
             let runner = runners().iter().find(|runner| runner.runs(&call)).unwrap();
             let reporting = runner.reporting(&call, &at).unwrap();

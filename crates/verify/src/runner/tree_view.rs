@@ -10,7 +10,8 @@ use std::path::Path;
 use crucible_host::fs::{FsError, read_prefix};
 use crucible_model::ByteLimit;
 
-use super::runners;
+use super::Call;
+use super::spec::{Runner, first_started};
 
 /// Maximum bytes of a manifest. Real ones are far smaller, and a truncated one may mean something else.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
@@ -53,23 +54,39 @@ pub enum DetectError {
     Read(#[from] FsError),
 }
 
+/// A detected command that checks a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetectedGate {
+    /// The gate's name, which is its runner's.
+    pub id: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Which file shows it, one sentence.
+    pub why: String,
+}
+
 /// What a runner may look at to be detected. Names are relative to the top, parts separated by `/`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct TreeView {
     /// The names at the top and in test directories; directories end with `/`.
     pub names: BTreeSet<String>,
     /// The contents of the manifests that runners ask for, and the beginnings of test files.
     pub contents: BTreeMap<String, Vec<u8>>,
+    /// Every runner, in the order in which their gates run.
+    pub runners: &'static [&'static dyn Runner],
 }
 
 impl TreeView {
-    /// Looks at the tree at `root`.
+    /// Looks at the tree at `root`, for these runners.
     ///
     /// # Errors
     ///
     /// Fails when `root` cannot be listed, or when a manifest is too large or cannot be read.
-    pub fn read(root: &Path) -> Result<Self, DetectError> {
-        let mut view = Self::default();
+    pub fn read(root: &Path, runners: &'static [&'static dyn Runner]) -> Result<Self, DetectError> {
+        let mut view = Self {
+            runners,
+            ..Self::default()
+        };
         view.list(root, "").map_err(|source| DetectError::List {
             path: root.to_string_lossy().into_owned(),
             source,
@@ -87,7 +104,7 @@ impl TreeView {
         for dir in below.into_iter().take(MAX_DIRS) {
             let _ = view.list(&root.join(&dir), &dir);
         }
-        for name in runners().iter().flat_map(|runner| runner.reads()) {
+        for name in runners.iter().flat_map(|runner| runner.reads()) {
             view.add_below(root, name);
             let is_new = view.names.contains(*name) && !view.contents.contains_key(*name);
             if is_new && let Some(bytes) = read_manifest(root, name)? {
@@ -107,6 +124,44 @@ impl TreeView {
             }
         }
         Ok(view)
+    }
+
+    /// Returns the gates of this tree, one for each suite.
+    #[must_use]
+    pub fn gates(&self) -> Vec<DetectedGate> {
+        let gate = |runner: &dyn Runner, found: Option<(Vec<String>, String)>| {
+            found.map(|(command, why)| DetectedGate {
+                id: runner.id().to_owned(),
+                command,
+                why,
+            })
+        };
+        let gates: Vec<DetectedGate> = self
+            .runners
+            .iter()
+            .filter_map(|runner| gate(*runner, runner.detect(self)))
+            .collect();
+        if gates.is_empty() {
+            return self
+                .runners
+                .iter()
+                .find_map(|runner| gate(*runner, runner.detect_alone(self)))
+                .into_iter()
+                .collect();
+        }
+        gates
+    }
+
+    /// Returns whether there is a gate for the tests of this language.
+    pub(crate) fn has_suite(&self, suite: &str) -> bool {
+        self.runners
+            .iter()
+            .any(|runner| runner.suite() == suite && runner.detect(self).is_some())
+    }
+
+    /// Returns the runner that a command starts.
+    pub(crate) fn runner_of(&self, command: &[String]) -> Option<&'static dyn Runner> {
+        first_started(self.runners, &Call::of(command)?)
     }
 
     /// Adds a manifest that a runner reads in a directory which is not listed. One that is too large is not added.
@@ -255,7 +310,10 @@ fn read_manifest(root: &Path, name: &str) -> Result<Option<Vec<u8>>, DetectError
 
 #[cfg(test)]
 pub(crate) fn view(files: &[(&str, &str)]) -> TreeView {
-    let mut view = TreeView::default();
+    let mut view = TreeView {
+        runners: super::runners(),
+        ..TreeView::default()
+    };
     for (name, content) in files {
         view.names.insert((*name).to_owned());
         for (at, _) in name.match_indices('/') {
@@ -274,7 +332,7 @@ pub(crate) fn view(files: &[(&str, &str)]) -> TreeView {
 )]
 mod tests {
     use super::*;
-    use crate::runner::detect;
+    use crate::runner::{detect, runners};
 
     #[test]
     fn every_name_is_listed() {
@@ -283,7 +341,7 @@ mod tests {
         for number in 0..10_050 {
             std::fs::File::create(dir.path().join(format!("tests/{number}"))).unwrap();
         }
-        let view = TreeView::read(dir.path()).unwrap();
+        let view = TreeView::read(dir.path(), runners()).unwrap();
         assert_eq!(view.names.len(), 10_051);
     }
 
@@ -320,7 +378,7 @@ mod tests {
         .unwrap();
         assert_eq!(detect(dir.path()).unwrap(), []);
         assert_eq!(
-            TreeView::read(dir.path())
+            TreeView::read(dir.path(), runners())
                 .unwrap()
                 .names
                 .into_iter()
@@ -334,7 +392,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("pkg/tests")).unwrap();
         std::fs::write(dir.path().join("pkg/tests/test_a.py"), "ü".repeat(20_000)).unwrap();
-        let view = TreeView::read(dir.path()).unwrap();
+        let view = TreeView::read(dir.path(), runners()).unwrap();
         assert!(
             view.text("pkg/tests/test_a.py")
                 .is_some_and(|text| text.len() <= (16 << 10) + 3)

@@ -1,6 +1,7 @@
 //! Python's `unittest`: test files that use it without any mention of pytest, and Django's `manage.py test`.
 
 use super::call::is_python;
+use super::format::unittest;
 use super::tree_view::is_python_test;
 use super::{
     Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python,
@@ -107,7 +108,7 @@ impl Runner for Unittest {
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(read(told))
+        Some(unittest::read(told))
     }
 
     fn suite(&self) -> &'static str {
@@ -136,7 +137,7 @@ impl Runner for Unittest {
     }
 
     fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        let results = read(told);
+        let results = unittest::read(told);
         let errors: Vec<_> = python::import_errors(told.lines()).collect();
         // A module that cannot be imported counts as one failed test.
         let is_all = !errors.is_empty() && results.tests.len() <= errors.len();
@@ -168,68 +169,6 @@ fn start_dir<'n>(view: &TreeView, first: &'n str) -> &'n str {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Parses the output of `-v` on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
-pub(super) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = told.new_results();
-    let mut pending: Option<String> = None;
-    for line in told.stderr.lines() {
-        if line.starts_with("Ran ") || line.len() >= 70 && line.bytes().all(|byte| byte == b'=') {
-            break;
-        }
-        if let Some((name, rest)) = heading(line) {
-            match status(rest.rsplit_once(" ... ").map_or("", |(_, told)| told)) {
-                Some(status) => super::format::add(&mut results, &name, status),
-                // Its docstring or output is between the name and the result.
-                None => pending = Some(name),
-            }
-        } else if let Some(name) = &pending
-            && let Some(status) = status(line.rsplit_once(" ... ").map_or(line, |(_, told)| told))
-        {
-            super::format::add(&mut results, name, status);
-            pending = None;
-        }
-    }
-    results
-}
-
-/// Returns the full name of a test and the rest. A part of a test (`subTest`) counts as the test.
-fn heading(line: &str) -> Option<(String, &str)> {
-    let (method, rest) = line.trim_start().split_once(" (")?;
-    let (class, behind) = rest.split_once(')')?;
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text
-                .chars()
-                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '<' | '>'))
-    };
-    if !is_name(method) || !is_name(class) || method.contains('.') {
-        return None;
-    }
-    let class = class
-        .strip_prefix("unittest.loader._FailedTest")
-        .map_or(class, |rest| rest.trim_start_matches('.'));
-    let is_full = class == method
-        || class
-            .strip_suffix(method)
-            .is_some_and(|before| before.ends_with('.'));
-    let name = match (is_full, class) {
-        (true, _) => class.to_owned(),
-        (false, "") => method.to_owned(),
-        (false, class) => format!("{class}.{method}"),
-    };
-    Some((name, behind))
-}
-
-fn status(told: &str) -> Option<TestStatus> {
-    match told.trim() {
-        "ok" => Some(TestStatus::Passed),
-        "FAIL" | "ERROR" | "unexpected success" => Some(TestStatus::Failed),
-        "expected failure" => Some(TestStatus::Skipped),
-        told if told.starts_with("skipped") => Some(TestStatus::Skipped),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub(crate) fn choose_result<'a>(
         .ok_or_else(nothing_chosen)
 }
 
-/// Lets the user choose a sub-project, or the top level if something builds there, which is none of them.
+/// Lets the user choose a sub-project, or the top level (not a sub-project) if something builds there.
 pub(crate) fn choose_project(
     app: &App,
     top: Option<&str>,

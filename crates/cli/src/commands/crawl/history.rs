@@ -42,7 +42,7 @@ impl History {
     }
 }
 
-/// Prints the sessions, or how to start one if there are none.
+/// Prints the sessions, or how to start one if no session exists.
 pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     let sessions = match Ledger::open_existing(&app.ledger_path()?)? {
         Some(ledger) => ledger.crawls()?,

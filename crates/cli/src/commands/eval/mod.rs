@@ -245,7 +245,7 @@ impl EvalRun {
         Ok(real)
     }
 
-    /// Each configuration with what it takes to run it. Whoever answers is made ready once here, so what is missing is told at once.
+    /// Each configuration with what it takes to run it. Its model is made ready once here, so what is missing is reported at once.
     fn configurations(
         &self,
         app: &App,

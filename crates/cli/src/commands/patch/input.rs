@@ -48,7 +48,7 @@ pub(super) enum Measured {
         /// What it may touch.
         policy: Box<Policy>,
     },
-    /// The plan is none to go by.
+    /// The plan cannot be used.
     Refused(Verdict),
 }
 

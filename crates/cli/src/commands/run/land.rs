@@ -11,8 +11,8 @@ use crate::progress::Progress;
 
 /// Commit a verified change to the branch it started from
 ///
-/// Exactly the verified bytes are applied. The branch must not have moved since the start, and no tracked
-/// file may differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers
+/// Exactly the verified bytes are applied. The branch must not have moved since the start, and no file of
+/// the change may have other changes. Missing files of the run's evidence are restored from the ledger. Gates of level `full` run first, on a copy. The commit's trailers
 /// name the run, the plan, the report and the ledger's head. `crucible run list` shows the ids. For example,
 /// in the repository: `crucible run land`
 #[derive(Args)]

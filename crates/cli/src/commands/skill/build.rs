@@ -396,7 +396,7 @@ impl From<SkillBuildError> for CommandError {
             }
             SkillBuildError::Step(refused) => refused.into(),
             SkillBuildError::NeedsReview { name, .. } => Self::new(ExitStatus::Refused, message).hint(format!(
-                "`crucible skill research {name}` tells what is known. Whoever looked says so: --reviewed-by WHO --reason TEXT"
+                "`crucible skill research {name}` reports what is known. The reviewer confirms it with --reviewed-by WHO --reason TEXT"
             )),
             SkillBuildError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
                 "Look at the skill's files and at .crucible/skills/policy.yaml, and take it out. If it is a real one, revoke it.",

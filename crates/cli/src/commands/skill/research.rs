@@ -114,7 +114,7 @@ impl Research {
         Ok(ExitStatus::Success)
     }
 
-    /// Makes whoever is asked ready. One that cannot be made ready gives no advice, and that is all.
+    /// Makes the adviser ready. One that cannot be made ready gives no advice, and that is all.
     fn asked(
         &self,
         app: &App,

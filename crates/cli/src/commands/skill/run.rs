@@ -22,7 +22,7 @@ use crate::input::{Awaited, whole};
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Run a trusted skill: exactly the bytes that somebody answers for, behind the walls of its class
+/// Run a trusted skill: only its approved bytes, sandboxed by its effect class
 ///
 /// Its result, one JSON object, is printed on standard output; what it prints itself goes to standard error.
 ///
@@ -180,8 +180,8 @@ impl From<RunStepError> for CommandError {
                 .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another."),
             RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
                 Self::new(ExitStatus::Refused, format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
-                    .hint("The registry is the word of whoever wrote the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
-                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and answer for it yourself.")
+                    .hint("The registry is the word of the author of the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
+                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and approve it yourself.")
             }
             RunStepError::Input { .. } => Self::new(ExitStatus::Schema, message),
             RunStepError::Record { .. } => Self::new(ExitStatus::Refused, message),

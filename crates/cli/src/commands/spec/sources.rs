@@ -60,7 +60,7 @@ pub(crate) struct SourceFlags {
 /// The source of the idea if none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unnamed {
-    /// The stored idea; if there is none, standard input unless it is a terminal.
+    /// The stored idea; if no idea is stored, standard input unless it is a terminal.
     StandardInput,
     /// The stored idea.
     Kept,

@@ -4,7 +4,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
-use super::{Form, form, plain};
+use super::form::{Form, form, plain};
 
 const TRIPLE: Kind = Kind::Name;
 

@@ -4,7 +4,7 @@
 use super::super::finding::FindingSink;
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
 use super::super::paths::Place;
-use super::{Form, form, plain};
+use super::form::{Form, form, plain};
 
 const TRIPLE: Kind = Kind::Fits(
     |word| is_name(word) && !word.ends_with(".json"),
@@ -173,6 +173,6 @@ fn judge_install(
     place: Place<'_>,
     sink: &mut FindingSink<'_>,
 ) {
-    super::warn_of_outside("cargo install", words, &["--root"], sink);
+    super::form::warn_of_outside("cargo install", words, &["--root"], sink);
     grammar::judge(usage, words, place, sink);
 }

@@ -6,7 +6,7 @@ use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
 };
 use super::super::paths::Place;
-use super::{Form, form, plain};
+use super::form::{Form, form, plain};
 
 const GENERATOR: Kind = Kind::OneOf(&["Ninja"]);
 const CONFIG: Kind = Kind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
@@ -179,9 +179,9 @@ fn judge_build(
     if named
         .iter()
         .chain(&line.operands)
-        .any(|target| super::installs(target))
+        .any(|target| super::form::installs(target))
     {
-        super::warn_of_outside("cmake --build --target install", &[], &[], sink);
+        super::form::warn_of_outside("cmake --build --target install", &[], &[], sink);
     }
 }
 
@@ -191,7 +191,7 @@ fn judge_install(
     place: Place<'_>,
     sink: &mut FindingSink<'_>,
 ) {
-    super::warn_of_outside("cmake --install", words, &["--prefix"], sink);
+    super::form::warn_of_outside("cmake --install", words, &["--prefix"], sink);
     grammar::judge(usage, &[&["--install"], words].concat(), place, sink);
 }
 

@@ -3,7 +3,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, FindingSink, PATH_INVALID, PATH_LINK};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
 use super::super::paths::{Access, Place, is_hidden_setting, normal};
-use super::{Form, form};
+use super::form::{Form, form};
 
 const RECURSIVE: &[&str] = &[
     "-r",

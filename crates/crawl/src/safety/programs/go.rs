@@ -7,7 +7,7 @@ use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
 use super::super::paths::Place;
-use super::{Form, form};
+use super::form::{Form, form};
 
 const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
 const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
@@ -131,7 +131,7 @@ fn judge_install(
     place: Place<'_>,
     sink: &mut FindingSink<'_>,
 ) {
-    super::warn_of_outside("go install", words, &[], sink);
+    super::form::warn_of_outside("go install", words, &[], sink);
     judge(usage, words, place, sink);
 }
 

@@ -9,7 +9,7 @@ use super::super::grammar::{
     value,
 };
 use super::super::paths::Place;
-use super::{Form, form};
+use super::form::{Form, form};
 
 /// Variables for the install location.
 const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
@@ -115,8 +115,8 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
     if line
         .operands
         .iter()
-        .any(|word| !word.contains('=') && super::installs(word))
+        .any(|word| !word.contains('=') && super::form::installs(word))
     {
-        super::warn_of_outside("make install", words, PLACES, sink);
+        super::form::warn_of_outside("make install", words, PLACES, sink);
     }
 }

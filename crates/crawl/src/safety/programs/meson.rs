@@ -6,7 +6,7 @@ use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value,
 };
 use super::super::paths::{Place, normal};
-use super::{Form, form};
+use super::form::{Form, form};
 
 const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
 const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
@@ -193,7 +193,7 @@ fn judge_install(
     place: Place<'_>,
     sink: &mut FindingSink<'_>,
 ) {
-    super::warn_of_outside("meson install", words, &["--destdir"], sink);
+    super::form::warn_of_outside("meson install", words, &["--destdir"], sink);
     let line = grammar::read(usage, words, place, sink);
     let directory = only_directory("meson", &line, sink);
     // A relative path is relative to the build directory.
@@ -242,7 +242,11 @@ fn judge_ninja(
 ) {
     let line = grammar::read(usage, words, place, sink);
     only_directory("ninja", &line, sink);
-    if line.operands.iter().any(|target| super::installs(target)) {
-        super::warn_of_outside("ninja install", words, &[], sink);
+    if line
+        .operands
+        .iter()
+        .any(|target| super::form::installs(target))
+    {
+        super::form::warn_of_outside("ninja install", words, &[], sink);
     }
 }

@@ -7,6 +7,7 @@ mod autotools;
 mod cargo;
 mod cmake;
 mod files;
+mod form;
 mod go;
 mod make;
 mod meson;
@@ -14,105 +15,15 @@ mod node;
 mod node_tools;
 mod python;
 
-use super::finding::{ARGUMENT_REFUSED, FindingSink, INSTALLS_OUTSIDE};
-use super::grammar::{self, Operands, Usage};
+use super::finding::{ARGUMENT_REFUSED, FindingSink};
+use super::grammar::{Operands, Usage};
 use super::paths::Place;
-
-/// Checks the words after those that select the form.
-type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut FindingSink<'_>);
-
-/// One form of a command: its beginning after the head of its family, and what may follow.
-pub(super) struct Form {
-    words: &'static [&'static str],
-    follows: Follows,
-    judge: Judge,
-    also: &'static str,
-}
-
-/// What may follow the beginning of a command.
-enum Follows {
-    /// Words with this description.
-    Words(&'static Usage),
-    /// Words with this description, followed by the allowed arguments of a package.json script, by its
-    /// name.
-    Script(&'static Usage, &'static str),
-    /// A tool of a Node project.
-    Tool,
-    /// Nothing is accepted: the check gives the right spelling.
-    Nothing,
-}
+use form::{Follows, Form};
 
 /// Commands with several beginnings that continue alike.
 pub(super) struct Family {
     heads: &'static [&'static [&'static str]],
     forms: &'static [Form],
-}
-
-/// A form that its description checks completely.
-const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
-    form(words, usage, judge_plain)
-}
-
-/// A form with additional checks.
-const fn form(words: &'static [&'static str], usage: &'static Usage, judge: Judge) -> Form {
-    Form {
-        words,
-        follows: Follows::Words(usage),
-        judge,
-        also: "",
-    }
-}
-
-/// A form that runs a script of package.json.
-const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Form {
-    Form {
-        words: &["run"],
-        follows: Follows::Script(usage, behind),
-        judge,
-        also: "",
-    }
-}
-
-/// A way to run a tool of a Node project.
-const fn tool(words: &'static [&'static str]) -> Form {
-    let judge: Judge = |_, words, place, sink| node_tools::judge(words, place, sink);
-    Form {
-        words,
-        follows: Follows::Tool,
-        judge,
-        also: "",
-    }
-}
-
-/// A beginning that is always refused, with a hint.
-const fn unaccepted(words: &'static [&'static str], judge: Judge) -> Form {
-    Form {
-        words,
-        follows: Follows::Nothing,
-        judge,
-        also: "",
-    }
-}
-
-impl Form {
-    /// Replaces the check.
-    const fn judged_by(self, judge: Judge) -> Self {
-        Self { judge, ..self }
-    }
-
-    /// An additional condition, for readers.
-    const fn also(self, also: &'static str) -> Self {
-        Self { also, ..self }
-    }
-}
-
-fn judge_plain(
-    usage: &'static Usage,
-    words: &[&str],
-    place: Place<'_>,
-    sink: &mut FindingSink<'_>,
-) {
-    grammar::judge(usage, words, place, sink);
 }
 
 /// For forms without a description.
@@ -352,30 +263,4 @@ pub(super) fn tools() -> impl Iterator<Item = (&'static str, String)> {
     node_tools::TOOLS
         .iter()
         .map(|usage| (usage.name, usage.to_string()))
-}
-
-/// Whether a target of make, ninja or cmake installs or uninstalls.
-fn installs(target: &str) -> bool {
-    let is_install = |part: &str| {
-        let part = part.to_ascii_lowercase();
-        ["install", "uninstall", "reinstall"]
-            .iter()
-            .any(|name| part.starts_with(name))
-    };
-    target.split(['/', ':', '-', '_', '.']).any(is_install)
-}
-
-/// Warns that a command installs outside the workspace, because no option redirects it.
-fn warn_of_outside(command: &str, words: &[&str], options: &[&str], sink: &mut FindingSink<'_>) {
-    let names = |word: &&str| {
-        options
-            .iter()
-            .any(|option| *word == *option || word.starts_with(&format!("{option}=")))
-    };
-    if !words.iter().any(names) {
-        let hint = format!(
-            "`{command}` installs outside the workspace unless told where; read what it installs first"
-        );
-        sink.warn(INSTALLS_OUTSIDE, command, hint);
-    }
 }

@@ -10,7 +10,8 @@ use super::super::grammar::{
     self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
 };
 use super::super::paths::Place;
-use super::{Form, form, node_tools, plain, script, tool, unaccepted};
+use super::form::{Form, form, plain, script, tool, unaccepted};
+use super::node_tools;
 
 const NO_PACKAGE: Operands = Operands::None(
     "a package's name would bring in code that the repository does not declare; leave it out",

@@ -10,7 +10,7 @@ use super::super::grammar::{
 };
 use super::super::paths::Place;
 use super::super::words::is_project_with_extras;
-use super::{Form, form, plain};
+use super::form::{Form, form, plain};
 
 const LOCAL: Kind = Kind::Fits(
     |word| word == "." || word.starts_with("./") || is_project_with_extras(word),
@@ -444,7 +444,7 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
         );
     }
     let told = ["-t", "--target", "--prefix", "--root", "--dry-run"];
-    super::warn_of_outside("pip install", rest, &told, sink);
+    super::form::warn_of_outside("pip install", rest, &told, sink);
 }
 
 /// Whether the name indicates requirements: pip would accept any text.
@@ -494,7 +494,7 @@ fn judge_setup(
         .iter()
         .any(|command| matches!(*command, "install" | "develop"))
     {
-        super::warn_of_outside("setup.py install", words, &["--prefix", "--root"], sink);
+        super::form::warn_of_outside("setup.py install", words, &["--prefix", "--root"], sink);
     }
 }
 

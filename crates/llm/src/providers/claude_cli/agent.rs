@@ -18,7 +18,8 @@ use crucible_model::Secret;
 use super::{BASE_URL, ClaudeCli, INSTALL, KEY, LOGIN_TOKEN, NAME, QUIET, TOKEN};
 use crate::budget::Limit;
 use crate::error::{Fault, LlmError};
-use crate::registry::{ProviderSettings, check_address, checked_url, named_key, required};
+use crate::provider_kind::check_address;
+use crate::provider_settings::{ProviderSettings, checked_url, named_key, required};
 
 /// The default address of the program.
 const OWN_ADDRESS: &str = "https://api.anthropic.com";
@@ -192,7 +193,7 @@ impl ClaudeAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::AddressOrigin;
+    use crate::provider_settings::AddressOrigin;
 
     fn settings() -> ProviderSettings {
         ProviderSettings {

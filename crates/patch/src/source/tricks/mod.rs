@@ -1,141 +1,30 @@
 //! Ways to make tests pass without doing what they test: seen in source text, by construct.
 //!
 //! A program that ends itself with success, an assertion that asserts nothing, code that asks whether it is under
-//! test, a test that is skipped or replaced. What can be told by a sequence of words stands in one table
+//! test, a test that is skipped or replaced. What a sequence of words can show stands in one table
 //! ([`table`]); what needs to know where it stands has a reader for its language.
 //!
 //! This says only what a text holds. Whether a patch brought it there is weighed by comparing two texts.
 
+mod detection;
 mod python;
 mod report;
+mod role;
 mod rust;
+mod status;
 mod table;
 mod words;
 
 use std::collections::BTreeMap;
 
-use crucible_model::RepoPath;
-
 use super::mask::{Masked, mask, read};
+use super::search::contains;
 use super::token::{Position, Token, close, tokens};
-use super::{Language, TestCode, TestItem, contains, rust_tests};
-use crate::class::is_test_path;
+use super::{Language, TestCode, TestItem, rust_tests};
+use status::{Status, is_harmless, status};
 
-/// What is done to the tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tampering {
-    /// The process ends, with a status that the tests do not choose.
-    Exit,
-    /// An assertion means something else than everybody thinks.
-    Shadow,
-    /// The code is different, or can tell, when it is tested.
-    TestAware,
-    /// A test does not run, or its result does not count.
-    Disabled,
-    /// A test's name is bound to something else, or to nothing.
-    Replaced,
-    /// The code prints what a test runner would.
-    Report,
-    /// The name of what is called is put together, so that no reader finds it.
-    HiddenName,
-}
-
-/// How sure it is that nothing honest looks like this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Weight {
-    /// Honest code does this too; a reader should look.
-    Doubtful,
-    /// It has no place in an honest change.
-    Certain,
-}
-
-/// One construct that was seen.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Detection {
-    pub(crate) trick: Tampering,
-    pub(crate) weight: Weight,
-    /// The construct, as it would be written.
-    pub(crate) what: String,
-    /// The test that it is about, where it matters only to one that was there before.
-    pub(crate) test: Option<String>,
-}
-
-impl Detection {
-    fn new(trick: Tampering, weight: Weight, what: impl Into<String>) -> Self {
-        Self {
-            trick,
-            weight,
-            what: what.into(),
-            test: None,
-        }
-    }
-}
-
-/// What a file is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It holds tests.
-    Test,
-    /// It is where a program starts, or a script: ending the process is its business.
-    Program,
-    /// It is called like a program, but others may import it: only where it starts may it end.
-    Tool,
-    /// Part of a program or of a library.
-    Source,
-}
-
-impl Role {
-    /// What the file at `path` is for, by its name and the first words that it had before the patch, `old`: what a patch
-    /// brings makes no program of a library.
-    pub(crate) fn of(language: Language, path: &RepoPath, old: Option<&[u8]>) -> Self {
-        const DIRECTORIES: [&str; 11] = [
-            "bin", "cmd", "cli", "script", "scripts", "tools", "example", "examples", "benches",
-            "xtask", "commands",
-        ];
-        const STEMS: [&str; 7] = [
-            "main", "__main__", "build", "cli", "manage", "setup", "noxfile",
-        ];
-        const STARTS: [&str; 4] = ["__main__", "manage", "setup", "noxfile"];
-        if is_test_path(path) {
-            return Self::Test;
-        }
-        let (directories, name) = path
-            .as_str()
-            .rsplit_once('/')
-            .unwrap_or(("", path.as_str()));
-        let stem = name.split('.').next().unwrap_or(name);
-        let was_program = old.is_some_and(|old| {
-            old.starts_with(b"#!") && !old.starts_with(b"#![")
-                || language == Language::Go && is_go_main(old)
-                || language == Language::C && is_c_main(old)
-        });
-        let is_imported = matches!(language, Language::Python | Language::Script);
-        if was_program || is_imported && STARTS.contains(&stem) {
-            Self::Program
-        } else if STEMS.contains(&stem)
-            || directories
-                .split('/')
-                .any(|segment| DIRECTORIES.contains(&segment))
-        {
-            if is_imported {
-                Self::Tool
-            } else {
-                Self::Program
-            }
-        } else {
-            Self::Source
-        }
-    }
-
-    /// How sure it is that the end of the process has no place in such a file. It is a program's business; what tests
-    /// import takes them along, and a runner that has printed nothing false may still be made to seem to have passed.
-    fn exit(self) -> Weight {
-        match self {
-            Self::Program => Weight::Doubtful,
-            Self::Tool | Self::Source | Self::Test => Weight::Certain,
-        }
-    }
-}
+pub(crate) use detection::{Detection, Tampering, Weight};
+pub(crate) use role::Role;
 
 /// Whether a changed line has a word without which none of the constructs can come or go.
 pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
@@ -311,84 +200,6 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
         && !(start..=end).any(decides)
 }
 
-/// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
-fn is_harmless(what: &str, tokens: &[Token<'_>]) -> bool {
-    const NAMES: [&str; 6] = [
-        "exit",
-        "_exit",
-        "_Exit",
-        "quick_exit",
-        "reallyExit",
-        "exitCode",
-    ];
-    if what.contains("abort") || what.contains("exitCode") {
-        return true;
-    }
-    let is_name_alone = ["use of ", "extern fn ", "import "]
-        .iter()
-        .any(|start| what.starts_with(start))
-        || what.ends_with(" of process")
-        || what.ends_with(" as");
-    let may_succeed = |at: usize| {
-        let before = |words: &[&str]| {
-            at.checked_sub(1)
-                .is_some_and(|before| words.iter().any(|word| tokens[before].is(word)))
-        };
-        let is_call = tokens.get(at + 1).is_some_and(|next| next.is("("));
-        let is_value = !is_call && before(&["=", "("]);
-        is_value || is_call && !before(&["fn", "."]) && status(tokens, at) != Status::Failure
-    };
-    let ends = (0..tokens.len()).filter(|at| NAMES.iter().any(|name| tokens[*at].is(name)));
-    is_name_alone && !ends.into_iter().any(may_succeed)
-}
-
-/// What a call that ends the process says about how it went.
-#[derive(Clone, Copy, PartialEq)]
-enum Status {
-    /// A literal zero.
-    Success,
-    /// A literal that is not zero: no test passes by it.
-    Failure,
-    /// Nothing, or what only running it tells.
-    Unknown,
-}
-
-/// The status in the first parentheses behind `at`, or behind the `=` there.
-fn status(tokens: &[Token<'_>], at: usize) -> Status {
-    let near = tokens.get(at..).unwrap_or_default();
-    let begin = near
-        .iter()
-        .take(10)
-        .position(|token| token.is("(") || token.is("=") || token.is(";"));
-    let argument = begin
-        .and_then(|begin| near.get(begin + 1..))
-        .unwrap_or_default();
-    let [number, end, ..] = argument else {
-        return Status::Unknown;
-    };
-    let is_end = |token: &Token<'_>| token.is(")") || token.is(";") || token.is("}");
-    if number.is("-") {
-        let is_one = end.is("1") && argument.get(2).is_some_and(is_end);
-        return if is_one {
-            Status::Failure
-        } else {
-            Status::Unknown
-        };
-    }
-    if number.is("EXIT_FAILURE") && is_end(end) {
-        return Status::Failure;
-    }
-    // The system keeps the lowest eight bits.
-    let number = std::str::from_utf8(number.text)
-        .ok()
-        .and_then(|number| number.parse::<u32>().ok());
-    match number {
-        Some(number) if is_end(end) && number % 256 == 0 => Status::Success,
-        Some(_) if is_end(end) => Status::Failure,
-        _ => Status::Unknown,
-    }
-}
-
 /// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.
 fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     /// The longest list of names that is read.
@@ -481,21 +292,6 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
         at += 1;
     }
     found
-}
-
-fn is_go_main(source: &[u8]) -> bool {
-    let masked = mask(Language::Go, source);
-    tokens(&masked)
-        .get(..2)
-        .is_some_and(|start| start[0].is("package") && start[1].is("main"))
-}
-
-/// Whether a text of C holds a `main`.
-fn is_c_main(source: &[u8]) -> bool {
-    let masked = mask(Language::C, source);
-    tokens(&masked)
-        .windows(3)
-        .any(|three| three[0].is("int") && three[1].is("main") && three[2].is("("))
 }
 
 /// The bodies of `func init()`, which run before anything else.

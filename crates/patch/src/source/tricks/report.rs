@@ -7,6 +7,7 @@
 use super::{Detection, Role, Tampering, Weight};
 use crate::source::Language;
 use crate::source::mask::Masked;
+use crate::source::search::contains;
 use crate::source::token::{Token, close, tokens};
 
 /// What test runners report with. A digit stands for any, also for a place that is filled in.
@@ -67,7 +68,7 @@ pub(super) fn may_matter(line: &[u8]) -> bool {
             "global",
         ]
         .iter()
-        .any(|word| super::contains(line, word.as_bytes()))
+        .any(|word| contains(line, word.as_bytes()))
 }
 
 /// Adds what a source text holds; tests print what they like.
@@ -117,7 +118,7 @@ pub(super) fn find(
 /// The words of a report in a line.
 fn report(line: &[u8]) -> Option<&'static str> {
     const PLACES: [&str; 5] = ["%d", "%s", "{}", "%v", "%i"];
-    let has_word = |word: &str| super::contains(line, word.as_bytes());
+    let has_word = |word: &str| contains(line, word.as_bytes());
     if !["est", "pass", "PASS", "ok", "collected"]
         .iter()
         .any(|word| has_word(word))
@@ -215,7 +216,7 @@ fn literals_joined(text: &[u8]) -> bool {
             ".reverse(",
         ]
         .iter()
-        .any(|word| super::contains(&plain, word.as_bytes()))
+        .any(|word| contains(&plain, word.as_bytes()))
 }
 
 /// Whether anything is added to a literal.
@@ -224,7 +225,7 @@ fn is_computed(text: &[u8]) -> bool {
     has_literal
         && ["+", "${", ".join("]
             .iter()
-            .any(|word| super::contains(text, word.as_bytes()))
+            .any(|word| contains(text, word.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Rust: conditions on `test`, and imports that stand in for an assertion.
 
-use super::{Detection, Role, Tampering, Weight, is_harmless};
+use super::status::is_harmless;
+use super::{Detection, Role, Tampering, Weight};
 use crate::source::token::{Token, close};
 
 /// The macros by which tests fail.

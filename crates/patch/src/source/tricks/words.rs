@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use super::{Detection, Role, Status, Tampering, Weight, status};
+use super::status::{Status, status};
+use super::{Detection, Role, Tampering, Weight};
 use crate::source::Language;
 use crate::source::mask::Masked;
 use crate::source::token::{Token, close};
