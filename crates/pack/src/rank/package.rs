@@ -1,7 +1,8 @@
-//! The package of the best source: the files of its directory, and below it, that a change of it may need as well.
+//! The sources that a change of the best one may need as well: those of its directory and below it, those that failing tests import, and those
+//! that share something with the goal.
 //!
-//! What of it is not worth its bytes is shown as an outline, so that a model knows that it is there and can ask for it. Room for
-//! outlines is kept from the files of other places, up to a share of the limits.
+//! What of them is not worth its bytes is shown as an outline, so that a model knows that it is there and can ask for it. Room for outlines is
+//! kept from other files, up to a share of the limits.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +13,16 @@ use super::goal::Standing;
 use super::{RankLimits, Scored};
 
 /// The most bytes of one outline.
-pub(super) const OUTLINE: u64 = 640;
+pub(super) const OUTLINE: u64 = 480;
+
+/// A source of another place with less than this part of the best score is not shown as an outline.
+const WEAKEST: u64 = 8;
 
 /// What all outlines together may take of the files, and of the bytes, as one part in so many.
 const PART_OF_FILES: u64 = 2;
 const PART_OF_BYTES: u64 = 6;
 
-/// The sources of the best one's directory that are not chosen yet.
+/// The sources that wait for an outline and are not chosen yet.
 pub(super) struct Package {
     waiting: BTreeSet<RepoPath>,
     /// How many files are kept for outlines, and for how many of them bytes are.
@@ -64,7 +68,9 @@ impl Package {
                     .strip_prefix(directory)
                     .is_some_and(|rest| rest.starts_with('/')),
             };
-            is_in && file.candidate.standing == Standing::Asked
+            let relevance = file.parts.relevance().saturating_mul(WEAKEST);
+            let is_related = file.parts.evidence > 0 || relevance >= best.parts.relevance();
+            (is_in || is_related) && file.candidate.standing == Standing::Asked
         };
         let inside = scored.iter().filter(is_source).filter(is_inside);
         Self {

@@ -139,6 +139,13 @@ impl Room {
         }
     }
 
+    /// Whether failing gates point at files, and neither they nor the goal at this one: it only shares words.
+    fn is_unsupported(&self, file: &Scored) -> bool {
+        self.weakest == WEAKEST_BESIDE_EVIDENCE
+            && file.parts.evidence == 0
+            && file.parts.mentioned == 0
+    }
+
     fn is_weak(&self, file: &Scored) -> bool {
         file.parts.relevance().saturating_mul(self.weakest) < self.best
     }
@@ -152,7 +159,7 @@ impl Room {
             FileClass::Test if file.parts.evidence > 0 => self.whole / 8,
             FileClass::Test => self.whole / 16,
             FileClass::Document => self.whole / 16,
-            FileClass::Manifest => self.whole / 30,
+            FileClass::Manifest => self.whole / 60,
             FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => {
                 self.whole / 30
             }
@@ -163,6 +170,11 @@ impl Room {
                 _ if relevance.saturating_mul(4) >= self.best => self.whole / 20,
                 _ => self.whole / 30,
             },
+        };
+        let share = if self.is_unsupported(file) {
+            share.min(self.whole / 12)
+        } else {
+            share
         };
         let allowance = size.min(share.max(LEAST)).min(left);
         (allowance == size || allowance >= LEAST).then_some(allowance)
