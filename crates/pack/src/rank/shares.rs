@@ -7,7 +7,7 @@ use crucible_model::RepoPath;
 
 use super::class::{self, FileClass};
 use super::goal::Goal;
-use super::package::{OUTLINE, Package};
+use super::package::OUTLINE;
 use super::{RankLimits, Scored, is_root_manifest};
 
 /// A file that is larger than its share is shown in part, but never less of it than this.
@@ -181,9 +181,9 @@ impl Room {
     }
 
     /// Takes the outline of a file of this size, where there is room for it.
-    pub(super) fn takes_outline(&mut self, package: &mut Package, size: u64) -> bool {
+    pub(super) fn takes_outline(&mut self, size: u64) -> bool {
         let bytes = size.min(OUTLINE);
-        let fits = self.files > 0 && bytes <= self.bytes && package.take_outline();
+        let fits = self.files > 0 && bytes <= self.bytes;
         if fits {
             self.files -= 1;
             self.bytes -= bytes;

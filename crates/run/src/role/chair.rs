@@ -396,8 +396,7 @@ fn draft_on(
             && !goal.denies(path)
             && shown(path).is_some()
     };
-    let is_named_by_rank =
-        |path: &&RepoPath| !outlines.contains(path.as_str()) && may_change(path);
+    let is_named_by_rank = |path: &&RepoPath| !outlines.contains(path.as_str()) && may_change(path);
     let mut scope: Vec<PathPrefix> = settings
         .named
         .iter()
@@ -458,7 +457,9 @@ fn draft_on(
             let next = not_asked.files.iter();
             let next = next.filter_map(|file| file.path.parse::<RepoPath>().ok());
             // A ranking that found nothing is in the order of the paths.
-            let first = next.filter(|path| is_source(path) && !is_beside(path)).take(1);
+            let first = next
+                .filter(|path| is_source(path) && !is_beside(path))
+                .take(1);
             let best: Vec<RepoPath> = match shown_sources.iter().any(is_source) {
                 true => shown_sources,
                 false => first.collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crucible_model::{RepoPath, SourcePlace, is_source};
-use crucible_pack::{area_of, is_beside};
+use crucible_pack::{area_of, is_beside, is_of_area};
 
 use crate::scope::{Tree, is_plain};
 
@@ -48,9 +48,7 @@ pub(super) fn packages_of(
                 .as_str()
                 .rsplit_once('/')
                 .map_or("", |(directories, _)| directories);
-            directories
-                .split('/')
-                .any(|name| name.eq_ignore_ascii_case(area))
+            directories.split('/').any(|name| is_of_area(name, area))
         };
         sources.iter().find(is_in)
     });
