@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use crucible_sandbox::Extent;
 
+use super::chain::Chain;
 use super::{Runner, runner_of, runners};
 use crate::gate::{GateEnd, GateRun};
 use crate::results::TestResults;
@@ -105,7 +106,9 @@ impl<'r> CommandOutput<'r> {
 
 /// The runner of a gate's name.
 pub(super) fn by_id(id: &str) -> Option<&'static dyn Runner> {
-    runners().iter().find(|runner| runner.id() == id).copied()
+    let of_steps: &'static dyn Runner = &Chain;
+    let mut known = runners().iter().copied().chain([of_steps]);
+    known.find(|runner| runner.id() == id)
 }
 
 fn plain(text: &str) -> String {

@@ -10,8 +10,10 @@
 //! of tests hold no directory of this machine, no duration and no address, so that two runs of the same tests
 //! have the same names.
 
+mod ava;
 mod call;
 mod cargo;
+mod chain;
 mod command_output;
 mod compiling;
 mod could_not_run;

@@ -15,6 +15,7 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
+use super::chain::PRELOAD_NAME;
 use super::{Call, Runner, command_output::by_id, runners};
 use crate::gate::RunnerReport;
 
@@ -46,6 +47,8 @@ pub struct Reporting {
     pub command: Vec<String>,
     /// Option lists that programs read from variables; they are appended to existing values.
     pub options: Vec<(&'static str, String)>,
+    /// The text of a file in the private directory that the command's programs load first.
+    pub preload: Option<&'static str>,
     /// Where the report will be.
     pub place: ReportPlace,
 }
@@ -75,6 +78,7 @@ impl Reporting {
             runner: "",
             command,
             options: Vec::new(),
+            preload: None,
             place: ReportPlace::Output,
         }
     }
@@ -148,6 +152,11 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
             _ => reporting,
         });
     prepared.private = Some(private.to_owned());
+    if let Some(text) = prepared.reporting.as_ref().and_then(|reporting| reporting.preload)
+        && fs::write_new(&private.join(PRELOAD_NAME), text.as_bytes()).is_err()
+    {
+        prepared.reporting = None;
+    }
     if let Some(ReportPlace::Tree(dirs)) =
         prepared.reporting.as_ref().map(|reporting| reporting.place)
     {
@@ -276,6 +285,7 @@ fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
         .flatten()
         .take(MAX_FILES)
         .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| !path.ends_with(PRELOAD_NAME))
         .collect();
     files.sort();
     files
