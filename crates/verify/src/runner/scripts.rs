@@ -469,13 +469,14 @@ mod tests {
             reporting(&["npm", "test"], nyc),
             ("mocha", "npm test -- --reporter=spec".to_owned())
         );
-        for other in [
-            "tsc && jest",
-            "make test",
-            "jest | cat",
-            "jest --outputFile=x",
-            "",
-        ] {
+        for steps in ["tsc && jest", "jest --outputFile=x"] {
+            assert_eq!(
+                reporting(&["npm", "test"], steps),
+                ("script-steps", "npm test".to_owned()),
+                "{steps}"
+            );
+        }
+        for other in ["make test", "jest | cat", "tsc; jest", ""] {
             assert_eq!(
                 reporting(&["npm", "test"], other),
                 ("", "npm test".to_owned()),
