@@ -4,6 +4,7 @@
 //! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
 //! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
 //! [`repo`] builds git repositories with fixed identities and dates. [`fenced_blocks`] reads what was sent as a model is to read it.
+//! [`run_scenarios`] runs folders of cases, one test each.
 //! [`LiveLine`] is what a test leaves that asks a real model. [`expensive_cases`] bounds properties that start processes.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
@@ -31,6 +32,7 @@ mod openai;
 mod reply;
 pub mod repo;
 mod responses;
+mod scenarios;
 mod secret;
 mod seen;
 mod server;
@@ -48,6 +50,7 @@ pub use github::{
 pub use live::{LiveLine, live_address};
 pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};
+pub use scenarios::{ScenarioSet, run_scenarios};
 pub use secret::made_up_token;
 pub use seen::{Endpoint, Family, SeenRequest};
 pub use server::{FakeApi, FakeOpenAi};

@@ -223,6 +223,17 @@ impl Exec {
                     .cloned(),
             );
         }
+        for place in &places {
+            let problem = if directories.contains(place) {
+                "git runs programs from it"
+            } else if place.is_symlink() {
+                "git follows this link, which the command could replace"
+            } else {
+                continue;
+            };
+            return Err(CommandError::usage(format!("{}: {problem}", place.display()))
+                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected."));
+        }
         Ok(places.into_iter().collect())
     }
 

@@ -1,6 +1,6 @@
 //! The patch crate from outside: scenarios in folders, and the real git beside ours.
 
+mod definitions;
 mod fuzz;
 mod git;
-mod scenarios;
-mod splices;
+mod seed_policy;
