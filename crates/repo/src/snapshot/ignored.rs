@@ -398,7 +398,8 @@ impl Walk<'_> {
                     .iter()
                     .filter(|listed| listed.kind == ListedKind::Directory)
                     .take(MOST_OWN);
-                part.scratch.extend(own.map(|listed| join(&written, &listed.name)));
+                part.scratch
+                    .extend(own.map(|listed| join(&written, &listed.name)));
             }
         }
         self.tree(path, part);

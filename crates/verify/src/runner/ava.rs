@@ -14,7 +14,11 @@ const MARKS: [(&str, TestStatus); 4] = [
 /// Reads standard output; `None` if the counts at its end say otherwise.
 pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let mut results = told.new_results();
-    let mut ends = told.stdout.lines().enumerate().filter(|(_, line)| line.trim() == "─");
+    let mut ends = told
+        .stdout
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.trim() == "─");
     let (end, _) = ends.next()?;
     if ends.next().is_some() {
         return None;
@@ -42,13 +46,19 @@ pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let is_whole = number(TestStatus::Failed) == failed
         && (failed > 0 || passed.is_some())
         && passed.is_none_or(|passed| number(TestStatus::Passed) == passed)
-        && !told.stdout.lines().skip(end).any(|line| line.contains("uncaught exception"));
+        && !told
+            .stdout
+            .lines()
+            .skip(end)
+            .any(|line| line.contains("uncaught exception"));
     is_whole.then_some(results)
 }
 
 /// The name without ` (1.2s)`, which slow tests have.
 fn without_time(name: &str) -> &str {
-    let time = name.strip_suffix("s)").and_then(|rest| rest.rsplit_once(" ("));
+    let time = name
+        .strip_suffix("s)")
+        .and_then(|rest| rest.rsplit_once(" ("));
     match time {
         Some((name, time))
             if time

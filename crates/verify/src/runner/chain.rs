@@ -132,7 +132,10 @@ pub(super) fn reporting(
     }
     Some(Reporting {
         runner: Chain.id(),
-        options: vec![("NODE_OPTIONS", format!("--require={}/{PRELOAD_NAME}", at.dir))],
+        options: vec![(
+            "NODE_OPTIONS",
+            format!("--require={}/{PRELOAD_NAME}", at.dir),
+        )],
         preload: Some(PRELOAD),
         ..Reporting::files(call.words.to_vec())
     })
@@ -206,7 +209,14 @@ fn called(words: &[String], manifest: &serde_json::Value) -> Option<Called> {
         }
         "npm" | "pnpm" | "yarn" | "bun" => {
             // Workspaces run at the same time.
-            let elsewhere = ["-r", "--recursive", "-w", "-ws", "--workspaces", "--if-present"];
+            let elsewhere = [
+                "-r",
+                "--recursive",
+                "-w",
+                "-ws",
+                "--workspaces",
+                "--if-present",
+            ];
             let other = |word: &String| {
                 ["--filter", "--workspace", "--prefix", "--cwd", "-C"]
                     .iter()
@@ -276,7 +286,11 @@ mod tests {
             serde_json::json!({"test": "pnpm lint && pnpm vitest run", "lint": "oxlint src"}),
             serde_json::json!({"test": "npm run unit", "preunit": "tsc", "unit": "jest"}),
         ] {
-            assert_eq!(reporting_of(scripts.clone()), Some(("script-steps", true)), "{scripts}");
+            assert_eq!(
+                reporting_of(scripts.clone()),
+                Some(("script-steps", true)),
+                "{scripts}"
+            );
         }
         let mocha = serde_json::json!({"test": "npm-run-all --silent types unit", "types": "tsc", "unit": "mocha test"});
         assert_eq!(reporting_of(mocha), Some(("script-steps", false)));

@@ -117,7 +117,10 @@ pub(super) fn read_counted(told: &CommandOutput<'_>) -> Option<TestResults> {
     let number = |word: &str| {
         let mut found = told.stdout.lines().filter_map(|line| {
             let (count, rest) = line.trim().split_once(' ')?;
-            let is_it = rest == word || rest.strip_prefix(word).is_some_and(|rest| rest.starts_with(" ("));
+            let is_it = rest == word
+                || rest
+                    .strip_prefix(word)
+                    .is_some_and(|rest| rest.starts_with(" ("));
             is_it.then(|| count.parse::<usize>().ok())?
         });
         (found.next(), found.next().is_none())

@@ -152,7 +152,10 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
             _ => reporting,
         });
     prepared.private = Some(private.to_owned());
-    if let Some(text) = prepared.reporting.as_ref().and_then(|reporting| reporting.preload)
+    if let Some(text) = prepared
+        .reporting
+        .as_ref()
+        .and_then(|reporting| reporting.preload)
         && fs::write_new(&private.join(PRELOAD_NAME), text.as_bytes()).is_err()
     {
         prepared.reporting = None;

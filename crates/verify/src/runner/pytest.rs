@@ -235,8 +235,14 @@ mod tests {
         let words = |files: &[(&str, &str)]| Pytest.detect(&view(files)).unwrap().0.join(" ");
         let (lone, tox) = (("test.py", "def test_a(): pass"), ("tox.ini", "pytest"));
         assert!(words(&[lone, tox]).ends_with(" test.py"));
-        for other in [("tests/test_a.py", ""), ("setup.cfg", "python_files = test.py")] {
-            assert!(!words(&[lone, tox, other]).ends_with(" test.py"), "{other:?}");
+        for other in [
+            ("tests/test_a.py", ""),
+            ("setup.cfg", "python_files = test.py"),
+        ] {
+            assert!(
+                !words(&[lone, tox, other]).ends_with(" test.py"),
+                "{other:?}"
+            );
         }
     }
 

@@ -324,7 +324,9 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
 
 /// Returns why the package manager that a gate starts could not run its script.
 pub(super) fn obstacle_of_manager(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    MANAGERS.into_iter().find_map(|manager| manager.obstacle(told))
+    MANAGERS
+        .into_iter()
+        .find_map(|manager| manager.obstacle(told))
 }
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository

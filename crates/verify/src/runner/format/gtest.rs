@@ -40,9 +40,9 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
         if let Some((rest, status)) = mark
             && let Some((name, own)) = started.take()
         {
-            let is_its = rest.strip_prefix(name).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with([' ', ','])
-            });
+            let is_its = rest
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
             // The list at the end repeats the failed ones.
             if is_its {
                 super::add(&mut results, &own, status);
