@@ -268,6 +268,81 @@ fn reports_of_javascript_are_read() {
     );
 }
 
+/// jest and vitest write files, mocha and ava lines with counts.
+#[test]
+fn reports_of_script_steps_are_read() {
+    let of_steps = |stdout: &str, report: &str| {
+        let mut run = reported("npm test", stdout, "", Some(report));
+        if let Some(report) = &mut run.report {
+            report.runner = "script-steps".to_owned();
+        }
+        run
+    };
+    let file = |name: &str, status: &str| {
+        format!(
+            r#"{{"testResults":[{{"name":"{name}","status":"{status}","assertionResults":[{{"title":"t","status":"{status}"}}]}}]}}"#
+        )
+    };
+    let two = format!("{}\n{}\n", file("a.js", "passed"), file("b.js", "failed"));
+    expect(
+        &of_steps("", &two),
+        &[("a.js > t", Passed), ("b.js > t", Failed)],
+    );
+    let mocha = "> lint\n\n  group\n    ✓ one (12ms)\n    1) two\n    - three\n\n  1 passing (5ms)\n  1 pending\n  1 failing\n\n  1) group\n       two:\n     Error\n";
+    expect(
+        &of_steps(mocha, ""),
+        &[
+            ("group > one", Passed),
+            ("group > two", Failed),
+            ("group > three", Skipped),
+        ],
+    );
+    let ava = "\n  ✔ one (1.2s)\n  ✘ [fail]: two\n  - [skip] three\n  ─\n\n  two\n\n  ✔ quoted\n\n  1 test failed\n  1 test skipped\n";
+    expect(
+        &of_steps(ava, ""),
+        &[("one", Passed), ("two", Failed), ("three", Skipped)],
+    );
+    // Counts that differ show another reporter or a second run.
+    for other in [
+        mocha.replace("1 passing", "2 passing"),
+        format!("{mocha}{mocha}"),
+        ava.replace("1 test failed", "2 tests failed"),
+        format!("{ava}{ava}"),
+    ] {
+        assert_eq!(TestResults::read(&of_steps(&other, "")), None, "{other}");
+    }
+}
+
+#[test]
+fn output_of_native_tests_is_read() {
+    let gtest = "[==========] Running 3 tests\n[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.c\nnoise\n[  FAILED  ] A.c, where x (1 ms)\n\
+        [  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.c, where x\n[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.d\nSegmentation fault\n";
+    expect(
+        &reported("make test", gtest, "", None),
+        &[
+            ("A.b", Passed),
+            ("A.c", Failed),
+            ("A.b #2", Passed),
+            ("A.d", Failed),
+        ],
+    );
+    let automake = "Making check in lib\nPASS: a\nFAIL: b\n# TOTAL: 2\nMaking check in .\nXFAIL: c\nSKIP: d\n# TOTAL: 2\n";
+    expect(
+        &reported("make check", automake, "", None),
+        &[
+            ("lib/a", Passed),
+            ("lib/b", Failed),
+            ("c", Skipped),
+            ("d", Skipped),
+        ],
+    );
+    let lacking = automake.replace("PASS: a\n", "");
+    assert_eq!(
+        TestResults::read(&reported("make check", &lacking, "", None)),
+        None
+    );
+}
+
 #[test]
 fn output_of_cargo_and_nextest_is_read() {
     let (out, err) = (
