@@ -295,7 +295,7 @@ fn configured_program(
     }
 }
 
-/// Looks for whoever serves roles of a run besides its provider: a run would refuse to begin without them.
+/// Checks who serves roles of a run besides its provider: a run would refuse to begin without them.
 fn served(runtime: &Runtime<'_>, seen: &mut Diagnosis, config: &Settings, found: &mut Verdict) {
     let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
     // That no provider is chosen is said elsewhere; here any does.

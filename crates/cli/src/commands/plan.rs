@@ -72,7 +72,7 @@ impl Check {
     }
 }
 
-/// The run in a directory; where there is none of this name, the one with this id.
+/// The run in a directory; if no directory has this name, the run with this id.
 fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
     let directory = app.absolute(named);
     if directory.is_dir() {

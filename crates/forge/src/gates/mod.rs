@@ -60,7 +60,7 @@ pub struct SkillGateOutcome {
     pub log: Option<crucible_model::Digest>,
 }
 
-/// The verdict with no more findings than are kept, each of a length that can be read; what is left out is said.
+/// The verdict with no more findings than are kept, each of a length that can be read; what is left out is counted.
 pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
     let mut findings: Vec<Finding> = verdict.findings().to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));

@@ -31,7 +31,7 @@ impl GivenIdea {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or if it cannot be read.
+    /// Fails if no idea is stored, or if it cannot be read.
     pub fn stored(store: &SpecStore, limit: ByteLimit) -> Result<Self, SpecError> {
         let mut builder = IdeaBuilder::new(limit);
         if let Some(bytes) = store.read(IDEA)? {
