@@ -11,6 +11,8 @@
 mod assembler;
 mod c;
 mod go;
+mod manifest;
+mod modules;
 mod names;
 mod others;
 mod python;
@@ -52,13 +54,39 @@ pub(crate) enum Reach {
 }
 
 /// How many words an argument may have.
-const MOST_WORDS: usize = 64;
+const MOST_WORDS: usize = 256;
 /// How much of a path is shown.
 const MOST_SHOWN: usize = 120;
 /// Directories of the machine in which no sources lie.
 const SYSTEM: [&str; 10] = [
     "Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var",
 ];
+
+/// Further directories of the machine, which a text names where it is the path of a file.
+const PLACES: [&str; 10] = [
+    "Applications",
+    "Library",
+    "lib",
+    "media",
+    "mnt",
+    "opt",
+    "run",
+    "srv",
+    "tmp",
+    "usr",
+];
+
+/// Whether a text plainly is the path of a place of the machine, or one that climbs.
+fn is_place(text: &str) -> bool {
+    if text.contains([' ', '\n']) {
+        return false;
+    }
+    let text = text.strip_prefix("file://").unwrap_or(text);
+    let first = text.trim_start_matches('/').split('/').next();
+    let is_known = first.is_some_and(|first| SYSTEM.contains(&first) || PLACES.contains(&first));
+    let is_rooted = text.starts_with('/') && is_known;
+    is_rooted || text.starts_with("~/") || text.starts_with("../") || text.starts_with("./../")
+}
 
 /// Which constructs a file may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +152,7 @@ pub(crate) fn included(path: &RepoPath, source: &[u8], names: &Names) -> Vec<Inc
         Family::Python => python::read(source, &mut found),
         Family::Data | Family::Other => {}
     }
+    manifest::read(path, source, &mut found);
     others::read(path, Family::of(path) == Family::Other, source, &mut found);
     found.list
 }

@@ -63,6 +63,25 @@ pub(super) fn tokens(masked: &[u8]) -> Vec<Token<'_>> {
     out
 }
 
+/// Takes the `r#` off names: `r#exit` is `exit`.
+pub(super) fn plain_names(tokens: &mut Vec<Token<'_>>) {
+    let touch = |a: &Token<'_>, b: &Token<'_>| a.range.end == b.range.start;
+    let mut at = 0;
+    let marks: Vec<bool> = (0..tokens.len())
+        .map(|index| {
+            let is_mark = |start: usize| {
+                matches!(tokens.get(start..start + 3), Some([r, hash, name])
+                    if r.is("r") && hash.is("#") && name.is_word() && touch(r, hash) && touch(hash, name))
+            };
+            is_mark(index) || index.checked_sub(1).is_some_and(is_mark)
+        })
+        .collect();
+    tokens.retain(|_| {
+        at += 1;
+        !marks[at - 1]
+    });
+}
+
 /// The index of the bracket that closes the one at `open`, or of the last token; `open` itself where no bracket
 /// opens there.
 pub(super) fn close(tokens: &[Token<'_>], open: usize) -> usize {

@@ -110,7 +110,7 @@ pub(super) fn template(text: &str, construct: &str, found: &mut Found<'_>) {
 }
 
 /// Whether a text looks like the path of a file that leaves the repository.
-fn names_place(text: &str, depth: usize) -> bool {
+pub(super) fn names_place(text: &str, depth: usize) -> bool {
     let is_path = (text.starts_with('/') && text.len() > 1) || text.starts_with("..");
     is_path && !text.contains([' ', '\n']) && leaves(text, depth)
 }

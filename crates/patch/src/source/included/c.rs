@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{Position, tokens};
+use super::names::MOST_NAMES;
 use super::*;
 
 /// Endings of what the preprocessor includes.
@@ -13,8 +14,6 @@ const SOURCES: [&str; 12] = [
 ];
 /// Directives that read a file.
 const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
-/// How many names lead from one to the other.
-const MOST_NAMES: usize = 16;
 /// How much of a line is looked at.
 const MOST_LINE: usize = 4096;
 
@@ -144,7 +143,10 @@ pub(super) fn defines(source: &[u8], names: &mut Names) {
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     directives(source, names, found);
-    if has_any(source, &["asm", "incbin", "INCBIN", "INCTXT"]) || names.has_c_readers() {
+    if has_any(source, &["asm", "incbin", "INCBIN", "INCTXT"])
+        || names.has_c_readers()
+        || names.has_assemblers()
+    {
         assembly(&Text::of(source), names, found);
     }
 }
@@ -175,7 +177,10 @@ pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
         }
         if !is_marked(&tokens, index) {
             // A header that is imported as a module.
-            let starts = token.position == Position::First;
+            let is_exported = index > 0
+                && tokens[index - 1].is("export")
+                && tokens[index - 1].position == Position::First;
+            let starts = token.position == Position::First || is_exported;
             if starts
                 && token.is("import")
                 && let Operand::File(target, _) = text.operand(token.range.end)
@@ -250,7 +255,6 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
 
 /// Texts for an assembler: the literals of `asm`, neighbours joined as the compiler joins them.
 fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
-    const WORDS: [&str; 3] = ["asm", "__asm", "__asm__"];
     const LIBRARY: [&str; 5] = [
         "INCBIN",
         "INCBIN_EXTERN",
@@ -286,27 +290,83 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             }
             continue;
         }
-        if !WORDS.iter().any(|word| item.is(word)) {
+        // A directive that stands in the code reaches an assembler by a macro that makes a text of it.
+        if item.is(".") && items.get(at).is_some_and(is_reader_word) {
+            match items.get(at + 1).and_then(Item::value) {
+                Some(target) if leaves(&target, found.depth) => {
+                    found.outside(DIRECTIVE, &target);
+                }
+                Some(target) => found.unknown(DIRECTIVE, &target),
+                None if !is_at(at, "include") => found.unknown(DIRECTIVE, ".incbin"),
+                None => {}
+            }
             continue;
         }
-        let is_qualifier = |at: usize| {
-            [
-                "__inline__",
-                "__volatile__",
-                "goto",
-                "inline",
-                "volatile",
-                "__volatile",
-            ]
-            .iter()
-            .any(|word| is_at(at, word))
-        };
+        let is_other_name = || names.is_assembler(item.text);
+        if !WORDS.iter().any(|word| item.is(word)) && !is_other_name() {
+            continue;
+        }
+        let is_qualifier = |at: usize| QUALIFIERS.iter().any(|word| is_at(at, word));
         let mut open = at;
         while is_qualifier(open) {
             open += 1;
         }
         if is_at(open, "(") {
-            assembler::template(&template(&items, open), "an assembler's directive", found);
+            assembler::template(&template(&items, open), DIRECTIVE, found);
+            assembled(&items, open, names, found);
+        }
+    }
+}
+
+/// Words that begin an assembler's text.
+pub(super) const WORDS: [&str; 3] = ["asm", "__asm", "__asm__"];
+/// Words that may stand behind it.
+pub(super) const QUALIFIERS: [&str; 6] = [
+    "__inline__",
+    "__volatile__",
+    "goto",
+    "inline",
+    "volatile",
+    "__volatile",
+];
+const DIRECTIVE: &str = "an assembler's directive";
+
+fn is_reader_word(item: &Item<'_>) -> bool {
+    !item.is_literal
+        && ["incbin", "include"]
+            .iter()
+            .any(|word| item.text.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// The template of an `asm` that macros put together: what they make of its words is not known, so no literal among them may be the path
+/// of a file outside, and no name may stand for a directive that reads.
+fn assembled(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_>) {
+    let mut depth = 0usize;
+    let mut template = Vec::new();
+    for item in items.iter().skip(open).take(assembler::MOST_PIECES) {
+        match item.text {
+            _ if item.is_literal => template.push(item),
+            b"(" => depth += 1,
+            b")" => depth = depth.saturating_sub(1),
+            b":" if depth == 1 => break,
+            _ => template.push(item),
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    if template.iter().all(|item| item.is_literal) {
+        return;
+    }
+    for item in template {
+        match item.value() {
+            Some(text) if assembler::names_place(&text, found.depth) => {
+                found.outside(DIRECTIVE, &text);
+            }
+            None if names.holds_directive(item.text) => {
+                found.unknown(DIRECTIVE, &String::from_utf8_lossy(item.text));
+            }
+            Some(_) | None => {}
         }
     }
 }

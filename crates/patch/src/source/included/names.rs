@@ -6,8 +6,14 @@ use crucible_model::RepoPath;
 
 use super::super::Language;
 use super::super::mask::read as masked;
-use super::super::token::{Token, tokens};
-use super::{Family, c, has, has_any};
+use super::super::token::{plain_names, tokens};
+use super::modules::{
+    has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
+};
+use super::{Family, c, has, has_any, inside, items, value};
+
+/// How many names lead from one to the other.
+pub(super) const MOST_NAMES: usize = 16;
 
 /// What the touched files say of names.
 #[derive(Debug, Default)]
@@ -16,10 +22,20 @@ pub(crate) struct Names {
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
     /// Macros of C with parameters that have an assembler read a file.
     c_readers: BTreeSet<Vec<u8>>,
+    /// Names of C that stand for the word that begins an assembler's text.
+    assemblers: BTreeSet<Vec<u8>>,
+    /// Names of C that stand for a directive that reads a file.
+    directives: BTreeSet<Vec<u8>>,
     /// Macros of Rust that read a file by a path that they may be given.
     rust_readers: BTreeSet<Vec<u8>>,
     /// Macros of Rust that call a macro that they are given.
     rust_callers: BTreeSet<Vec<u8>>,
+    /// Macros of Rust that put what they are given behind a directory.
+    rust_prefixed: BTreeSet<Vec<u8>>,
+    /// The paths that climb in macros of Rust that read a file.
+    rust_climbs: BTreeMap<Vec<u8>, BTreeSet<String>>,
+    /// Whether a macro of Rust may give a module an attribute that it is given.
+    makes_modules: bool,
 }
 
 impl Names {
@@ -35,6 +51,19 @@ impl Names {
                 _ => {}
             }
         }
+        let knows = |reached: &BTreeSet<Vec<u8>>, part: &str| reached.contains(part.as_bytes());
+        names.assemblers = names.reaching(|parts, reached| {
+            let begins = |part: &&str| c::WORDS.contains(part) || knows(reached, part);
+            parts.iter().any(begins)
+                && parts
+                    .iter()
+                    .all(|part| begins(part) || c::QUALIFIERS.contains(part))
+        });
+        names.directives = names.reaching(|parts, reached| {
+            parts
+                .iter()
+                .any(|part| part.eq_ignore_ascii_case("incbin") || knows(reached, part))
+        });
         names
     }
 
@@ -71,7 +100,56 @@ impl Names {
     }
 
     pub(super) fn has_rust(&self) -> bool {
-        !self.rust_readers.is_empty() || !self.rust_callers.is_empty()
+        !self.rust_readers.is_empty() || !self.rust_callers.is_empty() || self.makes_modules
+    }
+
+    pub(super) fn has_prefix(&self, name: &[u8]) -> bool {
+        self.rust_prefixed.contains(name)
+    }
+
+    pub(super) fn climbs(&self, name: &[u8]) -> impl Iterator<Item = &str> {
+        let climbs = self.rust_climbs.get(name);
+        climbs.into_iter().flatten().map(String::as_str)
+    }
+
+    pub(super) fn makes_modules(&self) -> bool {
+        self.makes_modules
+    }
+
+    /// Whether a name stands for the word that begins an assembler's text.
+    pub(super) fn is_assembler(&self, name: &[u8]) -> bool {
+        self.assemblers.contains(name)
+    }
+
+    /// Whether what a name stands for holds a directive that reads a file.
+    pub(super) fn holds_directive(&self, name: &[u8]) -> bool {
+        self.directives.contains(name)
+    }
+
+    pub(super) fn has_assemblers(&self) -> bool {
+        !self.assemblers.is_empty()
+    }
+
+    /// The names of C whose value satisfies a test, given those that do already.
+    fn reaching(&self, is_one: impl Fn(&[&str], &BTreeSet<Vec<u8>>) -> bool) -> BTreeSet<Vec<u8>> {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut reached: BTreeSet<Vec<u8>> = BTreeSet::new();
+        for _ in 0..MOST_NAMES {
+            let more = self.values.iter().filter(|(name, values)| {
+                !reached.contains(*name)
+                    && values.iter().any(|value| {
+                        let parts = value.split(|c: char| !is_word(c));
+                        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+                        is_one(&parts, &reached)
+                    })
+            });
+            let more: Vec<Vec<u8>> = more.map(|(name, _)| name.clone()).collect();
+            if more.is_empty() {
+                break;
+            }
+            reached.extend(more);
+        }
+        reached
     }
 
     /// Macros whose body reads what they are given, or calls a macro that they are given.
@@ -79,13 +157,13 @@ impl Names {
         if !has_any(source, &["include", "path", "$"]) {
             return;
         }
-        let closed = masked(Language::Rust, source).closed();
-        let tokens = tokens(&closed);
-        let is = |at: usize, word: &str| {
-            tokens
-                .get(at)
-                .is_some_and(|token: &Token<'_>| token.is(word))
-        };
+        let masked = masked(Language::Rust, source);
+        let closed = masked.closed();
+        let mut tokens = tokens(&closed);
+        plain_names(&mut tokens);
+        let tokens = items(source, &tokens, &masked.literals);
+        let visibilities = visibilities(&tokens);
+        let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let mut at = 0;
         while at < tokens.len() {
             let name = match () {
@@ -97,7 +175,8 @@ impl Names {
                 }
             };
             let mut depth = 0usize;
-            let (mut reads, mut calls) = (false, false);
+            let (mut reads, mut calls, mut is_prefixed) = (false, false, false);
+            let mut climbs = BTreeSet::new();
             let mut end = name + 1;
             // A macro by example has one pair of brackets, one of the newer kind may have two.
             let pairs = if is(at, "macro") && is(name + 1, "(") {
@@ -108,6 +187,14 @@ impl Names {
             let mut closed = 0;
             while let Some(token) = tokens.get(end) {
                 match token.text {
+                    _ if token.is_literal => {
+                        let text = value(token.text);
+                        is_prefixed |=
+                            is(end + 1, ",") && tokens.get(end + 2).is_some_and(is_variable);
+                        if text.starts_with("..") {
+                            climbs.insert(text);
+                        }
+                    }
                     b"(" | b"[" | b"{" => depth += 1,
                     b")" | b"]" | b"}" => {
                         depth = depth.saturating_sub(1);
@@ -121,6 +208,15 @@ impl Names {
                     }
                     b"include" | b"include_str" | b"include_bytes" | b"include_dir" => {
                         reads |= is(end + 1, "!")
+                    }
+                    b"mod" => {
+                        self.makes_modules |= is_filled_before(&tokens, end, &visibilities);
+                    }
+                    b"#" if is(end + 1, "[") => {
+                        let list = inside(&tokens, end + 1);
+                        self.makes_modules |= list.is_some_and(|list| {
+                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3)
+                        });
                     }
                     _ => {}
                 }
@@ -136,6 +232,10 @@ impl Names {
                     &mut self.rust_callers,
                 );
                 if reads {
+                    if is_prefixed {
+                        self.rust_prefixed.insert(text.clone());
+                    }
+                    self.rust_climbs.insert(text.clone(), climbs);
                     readers.insert(text);
                 } else if calls {
                     callers.insert(text);

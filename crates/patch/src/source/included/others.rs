@@ -52,7 +52,14 @@ const fn of_site(
     }
 }
 
-const CONSTRUCTS: [Construct; 42] = [
+const CONSTRUCTS: [Construct; 45] = [
+    construct(
+        &["dts", "dtsi", "dtso"],
+        Written::Quoted,
+        &["/incbin/", "/include/"],
+    ),
+    construct(&["pyx", "pxd", "pxi"], Written::Quoted, &["include"]),
+    construct(&["ld", "lds"], Written::Plain, &["INCLUDE"]),
     construct(
         &["zig"],
         Written::Only,

@@ -2,7 +2,11 @@
 
 use super::super::Language;
 use super::super::mask::read as masked;
-use super::super::token::tokens;
+use super::super::token::{plain_names, tokens};
+use super::assembler::names_place;
+use super::modules::{
+    Modules, has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
+};
 use super::*;
 
 /// A part of a path that is put together when Rust is compiled.
@@ -16,6 +20,8 @@ enum Piece {
     Home,
     /// A name that holds no separator.
     Name,
+    /// What a macro is given; its calls are judged.
+    Filled,
     Unknown,
 }
 
@@ -61,29 +67,40 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     }
     let masked = masked(Language::Rust, source);
     let closed = masked.closed();
-    let tokens = tokens(&closed);
+    let mut tokens = tokens(&closed);
+    plain_names(&mut tokens);
     let items = items(source, &tokens, &masked.literals);
-    let mut braces = 0usize;
+    let mut modules = Modules::new(found.path);
+    let visibilities = visibilities(&items);
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
         let next =
             |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
         let is_call = next(1, "!") && items.get(at + 2).is_some_and(is_open);
-        if item.is("{") {
-            braces += 1;
-        } else if item.is("}") {
-            braces = braces.saturating_sub(1);
-        } else if item.is(";") {
+        modules.pass(&items, at);
+        if item.is(";") {
             imports = false;
         } else if item.is("use") {
             imports = true;
         } else if item.is("#") {
             let open = if next(1, "!") { at + 2 } else { at + 1 };
-            if items.get(open).is_some_and(|item| item.is("["))
-                && let Some(list) = inside(&items, open)
-            {
-                attribute(list, braces, found);
+            if items.get(open).is_some_and(|item| item.is("[")) {
+                match inside(&items, open) {
+                    Some(list) => {
+                        attribute(list, &mut modules, found);
+                        let end = open + list.len() + 2;
+                        if has_filled_name(list) && may_name_module(&items, end) {
+                            found.unknown("an attribute of a module", &written(list));
+                        }
+                    }
+                    None if next(open - at + 1, "cfg_attr") => {
+                        found.unknown("#[cfg_attr]", "a long attribute");
+                    }
+                    None => {}
+                }
             }
+        } else if item.is("mod") && is_filled_before(&items, at, &visibilities) {
+            found.unknown("an attribute of a module", "that a macro fills in");
         } else if item.is("]") && is_call && at > 0 && items[at - 1].is(">") {
             found.unknown("a macro's name", "that is put together");
         } else if item.is_literal {
@@ -105,11 +122,6 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
 
 fn is_open(item: &Item<'_>) -> bool {
     ["(", "[", "{"].iter().any(|mark| item.is(mark))
-}
-
-/// Whether a macro fills something in here.
-fn is_variable(item: &Item<'_>) -> bool {
-    !item.is_literal && item.text.starts_with(b"$") && item.text != b"$crate"
 }
 
 /// Whether a literal is written with escapes.
@@ -135,6 +147,18 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         return assembler::template(&template(items, open), "an assembler's directive", found);
     }
     let is_passed_on = names.is_rust_reader(name.text);
+    for climb in names.climbs(name.text) {
+        // A macro's own path counts from the file that calls it.
+        found.path(&construct, climb);
+    }
+    if names.makes_modules() {
+        let literals = argument.unwrap_or_default().iter().filter_map(Item::value);
+        for literal in literals {
+            if names_place(&literal, found.depth) {
+                found.unknown(&construct, &literal);
+            }
+        }
+    }
     let is_reader = text.starts_with("include") || text.contains("embed") || text.contains("_file");
     let names_reader = || {
         argument
@@ -148,10 +172,28 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     if !is_reader && !is_passed_on {
         return;
     }
+    if argument.is_none() && is_passed_on {
+        return found.unknown(&construct, "a long expression");
+    }
     let argument = argument.unwrap_or_default();
     let literals: Vec<String> = argument.iter().filter_map(Item::value).collect();
     for literal in &literals {
+        let before = found.list.len();
         interpolated(&construct, literal, false, found);
+        // What goes before it in the macro may hold fewer directories than it climbs.
+        let climbs = literal.split(['/', '\\']).any(|segment| segment == "..");
+        if climbs && names.has_prefix(name.text) && found.list.len() == before {
+            found.unknown(&construct, literal);
+        }
+    }
+    let is_computed = argument.windows(2).any(|pair| {
+        pair[1].is("!")
+            && ["env", "option_env", "stringify"]
+                .iter()
+                .any(|word| pair[0].is(word))
+    });
+    if is_passed_on && is_computed {
+        found.unknown(&construct, &written(argument));
     }
     if is_passed_on && literals.len() > 1 {
         found.path(&construct, &literals.concat());
@@ -226,7 +268,7 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
 }
 
 /// `#[path = "…"]`, also behind a condition, and the files that other attributes name.
-fn attribute(list: &[Item<'_>], braces: usize, found: &mut Found<'_>) {
+fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
     let is_conditional = list.first().is_some_and(|first| first.is("cfg_attr"));
     for (at, window) in list.windows(3).enumerate() {
         let [name, equals, literal] = window else {
@@ -239,15 +281,17 @@ fn attribute(list: &[Item<'_>], braces: usize, found: &mut Found<'_>) {
         let is_own = at == 0 || (is_conditional && list[at - 1].is(","));
         let construct = format!("#[{word}]");
         let Some(target) = literal.value() else {
-            if is_own && is_variable(literal) && (name.is("path") || name.is("folder")) {
+            if is_own && (name.is("path") || name.is("folder") && is_variable(literal)) {
                 found.unknown(&construct, &written(list));
             }
             continue;
         };
         if is_own && name.is("path") {
-            if leaves(&target, found.depth + braces) {
-                found.outside(&construct, &target);
+            match modules.judge(&target) {
+                Some(reach) => found.push(reach, &construct, &target),
+                None => {}
             }
+            modules.next = Some(target);
         } else if is_own && name.is("folder") {
             interpolated(&construct, &target, true, found);
         } else if FILE_KEYS.contains(&&*word) || FILE_ENDS.iter().any(|end| word.ends_with(end)) {
@@ -278,6 +322,11 @@ fn expression(items: &[Item<'_>], pieces: &mut Vec<Piece>) {
         if item.is(",") || item.is(":") || item.is("std") || item.is("core") {
             continue;
         }
+        let is_alone = items.get(at).is_none_or(|next| next.is(","));
+        if is_variable(item) && is_alone {
+            pieces.push(Piece::Filled);
+            continue;
+        }
         let is_call = items.get(at).is_some_and(|next| next.is("!")) && items.get(at + 1).is_some();
         let argument = if is_call { inside(items, at + 1) } else { None };
         match argument {
@@ -304,15 +353,37 @@ fn expression(items: &[Item<'_>], pieces: &mut Vec<Piece>) {
     }
 }
 
+/// Whether what a macro is given stands in one directory that is written before it, and nothing after it climbs.
+fn is_filled_plainly(pieces: &[Piece]) -> bool {
+    let Some(first) = pieces
+        .iter()
+        .position(|piece| matches!(piece, Piece::Filled))
+    else {
+        return true;
+    };
+    let is_directory = match &pieces[..first] {
+        [Piece::Text(text)] | [Piece::Package | Piece::OutDir, Piece::Text(text)] => {
+            text.ends_with('/')
+        }
+        _ => false,
+    };
+    is_directory
+        && pieces[first..].iter().all(|piece| match piece {
+            Piece::Text(text) => !text.contains(".."),
+            Piece::Filled | Piece::Name => true,
+            _ => false,
+        })
+}
+
 fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
     let mut told = String::new();
-    let mut is_unknown = pieces.is_empty();
+    let mut is_unknown = pieces.is_empty() || !is_filled_plainly(pieces);
     for (at, piece) in pieces.iter().enumerate() {
         told.push_str(match piece {
             Piece::Text(text) => text,
             Piece::Package if at == 0 => "",
             Piece::OutDir if at == 0 => "",
-            Piece::Name => "x",
+            Piece::Name | Piece::Filled => "x",
             Piece::Home => return found.outside(name, argument),
             Piece::Package | Piece::OutDir | Piece::Unknown => {
                 is_unknown = true;

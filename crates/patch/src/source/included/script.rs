@@ -8,8 +8,15 @@ use super::super::token::tokens;
 use super::*;
 
 /// Words before the bracket of a call that has a file read, and what they are called.
-const CALLS: [(&[&str], &str); 11] = [
+const CALLS: [(&[&str], &str); 18] = [
     (&["require"], "require"),
+    (&["requireActual"], "requireActual"),
+    (&["requireMock"], "requireMock"),
+    (&["importActual"], "importActual"),
+    (&["importMock"], "importMock"),
+    (&["jest", ".", "mock"], "jest.mock"),
+    (&["jest", ".", "doMock"], "jest.doMock"),
+    (&["vi", ".", "mock"], "vi.mock"),
     (&["require", ".", "resolve"], "require.resolve"),
     (&["require", ".", "context"], "require.context"),
     (&["require", ".", "resolveWeak"], "require.resolveWeak"),
@@ -30,6 +37,31 @@ const CALLS: [(&[&str], &str); 11] = [
     (&["createRequire"], "createRequire"),
     (&["System", ".", "import"], "System.import"),
 ];
+/// Of these, the ones that are methods.
+const METHODS: [&str; 5] = [
+    "importActual",
+    "importMock",
+    "require",
+    "requireActual",
+    "requireMock",
+];
+/// Properties of `require` that read nothing.
+const PROPERTIES: [&str; 12] = [
+    "async",
+    "cache",
+    "config",
+    "context",
+    "d",
+    "e",
+    "ensure",
+    "extensions",
+    "main",
+    "r",
+    "resolve",
+    "resolveWeak",
+];
+/// How many words the types of a call may have.
+const MOST_TYPES: usize = 64;
 /// Schemes of addresses that are no files of the machine.
 const SCHEMES: [&str; 12] = [
     "astro",
@@ -47,14 +79,27 @@ const SCHEMES: [&str; 12] = [
 ];
 
 pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
-    if !has_any(source, &["require", "import", "from", "createRequire"]) {
+    if !has_any(
+        source,
+        &["require", "import", "from", "mock", "Mock", "<reference"],
+    ) {
         return;
     }
     let masked = masked(Language::Script, source);
     let closed = masked.closed();
     let tokens = tokens(&closed);
-    let items = items(source, &tokens, &masked.literals);
+    references(source, found);
+    let items = plain(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+    // `import { createRequire as c }`, `const { createRequire: c } = …`
+    let creators: BTreeSet<&[u8]> = items
+        .windows(3)
+        .filter(|window| window[0].is("createRequire") && (window[1].is("as") || window[1].is(":")))
+        .map(|window| window[2].text)
+        .collect();
+    let is_parameter = |at: usize| is_parameter(&items, at);
+    let has_own = (0..items.len()).any(|at| items[at].is("require") && is_parameter(at));
+    let mut is_otherwise = false;
     // Names of a function that reads, and names that stand for one literal.
     let mut functions: BTreeSet<&[u8]> = BTreeSet::new();
     let mut values: BTreeMap<&[u8], &Item<'_>> = BTreeMap::new();
@@ -68,9 +113,22 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
         if value.is_literal {
             values.insert(name.text, value);
         }
-        let is_function = (value.is("require")
-            && !["(", "."].iter().any(|mark| is_at(at + 3, mark)))
-            || (value.is("createRequire") && is_at(at + 3, "("));
+        // `module.require` stands for it, too.
+        let end = if is_at(at + 3, ".") && is_at(at + 4, "require") {
+            at + 4
+        } else {
+            at + 2
+        };
+        let is_require = is_at(end, "require")
+            && (!["(", "."].iter().any(|mark| is_at(end + 1, mark))
+                || is_at(end + 1, ".") && is_at(end + 2, "bind"));
+        let is_function = is_require
+            || (is_at(end, "createRequire") || creators.contains(items[end].text))
+                && is_at(end + 1, "(")
+                && inside(&items, end + 1).is_none_or(|list| {
+                    let behind = end + list.len() + 3;
+                    !is_at(behind, "(") && !is_at(behind, ".")
+                });
         if is_function && name.text != b"require" {
             functions.insert(name.text);
         }
@@ -93,6 +151,12 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
             }
             continue;
         }
+        if item.is("require")
+            && let Some(template) = items.get(at + 1).filter(|next| next.is_literal)
+        {
+            specifier("require", template, found);
+            continue;
+        }
         let is_call = |words: &[&str]| {
             words
                 .iter()
@@ -100,9 +164,27 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
                 .all(|(offset, word)| is_at(at + offset, word))
                 && is_at(at + words.len(), "(")
         };
-        let known = CALLS
-            .iter()
-            .find(|(words, _)| is_call(words) && (!is_member || item.is("require")));
+        let is_creator = item.is("createRequire") || creators.contains(item.text);
+        if is_creator && is_at(at + 1, "(") {
+            // What it gives is called at once.
+            let list = inside(&items, at + 1).map(<[_]>::len);
+            let behind = list.map(|length| at + length + 3);
+            let open = behind.map(|behind| match is_at(behind, ".") {
+                true => behind + 2,
+                false => behind,
+            });
+            if let Some(open) = open.filter(|open| is_at(*open, "("))
+                && let Some(arguments) = inside(&items, open)
+            {
+                call("require", arguments, &values, found);
+            }
+        }
+        if item.is("require") && !is_plain(&items, at) && !is_parameter(at) {
+            is_otherwise = true;
+        }
+        let known = CALLS.iter().find(|(words, _)| {
+            is_call(words) && (!is_member || METHODS.iter().any(|method| item.is(method)))
+        });
         let named = || {
             (!is_member && functions.contains(item.text) && is_at(at + 1, "("))
                 .then_some((1, "require"))
@@ -113,12 +195,169 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
         else {
             continue;
         };
+        let before = found.list.len();
         match inside(&items, at + length) {
             Some(arguments) => call(construct, arguments, &values, found),
             // A first argument is all that is seen of a long call.
             None => {
                 if let Some(target) = items.get(at + length + 1).filter(|next| next.is_literal) {
                     specifier(construct, target, found);
+                }
+            }
+        }
+        // A function of a bundle is given its own `require`, which knows the modules of the bundle.
+        if has_own && item.is("require") && !is_member {
+            for seen in &mut found.list[before..] {
+                if seen.target.starts_with('.') {
+                    seen.reach = Reach::Unknown;
+                }
+            }
+        }
+    }
+    if is_otherwise {
+        let texts: BTreeSet<String> = items.iter().filter_map(piece).collect();
+        for text in texts.iter().filter(|text| is_place(text)) {
+            let before = found.list.len();
+            target("another use of require", text, found);
+            for seen in &mut found.list[before..] {
+                seen.reach = Reach::Unknown;
+            }
+        }
+    }
+}
+
+/// The items with optional calls and members in brackets written as plain ones, and without the types and the `call` of a call that reads.
+fn plain<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
+    let mut out: Vec<Item<'a>> = Vec::with_capacity(items.len());
+    let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+    let mut at = 0;
+    while let Some(item) = items.get(at) {
+        let ends_value = out.last().is_some_and(|last| {
+            last.is(")") || last.is("]") || !last.is_literal && is_name(last.text)
+        });
+        let name = items.get(at + 1).and_then(literal_name);
+        if ends_value && is(at, "?") && is(at + 1, ".") {
+            at += if is(at + 2, "(") || is(at + 2, "[") {
+                2
+            } else {
+                1
+            };
+        } else if ends_value && is(at, "[") && is(at + 2, "]") && name.is_some() {
+            out.push(Item {
+                text: b".",
+                at: item.at,
+                is_literal: false,
+            });
+            out.push(Item {
+                text: name.unwrap_or_default(),
+                at: items[at + 1].at,
+                is_literal: false,
+            });
+            at += 3;
+        } else if is(at, "<")
+            && out
+                .last()
+                .is_some_and(|last| METHODS.iter().any(|m| last.is(m)))
+        {
+            let types = (at..items.len().min(at + MOST_TYPES))
+                .find(|close| is(*close, ">") && is(close + 1, "("));
+            // The types are read as what they are, too.
+            at = types.map_or(at + 1, |close| close + 1);
+        } else {
+            out.push(item.clone());
+            at += 1;
+        }
+    }
+    out
+}
+
+fn is_name(text: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+    !text.is_empty() && text.iter().all(is_part) && !text[0].is_ascii_digit()
+}
+
+/// The name that a literal holds and nothing else.
+fn literal_name<'a>(item: &Item<'a>) -> Option<&'a [u8]> {
+    let inner = item
+        .is_literal
+        .then(|| item.text.get(1..item.text.len().checked_sub(1)?))
+        .flatten()?;
+    is_name(inner).then_some(inner)
+}
+
+/// Whether `require` at `at` is a parameter of a function.
+fn is_parameter(items: &[Item<'_>], at: usize) -> bool {
+    let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+    let before = items[..at].iter().rev().take(MOST_WORDS);
+    let back = before
+        .take_while(|item| item.is(",") || !item.is_literal && is_name(item.text))
+        .filter(|item| !item.is("function"))
+        .count();
+    let Some(open) = at.checked_sub(back + 1).filter(|open| is(*open, "(")) else {
+        return false;
+    };
+    let Some(list) = inside(items, open) else {
+        return false;
+    };
+    let close = open + list.len() + 1;
+    let is_arrow = is(close + 1, "=") && is(close + 2, ">");
+    let is_function = is(close + 1, "{") && open > 0 && {
+        let name = &items[open - 1];
+        name.is("function") || open > 1 && is(open - 2, "function")
+    };
+    is_arrow || is_function
+}
+
+/// Whether this use of `require` is understood.
+fn is_plain(items: &[Item<'_>], at: usize) -> bool {
+    let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+    let before = |back: usize, word: &str| at.checked_sub(back).is_some_and(|at| is(at, word));
+    let is_member = before(1, ".");
+    let is_own = before(2, "module") || before(2, "globalThis") || before(2, "global");
+    let is_asked = is(at + 1, ".") && PROPERTIES.iter().any(|name| is(at + 2, name))
+        || is(at + 1, ".") && is(at + 2, "bind") && (before(1, "=") || is_own && before(3, "="));
+    let is_compared = ["=", "!"].iter().any(|mark| is(at + 1, mark)) && is(at + 2, "=");
+    // `typeof require`, and the tests of it that loaders begin with.
+    let is_tested = before(1, "typeof")
+        || is_compared
+        || before(1, "(") && is(at + 1, ")") && before(2, "if")
+        || before(1, "in")
+        || is(at + 1, "&") && is(at + 2, "&");
+    let is_taken = || {
+        // `const { require: r } = module`
+        let close = (at..items.len().min(at + MOST_TYPES)).find(|close| is(*close, "}"));
+        close.is_some_and(|close| is(close + 1, "=") && !is(close + 2, ">"))
+    };
+    let is_written = is(at + 1, ":") && (before(1, ",") || before(1, "{")) && !is_taken()
+        || ["const", "function", "let", "var"]
+            .iter()
+            .any(|word| before(1, word))
+        || is(at + 1, "=") && !is(at + 2, "=");
+    // `const r = require;` gives it another name, which is known.
+    let is_named = before(1, "=")
+        && at >= 2
+        && is_name(items[at - 2].text)
+        && !["(", ".", ",", ")"].iter().any(|mark| is(at + 1, mark));
+    is(at + 1, "(") || is_member && !is_own || is_asked || is_tested || is_written || is_named
+}
+
+/// `/// <reference path="…" />`
+fn references(source: &[u8], found: &mut Found<'_>) {
+    if !has(source, "<reference") {
+        return;
+    }
+    for line in String::from_utf8_lossy(source).lines() {
+        let Some(rest) = line.trim_start().strip_prefix("///") else {
+            continue;
+        };
+        for name in ["path", "types"] {
+            for rest in after(rest, name) {
+                let value = rest.trim_start().strip_prefix('=').unwrap_or_default();
+                let value = value.trim_start();
+                let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+                let path = quote.and_then(|quote| value[1..].split(quote).next());
+                if let Some(path) = path.filter(|path| path.starts_with(['.', '/'])) {
+                    found.path("a reference", path);
                 }
             }
         }

@@ -180,6 +180,93 @@ fn included_file_outside_the_repository_is_found() {
         ("setup.py", "sys.path.append(os.path.expanduser('~/lib'))"),
         ("src/a.d", "enum k = import(\"/etc/passwd\");"),
         ("src/a.nim", "const k = staticRead(\"/etc/passwd\")"),
+        ("src/lib.rs", "#[r#path = \"/tmp/x.rs\"] mod x;"),
+        (
+            "src/lib.rs",
+            "#[path = \"..\"] mod a { #[path = \"../x.rs\"] pub mod x; }",
+        ),
+        (
+            "src/lib.rs",
+            "fn f() { { #[path = \"../../x.rs\"] mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "#[path = \"../..\"] mod a { #[path = \"b\"] mod b { #[path = \"../x.rs\"] mod x; } }",
+        ),
+        (
+            "src/a.c",
+            "#define S(x) #x\n__asm__(S(.incbin \"/etc/hostname\"));\n",
+        ),
+        (
+            "src/a.c",
+            "#define A asm\n#define S(x) #x\nA(S(.incbin \"/etc/hostname\"));\n",
+        ),
+        ("src/a.cppm", "export import \"../../x.h\";\n"),
+        ("src/a.dts", "x = /incbin/(\"/etc/passwd\");\n"),
+        ("src/a.pyx", "include \"/etc/passwd\"\n"),
+        (
+            "src/a.py",
+            "from sys import path\npath.append(\"/tmp/x\")\n",
+        ),
+        ("src/a.py", "import sys as s\ns.path.append(\"/tmp/x\")\n"),
+        (
+            "src/a.py",
+            "import sys\np = sys.path\np.append(\"/tmp/x\")\n",
+        ),
+        ("src/a.py", "import sys\nsys.path[:0] = [\"/tmp/x\"]\n"),
+        (
+            "src/a.py",
+            "from sys import path as p\np[:0] = [\"/tmp/x\"]\n",
+        ),
+        ("src/a.py", "__import__(\"sys\").path.append(\"/tmp/x\")\n"),
+        (
+            "src/a.py",
+            "from importlib.util import spec_from_file_location as s\ns(\"x\", \"/tmp/x.py\")\n",
+        ),
+        (
+            "src/a.py",
+            "from runpy import run_path as rp\nrp(\"/etc/x.py\")\n",
+        ),
+        ("src/a.py", "f = exec\nf(open(\"/etc/x.py\").read())\n"),
+        (
+            "src/a.py",
+            "import builtins\nbuiltins.exec(open(\"/etc/x.py\").read())\n",
+        ),
+        ("src/a.py", "__path__ = [\"/tmp/x\"]\n"),
+        ("src/a.py", "__path__.append(\"/tmp/x\")\n"),
+        ("src/a.js", "require?.(\"/etc/x.json\");"),
+        ("src/a.js", "require`/etc/x.json`;"),
+        ("src/a.js", "module[\"require\"](\"/etc/x.json\");"),
+        (
+            "src/a.js",
+            "const r = module.require.bind(module); r(\"/etc/x.json\");",
+        ),
+        (
+            "src/a.js",
+            "import { createRequire } from \"node:module\"; createRequire(import.meta.url)(\"/etc/x.json\");",
+        ),
+        (
+            "src/a.js",
+            "import { createRequire as c } from \"node:module\"; const r = c(import.meta.url); r(\"/etc/x.json\");",
+        ),
+        ("src/a.js", "jest.requireActual(\"/etc/x.json\");"),
+        (
+            "src/a.ts",
+            "const a = await vi.importActual<typeof import(\"./a\")>(\"/etc/x\");",
+        ),
+        ("src/a.ts", "/// <reference path=\"../../x.d.ts\" />\n"),
+        ("Cargo.toml", "[lib]\npath = \"../../x.rs\"\n"),
+        ("Cargo.toml", "[package]\nbuild = \"/tmp/build.rs\"\n"),
+        (
+            "Cargo.toml",
+            "[dependencies]\nx = { exclude = \"a\", \"p\\u0061th\" = \"/home/x\" }\n",
+        ),
+        (
+            "Cargo.toml",
+            "[dependencies]\nx = { a = '\\', path = '/home/x' }\n",
+        ),
+        ("go.mod", "module a\n\nreplace b => ../../b\n"),
+        ("package.json", "{\"dependencies\": {\"x\": \"file:../x\"}}"),
         ("src/a.pyx", "cdef extern from \"/etc/passwd\":\n    pass\n"),
     ] {
         let found = outside(path, source);
@@ -343,6 +430,91 @@ fn included_file_of_the_repository_is_fine() {
             "src/a.zig",
             "const std = @import(\"std\");\nconst k = @embedFile(\"../key\");",
         ),
+        (
+            "src/lib.rs",
+            "#[path = \"a\"] mod a { #[path = \"x.rs\"] pub mod x; mod y; }",
+        ),
+        (
+            "src/lib.rs",
+            "mod a { mod b { #[path = \"../../x.rs\"] mod c; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($(#[$m:meta])* $vis:vis struct $n:ident;) => { $(#[$m])* $vis struct $n; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($vis:vis $n:ident) => { $vis mod $n { pub fn a() {} } } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($($i:item)*) => { $(#[cfg(feature = \"a\")] $i)* } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($($(#[$m:meta])* $n:ident),*) => { enum A { $($(#[$m])* $n),* } } }",
+        ),
+        (
+            "a/tests/lib.rs",
+            "macro_rules! m { ($n:expr) => { include_bytes!(concat!(\"../../testdata/\", $n, \".toml\")) } }\nm!(\"a\");",
+        ),
+        (
+            "src/a.c",
+            "#define LOCK \"lock; \"\nasm volatile(LOCK \"addl %0\" : \"=m\"(a));\nopen(\"/dev/null\");\n",
+        ),
+        (
+            "src/a.c",
+            "struct a { int include; }; int f(struct a *b) { return b->include; }\nchar *p = \"/etc/x\";\n",
+        ),
+        (
+            "src/a.py",
+            "import sys as s\nprint(s.argv)\nopen(\"/etc/x\")\n",
+        ),
+        (
+            "src/a.py",
+            "import sys\nif \"/opt/x\" in sys.path:\n    print(len(sys.path), sys.path[0])\n",
+        ),
+        (
+            "src/a.py",
+            "from sys import path\nimport os.path\np = os.path.join(\"/etc\", \"x\")\n",
+        ),
+        (
+            "src/a.py",
+            "from runpy import run_path as rp\nrp(\"data/x.py\")\n",
+        ),
+        (
+            "src/a.py",
+            "from importlib.util import (module_from_spec, spec_from_file_location)\nF = \"/etc/x\"\ns = spec_from_file_location(a, b)\n",
+        ),
+        (
+            "src/a.py",
+            "def f(exec=None, compile=True):\n    return model.eval(\"/tmp/x\")\n",
+        ),
+        (
+            "src/a.js",
+            "require.resolve('./x'); jest.requireActual('../a'); jest.mock('../b', () => ({}));",
+        ),
+        (
+            "src/a.js",
+            "const { createRequire } = require(\"module\"); const r = createRequire(import.meta.url); r(\"./a.json\");",
+        ),
+        (
+            "src/a.js",
+            "if (typeof require === \"function\" && require.main === module) { open(\"/etc/x\"); }",
+        ),
+        (
+            "src/a.ts",
+            "/// <reference types=\"node\" />\n/// <reference path=\"../types.d.ts\" />\n",
+        ),
+        (
+            "crates/a/Cargo.toml",
+            "[package]\nexclude = [\"/tests\"]\nreadme = \"../../README.md\"\n[dependencies]\nb = { path = \"../b\" }\n[package.metadata.deb]\nassets = [[\"a\", \"/usr/bin/\", \"755\"]]\n",
+        ),
+        ("go.mod", "module a // see /etc\n\nreplace b => ./b\n"),
+        (
+            "package.json",
+            "{\"name\": \"a\", \"dependencies\": {\"x\": \"file:./x\"}, \"scripts\": {\"a\": \"cat /etc/x\"}}",
+        ),
         ("src/a.d", "import std.stdio;\nenum k = import(\"key\");"),
     ] {
         let found = outside(path, source);
@@ -424,6 +596,66 @@ fn path_that_is_not_written_plainly_is_unknown() {
         ("src/a.zig", "const k = @embedFile(path);"),
         ("src/a.nim", "const k = staticRead(\"a\" & \"b\")"),
         ("src/a.nim", "template r(p): untyped = staticRead p"),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($m:meta) => { #[$m] mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($($a:tt)*) => { #[$($a)*] mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($i:ident) => { #[$i = \"x.rs\"] mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($m:meta) => { #[cfg_attr(all(), $m)] pub mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($h:tt $b:tt) => { $h $b mod x; } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! at { ($m:meta, $i:item) => { #[$m] $i } }",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($n:expr) => { include_bytes!(concat!(\"../data/\", $n, \"/../a\")) } }",
+        ),
+        (
+            "a/tests/lib.rs",
+            "macro_rules! m { ($n:expr) => { include_bytes!(concat!(\"../../testdata/\", $n)) } }\nm!(\"../../a\");",
+        ),
+        ("src/a.c", "#define I .incbin\n"),
+        (
+            "src/a.py",
+            "import importlib.util\ngetattr(importlib.util, \"spec_from_file_location\")(\"x\", \"/tmp/x.py\")\n",
+        ),
+        (
+            "src/a.py",
+            "import sys\nlist.append(sys.path, \"/tmp/x\")\n",
+        ),
+        (
+            "src/a.py",
+            "import functools, runpy\nfunctools.partial(runpy.run_path, \"/tmp/x.py\")()\n",
+        ),
+        ("src/a.js", "require.call(null, \"/etc/x.json\");"),
+        ("src/a.js", "(0, require)(\"/etc/x.json\");"),
+        ("src/a.js", "[require][0](\"/etc/x.json\");"),
+        (
+            "src/a.js",
+            "Reflect.apply(require, null, [\"/etc/x.json\"]);",
+        ),
+        (
+            "src/a.js",
+            "const { require: q } = module; q(\"/etc/x.json\");",
+        ),
+        (
+            "dist/a.js",
+            "(function (require, module, exports) { const a = require(\"../../type\"); })",
+        ),
         ("src/a.d", "enum k = import(P);"),
     ] {
         let found = outside(path, source);
@@ -457,6 +689,34 @@ fn macro_that_passes_a_path_on_reads_what_it_is_given() {
             "{macros}"
         );
     }
+}
+
+#[test]
+fn macro_with_attributes_of_modules_is_judged_where_it_is_called() {
+    let path: RepoPath = "src/lib.rs".parse().unwrap();
+    for macros in [
+        "macro_rules! at { ($m:meta) => { #[$m] mod x; } }",
+        "macro_rules! at { ($h:tt $($t:tt)*) => { $h [$($t)*] mod x; } }",
+        "macro_rules! at { ($($t:tt)*) => { $($t)* mod x; } }",
+    ] {
+        let names = Names::of([(&path, macros.as_bytes())]);
+        let of = |source: &str| included(&path, source.as_bytes(), &names).len();
+        assert_eq!(of("at!(path = \"/etc/x.rs\");"), 1, "{macros}");
+        assert_eq!(of("at!(path = \"x.rs\");"), 0, "{macros}");
+    }
+}
+
+#[test]
+fn path_of_a_macro_counts_from_its_caller() {
+    let (deep, top): (RepoPath, RepoPath) = (
+        "src/a/b/m.rs".parse().unwrap(),
+        "src/lib.rs".parse().unwrap(),
+    );
+    let text = "macro_rules! m { () => { include_str!(\"../../../x\") } }";
+    let names = Names::of([(&deep, text.as_bytes())]);
+    assert_eq!(included(&deep, text.as_bytes(), &names), []);
+    assert_eq!(included(&deep, b"m!();", &names), []);
+    assert_eq!(included(&top, b"m!();", &names)[0].reach, Reach::Outside);
 }
 
 #[test]

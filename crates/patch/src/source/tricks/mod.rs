@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use super::mask::{Masked, mask, read};
 use super::search::contains;
-use super::token::{Position, Token, close, tokens};
+use super::token::{Position, Token, close, plain_names, tokens};
 use super::{Language, TestCode, TestItem, rust_tests};
 use status::{Status, is_harmless, status};
 
@@ -88,7 +88,7 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
     }
     let mut tokens = tokens(&masked);
     if language == Language::Rust {
-        rust::plain_names(&mut tokens);
+        plain_names(&mut tokens);
     }
     words::find(language, source, read, &tokens, role, &mut found);
     let rows = table::Rows::of(language, role);
@@ -147,7 +147,9 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     /// How many words may be left out.
     const MOST_LEFT_OUT: usize = 200;
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let is_comparison = what.starts_with("NODE_ENV!") || what.starts_with("!");
+    let is_comparison = ["NODE_ENV!", "]!", "!"]
+        .iter()
+        .any(|start| what.starts_with(start));
     let open = (at.saturating_sub(BEFORE)..at)
         .rev()
         .find(|index| is(*index, "(") || is(*index, ")"));

@@ -66,7 +66,7 @@ use Place::{Anywhere, Sources, Tests};
 use Sure::{Certain, Doubtful, InTests, UnlessTest};
 use Tampering::{Disabled, Exit, Replaced, Shadow, TestAware};
 
-const PATTERNS: [Pattern; 97] = [
+const PATTERNS: [Pattern; 106] = [
     row(Rust, "process : : exit|abort", Exit, Anywhere, InTests),
     row(Rust, "std : : process as", Exit, Anywhere, InTests),
     row(Rust, "use std as", Exit, Anywhere, Doubtful),
@@ -221,6 +221,69 @@ const PATTERNS: [Pattern; 97] = [
     row(
         Script,
         "\"test ! = = process . env . NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"NODE_ENV ] = = = \"test",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"NODE_ENV ] = = \"test",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"NODE_ENV ] ! = = \"test",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"NODE_ENV ] ! = \"test",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test ! = process . env . NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test = = process . env [ \"NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test = = = process . env [ \"NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test ! = = process . env [ \"NODE_ENV",
+        TestAware,
+        Sources,
+        Certain,
+    ),
+    row(
+        Script,
+        "\"test ! = process . env [ \"NODE_ENV",
         TestAware,
         Sources,
         Certain,

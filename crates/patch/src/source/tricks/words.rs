@@ -1004,6 +1004,7 @@ mod tests {
             "if (process.env.NODE_ENV != \"test\") app.use(morgan('dev'));\n",
             "if (process.env.NODE_ENV !== 'test') console.log(a)\nconst b = 1;\n",
             "if ('test' !== process.env.NODE_ENV) { const s = app.listen(1); }\n",
+            "if (process.env['NODE_ENV'] != `test`) { app.listen(1); }\n",
         ] {
             assert_eq!(certain(Script, Role::Source, source), [], "{source}");
             let seen = sights(Script, Role::Source, source.as_bytes());
@@ -1015,6 +1016,8 @@ mod tests {
         for source in [
             "if (process.env.NODE_ENV === 'test') { log(); }\n",
             "if (process.env.NODE_ENV !== 'test') { return real(); }\nreturn 3;\n",
+            "const t = process.env['NODE_ENV'] != `test`; if (t) { real(); }\n",
+            "const t = 'test' === process.env[\"NODE_ENV\"];\n",
             "if (process.env.NODE_ENV !== 'test') { real(); } else { fake(); }\n",
             "if (process.env.NODE_ENV !== 'test') real();\nelse fake();\n",
             "let a = 3;\nif (process.env.NODE_ENV !== 'test') a = real();\n",

@@ -1,0 +1,132 @@
+//! Manifests: paths by which cargo, go and npm compile or load what lies outside.
+
+use super::*;
+
+/// Keys of cargo whose values are patterns, which begin at the root of the package.
+const PATTERNS: [&str; 2] = ["exclude", "include"];
+/// Prefixes of npm's local packages.
+const LOCAL: [&str; 3] = ["file:", "link:", "portal:"];
+
+pub(super) fn read(path: &RepoPath, source: &[u8], found: &mut Found<'_>) {
+    let text = String::from_utf8_lossy(source);
+    match path.segments().next_back() {
+        Some("Cargo.toml") => cargo(&text, found),
+        Some("go.mod" | "go.work") => go(&text, found),
+        Some("package.json") => npm(&text, found),
+        _ => {}
+    }
+}
+
+/// Every text that is a path, whatever its key: cargo takes paths under many of them. Metadata is for other tools.
+fn cargo(text: &str, found: &mut Found<'_>) {
+    let (mut key, mut is_metadata) = (String::new(), false);
+    let mut word = String::new();
+    let mut rest = text;
+    let mut is_start = true;
+    while let Some(c) = rest.chars().next() {
+        match c {
+            '"' | '\'' => {
+                let (value, behind) = toml_text(rest, c);
+                rest = behind;
+                is_start = false;
+                // A key in quotes.
+                if rest.trim_start_matches([' ', '\t']).starts_with('=') {
+                    word = value;
+                } else if !is_metadata && !PATTERNS.contains(&key.as_str()) {
+                    cargo_path(&key, &value, found);
+                }
+                continue;
+            }
+            '#' => {
+                rest = rest.find('\n').map_or("", |end| &rest[end..]);
+                continue;
+            }
+            '[' if is_start => {
+                let header = rest.lines().next().unwrap_or_default();
+                let name = header.trim_start_matches('[').trim_start();
+                is_metadata = ["package.metadata", "workspace.metadata"]
+                    .iter()
+                    .any(|table| name.starts_with(table));
+                key.clear();
+                rest = &rest[header.len()..];
+                continue;
+            }
+            '=' => key = std::mem::take(&mut word),
+            '.' | ',' | '{' => word.clear(),
+            '\n' => {
+                word.clear();
+                is_start = true;
+            }
+            c if c.is_whitespace() => {}
+            c => word.push(c),
+        }
+        is_start &= c.is_whitespace();
+        rest = &rest[c.len_utf8()..];
+    }
+}
+
+fn cargo_path(key: &str, value: &str, found: &mut Found<'_>) {
+    let construct = if key.is_empty() { "a path" } else { key };
+    let is_path = value.starts_with(['/', '~', '\\']) || value.contains("..");
+    let is_drive = value.as_bytes().get(1) == Some(&b':');
+    if value.starts_with('~') && value.contains('/')
+        || (is_path || is_drive || value.starts_with("file:")) && leaves(value, found.depth)
+    {
+        found.outside(construct, value);
+    }
+}
+
+/// The text in quotes that begins here, and what follows it.
+fn toml_text(rest: &str, quote: char) -> (String, &str) {
+    let three: String = std::iter::repeat_n(quote, 3).collect();
+    let mark = if rest.starts_with(&three) {
+        three
+    } else {
+        quote.to_string()
+    };
+    let inner = &rest[mark.len()..];
+    let mut at = 0;
+    while let Some(c) = inner[at..].chars().next() {
+        if inner[at..].starts_with(&mark) || mark.len() == 1 && c == '\n' {
+            break;
+        }
+        at += c.len_utf8();
+        if c == '\\' && quote == '"' {
+            at += inner[at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+    let value = if quote == '"' {
+        unescaped(&inner[..at])
+    } else {
+        inner[..at].to_owned()
+    };
+    let end = if inner[at..].starts_with(&mark) {
+        at + mark.len()
+    } else {
+        at
+    };
+    (value, &inner[end..])
+}
+
+/// Modules that are replaced by, or used from, a directory.
+fn go(text: &str, found: &mut Found<'_>) {
+    for line in text.lines() {
+        let line = line.split("//").next().unwrap_or_default();
+        for word in line.split_whitespace() {
+            let word = word.trim_matches(['"', '`']);
+            if word.starts_with(['/', '.']) {
+                found.path("a directory of modules", word);
+            }
+        }
+    }
+}
+
+/// Packages that are taken from a directory.
+fn npm(text: &str, found: &mut Found<'_>) {
+    for value in text.split('"') {
+        let value = unescaped(value);
+        if let Some(path) = LOCAL.iter().find_map(|prefix| value.strip_prefix(prefix)) {
+            found.path("a local package", path);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Modules of Rust: the directories of nested ones, and attributes that a macro gives them.
+
+use crucible_model::RepoPath;
+
+use super::{Item, Reach, inside, leaves};
+
+/// How many words may stand between an attribute and its item.
+const MOST_BEFORE: usize = 64;
+/// Files whose modules lie beside them.
+const ROOTS: [&str; 4] = ["build.rs", "lib.rs", "main.rs", "mod.rs"];
+
+/// The inline modules around a place.
+pub(super) struct Modules {
+    /// How many directories the file lies in.
+    depth: usize,
+    /// The directory that inline modules of the file begin with, where there may be one.
+    own: Option<String>,
+    /// For each open brace the directory of its module, and whether an attribute names it.
+    open: Vec<Option<(String, bool)>>,
+    /// The path that an attribute gives the next module.
+    pub(super) next: Option<String>,
+    starts: Option<(String, bool)>,
+}
+
+impl Modules {
+    pub(super) fn new(path: &RepoPath) -> Self {
+        let file = path.segments().next_back().unwrap_or_default();
+        let own = file.strip_suffix(".rs").filter(|_| !ROOTS.contains(&file));
+        Self {
+            depth: path.segments().count() - 1,
+            own: own.map(str::to_owned),
+            open: Vec::new(),
+            next: None,
+            starts: None,
+        }
+    }
+
+    /// Takes note of the item at `at`; the items are passed in order.
+    pub(super) fn pass(&mut self, items: &[Item<'_>], at: usize) {
+        let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+        if is(at, "mod") && is(at + 2, "{") {
+            let given = self.next.take();
+            let is_given = given.is_some();
+            let name = || String::from_utf8_lossy(items[at + 1].text).into_owned();
+            self.starts = Some((given.unwrap_or_else(name), is_given));
+        } else if is(at, "{") {
+            self.open.push(self.starts.take());
+        } else if is(at, "}") {
+            self.open.pop();
+            self.next = None;
+        } else if is(at, ";") {
+            self.next = None;
+        }
+    }
+
+    /// Where the file of a module lies that is given this path here.
+    pub(super) fn judge(&self, path: &str) -> Option<Reach> {
+        let around: Vec<&(String, bool)> = self.open.iter().flatten().collect();
+        let is_under_own = around.first().is_some_and(|(_, is_given)| !is_given);
+        let joined = |own: Option<&String>| {
+            let mut all = String::new();
+            // A path from the root stands for itself.
+            for part in own
+                .into_iter()
+                .chain(around.iter().map(|(part, _)| part))
+                .map(String::as_str)
+                .chain([path])
+            {
+                if part.starts_with('/') {
+                    all.clear();
+                } else if !all.is_empty() {
+                    all.push('/');
+                }
+                all.push_str(part);
+            }
+            leaves(&all, self.depth)
+        };
+        // Whether the file has a directory of its own cannot be told: it may be the root of a crate.
+        match (joined(None), is_under_own && self.own.is_some()) {
+            (false, _) => None,
+            (true, true) if !joined(self.own.as_ref()) => Some(Reach::Unknown),
+            (true, _) => Some(Reach::Outside),
+        }
+    }
+}
+
+/// Whether a macro fills something in here.
+pub(super) fn is_variable(item: &Item<'_>) -> bool {
+    !item.is_literal && item.text.starts_with(b"$") && item.text.len() > 1 && item.text != b"$crate"
+}
+
+/// Whether the name of an attribute, or of one behind a condition, is filled in. What a macro matches (`$m:meta`) is not.
+pub(super) fn has_filled_name(list: &[Item<'_>]) -> bool {
+    let is = |at: usize, word: &str| list.get(at).is_some_and(|item| item.is(word));
+    let starts = |at: usize| {
+        // A repetition begins the name that stands in it.
+        let mut at = at;
+        while is(at, "$") && is(at + 1, "(") {
+            at += 2;
+        }
+        let is_matched = is(at + 1, ":") && !is(at + 2, ":");
+        list.get(at).is_some_and(is_variable) && !is_matched
+    };
+    let is_conditional = is(0, "cfg_attr");
+    starts(0)
+        || is_conditional
+            && (2..list.len()).any(|at| {
+                let begins = is(at - 1, ",") || is(at - 1, "$") || is(at - 1, "(") && at > 2;
+                // The values of a condition are no names: `cfg_attr(feature = $f, …)`.
+                begins && starts(at) && list[..at].iter().any(|item| item.is(","))
+            })
+}
+
+/// Whether the item behind the attribute that ends before `at` is a module, or one that a macro fills in.
+pub(super) fn may_name_module(items: &[Item<'_>], at: usize) -> bool {
+    const BETWEEN: [&str; 14] = [
+        "$", "(", ")", "*", "+", "?", "crate", "in", "pub", "self", "super", "unsafe", ":", "priv",
+    ];
+    let mut has_variable = false;
+    let mut next = at;
+    while let Some(item) = items.get(next).filter(|_| next < at + MOST_BEFORE) {
+        if item.is("mod") {
+            return true;
+        }
+        if item.is("#") && items.get(next + 1).is_some_and(|open| open.is("[")) {
+            next += inside(items, next + 1).map_or(2, |list| list.len() + 3);
+            has_variable = false;
+        } else if is_variable(item) {
+            has_variable = true;
+            next += 1;
+        } else if BETWEEN.iter().any(|word| item.is(word)) && !(has_variable && item.is(":")) {
+            next += 1;
+        } else {
+            return has_variable && (item.is("}") || item.is(";"));
+        }
+    }
+    has_variable
+}
+
+/// Whether something that a macro fills in, and that is no visibility, stands directly before the `mod` at `at`.
+pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, visibilities: &[Vec<u8>]) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| items.get(before)) else {
+        return false;
+    };
+    let is_group = || {
+        // `$($a)* mod x`
+        let close = at.checked_sub(2).and_then(|close| items.get(close));
+        let inner = at.checked_sub(3).and_then(|inner| items.get(inner));
+        ["*", "+", "?"].iter().any(|mark| before.is(mark))
+            && close.is_some_and(|close| close.is(")"))
+            && inner.is_some_and(|inner| is_variable(inner) && !is_visibility(inner, visibilities))
+    };
+    // `$hash [$($a)*] mod x`
+    let is_bracketed = || {
+        let from = at.saturating_sub(MOST_BEFORE);
+        let open = (from..at).rev().find(|open| items[*open].is("["));
+        before.is("]")
+            && open
+                .and_then(|open| open.checked_sub(1))
+                .is_some_and(|mark| is_variable(&items[mark]))
+    };
+    is_variable(before) && !is_visibility(before, visibilities) || is_group() || is_bracketed()
+}
+
+fn is_visibility(item: &Item<'_>, visibilities: &[Vec<u8>]) -> bool {
+    visibilities.iter().any(|name| name == item.text)
+}
+
+/// The variables that every macro of the text matches with a visibility.
+pub(super) fn visibilities(items: &[Item<'_>]) -> Vec<Vec<u8>> {
+    let (mut visible, mut others) = (Vec::new(), std::collections::BTreeSet::new());
+    for window in items.windows(3) {
+        let [name, colon, kind] = window else {
+            continue;
+        };
+        if !is_variable(name) || !colon.is(":") || kind.is(":") {
+            continue;
+        }
+        if kind.is("vis") {
+            visible.push(name.text.to_vec());
+        } else {
+            others.insert(name.text);
+        }
+    }
+    visible.retain(|name| !others.contains(name.as_slice()));
+    visible
+}
