@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything a change must pass, in the order of what fails fastest.
 //!
 //! Each step is named with the seconds it took; the first failure ends the run. The test step is the
-//! same code as `cargo xtask test`, so what passes here passes for whoever types the README's command.
+//! same code as `cargo xtask test`, so what passes here passes for everyone who types the README's command.
 
 use std::time::{Duration, Instant};
 

@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::builder::PossibleValuesParser;
 use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_model::Clock;
-use crucible_sandbox::{Cap, Caps, Launcher, Sandbox, Strength, StrengthError};
+use crucible_run::{RunDir, World, find_run};
+use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
 
 use crate::error::CommandError;
@@ -139,7 +140,7 @@ impl App {
         }
     }
 
-    /// The ledger, made where there is none.
+    /// The ledger, created if missing.
     pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
         let home = self.home()?;
         create_dir_all(&home)
@@ -158,15 +159,44 @@ impl App {
         }
     }
 
-    /// What is to be said where there are runs and no ledger that knows them.
-    pub(crate) fn no_ledger(&self) -> Result<CommandError, CommandError> {
-        let path = self.ledger_path()?;
-        let message = format!(
-            "the ledger {} is missing, and without it no run can be believed",
-            path.display()
-        );
-        let hint = "Put it back from a copy, or set CRUCIBLE_HOME to where it lies.";
-        Ok(CommandError::usage(message).hint(hint))
+    /// The outside world for a use case, with a spawner of its own.
+    pub(crate) fn runtime(&self) -> Runtime<'_> {
+        Runtime {
+            env: &self.env,
+            clock: self.clock.as_ref(),
+            sandbox: Arc::new(self.sandbox()),
+            notices: &self.output,
+        }
+    }
+
+    /// The world of a run under this configuration.
+    pub(crate) fn world(
+        &self,
+        sandbox: &Arc<Sandbox>,
+        config: &Settings,
+    ) -> Result<World<'_>, CommandError> {
+        let runs_root = self.runs_root(config)?;
+        let tmp = self.home()?.join("tmp");
+        Ok(World {
+            env: &self.env,
+            clock: self.clock.as_ref(),
+            sandbox: Arc::clone(sandbox),
+            runs_root,
+            tmp,
+        })
+    }
+
+    /// The ledger and the run of this id or prefix; without a name, the newest run of the repository around the working
+    /// directory, and outside of any the newest of all.
+    pub(crate) fn find_run(
+        &self,
+        world: &World<'_>,
+        named: Option<&str>,
+    ) -> Result<(Ledger, RunDir), CommandError> {
+        let file = self.ledger_path()?;
+        let ledger = Ledger::open_existing(&file)?;
+        let here = self.repository_of(self.env.working_directory());
+        Ok(find_run(world, ledger, &file, named, here.as_deref())?)
     }
 
     /// The spawner; its inner stage is this very program.
@@ -235,19 +265,6 @@ impl App {
         };
         slot.insert(events).run(work)
     }
-}
-
-/// Reads the name of a strength of the sandbox.
-pub(crate) fn strengths() -> PossibleValuesParser {
-    PossibleValuesParser::new(Strength::ALL.map(Strength::as_str))
-}
-
-/// Reads the configured strength of the sandbox.
-pub(crate) fn strength(config: &Settings) -> Result<Strength, CommandError> {
-    let named = config.sandbox.strength.as_deref().unwrap_or_default();
-    named
-        .parse()
-        .map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Ends the program where it is asked to end while a write to standard output or standard error does not come back: nobody reads
 //! the other end of the pipe, or the terminal is stopped.
 //!
-//! The event loop's listeners took the usual effect of the signals away, and whoever writes does not turn the loop. So a
+//! The event loop's listeners took the usual effect of the signals away, and a writer does not turn the loop. So a
 //! thread of its own watches the writes. What holds: it ends the program only when a signal was heard and the same write has stood
 //! still for a while, with the code of an interruption and without a word, for nobody reads any; it listens only while a
 //! write stands still, so whatever comes at another time is the loop's alone, and an orderly end stays one.

@@ -3,20 +3,19 @@
 mod council;
 mod crawl;
 mod eval;
+mod run;
 mod spec;
 
 use crucible_host::clock::ClockError;
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
-use crucible_llm::{CallError, CassetteError, LlmError};
+use crucible_llm::configured::BackendError;
+use crucible_llm::{CallError, CassetteError, LlmError, RecordingError};
 use crucible_model::ExitStatus;
-use crucible_pack::{OmittedReason, PackError};
 use crucible_repo::RepoError;
-use crucible_run::RunError;
 use crucible_sandbox::{PathProblem, SandboxError, Strength};
-use crucible_settings::{ConfigError, flag_of, variable_of};
-use crucible_verify::DetectError;
+use crucible_settings::{ConfigError, SetupError, SetupFault, flag_of};
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -59,6 +58,41 @@ impl CommandError {
 impl From<ClockError> for CommandError {
     fn from(error: ClockError) -> Self {
         Self::usage(error.to_string())
+    }
+}
+
+impl From<SetupError> for CommandError {
+    fn from(error: SetupError) -> Self {
+        let status = match error.fault {
+            SetupFault::Invalid => ExitStatus::Usage,
+            SetupFault::Secret => ExitStatus::SecretDetected,
+            SetupFault::TooLarge => ExitStatus::OverLimit,
+            SetupFault::Malformed => ExitStatus::Schema,
+            SetupFault::Connection => ExitStatus::Provider,
+        };
+        Self {
+            hints: error.hints,
+            ..Self::new(status, error.message)
+        }
+    }
+}
+
+impl From<BackendError> for CommandError {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Setup(error) => error.into(),
+            BackendError::Llm(error) => error.into(),
+        }
+    }
+}
+
+impl From<RecordingError> for CommandError {
+    fn from(error: RecordingError) -> Self {
+        match error {
+            RecordingError::Setup(error) => error.into(),
+            RecordingError::Cassette(error) => error.into(),
+            RecordingError::File(error) => error.into(),
+        }
     }
 }
 
@@ -240,95 +274,6 @@ impl From<CallError> for CommandError {
             CallError::Llm(error) => error.into(),
             CallError::Record(error) => error.into(),
         }
-    }
-}
-
-impl From<RunError> for CommandError {
-    fn from(error: RunError) -> Self {
-        let status = match error {
-            RunError::Fs(error) => return error.into(),
-            RunError::Lock(error) => return error.into(),
-            RunError::Ledger(error) => return error.into(),
-            RunError::Repo(error) => return error.into(),
-            RunError::Detect(DetectError::TooLarge { .. }) => ExitStatus::OverLimit,
-            RunError::Detect(_) => ExitStatus::Refused,
-            RunError::Sandbox(error) => return error.into(),
-            RunError::Call(error) => {
-                let command = Self::from(error);
-                return if command.budget_exhausted {
-                    command.hint(format!(
-                        "The run is kept. Raise its limit with {} (calls), {} (tokens) or {} (dollars), and continue with `crucible run advance`.",
-                        variable_of("llm.budget.calls"),
-                        variable_of("llm.budget.tokens"),
-                        variable_of("llm.budget.dollars")
-                    ))
-                } else {
-                    command.hint("The run is kept; continue with `crucible run advance`.")
-                };
-            }
-            RunError::NoGates { .. } => {
-                return Self::usage(error.to_string())
-                    .hint("Name the command that tests it: crucible run start \"GOAL\" --test \"./run-tests\"")
-                    .hint("Or for every run: `crucible init --test \"./run-tests\"`; `crucible gates` shows what a run uses.");
-            }
-            RunError::GateCouldNotRun {
-                ref gate,
-                ref remedy,
-                ..
-            } => {
-                let hint = format!(
-                    "{remedy}; or name another command: `[gates.{gate}] command = [...]` in .crucible/config.toml"
-                );
-                return Self::usage(error.to_string()).hint(hint);
-            }
-            RunError::GateUnaffected { ref remedy, .. } => {
-                return Self::usage(error.to_string()).hint(remedy.clone());
-            }
-            RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
-            RunError::Pack(
-                PackError::MandatoryMissing { .. }
-                | PackError::MandatoryRefused { .. }
-                | PackError::MandatoryUnreadable(_),
-            )
-            | RunError::EmptyGoal
-            | RunError::NotAllowable { .. }
-            | RunError::RunInsideRepository { .. }
-            | RunError::DirtyRepository { .. }
-            | RunError::UnderWay { .. }
-            | RunError::NoClient { .. }
-            | RunError::Workflows(_)
-            | RunError::NoSuchRun { .. } => ExitStatus::Usage,
-            RunError::NamedUnseen { reason, .. } => match reason {
-                OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,
-                OmittedReason::Denied
-                | OmittedReason::Irrelevant
-                | OmittedReason::NotFound
-                | OmittedReason::InvalidRequest => ExitStatus::Usage,
-            },
-            RunError::SecretInGoal { .. }
-            | RunError::SecretInNamed { .. }
-            | RunError::SecretInRequest { .. } => ExitStatus::SecretDetected,
-            RunError::Malformed { .. } => ExitStatus::Schema,
-            RunError::Canonical(_)
-            | RunError::Bundle(_)
-            | RunError::Edited { .. }
-            | RunError::EditedSince { .. }
-            | RunError::CommitGone { .. }
-            | RunError::BaseDirty { .. }
-            | RunError::RepositoryElsewhere { .. }
-            | RunError::RepositoryChanged { .. }
-            | RunError::EndedElsewhere { .. }
-            | RunError::FullGates { .. }
-            | RunError::NoLongerAccepted { .. }
-            | RunError::BookingsLost { .. }
-            | RunError::BookingsEdited { .. }
-            | RunError::RecordBroken { .. }
-            | RunError::LedgerBroken { .. }
-            | RunError::NotVerified { .. }
-            | RunError::NothingToAllow { .. }
-            | RunError::PinnedClock => ExitStatus::Refused,
-        };
-        Self::new(status, error.to_string())
     }
 }
 

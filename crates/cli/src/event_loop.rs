@@ -1,5 +1,5 @@
 //! The event loop of a command, which hears Ctrl-C, the request to end and the end of its terminal from its first work to
-//! its last. The end of the terminal is not listened for where somebody said that it is to be ignored (`nohup`).
+//! its last. The end of the terminal is not listened for if the parent set it to be ignored (`nohup`).
 //!
 //! Listening to a signal takes its usual effect away for good. So the listeners live as long as the loop: what comes
 //! between two pieces of work is kept, and the next piece does not begin. Where what comes between them is a write that
@@ -24,7 +24,7 @@ pub(crate) struct EventLoop {
     listeners: Listeners,
 }
 
-/// Whoever hears that the program is to end.
+/// Listens for the signals that end the program.
 pub(crate) struct Listeners {
     interrupt: Signal,
     terminate: Signal,
@@ -116,7 +116,7 @@ impl Listeners {
     }
 }
 
-/// Whether this process was started with the end of its terminal ignored. Where that cannot be told, nobody listens: the
+/// Whether this process was started with the end of its terminal ignored. Where that cannot be determined, nobody listens: the
 /// signal then ends the process, or does not, as it always did.
 fn ignores_hang_up() -> bool {
     let status = read_up_to(Path::new("/proc/self/status"), ByteLimit(1 << 16)).unwrap_or_default();

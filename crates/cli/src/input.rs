@@ -1,4 +1,4 @@
-//! Standard input, typed by somebody or sent by a program: line by line, or as a whole.
+//! Standard input, typed by a person or sent by a program: line by line, or as a whole.
 //!
 //! It is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
 //! the process. What holds: no more is kept than what was asked for, and the rest of a line that is longer is passed
@@ -35,16 +35,16 @@ pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, CommandEr
     Ok(line.unwrap_or(Ok(Line::End)))
 }
 
-/// What is said while an input is waited for.
+/// What is printed while an input is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// Nothing: whoever started the program asked for it.
+    /// Nothing: the caller of the program asked for it.
     Silently,
     /// This, once it has taken a moment: it may be that nobody knows of it.
     Saying(&'static str),
 }
 
-/// How long nothing is said.
+/// How long nothing is printed.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Waits for the end of the input, and gives so many bytes of it and one more where there are more. The errors are as those of a
@@ -61,7 +61,7 @@ pub(crate) fn whole(
             .read_to_end(&mut bytes)
             .map(|_| bytes)
     };
-    let gone = || Err(io::Error::other("whoever read it is gone"));
+    let gone = || Err(io::Error::other("the reader has stopped"));
     Ok(beside(app, awaited, read)?.unwrap_or_else(gone))
 }
 

@@ -2,22 +2,24 @@
 //!
 //! Text that may come from outside is printed escaped, so that no file name and no model can move the cursor, turn
 //! the direction of text or forge a line of the result. A result that cannot be written ends the command as an
-//! error; a reader that closes its end of the pipe has read enough and is none.
+//! error; a reader that closes its end of the pipe has read enough, and that is not an error.
 //!
 //! A crawl has a voice of its own: every line that it writes to standard error begins with `[crawl] `, errors too, and
 //! its exit codes are those of its family. Both hold for whatever is written, since it is done here. An error that is to be
-//! JSON is one line of plain JSON, whoever speaks.
+//! JSON is one line of plain JSON, in every voice.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
 
 use crucible_host::env::Environment;
-use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
+use crucible_model::{
+    ExitStatus, Finding, Level, Outcome, VerdictReport, escaped, escaped_json, one_line,
+};
+use crucible_sandbox::Notices;
 use serde::Serialize;
 
 use crate::blocked_write::watched;
 use crate::error::CommandError;
-use crate::text::{escaped, escaped_json, one_line};
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub(crate) struct Output {
     colour_result: bool,
     /// Standard error is a terminal: progress may move.
     pub(crate) live: bool,
-    /// Nothing is said beside the result: several pieces of work at once would talk over each other.
+    /// Nothing is printed beside the result: several pieces of work at once would talk over each other.
     quiet: bool,
     /// The first failure to write the result; nothing is written after it.
     failed: Arc<OnceLock<std::io::Error>>,
@@ -118,7 +120,7 @@ impl Output {
         self.mode.voice.prefix()
     }
 
-    /// How the process ends for whoever speaks with this voice.
+    /// How the process ends with this voice.
     fn ending(&self, status: ExitStatus) -> ExitStatus {
         match self.mode.voice {
             Voice::Plain => status,
@@ -363,6 +365,12 @@ impl Output {
         }
         let text = spoken(voice.prefix(), text);
         let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+impl Notices for Output {
+    fn notice(&self, text: &str) {
+        self.remark(text);
     }
 }
 

@@ -6,9 +6,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crucible_model::one_line;
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::text::one_line;
 
 /// How often it turns.
 const TICK: Duration = Duration::from_millis(120);
@@ -80,7 +79,7 @@ impl<T> Shown<T> {
         Self(Mutex::new(shown))
     }
 
-    /// What is shown is whole even where somebody panicked who showed it.
+    /// What is shown is whole even if the thread that showed it panicked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

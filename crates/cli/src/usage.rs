@@ -3,15 +3,15 @@
 //! Help and version are results and printed as they are. A wrong command line is an error like any other: escaped,
 //! for it quotes what was typed, and one JSON document where `--json` stands among the arguments, even when they
 //! cannot be read as a whole. One under `crawl` speaks with that voice. A question that was typed without quotes, or without
-//! the command that asks it, is told how it is meant to be typed.
+//! the command that asks it, gets a hint how it is meant to be typed.
 
 use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use crucible_model::ExitStatus;
+use crucible_secrets::SecretInName;
 
-use crate::commands::SecretInName;
 use crate::error::CommandError;
 use crate::output::{Format, Output, OutputMode, Voice};
 
@@ -81,7 +81,7 @@ pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Outpu
     ExitStatus::Usage
 }
 
-/// The question that somebody seems to ask with these arguments.
+/// The question that a user seems to ask with these arguments.
 fn question(kind: ErrorKind, arguments: &[OsString]) -> Option<String> {
     let mut words = arguments
         .iter()

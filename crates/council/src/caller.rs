@@ -19,8 +19,7 @@ use tokio::time::Instant;
 
 use crate::config::{CouncilLimits, EngineConfig};
 use crate::context::TriageContext;
-use crate::degradation::hint_refused;
-use crate::degradation::{Degradation, DegradationKind, Part};
+use crate::degradation::{Degradation, DegradationKind, Part, hint_refused};
 use crate::error::CouncilError;
 use crate::seat::CouncilRole;
 use crate::usage::CallUsage;

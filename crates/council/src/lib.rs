@@ -11,8 +11,10 @@
 #![doc = include_str!("../README.md")]
 
 mod after_attack;
+mod backend;
 mod caller;
 mod config;
+pub mod configured;
 mod context;
 mod council;
 mod degradation;
@@ -28,12 +30,14 @@ mod seat;
 mod similarity;
 mod summary;
 mod synthesis;
+pub mod text;
 mod trace;
 mod triage;
 mod turn;
 mod usage;
 
 pub use after_attack::AfterAttack;
+pub use backend::CouncilBackend;
 pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording};
 pub use context::TriageContext;
 pub use degradation::{Degradation, DegradationKind, Part};

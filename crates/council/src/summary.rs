@@ -203,7 +203,7 @@ fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
     rooms
 }
 
-/// Cuts a text to this room, or omits it if there is none; also returns the number of omitted characters.
+/// Cuts a text to this room, or omits it if there is no room; also returns the number of omitted characters.
 fn cut(told: SummaryPart<'_>, room: usize) -> (Option<Piece>, usize) {
     let SummaryPart { name, text, length } = told;
     if length <= room {

@@ -23,7 +23,7 @@ team attacked what they said. You are given all of that as material, and you wri
 
 How to use the material:
 - What was attacked and still stands, because the attack was answered or had no hold, carries the answer.
-- What an attack broke is either mended in your answer or dropped from it. Do not repeat it as if nothing had been said against it.
+- What an attack broke is either fixed in your answer or dropped from it. Do not repeat it as if nothing had been said against it.
 ";
 
 /// How to weigh the texts, which depends on what each author had read.
@@ -37,13 +37,13 @@ attack on it."
         LoopGrammar::Sequential => {
             "\
 - They wrote one draft, which went from one to the next and was attacked after each of them. A later draft weighs more than an \
-earlier one: whoever wrote it had read the draft before it and the attack on that. What only an earlier draft says was given up on the \
+earlier one: its author had read the draft before it and the attack on that. What only an earlier draft says was given up on the \
 way."
         }
         LoopGrammar::Debate => {
             "\
 - In every loop each of them took a position anew, without having read what was said before. So no loop weighs more than another, \
-and what comes back in each of them is no proof. Within a loop, what is said after the attack weighs more than the position that it \
+and what comes back in each of them is no proof. Within a loop, what comes after the attack weighs more than the position that it \
 replaced: it answers the attack."
         }
     }
@@ -273,7 +273,7 @@ mod tests {
 
         How to use the material:
         - What was attacked and still stands, because the attack was answered or had no hold, carries the answer.
-        - What an attack broke is either mended in your answer or dropped from it. Do not repeat it as if nothing had been said against it.
+        - What an attack broke is either fixed in your answer or dropped from it. Do not repeat it as if nothing had been said against it.
         - In every loop each of them took a position. A later loop weighs more than an earlier one: it knows what was said before, and the attack on it. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
         - Who held and who changed is counted by a program from the words alone. It shows where an attack had an effect, and not who is right.
         - There is no vote. Many who say the same are no proof, and one who is alone may be right.
@@ -356,9 +356,9 @@ mod tests {
         parallel
         - In every loop each of them took a position. A later loop weighs more than an earlier one: it knows what was said before, and the attack on it. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
         sequential
-        - They wrote one draft, which went from one to the next and was attacked after each of them. A later draft weighs more than an earlier one: whoever wrote it had read the draft before it and the attack on that. What only an earlier draft says was given up on the way. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
+        - They wrote one draft, which went from one to the next and was attacked after each of them. A later draft weighs more than an earlier one: its author had read the draft before it and the attack on that. What only an earlier draft says was given up on the way. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
         debate
-        - In every loop each of them took a position anew, without having read what was said before. So no loop weighs more than another, and what comes back in each of them is no proof. Within a loop, what is said after the attack weighs more than the position that it replaced: it answers the attack. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
+        - In every loop each of them took a position anew, without having read what was said before. So no loop weighs more than another, and what comes back in each of them is no proof. Within a loop, what comes after the attack weighs more than the position that it replaced: it answers the attack. An objection that no one has answered by the end is a limit of the answer; say it as such where it matters to the person.
         ");
     }
 

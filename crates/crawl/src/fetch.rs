@@ -68,7 +68,7 @@ impl FetchTools {
 /// A repository's files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Their directory; whoever created the parent deletes it.
+    /// Their directory; the creator of the parent deletes it.
     pub tree: PathBuf,
     /// The repository and its commit.
     pub repo: RepoAt,

@@ -12,6 +12,7 @@
 //! - A limit that is reached is reported.
 
 mod artifact;
+mod configured;
 mod debate;
 mod export;
 mod fetch;
@@ -29,6 +30,7 @@ mod target;
 mod witness;
 
 pub use artifact::*;
+pub use configured::{DebateBackends, OpenPlannerBackends, PlannerBackends};
 pub use debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
     DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,

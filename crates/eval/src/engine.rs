@@ -73,7 +73,7 @@ pub struct EvalPlan {
     pub out: PathBuf,
 }
 
-/// One trial, for whoever solves it.
+/// One trial, for the solver.
 pub struct Job<'a> {
     /// The position of its configuration in the plan.
     pub configuration: usize,

@@ -174,7 +174,7 @@ impl TaskProblem {
 ///
 /// # Errors
 ///
-/// Fails on the first unreadable task, and if there is none.
+/// Fails on the first unreadable task, and if the folder has no task.
 pub fn read_tasks(
     directory: &Path,
     named: &[String],

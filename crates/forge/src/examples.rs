@@ -1,4 +1,4 @@
-//! Held-out examples: what a skill gives for what it takes, told by whoever proposes it and shown to nobody who builds it.
+//! Held-out examples: inputs of a skill and their outputs. The proposer gives them, and no agent that builds the skill sees them.
 
 use crucible_model::{UniqueJson, short_line};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub enum ExamplesError {
         /// What is wrong.
         why: String,
     },
-    /// There is none.
+    /// The list is empty.
     #[error("the list of examples is empty; leave it out, or give one")]
     None,
     /// Too many.

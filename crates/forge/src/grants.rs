@@ -135,8 +135,8 @@ impl Grants {
             .try_for_each(|place| may_be_granted(place, PlaceUse::Read))
     }
 
-    /// What of them deserves a look before somebody answers for them: a host that is written as an address of the machine itself or of a
-    /// private network is reached as it is written, whoever listens there. What a name means is public, or it is not reached.
+    /// Grants that deserve a look before a person approves them. A host that is written as an address of the machine itself or of a
+    /// private network is reached as it is written, even if another program listens there. A name that resolves to such an address is not reached.
     #[must_use]
     pub fn judge(&self) -> Verdict {
         let local = self

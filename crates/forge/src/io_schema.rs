@@ -1,7 +1,7 @@
 //! What goes into a skill and what comes out: two JSON Schemas, each of an object.
 //!
 //! A schema is text from outside that decides later whether a run succeeded, so it is held to a part of JSON Schema 2020-12 that cannot be
-//! turned against whoever uses it: references lead within the schema, by JSON pointer, never in a circle, and unfold to a bounded size;
+//! turned against its user: references lead within the schema, by JSON pointer, never in a circle, and unfold to a bounded size;
 //! patterns are regular expressions that take linear time; nothing is ever fetched.
 
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 const DEEPEST: usize = 32;
 /// The most values that a schema has when each reference stands for what it names.
 const MOST_UNFOLDED: u64 = 20_000;
-/// The most problems that are told of one value.
+/// The most problems that are reported for one value.
 const MOST_PROBLEMS: usize = 8;
-/// The most characters that are told of a place.
+/// The most characters that are shown of a place.
 const LONGEST: usize = 120;
 
 /// The schemas of what goes in and what comes out.

@@ -1,7 +1,7 @@
 //! The skill forge: code that a model wrote, earned into trust (seed 004).
 //!
 //! A skill is a small Python module with its test. It is proposed, built by an agent on a copy of the project, verified by gates, promoted by
-//! somebody who answers for its bytes, and run with exactly those bytes behind the walls that its class of side effects names.
+//! a person who approves its bytes, and run with exactly those bytes, sandboxed by its effect class.
 //!
 //! - [`SkillName`] and [`SkillPaths`]: everything about where a skill lies follows from its name.
 //! - [`Grants`]: what a class of side effects is narrowed to.

@@ -19,7 +19,7 @@ const KEYWORDS: [&str; 32] = [
 /// Names that the package uses itself.
 const TAKEN: [&str; 2] = ["base", "conftest"];
 
-/// The name of a skill: `[a-z][a-z0-9_]*`, at most 64 bytes, no word of Python's own. So it is one plain file name, one module and,
+/// The name of a skill: `[a-z][a-z0-9_]*`, at most 64 bytes, not a Python keyword. So it is one plain file name, one module and,
 /// in another spelling, one class.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

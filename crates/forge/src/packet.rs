@@ -1,7 +1,7 @@
 //! What an attempt at building a skill is asked, as one text: what the skill is, where it lies, what it may do, what will be checked, and
 //! after a failure what was found (seed 004, "Build packets").
 //!
-//! How it works: our own words around texts of others, each behind its fence: the description and the schemas come from whoever proposed
+//! How it works: our own words around texts of others, each behind its fence. The description and the schemas come from the proposer of
 //! the skill, the findings may name what an agent wrote, notes and advice may quote it. Base class and example are Crucible's own, with which a
 //! skill is also run, whatever the project made of its copies.
 //!
@@ -71,7 +71,7 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
         .operator(package.as_str())
         .ours(".skills.base\n- its class of side effects: ")
         .operator(skill.side_effect.as_str())
-        .ours("\n\nWhat it does, what goes in and what comes out stand below, in the words of whoever asks for it.\n")
+        .ours("\n\nWhat it does, what goes in and what comes out stand below, in the words of the proposer.\n")
         .untrusted("description", &cut(&skill.description))
         .untrusted("io_schema.json", &cut(&format!("{:#}", skill.io_schema)))
         .ours("\n# How it is written\n\n")
@@ -116,7 +116,7 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
             .operator(paths.test.as_str())
             .ours(
                 ", each as a plain file. Change, add and remove nothing else: an attempt that touches any other file, or leaves one of \
-                 the two out, counts for nothing.\n",
+                 the two out, is ignored.\n",
             ),
         AnswerForm::AnswersWithFiles => packet
             .ours("\n# What to answer\n\nBoth files, whole. Each in a fenced code block of its own, with its path alone on the line above the block. They begin like \
@@ -175,9 +175,9 @@ on what the text can do, and invariants on its shape (one class, the base class,
 that are not shown may follow. The skill runs in a sandbox that enforces its class, whatever its text says.\n";
 
 /// A small model copies what it is shown last, so that this stands at the end.
-const DIFFERS: &str = "The files that stand there did not pass. An answer that repeats them counts for nothing: mend what was found.\n";
+const DIFFERS: &str = "The files that stand there did not pass. An answer that repeats them is ignored: fix what was found.\n";
 
-/// What a class of side effects means to whoever writes the skill.
+/// What an effect class means to the author of the skill.
 const fn allowed(class: SideEffect) -> &'static str {
     match class {
         SideEffect::ReadOnly => {

@@ -1,7 +1,7 @@
 //! What a place of a project means to others than the skill that writes there: Crucible's and git's own directories, what is named like a
 //! secret, and what other programs take orders from.
 //!
-//! The same judgement decides which directories may be granted, which of what lies in them a skill sees, and what is told of when a run left it.
+//! The same judgement decides which directories may be granted, which of their contents a skill sees, and which leftovers of a run are reported.
 //!
 //! What always holds: a place is judged by its whole path from the project's top, and upper and lower case are the same.
 
@@ -33,7 +33,7 @@ pub(crate) enum PlaceMeaning {
     Obeyed,
 }
 
-/// What is said to lie at a path.
+/// What is found at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceKind {
     /// A directory.

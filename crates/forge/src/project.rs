@@ -88,7 +88,7 @@ impl ForgeProject {
     }
 
     /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it. `purpose` is what the
-    /// process does, for whoever finds the lock held.
+    /// process does, for another process that finds the lock held.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl ForgeProject {
         Lock::acquire(&self.own_directory(home)?.join(file), purpose)
     }
 
-    /// The directory of the forge below Crucible's own directory `home`, made where there is none.
+    /// The directory of the forge below Crucible's own directory `home`, created if missing.
     pub(crate) fn own_directory(&self, home: &Path) -> Result<PathBuf, LockError> {
         let directory = home.join(SKILLS);
         create_dir_all(&directory)?;

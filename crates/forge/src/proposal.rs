@@ -35,7 +35,7 @@ pub struct ProposalParts {
     pub side_effect: SideEffect,
     /// What that is narrowed to.
     pub grants: Grants,
-    /// Examples that fit the schemas; none where there are none.
+    /// Examples that fit the schemas; may be empty.
     pub examples: Vec<HeldOutExample>,
 }
 

@@ -65,7 +65,7 @@ impl RegistryEntry {
         }
     }
 
-    /// The keys of which another entry says something else than this one. No digest is none, and not another.
+    /// The keys whose value differs in another entry. A missing digest is not a difference.
     fn others(&self, written: &Self) -> Vec<&'static str> {
         let other_bytes = written.sha256.is_some() && written.sha256 != self.sha256;
         let keys = [
@@ -100,7 +100,7 @@ pub enum TrustedFile {
 pub enum UnhashedEntry {
     /// The skill is not run.
     Refused,
-    /// It is told, and the ledger alone decides.
+    /// It is reported, and the ledger alone decides.
     Allowed,
 }
 
@@ -127,7 +127,7 @@ pub enum RegistryError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The ledger holds a name that is none.
+    /// A name in the ledger is invalid.
     #[error(transparent)]
     Name(#[from] SkillNameError),
     /// A name makes no path.
@@ -176,7 +176,7 @@ impl SkillRegistry {
         Ok(Self { entries })
     }
 
-    /// What stands in the project's file; nothing where there is none.
+    /// What stands in the project's file; nothing if it does not exist.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl SkillRegistry {
         for (name, entry) in written.skills {
             let sha256 = entry.sha256.map(|text| {
                 text.parse::<Digest>()
-                    .map_err(|_| form(format!("the sha256 of {name:?} is none")))
+                    .map_err(|_| form(format!("the sha256 of {name:?} is not a digest")))
             });
             let entry = RegistryEntry {
                 module: entry.module,
@@ -294,7 +294,7 @@ impl SkillRegistry {
         verdict
     }
 
-    /// Whether the file of a skill that this registry trusts is what somebody answers for; nothing where it does not trust it.
+    /// Whether the file of a skill that this registry trusts has the approved bytes; nothing if the registry does not trust it.
     #[must_use]
     pub fn trusted_file(&self, project: &ForgeProject, name: &SkillName) -> Option<TrustedFile> {
         let promoted = self.entries.get(name.as_str())?.sha256?;

@@ -17,9 +17,9 @@ pub enum SkillStep {
     Verify,
     /// Looking into a failure of an attempt or a gate.
     Research,
-    /// Somebody answers for it.
+    /// A person approves it.
     Promote,
-    /// Nobody answers for it any more.
+    /// Its approval is withdrawn.
     Demote,
     /// It is run.
     Run,
@@ -109,14 +109,13 @@ impl SkillStep {
                 "what passed its gates is not built over; promote it, or verify it again",
                 None,
             )),
-            (Self::Build | Self::Verify, Trusted) => Some((
-                "somebody answers for exactly these files",
-                Some(Self::Demote),
-            )),
+            (Self::Build | Self::Verify, Trusted) => {
+                Some(("exactly these files are approved", Some(Self::Demote)))
+            }
             (Self::Verify, Proposed) => Some(("there is nothing to verify yet", Some(Self::Build))),
             (Self::Research, Verified | Trusted) => Some(("nothing of it failed", None)),
             (Self::Promote, Trusted) => Some((
-                "somebody answers for it already, and it can be run",
+                "it is approved already, and it can be run",
                 Some(Self::Demote),
             )),
             (Self::Promote | Self::Run, Proposed) => {
@@ -125,7 +124,7 @@ impl SkillStep {
             (Self::Promote | Self::Run, Built) => {
                 Some(("it has not passed its gates", Some(Self::Verify)))
             }
-            (Self::Run, Verified) => Some(("nobody answers for it yet", Some(Self::Promote))),
+            (Self::Run, Verified) => Some(("it is not approved yet", Some(Self::Promote))),
             (Self::Demote, Proposed | Built | Verified) => Some(("it is not trusted anyway", None)),
         }
     }

@@ -1,4 +1,4 @@
-//! Into trust and out of it: somebody answers for exactly these bytes, or nobody does any more.
+//! Promotion and demotion: a person approves exactly these bytes, or the approval is withdrawn.
 //!
 //! A promotion rests on the newest verification, which passed with the very bytes that lie in the project now; who promotes is named. A
 //! demotion needs a reason, and a skill whose runs keep failing is demoted by Crucible itself.
@@ -34,7 +34,7 @@ const LONGEST_NAME: usize = 120;
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 1_000;
 
-/// Who answers for a step into trust or out of it, and why.
+/// The person who approves a promotion or a demotion, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
     by: String,
@@ -92,7 +92,7 @@ impl Approval {
     ///
     /// [`ApprovalError`] where one of them could not be kept, or nobody is named.
     pub fn new(by: &str, reason: &str) -> Result<Self, ApprovalError> {
-        let (who, why) = ("the name of who answers for it", "the reason");
+        let (who, why) = ("the name of the person who approves it", "the reason");
         if says_nothing(by) {
             return Err(ApprovalError::Empty {
                 part: who,
@@ -272,7 +272,7 @@ pub fn demote_skill(
 }
 
 /// Demotes a skill whose newest runs by this promotion all failed or were denied, `most` of them; zero means never. The lock of the skill is not
-/// needed: the ledger takes the step once, whoever else is at work.
+/// needed: the ledger takes the step once, whichever other processes run.
 pub(crate) fn demote_what_fails(
     world: &ForgeWorld<'_>,
     ledger: &mut Ledger,

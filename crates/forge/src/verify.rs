@@ -1,7 +1,7 @@
 //! The step that verifies a skill: every gate on one copy of the project, each recorded as it ends.
 //!
 //! [`SkillVerification::prepare`] takes the lock, reads the two files once, finds the programs and copies the project: whatever is missing
-//! for a verdict is told before anything is recorded. [`SkillVerification::run`] asks the gates. Where it is interrupted,
+//! for a verdict is reported before anything is recorded. [`SkillVerification::run`] asks the gates. Where it is interrupted,
 //! [`SkillVerification::abort`] says so in the ledger; where the process is killed, the next step says it.
 //!
 //! What always holds: the digests that are recorded are those of the bytes that were judged, and what happens to the project meanwhile
@@ -428,7 +428,7 @@ impl<'a> SkillVerification<'a> {
                 verdict.push(Finding::warning(
                     Code::new("forge-not-as-built"),
                     source.path.to_string(),
-                    "Somebody changed it after the build. What is verified, and can be promoted, is the file as it is now.",
+                    "The file was changed after the build. What is verified, and can be promoted, is the file as it is now.",
                 ));
             }
         }

@@ -1,4 +1,4 @@
-//! What the forge works with: the outside world, handed in by whoever starts it.
+//! What the forge works with: the outside world, handed in by its caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;

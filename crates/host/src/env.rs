@@ -74,7 +74,7 @@ impl Environment {
     }
 
     /// The user's home directory, where an absolute one is set: a relative one would follow the working directory, which may be
-    /// somebody else's project.
+    /// a foreign project.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         self.get_os("HOME")

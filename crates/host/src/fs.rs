@@ -7,7 +7,7 @@
 //! There is a weaker write of the same shape, [`write_unflushed`] and [`write_beneath_unflushed`]: no other process ever sees a part of the
 //! file, and a process that is killed leaves the old one or the new one. Only when the machine itself goes down the file can be missing,
 //! empty, cut off, or end in zeros. It is right for what can be made again, byte for byte, from what is on the disk
-//! (bytes that the ledger holds), and for what nobody needs after a crash (copies in a temporary directory). Whoever writes so has to
+//! (bytes that the ledger holds), and for what nobody needs after a crash (copies in a temporary directory). A caller that writes so has to
 //! put the file right before it is read again. For all else a flush is due before anybody relies on the file: [`write_atomic`], or, for
 //! several new files at once, the weaker write and then [`flush_beneath`].
 
@@ -314,7 +314,7 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     read_open(file, path, length, limit)
 }
 
-/// The same for a file whose name somebody else chose: only a regular file is read. A pipe or a device could make the reader
+/// The same for a file whose name comes from outside: only a regular file is read. A pipe or a device could make the reader
 /// wait for ever, or never end.
 ///
 /// # Errors
@@ -344,7 +344,7 @@ fn read_known(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsEr
     read_open(file, path, meta.len(), limit)
 }
 
-/// Opens for reading without waiting for somebody to write.
+/// Opens for reading without waiting for a writer.
 #[expect(
     clippy::disallowed_methods,
     reason = "host owns the opening of files; this one is read"

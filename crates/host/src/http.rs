@@ -264,7 +264,7 @@ impl Connections {
         })
     }
 
-    /// The client that speaks TLS. Whoever asks while it is made waits for it, and holds up neither its own loop nor another.
+    /// The client that speaks TLS. A caller that asks while it is made waits for it, and holds up neither its own loop nor another.
     async fn tls(&self) -> Result<&Client, HttpError> {
         let make = || async {
             let made = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
@@ -342,7 +342,7 @@ pub fn host_and_port(url: &str) -> Result<(String, u16), HttpError> {
     host.zip(port).ok_or(no_host)
 }
 
-/// An address without the name and the password that somebody put into it, to be shown: behind its scheme, everything up to the
+/// An address without the name and the password in it, to be shown: behind its scheme, everything up to the
 /// last `@` is left out. A password may hold any character, so one that stands behind `/`, `?` or `#` ends a login, too.
 #[must_use]
 pub fn without_login(url: &str) -> String {

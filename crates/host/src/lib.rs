@@ -1,7 +1,7 @@
 //! The outside world, as values that are passed in.
 //!
 //! This crate owns every write to the file system, the environment, the clock, randomness from the
-//! kernel and HTTP. Nobody else does these things, so whoever reads a
+//! kernel and HTTP. No other crate does these things, so the reader of a
 //! signature elsewhere sees what the code behind it can touch.
 //!
 //! What always holds: a file written for others to read is written whole or not at all; a limit that

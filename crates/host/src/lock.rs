@@ -90,7 +90,7 @@ impl Lock {
         })
     }
 
-    /// Takes the lock at `path` from whoever holds it, by putting another file in its place. The holder is not stopped: it learns of
+    /// Takes the lock at `path` from its holder, by putting another file in its place. The holder is not stopped: it learns of
     /// it from [`Lock::is_still_held`].
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Drop for Lock {
     }
 }
 
-/// Who holds the lock at `path`, by what stands in its file; nothing where there is none or its holder has ended. Nothing is
-/// locked by asking, so nobody is kept from taking it. Who let go of it and still runs is told as the holder.
+/// Who holds the lock at `path`, by what stands in its file; nothing if nobody holds it or its holder has ended. Nothing is
+/// locked by asking, so nobody is kept from taking it. A process that released it and still runs is reported as the holder.
 ///
 /// # Errors
 ///
@@ -201,7 +201,7 @@ impl DirectoryTurn {
     }
 }
 
-/// Opens a lock's file, made where there is none. What is no regular file is not a lock, and a link is not followed.
+/// Opens a lock's file, created if missing. What is no regular file is not a lock, and a link is not followed.
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();

@@ -17,7 +17,7 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// What is told of the process of this number; nothing where there is none, or where the system does not tell.
+    /// What the system reports of the process of this number; nothing if it does not exist, or if the system does not report it.
     #[must_use]
     pub fn of(process: i32) -> Option<Self> {
         Self::parse(&std::fs::read(format!("/proc/{process}/stat")).ok()?)

@@ -1,6 +1,6 @@
 //! A command in one text, such as a variable holds: split into words as a shell would, with nothing expanded.
 //!
-//! What always holds: what a shell would do more with than split it is refused, never passed on as it stands. So whoever wrote a
+//! What always holds: what a shell would do more with than split it is refused, never passed on as it stands. So the author of a
 //! pipe, a variable or a pattern learns that there is no shell, and no program gets a word that was meant otherwise.
 
 /// Why a text is no list of words.
@@ -12,9 +12,9 @@ pub enum WordsError {
     /// The text ends behind a backslash.
     #[error("it ends behind a backslash, which stands before nothing")]
     NothingBehind,
-    /// A shell would do something with this character, and there is none.
+    /// A shell would do something with this character, and no shell is used.
     #[error(
-        "{0:?} means something to a shell, and there is none: put it between quotation marks, or call a script"
+        "{0:?} means something to a shell, and no shell is used: put it between quotation marks, or call a script"
     )]
     Shell(char),
 }

@@ -22,7 +22,7 @@ use crate::random;
 /// What the name of a lock file ends with.
 const LOCK: &str = ".lock";
 
-/// When a directory without a lock file is taken for dead. Only somebody else takes the lock file of a living one away, as
+/// When a directory without a lock file is taken for dead. Only other programs take the lock file of a living one away, as
 /// cleaners of `/tmp` do after days.
 const ORPHAN: Duration = Duration::from_secs(48 * 3600);
 

@@ -1,6 +1,6 @@
 //! Artifacts: bytes under their own digest.
 //!
-//! The same bytes are stored once, whoever stores them, under the kind they were first stored as. Reading
+//! The same bytes are stored once, under the kind they were first stored as. Reading
 //! checks the digest, so bytes that were edited are never handed out.
 
 use crucible_model::Digest;

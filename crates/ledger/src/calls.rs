@@ -86,9 +86,9 @@ pub struct Settlement {
     pub ts: Timestamp,
     /// `ok`, or the name of the failure.
     pub outcome: String,
-    /// Tokens in, where the provider told.
+    /// Tokens in, if the provider reported them.
     pub tokens_in: Option<u64>,
-    /// Tokens out, where the provider told.
+    /// Tokens out, if the provider reported them.
     pub tokens_out: Option<u64>,
     /// What it cost, reported or estimated, where that is known.
     pub cost: Option<MicroDollars>,

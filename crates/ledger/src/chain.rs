@@ -1,7 +1,7 @@
 //! Appending to the chain and reading it.
 //!
 //! An append is one immediate transaction: it reads the head, hashes the event behind it and inserts it; a
-//! trigger moves the head. Whoever else writes waits, so no two events can follow the same one.
+//! trigger moves the head. Other writers wait, so no two events can follow the same one.
 
 use crucible_model::{Digest, RunId, to_canonical_json};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -186,7 +186,7 @@ pub(crate) fn read_head(connection: &Connection) -> Result<ChainHead, rusqlite::
         })
 }
 
-/// A value of the wrong form in a column, as SQLite's own errors are told.
+/// A value of the wrong form in a column, reported like SQLite's own errors.
 pub(crate) fn unreadable(
     column: usize,
     error: impl std::error::Error + Send + Sync + 'static,

@@ -111,7 +111,7 @@ pub enum LedgerError {
         /// The number of the call within the run.
         seq: u64,
     },
-    /// A crawl is told of that has ended, or never was.
+    /// An event belongs to a crawl that has ended, or never was.
     #[error("crawl {id} is not active; `crucible crawl history` shows how it ended")]
     NoActiveCrawl {
         /// The number of the session.

@@ -4,7 +4,7 @@
 //! an artifact, appends an event to the run of its spec ([`spec_run_id`]) and writes a row, by which readers find it. A reader
 //! compares what lies in the directory with the rows; [`Ledger::verify`] compares the rows with their events.
 //!
-//! One that was found in the directory, because another machine or somebody by hand wrote it, is recorded as learned: the ledger then knows it from
+//! One that was found in the directory, because another machine or a person by hand wrote it, is recorded as learned: the ledger then knows it from
 //! there on, and never says that it was written here.
 //!
 //! A project is known by the digest of its path: the ledger of another machine, or of another place, knows nothing of it.

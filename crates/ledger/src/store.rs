@@ -67,11 +67,11 @@ const APPLICATION_ID: i64 = 0x4352_5543;
 /// Where a database in memory lies, for errors.
 const NOWHERE: &str = ":memory:";
 
-/// How long a call waits for another process that writes, unless told otherwise.
+/// How long a call waits for another process that writes, by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Ledger {
-    /// Opens the ledger at `path`, makes it where there is none, and brings an older one up to date.
+    /// Opens the ledger at `path`, creates it if missing, and brings an older one up to date.
     ///
     /// # Errors
     ///

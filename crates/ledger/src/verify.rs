@@ -268,7 +268,7 @@ fn check_integrity(connection: &Connection, check: &mut Check) -> Result<(), Pas
 enum Before {
     /// Its stored hash, which matches its content.
     Hash(Digest),
-    /// Nothing that can be trusted: it is bad or missing, and that is said already.
+    /// Nothing that can be trusted: it is bad or missing, and that is reported already.
     Unknown,
 }
 

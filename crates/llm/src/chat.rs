@@ -10,8 +10,7 @@ use crate::answer_body::{self, Expected};
 use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::{CallTarget, Silence};
-use crate::invocation::FallbackList;
-use crate::invocation::{LlmInvocation, LlmResult};
+use crate::invocation::{FallbackList, LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
 use crate::wire_json::ListBounds;
 

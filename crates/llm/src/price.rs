@@ -102,6 +102,14 @@ impl PriceTable {
     }
 }
 
+/// Returns millionths of a dollar as text in dollars, with at least two decimals and no zeros after them.
+#[must_use]
+pub fn dollars(millionths: u64) -> String {
+    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    let kept = text.trim_end_matches('0').len().max(text.len() - 4);
+    format!("${}", text.get(..kept).unwrap_or(&text))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -175,5 +183,21 @@ mod tests {
         assert_eq!(price.of(1, 0), Some(1));
         assert_eq!(price.of(0, u64::MAX), Some(u64::MAX));
         assert_eq!(Price::Unknown.of(5, 5), None);
+    }
+
+    #[test]
+    fn dollars_keep_every_digit_and_two_at_least() {
+        let shown = [0, 1, 50_000, 3_000_000, 15_500_000, 1_234_567].map(dollars);
+        assert_eq!(
+            shown,
+            [
+                "$0.00",
+                "$0.000001",
+                "$0.05",
+                "$3.00",
+                "$15.50",
+                "$1.234567"
+            ]
+        );
     }
 }

@@ -24,7 +24,7 @@ pub trait ProviderKind: Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// The evidence for the edit format and the structured output in [`ProviderKind::capabilities`], in
-    /// one or two sentences: measurements, or that there are none.
+    /// one or two sentences: measurements, or that nothing was measured.
     fn evidence(&self) -> &'static str;
 
     /// Creates a backend. Sends nothing.

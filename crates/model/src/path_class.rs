@@ -116,7 +116,10 @@ pub fn denied_place(path: &RepoPath, denial: Denial) -> Option<&'static str> {
     if denial == Denial::Shown {
         segments.next_back();
     }
+    let mut is_in_source = false;
     segments.enumerate().find_map(|(depth, segment)| {
+        let is_below_source = is_in_source;
+        is_in_source |= SOURCE.contains(&segment);
         PLACES.iter().find_map(|(name, shown, changed)| {
             let reach = match denial {
                 Denial::Shown => shown,
@@ -124,6 +127,7 @@ pub fn denied_place(path: &RepoPath, denial: Denial) -> Option<&'static str> {
             };
             let is_here = match reach {
                 Reach::Anywhere => true,
+                Reach::OutsideSource => !is_below_source,
                 Reach::Top => depth == 0,
                 Reach::Nowhere => false,
             };
@@ -137,6 +141,8 @@ pub fn denied_place(path: &RepoPath, denial: Denial) -> Option<&'static str> {
 enum Reach {
     /// Tools look for it in every directory.
     Anywhere,
+    /// Below a source directory the same word names ordinary source: `src/build/env.py`.
+    OutsideSource,
     /// Deeper down the same word names ordinary source.
     Top,
     Nowhere,
@@ -144,7 +150,7 @@ enum Reach {
 
 /// Each name, where it is hidden (seed 003 B.2) and where it is protected.
 const PLACES: [(&str, Reach, Reach); 12] = {
-    use Reach::{Anywhere, Nowhere, Top};
+    use Reach::{Anywhere, Nowhere, OutsideSource, Top};
     [
         (".github", Nowhere, Anywhere),
         (".gitlab", Nowhere, Anywhere),
@@ -154,8 +160,8 @@ const PLACES: [(&str, Reach, Reach); 12] = {
         (".venv", Nowhere, Anywhere),
         ("node_modules", Anywhere, Anywhere),
         ("__pycache__", Anywhere, Anywhere),
-        ("runs", Anywhere, Top),
-        ("build", Anywhere, Top),
+        ("runs", OutsideSource, Top),
+        ("build", OutsideSource, Top),
         ("dist", Anywhere, Top),
         ("target", Nowhere, Top),
     ]
@@ -481,6 +487,14 @@ mod tests {
         let denied = |path: &str, denial| denied_place(&path.parse().unwrap(), denial);
         assert_eq!(denied("a/Build/x.c", Denial::Shown), Some("build"));
         assert_eq!(denied("a/build/x.c", Denial::Changed), None);
+        for path in ["src/build/env.py", "pkg/build/a.go", "a/src/runs/x.ts"] {
+            assert_eq!(denied(path, Denial::Shown), None, "{path}");
+        }
+        assert_eq!(denied("build/src/x.c", Denial::Shown), Some("build"));
+        assert_eq!(
+            denied("src/node_modules/x.js", Denial::Shown),
+            Some("node_modules")
+        );
         assert_eq!(denied("build", Denial::Shown), None);
         assert_eq!(denied("build", Denial::Changed), Some("build"));
         assert_eq!(denied(".github/workflows/ci.yml", Denial::Shown), None);

@@ -1,4 +1,4 @@
-//! Finds the files that a source file imports, by name: Python, JavaScript and TypeScript, Go, Rust, Java.
+//! Finds the files that a source file imports, by name: Python, JavaScript and TypeScript, Go, Rust, Java, C and C++.
 //!
 //! Import lines are recognised by their shape and resolved against the repository's paths only; no build file
 //! is read. An unresolved import is treated as external.
@@ -76,6 +76,11 @@ impl<'p> ImportIndex<'p> {
                     );
                 }
             }
+            "c" | "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx" | "inl" | "ipp" => {
+                for name in included(text).take(MAX_IMPORTS) {
+                    self.resolver.c(path, name, &mut found);
+                }
+            }
             _ => {}
         }
         found.remove(path);
@@ -138,6 +143,16 @@ fn script_imports(text: &str) -> impl Iterator<Item = &str> {
             "import(\"",
         ],
     )
+}
+
+/// Returns the names after `#include`, in quotes or angle brackets.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start();
+        let rest = rest.strip_prefix("include")?.trim_start();
+        let name = rest.strip_prefix(['"', '<'])?;
+        name.split(['"', '>']).next()
+    })
 }
 
 /// Returns the text between each of these and the next matching quote on the line.

@@ -29,7 +29,7 @@ pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
     Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, LeftOut, PastChange,
     RankLimits, Ranking, ScoreParts, Surroundings, TextMark, WordStem, area_of, is_beside,
-    is_filler, is_little_word, rank, rank_with, tested_name,
+    is_filler, is_little_word, is_of_area, rank, rank_with, tested_name,
 };
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

@@ -26,7 +26,7 @@ use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath
 
 pub use class::{FileClass, is_beside, is_filler, tested_name};
 pub use evidence::Evidence;
-pub use goal::{Candidate, Goal, TextMark, area_of};
+pub use goal::{Candidate, Goal, TextMark, area_of, is_of_area};
 pub use history::{History, PastChange};
 pub use parts::ScoreParts;
 pub use words::{WordStem, is_little_word};
@@ -220,10 +220,12 @@ pub fn rank_with(
             (Some(reason), _) => left.push((file, reason)),
         }
     }
-    for (file, reason) in left {
-        if package.holds(&file.candidate.path)
-            && room.takes_outline(&mut package, file.candidate.size)
-        {
+    let waiting = left
+        .iter()
+        .map(|(file, _)| (&file.candidate.path, file.candidate.size));
+    let outlined = package.outlines(waiting, &mut room);
+    for (at, (file, reason)) in left.into_iter().enumerate() {
+        if outlined.contains(&at) {
             let allowance = file.candidate.size.min(package::OUTLINE);
             ranking.chosen.push(choose(goal, file, allowance, true));
         } else {

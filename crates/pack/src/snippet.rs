@@ -26,7 +26,7 @@ pub(crate) enum Input {
     Prefix,
 }
 
-/// Returns sorted ranges without overlaps, from line 1; touching ranges are merged. `None` if there is none
+/// Returns sorted ranges without overlaps, from line 1; touching ranges are merged. `None` if the list is empty
 /// or one is reversed.
 pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
     if ranges.is_empty() || ranges.iter().any(|range| range.start > range.end) {

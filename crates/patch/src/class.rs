@@ -282,6 +282,10 @@ mod tests {
         "foundry.toml",
         "hardhat.config.ts",
         "uv.toml",
+        "Snakefile",
+        "config.ru",
+        "SKILL.md",
+        "magefile.go",
     ];
     const CI: &[&str] = &[
         ".github/workflows/ci.yml",

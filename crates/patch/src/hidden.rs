@@ -1,9 +1,9 @@
 //! Characters that a reader does not see, or that change the order in which the reader sees others.
 //!
 //! Such characters let a line be compiled differently from how it is read in a review; what a terminal takes for an order lets it show
-//! whatever it is told to. What the patch merely moves or
+//! any other text. What the patch merely moves or
 //! keeps is not its doing: only what there is more of in the added lines than in the removed ones counts. What is at home in text and harmless
-//! to its language (joiners, form feeds, separators of lines) is said and not refused.
+//! to its language (joiners, form feeds, separators of lines) is reported and not refused.
 
 use std::collections::BTreeMap;
 

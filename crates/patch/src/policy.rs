@@ -113,11 +113,11 @@ pub enum Unusual {
     /// Where the plan or the policy names the path.
     #[default]
     WhereNamed,
-    /// Nowhere: whoever applies the patch writes the contents of files and nothing else.
+    /// Nowhere: applying a patch writes the contents of files and nothing else.
     Never,
 }
 
-/// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
+/// A policy as it is written, before its values are judged: errors about a wrong shape use the words of JSON.
 const KEYS: [(&str, Shape); 12] = [
     ("allow_roots", Shape::Texts),
     ("allow_sources", Shape::Texts),

@@ -1,7 +1,7 @@
 //! What a patch brings in that makes tests pass without doing what they test.
 //!
 //! Only what there is more of afterwards counts, over all touched files together: a construct that stays, moves or
-//! is edited is none that the patch brought. What honest code does too is a warning; the rest is refused, whatever
+//! is edited was not added by the patch. What honest code does too is a warning; the rest is refused, whatever
 //! the plan names: naming a file lets its tests be changed, not the way in which they are run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,7 +218,7 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
 
 /// Files outside of the repository that what is built would hold, or whatever loads the sources would run, and constructs of which
 /// nobody can tell what they read. Naming a file never lifts the first. It lifts the second where a person names it: a plan names
-/// files to change them, and whoever wrote it is the one that is not trusted here.
+/// files to change them, and the author of the plan is not trusted here.
 fn read_from_outside(
     patch: &Patch,
     policy: &Policy,

@@ -3,7 +3,7 @@
 //! What is written are the files of the tree that was judged, never what another reading of the patch would give. A file is
 //! replaced only where the work tree holds what the commit has there, byte for byte: as the repository keeps it, or as git's
 //! attributes check it out. The new content then comes in the same form, so line ends stay what they are in this work
-//! tree. What git's index says of a file is asked too, but its word alone is not taken: it may have been told to look away.
+//! tree. What git's index says of a file is asked too, but its word alone is not taken: its flags may hide a change.
 //!
 //! What always holds: all files or none ([`edit_tree`]); a change of the user's is never written over.
 

@@ -119,7 +119,7 @@ pub struct Cloned {
 /// Why there is no clone.
 #[derive(Debug, thiserror::Error)]
 pub enum CloneError {
-    /// The address is none of ours.
+    /// The address has no accepted form.
     #[error("cannot clone from {text:?}: {why}; write https://HOST/PATH or file:///PATH")]
     Address {
         /// What was written.

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use crucible_patch::FileMode;
 
 use crate::git::as_path;
+use crate::git::parse::read_mode;
 use crate::git::store::{HashKind, oid_from};
 use crate::oid::Oid;
-use crate::tree::read_mode;
 
 /// The device of a file, which git does not compare.
 const NO_DEVICE: u32 = 0;

@@ -19,6 +19,7 @@ use crucible_model::{RunId, Timestamp};
 
 use crate::error::RepoError;
 use crate::git::{Branch, Call, Flush, Git};
+use crate::identity::Identity;
 use crate::oid::Oid;
 use crate::tree::{Aside, TreeChange};
 
@@ -31,15 +32,6 @@ const SEARCHED: u64 = 200;
 /// Number of checks whether the index lock is gone; two seconds in all.
 const LOCK_LOOKS: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-
-/// Who commits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The name.
-    pub name: String,
-    /// The mail address, without angle brackets.
-    pub email: String,
-}
 
 /// What to land, on which branch, and with which message.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 //! Every call of git's command line is built in one place (`git::command`): no hooks, no filters, no monitors, no configuration of the
 //! machine, no network, nothing inherited. Objects, the index and what is checked out are read in this process where they are in the usual
 //! form (`git::store`, `index_file`); git's command line reads the rest, applies patches, and writes. A repository is hostile input: what
-//! its configuration names is never run, and what could hide a change from us is said.
+//! its configuration names is never run, and what could hide a change from us is reported.
 //!
 //! - [`Git`] opens a repository and reads it: head, status, tracked files, contents.
 //! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`Git::changes_after_patch`] only
@@ -30,6 +30,7 @@ mod clone;
 mod error;
 mod gh;
 mod git;
+mod identity;
 mod index_file;
 mod land;
 mod language;
@@ -61,7 +62,8 @@ pub use git::{
     Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile,
     TrackedState,
 };
-pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
+pub use identity::Identity;
+pub use land::{Commit, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};
 pub use patch_index::PatchIndex;

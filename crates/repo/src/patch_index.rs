@@ -23,12 +23,12 @@ use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
 use crate::error::RepoError;
-use crate::git::objects::split_at;
+use crate::git::parse::{read_mode, split_at};
 use crate::git::store::{Found, KnownTrees, TreeMode};
 use crate::git::{Call, Flush, Git, as_path};
 use crate::index_file::{self, FileEntry, Stat};
 use crate::oid::Oid;
-use crate::tree::{Aside, ProducedChanges, TreeChange, read_mode};
+use crate::tree::{Aside, ProducedChanges, TreeChange};
 
 /// Maximum number of paths that are requested one by one.
 const MOST_PATHS: usize = 500;

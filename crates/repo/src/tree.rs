@@ -14,7 +14,7 @@ use crucible_patch::FileMode;
 
 use crate::attributes::CheckedOut;
 use crate::error::RepoError;
-use crate::git::objects::split_at;
+use crate::git::parse::{read_mode, split_at};
 use crate::git::store::{Difference, Found, TreeMode};
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
@@ -340,16 +340,6 @@ pub(crate) fn quoted(path: &Path) -> OsString {
     }
     text.push(b'"');
     OsString::from_vec(text)
-}
-
-/// Parses a mode of six octal digits: `None` for "missing", an error for an invalid mode.
-pub(crate) fn read_mode(digits: &[u8]) -> Option<Option<FileMode>> {
-    match digits {
-        b"000000" => Some(None),
-        // Trees that very old versions of git wrote have it.
-        b"100664" => Some(Some(FileMode::Regular)),
-        digits => FileMode::parse(digits).map(Some),
-    }
 }
 
 /// `:oldmode SP newmode SP oldoid SP newoid SP status NUL path NUL`, again and again.

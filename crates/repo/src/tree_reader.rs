@@ -1,8 +1,8 @@
 //! Reads files of a work tree that others may be changing, so that the checked file is the read one.
 //!
 //! A name is resolved by the kernel from the open top directory, with links refused in every part. Where
-//! there is a link, the way is walked part by part, and every place it leads over is told, so that whoever
-//! decides can judge each of them. A link that is absolute, climbs out or reaches git's own directory leaves
+//! there is a link, the way is walked part by part, and every place it leads over is returned, so that the
+//! caller can judge each of them. A link that is absolute, climbs out or reaches git's own directory leaves
 //! the tree, even where it comes back. A file that becomes a link after it was looked at is not read.
 
 use std::path::{Component, Path, PathBuf};

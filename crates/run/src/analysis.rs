@@ -76,7 +76,7 @@ pub struct Analysis {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
     /// Gates that tested an installed copy of a Python package and now run with `PYTHONPATH`, with its
-    /// directories from the top. Absent if there is none, and in documents of earlier versions.
+    /// directories from the top. Absent if no gate did, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub python_paths: PythonPaths,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crucible_host::WorkDir;
 use crucible_host::fs::create_dir_all;
-use crucible_model::counted;
+use crucible_model::{Code, Finding, Verdict, counted};
 use crucible_repo::Git;
 use crucible_sandbox::Strength;
 use crucible_verify::{
@@ -157,4 +157,30 @@ fn failed_tests(run: &GateRun) -> Vec<String> {
         .take(MAX_FAILED)
         .map(|(_, name)| (*name).to_owned())
         .collect()
+}
+
+/// Returns a finding for each gate that does not pass.
+#[must_use]
+pub fn judge_checks(checks: &[GateCheck]) -> Verdict {
+    let finding = |check: &GateCheck| match &check.state {
+        GateState::Passes => None,
+        GateState::Fails { end, .. } => Some(Finding::error(
+            Code::new("verify-gate-failed"),
+            check.id.as_str(),
+            end.clone(),
+        )),
+        GateState::CouldNotRun { cause, remedy } => {
+            let hint = if remedy.is_empty() {
+                cause.clone()
+            } else {
+                format!("{cause}; {remedy}")
+            };
+            Some(Finding::error(
+                Code::new("verify-gate-could-not-run"),
+                check.id.as_str(),
+                hint,
+            ))
+        }
+    };
+    Verdict::new(checks.iter().filter_map(finding).collect())
 }

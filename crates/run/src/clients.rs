@@ -1,4 +1,4 @@
-//! Whoever answers for the roles of a run: one client for each service.
+//! The services that answer in the roles of a run: one client for each service.
 
 use crucible_llm::ModelClient;
 use crucible_model::Timestamp;
@@ -13,7 +13,7 @@ pub trait Clients: Sync {
     ///
     /// # Errors
     ///
-    /// Fails when there is none: the run's clients were opened without it.
+    /// Fails if the run's clients were opened without this service.
     fn client(&self, name: &str) -> Result<&ModelClient, RunError>;
 
     /// Returns the time of the event with this key in the replayed run; `None` outside a replay. Checks

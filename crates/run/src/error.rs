@@ -169,7 +169,7 @@ pub enum RunError {
         /// What helps.
         remedy: String,
     },
-    /// The ledger does not hold together.
+    /// The ledger's verification failed.
     #[error("ledger verification failed: {first}; landing refused: see `crucible ledger verify`")]
     LedgerBroken {
         /// The first finding.

@@ -10,7 +10,7 @@
 //! that nobody knows. So two rules ask for no reading. Where the directory or a part of a name is not known,
 //! every tracked file whose path ends like the name counts. And once a gate runs anything that can start
 //! other programs, every tracked script that a shell would run counts: by its ending, its name (makefiles and
-//! settings of task runners), its first line or its executable bit. Whoever wants one of them changed names
+//! settings of task runners), its first line or its executable bit. To change one of them, a person names
 //! it.
 
 mod compiled;

@@ -207,6 +207,11 @@ impl<'w> GateWorld<'w> {
                 .iter()
                 .map(|path| self.survey.top.join(path));
             mounts.extend(scratch.map(|place| mount(&place, MountContent::Scratch)));
+            let private = self.survey.ignored.private.iter();
+            mounts.extend(private.map(|path| {
+                let content = MountContent::Writable(copy.join(path));
+                mount(&self.survey.top.join(path), content)
+            }));
         } else {
             let shown: Vec<PathBuf> = trees()
                 .map(|tree| self.survey.top.join(&tree.path))

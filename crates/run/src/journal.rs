@@ -3,7 +3,7 @@
 //! Every event has a key that is unique in its run, so a step repeated after a crash appends nothing.
 //! Consecutive steps go into the ledger in one transaction ([`Journal::commit`]), with the bytes of their
 //! files. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before
-//! anybody is told anything, before an event is read and before the ledger is, so before a model is asked, a
+//! anything is shown to anybody, before an event is read and before the ledger is, so before a model is asked, a
 //! gate is run or a commit is made. A process that ends before that has made files of which no event tells;
 //! they are made again.
 //!

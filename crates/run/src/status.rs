@@ -79,7 +79,7 @@ pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
         .collect()
 }
 
-/// What somebody owes the run.
+/// What the run waits for, and from whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Owed {
     /// The role that owes it.

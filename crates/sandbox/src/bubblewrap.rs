@@ -39,7 +39,7 @@ const NETWORK_CAPABILITIES: [&str; 3] = ["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE"
 /// Where programs look names up first.
 const HOSTS_FILE: &str = "/etc/hosts";
 /// The devices of a program that reaches hosts. For terminals bubblewrap makes a second user namespace, in which nobody has a right over
-/// the network any more; there are none.
+/// the network any more; so there are no terminals.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",

@@ -4,7 +4,7 @@
 //! it between its birth and its program, so nothing it starts is ever outside. Version 2 is looked for first; version 1 is used where the
 //! two controllers are there. Where neither lets us make a group, limits hold for one process at a time (`inner::limits`).
 //!
-//! What always holds: no group but our own is changed, except that a group of our own may be told to hand its controllers on; a group is
+//! What always holds: no group but our own is changed, except that a group of our own may hand its controllers on; a group is
 //! removed when its run is over, and one of a killed process by the next run.
 
 use std::fs;

@@ -19,7 +19,7 @@ pub struct Completed {
     pub duration: Duration,
     /// Which walls stood around it.
     pub receipt: IsolationReceipt,
-    /// How it was told to end, where its own end was not waited for.
+    /// How it was stopped, where its own end was not waited for.
     pub stopped: Option<Stopped>,
     /// Whether the kernel ended a process of it because the memory it may use was used up. Known in a control group only.
     pub ran_out_of_memory: bool,
@@ -27,7 +27,7 @@ pub struct Completed {
     pub contacts: Vec<Contact>,
 }
 
-/// How a program ended that was told to.
+/// How a program ended after it was asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
@@ -61,7 +61,7 @@ pub struct Contact {
 pub enum End {
     /// By itself, with this code. Inside namespaces a program killed by signal `n` shows as `128 + n`.
     Exited(i32),
-    /// By this signal, which somebody else sent.
+    /// By this signal, from outside.
     Signalled(i32),
     /// By us, because its time was over.
     TimedOut,

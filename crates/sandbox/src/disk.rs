@@ -259,7 +259,7 @@ fn size(sectors: impl TryInto<u64>) -> u64 {
         .max(BLOCK)
 }
 
-/// What the file systems of these places hold, whoever wrote it.
+/// What the file systems of these places hold, from all writers.
 fn used(places: &[PathBuf]) -> u64 {
     let held = |stat: StatVfs| {
         stat.f_blocks

@@ -1,6 +1,6 @@
 //! The places that no confined program may look into: every home directory, whole, and the machine's secrets.
 //!
-//! What always holds: a home is hidden whatever it is called and whoever runs; what of it is needed again is
+//! What always holds: a home is hidden whatever it is called and whichever user runs; what of it is needed again is
 //! in the table of `tools`, and of that the secrets named here are hidden once more.
 
 use std::ffi::OsStr;
@@ -92,7 +92,7 @@ const KERNEL_SECRETS: [&str; 14] = [
     "/proc/vmallocinfo",
 ];
 
-/// Where people live, whoever runs.
+/// Where people live, for every user.
 const HOMES: [&str; 2] = ["/home", "/root"];
 /// What `HOME` may say although nobody lives there: hiding it would hide the system.
 const SYSTEM: [&str; 18] = [

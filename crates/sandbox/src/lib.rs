@@ -35,6 +35,7 @@ mod mounts;
 mod plan;
 mod probe;
 mod program;
+mod runtime;
 mod sandbox;
 mod sockets;
 mod spawn;
@@ -56,6 +57,7 @@ pub use layers::{
     ReachedLayer, Requested, ResourceLevel,
 };
 pub use mounts::{Mount, MountContent};
+pub use runtime::{Notices, Runtime};
 pub use sandbox::Sandbox;
 pub use spawn::{
     Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources,

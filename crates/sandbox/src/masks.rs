@@ -116,7 +116,7 @@ impl Drop for Placeholders {
     }
 }
 
-/// The placeholder at `path`, made where there is none, with a shared lock on it.
+/// The placeholder at `path`, created if missing, with a shared lock on it.
 fn take(path: &Path, kind: Kind) -> io::Result<File> {
     let mut waited = Duration::ZERO;
     loop {

@@ -35,7 +35,7 @@ pub(crate) struct Plan {
 pub(crate) struct Conversation {
     pub(crate) socket: UnixStream,
     pub(crate) order: Vec<u8>,
-    /// What is said instead where the child could not enter its control group.
+    /// The order that is sent instead if the child could not enter its control group.
     pub(crate) order_without_group: Vec<u8>,
     /// Where the connections go that the program makes, one listener for each.
     pub(crate) routes: Vec<Route>,

@@ -325,7 +325,7 @@ pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
     }
 }
 
-/// The walls that the inner stage reported, or why there are none.
+/// The walls that the inner stage reported, or why it reported no walls.
 pub(crate) fn walls(
     observed: &Observed,
 ) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {

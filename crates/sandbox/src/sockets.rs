@@ -1,7 +1,7 @@
 //! Sockets of the machine's services that lie in the file system outside of what is covered anyway.
 //!
 //! A namespace of its own cuts a program from every network address and from abstract sockets; a socket with a
-//! path can be connected to by whoever sees the path. The kernel lists those that are bound, and what is mounted.
+//! path can be connected to by every program that sees the path. The kernel lists those that are bound, and what is mounted.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

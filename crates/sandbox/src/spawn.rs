@@ -174,7 +174,7 @@ impl Caps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
-    /// Bytes of memory of the program and all it starts, in a control group; where there is none, of each process by itself. No
+    /// Bytes of memory of the program and all it starts, in a control group; without a control group, of each process by itself. No
     /// more than the sandbox allows ([`crate::Sandbox::with_caps`]).
     pub memory: Cap,
     /// Bytes of address space of one process.
@@ -305,7 +305,7 @@ pub enum Calls {
     Tools,
     /// Reading and computing: nothing is opened for writing or made, no socket, no other process.
     Compute,
-    /// The same, and locks on what it reads, such as databases: whoever writes there waits for it.
+    /// The same, and locks on what it reads, such as databases: other writers wait for it.
     Read,
     /// Reading and computing, and writing where the profile lets it.
     Files,

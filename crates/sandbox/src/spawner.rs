@@ -22,7 +22,7 @@ use crate::masks::Placeholders;
 use crate::sys;
 use crate::tree::{self, Register};
 
-/// How often a program file that somebody still writes is tried again.
+/// How often a program file that is still being written is tried again.
 const BUSY_TRIES: u32 = 20;
 /// Time between two such tries.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);

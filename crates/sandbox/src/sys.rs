@@ -141,7 +141,7 @@ const PAGE: usize = 4096;
 const TRIES: usize = 32;
 
 impl SecretStart {
-    /// Lays out the words of a program: its path, what it is told that it is called, its arguments and its variables.
+    /// Lays out the words of a program: its path, its name as the program sees it, its arguments and its variables.
     #[expect(
         unsafe_code,
         reason = "memory at an address of our own choice has no safe wrapper"

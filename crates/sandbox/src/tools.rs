@@ -3,7 +3,7 @@
 //! How it works: home directories are covered whole, and this one table names what is uncovered again,
 //! read-only: places that hold programs, libraries and caches of downloads. Settings are shown only where
 //! nothing in them looks like a secret. What the user's `PATH` and the variables of toolchains name is shown
-//! besides, because the program was told to look there.
+//! besides, because the user's settings point the program there.
 //!
 //! What always holds: a place is in this table because a build needs it, never because it is harmless; what
 //! nobody named stays hidden.
@@ -18,7 +18,7 @@ use crucible_secrets::Scanner;
 
 /// One kind of installation.
 pub(crate) struct Tool {
-    /// The variable that names where it is; empty where there is none.
+    /// The variable that names where it is; empty if no variable does.
     pub(crate) variable: &'static str,
     /// Where it is below the home directory when the variable is not set.
     pub(crate) default: &'static str,

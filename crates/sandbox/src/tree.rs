@@ -4,7 +4,7 @@
 //! dies goes to the nearest one above it. While a program runs, everything it started is below it, however
 //! often it forked or opened a new session. When it ends, what it left behind becomes our own child. We
 //! start every program in a session of its own, so a child of ours in another session than ours that is
-//! not on the list of running programs is such a stray, and it can be told from children that some other
+//! not on the list of running programs is such a stray, and it can be distinguished from children that some other
 //! part of this process started.
 //!
 //! What always holds: a program is put on the list under the same lock under which strays are looked for,

@@ -57,7 +57,7 @@ pub enum NoVersion {
     Failed {
         /// The exit code.
         code: i32,
-        /// The first line it printed, cleaned; empty where there is none.
+        /// The first line it printed, cleaned; empty if it printed nothing.
         line: String,
     },
     /// It was ended by a signal.

@@ -35,7 +35,7 @@ pub(crate) enum Surroundings {
 pub(crate) enum PrivateBound {
     /// Each has a size.
     Sized,
-    /// Bubblewrap is too old to give them one (before 0.8), or there are none.
+    /// Bubblewrap is too old to give them one (before 0.8), or no such places exist.
     Unsized,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum PrivateBound {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) program: OsString,
-    /// The name the program is told it was called by.
+    /// The program's name as the program sees it.
     pub(crate) called: OsString,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,

@@ -18,6 +18,7 @@ mod handed;
 mod judge;
 mod key_lines;
 mod keywords;
+mod name;
 mod report;
 mod rule;
 mod scanner;
@@ -26,6 +27,7 @@ mod walk;
 
 pub use file_name::{is_secret_directory, is_secret_file};
 pub use handed::{HandedKeys, SHORTEST_HANDED};
+pub use name::{SecretInName, free_of_secrets};
 pub use report::findings;
 pub use rule::{RuleId, RulesError};
 pub use scanner::{MARKER_BEGIN, Redacted, Scanner, SecretMatch};

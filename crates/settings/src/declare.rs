@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A field is `name: type = default`, followed by the methods of [`SettingSpec`](crate::spec::SettingSpec) that say
-//! what else is known of it. The types are `u64`, `f64`, `bool`, `Text` (an `Option<String>`; an empty text is none),
+//! what else is known of it. The types are `u64`, `f64`, `bool`, `Text` (an `Option<String>`; an empty text is `None`),
 //! `List` (of texts), `Table` (of texts by name), and any type of `words.rs` (one of the texts that it lists).
 //!
 //! `section!` makes the struct and its specs; `table!` makes only the specs, for tables that share a struct.

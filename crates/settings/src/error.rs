@@ -49,7 +49,7 @@ pub enum ConfigError {
     },
     /// A project's file sets what only the user may.
     #[error(
-        "{origin}: `{key}` is not for a project's file, which may come from somebody else; set it in your own {} or by {variable}",
+        "{origin}: `{key}` is not for a project's file, which may come from a stranger; set it in your own {} or by {variable}",
         named(user_file)
     )]
     NotForProjects {
@@ -84,7 +84,7 @@ pub enum ConfigError {
 /// The user's own file, for people.
 pub(crate) fn named(user_file: &Path) -> String {
     if user_file.as_os_str().is_empty() {
-        "configuration (set HOME: there is none without it)".to_owned()
+        "configuration (set HOME: without it, no such file exists)".to_owned()
     } else {
         user_file.display().to_string()
     }

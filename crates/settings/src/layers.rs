@@ -172,7 +172,7 @@ impl Layers {
         self.settings.get(key).map(|setting| &setting.source)
     }
 
-    /// Whether the project's file sets a value that counts: what somebody else may have written.
+    /// Whether the project's file sets a value that counts: a stranger may have written it.
     pub(crate) fn is_of_project(&self, key: &str) -> bool {
         match self.source(key) {
             Some(SettingSource::File(path)) => self.project.as_ref() == Some(path),
@@ -180,7 +180,7 @@ impl Layers {
         }
     }
 
-    /// The variables that begin with `CRUCIBLE_` and set nothing: a limit that somebody believes in and that does not hold.
+    /// The variables that begin with `CRUCIBLE_` and set nothing: a user may believe in a limit that does not hold.
     pub(crate) fn unread_variables(&self, env: &Environment) -> Vec<String> {
         let known: BTreeSet<String> = self.settings.keys().map(|key| variable_of(key)).collect();
         let ours = env

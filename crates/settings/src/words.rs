@@ -11,7 +11,7 @@ pub trait Words: Copy + 'static {
     const VALUES: &'static [Self];
 }
 
-/// The value of a setting that takes one of a few texts, or the text that is none of them.
+/// The value of a setting that takes one of a few texts, or any other text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneOf<T>(Result<T, String>);
 

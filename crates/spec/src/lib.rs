@@ -17,6 +17,7 @@ mod fixup;
 mod gate;
 mod hook;
 mod id;
+mod ignored;
 mod json_output;
 mod nearest;
 mod packet;
@@ -24,6 +25,7 @@ mod phase;
 mod phase_id;
 mod project;
 mod receipt;
+pub mod session;
 mod source;
 mod state;
 mod store;
@@ -48,9 +50,11 @@ pub use gate::{
     parse_age, problem_code,
 };
 pub use hook::{
-    HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,
+    HOOK_SCHEMA, Hook, HookConsequence, HookOutcome, HookPlace, HookSubject, HookWalls, Hooks,
+    run_hooks, weigh_hooks,
 };
 pub use id::{SpecId, SpecIdError};
+pub use ignored::keep_out_of_git;
 pub use json_output::{
     ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview,
 };

@@ -30,7 +30,7 @@ pub enum FailureClass {
     TestFailure,
     /// A linter or formatter complained.
     Lint,
-    /// None of these can be told.
+    /// The class cannot be determined.
     Unknown,
 }
 

@@ -92,7 +92,7 @@ impl TestResults {
 const RUNNERS: &[&str] = &[
     "bun", "bundle", "cargo", "ctest", "deno", "dotnet", "go", "gradle", "gradlew", "jest", "just",
     "make", "mix", "mocha", "mvn", "mvnw", "node", "npm", "npx", "php", "phpunit", "pnpm",
-    "poetry", "py.test", "pytest", "rspec", "ruby", "uv", "vitest", "yarn",
+    "poetry", "prove", "py.test", "pytest", "rake", "rspec", "ruby", "uv", "vitest", "yarn",
 ];
 
 /// Returns whether the exit code is the runner's code for failed tests. For a shell or a script, something

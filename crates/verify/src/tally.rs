@@ -5,7 +5,7 @@
 //! counts what the known runners announce and report, one reader for each runner ([`readers`]);
 //! [`compare`](verdict::compare) decides what it means beside the tally of the same gate before any change.
 //!
-//! What always holds: reading takes time linear in the output and cannot fail; a number that is none counts
+//! What always holds: reading takes time linear in the output and cannot fail; an invalid number counts
 //! for nothing; sums stop at their limit instead of running over. What a tally cannot show: a runner that
 //! starts a process for each test and believes its exit code, and code that prints a whole false report by
 //! itself.

@@ -1,4 +1,4 @@
-//! llama.cpp's server, which answers for a real model on this machine, for the live tests alone.
+//! llama.cpp's server, which serves a real model on this machine, for the live tests alone.
 //!
 //! It comes as a Python package that compiles it, in a few minutes, with a C++ compiler.
 

@@ -8,10 +8,9 @@ use crucible_repo::Git;
 use crucible_run::{NO_CATALOGUE, check_repository_behaviors};
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
-/// What is said of a repository that has no catalogue.
+/// The message for a repository that has no catalogue.
 const NOTHING_CHECKED: &str = "no behaviour catalogue; nothing was checked";
 
 /// Check a repository's behaviour catalogue
@@ -35,7 +34,7 @@ impl BehaviorsCommand {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let Self::Check(check) = self;
         let repo = app.absolute(&check.repo);
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let verdict = app.block_on(async {
             let git = Git::open(sandbox, &app.env, &repo).await?;
             Ok(check_repository_behaviors(&git).await?)

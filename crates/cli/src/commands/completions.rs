@@ -1,10 +1,9 @@
 //! `crucible completions`: a script that completes commands in a shell.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use crucible_model::ExitStatus;
 
 use crate::app::App;
-use crate::commands::Arguments;
 use crate::error::CommandError;
 
 /// Print a completion script for your shell
@@ -17,14 +16,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, mut all: Command) -> Result<ExitStatus, CommandError> {
         let mut script = Vec::new();
-        clap_complete::generate(
-            self.shell,
-            &mut Arguments::command(),
-            "crucible",
-            &mut script,
-        );
+        clap_complete::generate(self.shell, &mut all, "crucible", &mut script);
         app.output.bytes(&script);
         Ok(ExitStatus::Success)
     }

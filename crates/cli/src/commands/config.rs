@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use crucible_host::http::without_login;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, one_line};
 use crucible_secrets::Scanner;
 use crucible_settings::{
     ConfigError, ConfigFiles, Edit, EditError, EditedFile, settings_schema, variable_of,
@@ -14,7 +14,6 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
-use crate::text::one_line;
 
 /// See and change the configuration
 #[derive(Subcommand)]
@@ -194,7 +193,7 @@ fn shown_text(value: &toml::Value) -> String {
         .map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
 }
 
-/// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.
+/// A value without the secrets in it: what looks like a key, and whom an address logs in as.
 fn shown(text: &str) -> String {
     let text = Scanner::builtin().redact(text).text.into_owned();
     // Without a colon before it, an `@` is part of a name and no login.

@@ -9,22 +9,17 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 use crucible_host::fs::{FsError, read_prefix, read_up_to, write_atomic};
 use crucible_model::{
-    ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json,
+    ByteLimit, Digest, ExitStatus, FileLimit, counted, one_line, to_canonical_json,
 };
 use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
 use crucible_repo::Git;
-use crucible_run::{
-    ContextRanking, ContextSettings, ContractDocuments, RankedOutcome, RunError, pack_context,
-    request_for_goal,
-};
+use crucible_run::configured::{context_settings, pack_limits};
+use crucible_run::{ContextRanking, RankedOutcome, RunError, pack_context, request_for_goal};
 use crucible_settings::Settings;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
-use crate::commands::run::start::pack_limits;
 use crate::error::CommandError;
-use crate::text::one_line;
 
 /// The longest goal, in bytes, as of a run.
 const MAX_GOAL: usize = 16 * 1024;
@@ -132,7 +127,7 @@ impl Build {
             .map(|path| read_output(app, path))
             .transpose()?;
         let (request, ranking, pack) = app.block_on(async {
-            let opened = Git::open(shared_sandbox(app), &app.env, &repo);
+            let opened = Git::open(app.runtime().sandbox, &app.env, &repo);
             let Some(request) = named else {
                 let git = opened.await?;
                 let goal = self.goal.as_deref().unwrap_or_default();
@@ -213,31 +208,6 @@ impl Build {
             max_total_bytes: ByteLimit(self.max_bytes.unwrap_or(limits.max_total_bytes)),
         })
     }
-}
-
-/// What the configuration says of the documents that come first.
-pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, CommandError> {
-    let contract = match config.context.contract.as_deref() {
-        None => ContractDocuments::WherePresent,
-        Some("ctcp") => ContractDocuments::Required,
-        Some(other) => {
-            return Err(
-                CommandError::usage(format!("context.contract is {other:?}"))
-                    .hint("It takes \"ctcp\", or nothing."),
-            );
-        }
-    };
-    let mut mandatory = Vec::new();
-    for path in &config.context.mandatory {
-        mandatory.push(path.parse::<RepoPath>().map_err(|error| {
-            CommandError::usage(format!("context.mandatory: {path:?}: {error}"))
-                .hint("Name documents relative to the repository's top directory.")
-        })?);
-    }
-    Ok(ContextSettings {
-        contract,
-        mandatory,
-    })
 }
 
 /// A limit of a pack; nothing at all is one too.
@@ -327,7 +297,7 @@ fn told(pack: &ContextPack, ranking: Option<&ContextRanking>) -> Vec<String> {
 
 fn told_of_ranking(ranking: &ContextRanking) -> Vec<String> {
     let looked_for = match ranking.looked_for.as_slice() {
-        [] => "nothing, because no word of the goal names a place".to_owned(),
+        [] => "nothing, because the goal names no place".to_owned(),
         words => words.join(", "),
     };
     let count = counted(ranking.files.len() as u64, "tracked file");

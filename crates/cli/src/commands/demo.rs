@@ -8,20 +8,17 @@ use std::time::Duration;
 use clap::Args;
 use crucible_host::fs::{create_dir_all, read_up_to, temp_dir_in, write_atomic};
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_llm::{CassetteSource, ProviderSettings};
+use crucible_llm::{CassetteSource, ProviderSettings, configured};
 use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_run::{
-    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir,
-    RunObserver, RunOptions, RunSettings, RunState, World, advance, create, land, status,
+    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunClient,
+    RunDir, RunObserver, RunOptions, RunSettings, RunState, World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
 use crate::app::{App, LEDGER};
-use crate::commands::model;
-use crate::commands::run::clients::RunClient;
-use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -70,7 +67,8 @@ impl Demo {
             write_atomic(&path, content.as_bytes())?;
         }
         create_dir_all(&home)?;
-        let sandbox = shared_sandbox(app);
+        let runtime = app.runtime();
+        let sandbox = Arc::clone(&runtime.sandbox);
         let world = World {
             env: &app.env,
             clock: app.clock.as_ref(),
@@ -80,7 +78,7 @@ impl Demo {
         };
         let (provider, settings) = self.provider(app)?;
         let here = app.config(app.env.working_directory(), &[])?;
-        let backend = model::backend(app, &here, &sandbox, provider, &settings)?;
+        let backend = configured::backend(&runtime, &here, provider, &settings)?;
         let speaker = backend.speaker().clone();
         let ledger_path = home.join(LEDGER);
         let mut ledger = Ledger::open(&ledger_path)?;
@@ -109,7 +107,7 @@ impl Demo {
             let dir = RunDir::of(&world.runs_root, &id);
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let client = RunClient::new(app, &world, &ledger_path, &dir, &config)?;
+            let client = RunClient::new(&world, &ledger_path, &dir, &config)?;
             let open = |opening: &Opening<'_>| client.open(|_| Ok(backend.clone()), opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
@@ -184,7 +182,11 @@ impl Demo {
     fn provider(&self, app: &App) -> Result<(&'static str, ProviderSettings), CommandError> {
         if self.record.is_some() {
             let config = app.config(app.env.working_directory(), &[])?;
-            return Ok(("gateway", model::settings(app, &config, "gateway")));
+            let runtime = app.runtime();
+            return Ok((
+                "gateway",
+                configured::provider_settings(&runtime, &config, "gateway"),
+            ));
         }
         let cassette = Some(CassetteSource::Bytes(CASSETTE.into()));
         Ok((

@@ -1,27 +1,25 @@
 //! `crucible doctor`: what is installed, configured and missing, without asking any model.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use crucible_host::env::{ProgramError, find_program};
+use crucible_llm::configured::strength;
 use crucible_llm::doctor::{
     Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState,
     ProviderCheck, Readiness, examine, verdict,
 };
-use crucible_llm::registry;
-use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict};
+use crucible_llm::{configured, registry};
+use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict, one_line};
+use crucible_run::configured::{agents, configured_agents, configured_dispatch, needs_provider};
 use crucible_run::{COUNCIL, RunRole, Service};
-use crucible_sandbox::{LayerState, LayerStatus, Strength};
+use crucible_sandbox::{LayerState, LayerStatus, Runtime, Strength};
 use crucible_settings::{HookEntry, Settings, SkillAuthor};
 use serde::Serialize;
 
-use crate::app::{App, strength};
-use crate::commands::model;
-use crate::commands::run::dispatch;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
-use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/doctor.schema.json`.
 const SCHEMA: &str = "crucible-doctor-v2";
@@ -49,7 +47,7 @@ pub(crate) struct Doctor {
 
 /// The finding that no provider is chosen.
 const PROVIDER_UNSET: &str = "doctor-provider-unset";
-/// Somebody who serves a role of a run is not there.
+/// A program or model that serves a role of a run is missing.
 const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 /// A program that the configuration names is not there.
 const PROGRAM_MISSING: Code = Code::new("doctor-program-missing");
@@ -115,10 +113,11 @@ impl Doctor {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let config = app.config_of(&self.repo)?;
         let strength = strength(&config)?;
+        let runtime = app.runtime();
         let settings = registry().iter().map(|kind| {
             (
                 kind.name().to_owned(),
-                model::settings(app, &config, kind.name()),
+                configured::provider_settings(&runtime, &config, kind.name()),
             )
         });
         let configured = Configured {
@@ -128,11 +127,11 @@ impl Doctor {
             strategy: config.llm.execution_strategy.clone().unwrap_or_default(),
         };
         // Prices and limits that cannot be read would refuse a run, too.
-        model::check_budget(&config)?;
-        let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
+        configured::check_budget(&config)?;
+        let context = configured::context(&runtime, &config)?;
         let mut seen =
             app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
-        let mut verdict = chosen_or_needless(app, &config, verdict(&seen));
+        let mut verdict = chosen_or_needless(&runtime, &config, verdict(&seen));
         let others: Vec<String> = OTHERS
             .into_iter()
             .filter_map(|(setting, key, purpose, name)| {
@@ -146,7 +145,7 @@ impl Doctor {
                 Some(format!("{name:<11}{chosen}"))
             })
             .collect();
-        served(app, &mut seen, &config, &mut verdict);
+        served(&runtime, &mut seen, &config, &mut verdict);
         configured_programs(app, &self.repo, &config, &mut seen, &mut verdict);
         let choice = Choice::new(&seen, &config, "llm.provider");
         if app.output.is_json() {
@@ -175,8 +174,8 @@ impl Doctor {
 }
 
 /// Where the dispatch leaves nothing of a run to a provider, that none is chosen is worth knowing and no more: other commands ask one.
-fn chosen_or_needless(app: &App, config: &Settings, found: Verdict) -> Verdict {
-    if dispatch::needs_provider(app, config) {
+fn chosen_or_needless(runtime: &Runtime<'_>, config: &Settings, found: Verdict) -> Verdict {
+    if needs_provider(runtime, config) {
         return found;
     }
     let lowered = found
@@ -192,7 +191,7 @@ fn chosen_or_needless(app: &App, config: &Settings, found: Verdict) -> Verdict {
     Verdict::new(lowered.collect())
 }
 
-/// What is said of the provider that this setting names, where it is another than that of a run. It is configured, so what it lacks is
+/// The findings on the provider that this setting names, if it is another than that of a run. It is configured, so what it lacks is
 /// as weighty as there.
 fn other(
     seen: &mut Diagnosis,
@@ -296,14 +295,14 @@ fn configured_program(
     }
 }
 
-/// Looks for whoever serves roles of a run besides its provider: a run would refuse to begin without them.
-fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdict) {
+/// Checks who serves roles of a run besides its provider: a run would refuse to begin without them.
+fn served(runtime: &Runtime<'_>, seen: &mut Diagnosis, config: &Settings, found: &mut Verdict) {
     let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
     // That no provider is chosen is said elsewhere; here any does.
-    let is_unset = seen.provider.is_empty() && dispatch::needs_provider(app, config);
+    let is_unset = seen.provider.is_empty() && needs_provider(runtime, config);
     let provider = if is_unset { "gateway" } else { &seen.provider };
-    let chosen = dispatch::dispatch(app, config, provider);
-    let looked = chosen.map(|chosen| (dispatch::agents(app, config, chosen.as_ref()), chosen));
+    let chosen = configured_dispatch(runtime, config, provider).map_err(CommandError::from);
+    let looked = chosen.map(|chosen| (agents(runtime.env, config, chosen.as_ref()), chosen));
     let (agents, Some(chosen)) = (match looked {
         Ok(looked) => looked,
         Err(error) => return found.push(unready(error.message, error.hints.join(" "))),
@@ -311,6 +310,7 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdic
         return;
     };
     if let Err(error) = agents {
+        let error = CommandError::from(error);
         found.push(unready(error.message, error.hints.join(" ")));
     }
     let mut serving = chosen.clients();
@@ -328,12 +328,12 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Settings, found: &mut Verdic
             problem.next.clone(),
         ));
     }
-    let commands = dispatch::configured_agents(config).unwrap_or_default();
+    let commands = configured_agents(config).unwrap_or_default();
     let roles = RunRole::ALL
         .into_iter()
         .filter(|role| chosen.service(*role) == Service::ApiAgent);
     for (role, program) in roles.filter_map(|role| Some((role, commands.of(role).first()?))) {
-        let place = app.env.find_program(program);
+        let place = runtime.env.find_program(program);
         seen.programs.push(ProgramCheck {
             purpose: format!("the role {}", role.name()),
             install: "set its command in [dispatch]".to_owned(),
@@ -497,7 +497,7 @@ fn version(program: &ProgramCheck) -> String {
     match (told, program.state) {
         (Some(told), _) => told.clone(),
         (None, ProgramState::Missing) => String::new(),
-        (None, ProgramState::Found | ProgramState::Unusable) => "(not told)".to_owned(),
+        (None, ProgramState::Found | ProgramState::Unusable) => "(not reported)".to_owned(),
     }
 }
 

@@ -6,43 +6,19 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_host::fs::{create_dir_all, read_regular_up_to, write_atomic};
-use crucible_model::{ByteLimit, ExitStatus};
+use crucible_llm::configured::strength;
+use crucible_model::{ExitStatus, one_line};
 use crucible_repo::RepoError;
-use crucible_run::{GateCheck, GateState, RunError, found_gates};
+use crucible_run::configured::{GateChoice, WrittenSettings, write_project_settings};
+use crucible_run::{GateCheck, GateState, RunError};
 use crucible_settings::Settings;
+use crucible_spec::keep_out_of_git;
 use crucible_verify::GateSpec;
 use serde::Serialize;
 
-use crate::app::{App, strength};
-use crate::commands::gates::settings::{GateChoice, default_timeout};
-use crate::commands::gates::{checked, show_results, shown};
-use crate::commands::spec::ignored::keep_out_of_git;
+use crate::app::App;
 use crate::error::CommandError;
-use crate::text::one_line;
-
-/// The longest configuration that gates are added to.
-const MAX_CONFIG: ByteLimit = ByteLimit(1 << 20);
-
-const TEMPLATE: &str = "\
-# Crucible's settings for this project. `crucible config show` lists every setting and its value.
-
-[llm]
-# The model provider: gateway (any OpenAI-compatible server), claude-cli, or replay.
-# provider = \"gateway\"
-";
-
-const NO_GATES: &str = "
-# Gates verify a change. None was found here; set the command that runs the tests.
-# [gates.tests]
-# command = [\"./run-tests\"]
-# timeout_s = 600
-";
-
-const SETTINGS: &str = "\
-# More settings of a gate: env = { NAME = \"value\" }, cwd = \"packages/web\", setup = [\"make generate\"], level = \"full\".
-# `crucible gates` lists the gates, and `crucible gates --run` runs them.
-";
+use crate::gate_output::{checked, show_results, shown};
 
 /// Set up a project: write .crucible/config.toml
 ///
@@ -65,14 +41,6 @@ pub(crate) struct Init {
     /// Do not run the gates
     #[arg(long)]
     no_run: bool,
-}
-
-/// What happened to the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    Created,
-    Added,
-    Nothing,
 }
 
 /// Something that a run would lack.
@@ -104,7 +72,10 @@ impl Init {
         let top = app.repository_of(&root);
         let choice = GateChoice::new(&self.tests, top.as_deref(), &root);
         let path = root.join(".crucible/config.toml");
-        let written = self.write(app, &root, &path, &choice)?;
+        let written = write_project_settings(&app.config(&root, &[])?, &root, &choice)?;
+        if written == WrittenSettings::Created {
+            keep_out_of_git(&root)?;
+        }
         let config = app.config(&root, &[])?;
         let gates = GateChoice {
             tests: &[],
@@ -126,7 +97,7 @@ impl Init {
                 .map(|(index, gate)| shown(gate, checks.get(index)))
                 .collect();
             app.output.json(&serde_json::json!({
-                "schema_version": "crucible-init-v1", "config": path, "created": written == Written::Created,
+                "schema_version": "crucible-init-v1", "config": path, "created": written == WrittenSettings::Created,
                 "gates": gates, "missing": missing,
             }))?;
         } else {
@@ -136,83 +107,15 @@ impl Init {
         Ok(ExitStatus::Success)
     }
 
-    /// Writes the file where there is none, and adds gates to one without any.
-    fn write(
-        &self,
-        app: &App,
-        root: &Path,
-        path: &Path,
-        choice: &GateChoice<'_>,
-    ) -> Result<Written, CommandError> {
-        let existed = path.symlink_metadata().is_ok();
-        let before = if existed {
-            Some(app.config(root, &[])?)
-        } else {
-            None
-        };
-        let named = match &before {
-            Some(config) => GateChoice {
-                tests: &[],
-                directory: choice.directory.clone(),
-            }
-            .named(config)?,
-            None => Vec::new(),
-        };
-        if !named.is_empty() {
-            if !self.tests.is_empty() {
-                return Err(CommandError::usage(format!("{} already configures gates", path.display()))
-                    .hint("Change them there, or try a command without writing it: crucible gates --run --test \"CMD\""));
-            }
-            return Ok(Written::Nothing);
-        }
-        let config = match before {
-            Some(config) => config,
-            None => app.config(root, &[])?,
-        };
-        let gates = match self.tests.is_empty() {
-            false => choice.named(&config)?,
-            // Of this directory alone: what lies above has a file of its own.
-            true => found_gates(root, None, default_timeout())?
-                .into_iter()
-                .map(|gate| GateSpec {
-                    cwd: choice.directory.clone(),
-                    ..gate
-                })
-                .collect(),
-        };
-        let block = gate_block(&gates);
-        if !existed {
-            create_dir_all(&root.join(".crucible"))?;
-            let gates = if gates.is_empty() { NO_GATES } else { &block };
-            write_atomic(path, format!("{TEMPLATE}{gates}").as_bytes())?;
-            keep_out_of_git(root)?;
-            return Ok(Written::Created);
-        }
-        let is_file = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
-        if gates.is_empty() || !is_file {
-            return Ok(Written::Nothing);
-        }
-        let mut text = String::from_utf8_lossy(&read_regular_up_to(path, MAX_CONFIG)?).into_owned();
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&block);
-        if text.parse::<toml::Table>().is_err() {
-            return Ok(Written::Nothing);
-        }
-        write_atomic(path, text.as_bytes())?;
-        Ok(Written::Added)
-    }
-
     fn tell_next(
         &self,
         app: &App,
         root: &Path,
         top: Option<&Path>,
-        written: Written,
+        written: WrittenSettings,
         missing: &[Missing],
     ) {
-        if let (Written::Created, Some(top)) = (written, top)
+        if let (WrittenSettings::Created, Some(top)) = (written, top)
             && top != root
         {
             app.output.remark(&format!(
@@ -230,42 +133,13 @@ impl Init {
                 app.output.line(&one_line(&format!("    to do: {command}")));
             }
         }
-        if written == Written::Created {
+        if written == WrittenSettings::Created {
             app.output
                 .line("next: crucible run start \"what to change\" --provider gateway");
             app.output
                 .line("or:   crucible spec NAME, with the idea on standard input");
         }
     }
-}
-
-/// The gates as the configuration holds them.
-fn gate_block(gates: &[GateSpec]) -> String {
-    let text = |text: &str| toml::Value::from(text).to_string();
-    let mut block = String::new();
-    for gate in gates {
-        let words: Vec<String> = gate.command.iter().map(|word| text(word)).collect();
-        block.push_str(&format!(
-            "\n# A gate: verifies a change ({}).\n[gates.{}]\ncommand = [{}]\n",
-            one_line(&gate.source),
-            gate.id,
-            words.join(", ")
-        ));
-        if let Some(cwd) = &gate.cwd {
-            block.push_str(&format!("cwd = {}\n", text(cwd.as_str())));
-        }
-        if !gate.env.is_empty() {
-            let pairs: Vec<String> = gate
-                .env
-                .iter()
-                .map(|(name, value)| format!("{name} = {}", text(value)))
-                .collect();
-            block.push_str(&format!("env = {{ {} }}\n", pairs.join(", ")));
-        }
-        block.push_str(&format!("timeout_s = {}\n", gate.timeout.as_secs()));
-    }
-    block.push_str(SETTINGS);
-    block
 }
 
 /// Runs the gates once. What stands in the way of that is missing, and no error: the file is written.
@@ -321,12 +195,18 @@ fn lacks(top: Option<&Path>, gates: &[GateSpec], checks: &[GateCheck]) -> Vec<Mi
 }
 
 /// Tells what was written, and how the gates fare that ran.
-fn tell(app: &App, path: &Path, written: Written, gates: &[GateSpec], checks: &[GateCheck]) {
+fn tell(
+    app: &App,
+    path: &Path,
+    written: WrittenSettings,
+    gates: &[GateSpec],
+    checks: &[GateCheck],
+) {
     let path = path.display();
     app.output.line(&match written {
-        Written::Created => format!("wrote {path}"),
-        Written::Added => format!("added gates to {path}"),
-        Written::Nothing => format!("{path} already exists and was not changed"),
+        WrittenSettings::Created => format!("wrote {path}"),
+        WrittenSettings::Added => format!("added gates to {path}"),
+        WrittenSettings::Nothing => format!("{path} already exists and was not changed"),
     });
     for gate in gates {
         app.output.line(&one_line(&format!(

@@ -1,25 +1,16 @@
 //! `crucible ledger`: the chain of events, checked and shown.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_ledger::{Anchor, Ledger};
-use crucible_model::{Code, Digest, ExitStatus, Finding, IdError, RunId, counted};
+use crucible_model::{Digest, ExitStatus, IdError, counted, one_line};
 use crucible_repo::Git;
-use crucible_run::{EVENTS, LEDGER_TRAILER, check_recording};
+use crucible_run::{LEDGER_TRAILER, run_id, verify_ledger};
 
 use crate::app::App;
-use crate::commands::run::{known, shared_sandbox, world};
 use crate::error::CommandError;
-use crate::text::one_line;
-
-const UNANCHORED: Code = Code::new("ledger-unanchored");
-const RUN_UNKNOWN: Code = Code::new("ledger-run-unknown");
-
-/// What no reading of the database alone can find.
-const NOT_DETECTED: &str = "no landed commit vouches for this ledger: an emptied database, and a history written anew with its hashes, are not detected; \
-                            name the repositories with --repo, or a head with --anchor";
 
 /// Check and read the record of what happened
 #[derive(Subcommand)]
@@ -31,8 +22,8 @@ pub(crate) enum LedgerCommand {
 
 /// Re-compute the whole chain and name the first bad event
 ///
-/// With --repo, the heads that landed commits carry in their trailers are checked, too: so a ledger whose end
-/// was cut off does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
+/// With --repo, the heads that landed commits carry in their trailers are checked, too. So a ledger that was cut
+/// before the head of the newest landed commit does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
 #[derive(Args)]
 pub(crate) struct Verify {
     /// A repository whose landed commits vouch for the ledger; may be given several times
@@ -88,7 +79,7 @@ impl Verify {
                     .hint("An anchor is SEQ:HASH, as in a commit's Crucible-Ledger trailer.")
             })?);
         }
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         for repo in &self.repo {
             let path = app.absolute(repo);
             let trailers = app.block_on(async {
@@ -98,35 +89,9 @@ impl Verify {
             anchors.extend(trailers.iter().filter_map(|text| parse_anchor(text)));
         }
         let head = ledger.head()?;
-        let mut verdict = ledger.verify(&anchors)?;
-        if anchors.is_empty() {
-            verdict.push(Finding::info(
-                UNANCHORED,
-                "the head of the chain",
-                NOT_DETECTED,
-            ));
-        }
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
-        let mut recordings = 0;
-        for run in unknown_runs(&world.runs_root, &ledger)? {
-            let hint = "its directory holds events, and the ledger knows none of them: the ledger was emptied or replaced, or the directory belongs to another one";
-            verdict.push(Finding::warning(RUN_UNKNOWN, format!("run {run}"), hint));
-        }
-        // The digests of a ledger that does not hold together prove nothing.
-        let runs = if verdict.passes() {
-            ledger.runs()?
-        } else {
-            Vec::new()
-        };
-        for run in runs {
-            // A run whose directory was removed, or lies elsewhere, has no recording here.
-            let Ok(dir) = world.open_run(run.id.as_str()) else {
-                continue;
-            };
-            verdict.merge(check_recording(&dir, &run.id, &ledger)?);
-            recordings += 1;
-        }
+        let world = app.world(&sandbox, &config)?;
+        let (verdict, recordings) = verify_ledger(&world, &ledger, &anchors)?;
         let passed = format!(
             "{}, {}, {}, head {}",
             counted(head.seq, "event"),
@@ -137,33 +102,6 @@ impl Verify {
         app.output
             .verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
     }
-}
-
-/// The runs of which a directory tells and the ledger does not, in order.
-fn unknown_runs(runs_root: &Path, ledger: &Ledger) -> Result<Vec<RunId>, CommandError> {
-    let Ok(entries) = std::fs::read_dir(runs_root) else {
-        return Ok(Vec::new());
-    };
-    let mut unknown = Vec::new();
-    for entry in entries.flatten() {
-        let Some(run) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<RunId>().ok())
-        else {
-            continue;
-        };
-        let tells = entry
-            .path()
-            .join(EVENTS)
-            .metadata()
-            .is_ok_and(|events| events.is_file() && events.len() > 0);
-        if tells && ledger.run(&run)?.is_none() && ledger.events(Some(&run))?.is_empty() {
-            unknown.push(run);
-        }
-    }
-    unknown.sort();
-    Ok(unknown)
 }
 
 fn parse_anchor(text: &str) -> Option<Anchor> {
@@ -182,7 +120,7 @@ impl Log {
         let run = self
             .run
             .as_deref()
-            .map(|named| known(named, ids())?.parse().map_err(unknown))
+            .map(|named| run_id(named, ids())?.parse().map_err(unknown))
             .transpose()?;
         let events = ledger.events(run.as_ref())?;
         if let Some(run) = run.filter(|_| events.is_empty()) {

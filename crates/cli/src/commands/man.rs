@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_model::{ExitStatus, counted};
 
 use crate::app::App;
-use crate::commands::Arguments;
 use crate::error::CommandError;
 
 /// Print the manual page, or write the pages of all commands
@@ -21,8 +20,7 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let mut all = Arguments::command();
+    pub(crate) fn run(&self, app: &App, mut all: Command) -> Result<ExitStatus, CommandError> {
         // Gives each command its options and its whole name.
         all.build();
         let Some(dir) = &self.dir else {
@@ -88,7 +86,10 @@ fn page(command: &Command) -> Vec<u8> {
 mod tests {
     use std::fmt::Write as _;
 
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::commands::Arguments;
 
     /// Every command with its help, as `docs/commands.md` holds it.
     fn reference() -> String {

@@ -14,12 +14,10 @@ mod gates;
 mod init;
 mod ledger;
 mod man;
-mod model;
 mod models;
 mod patch;
 mod plan;
 mod project;
-mod record;
 mod run;
 mod sandbox;
 mod secrets;
@@ -28,10 +26,9 @@ mod spec;
 mod template;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use crucible_model::ExitStatus;
 
-pub(crate) use self::spec::place::SecretInName;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::output::{Format, OutputMode};
@@ -142,8 +139,8 @@ impl Command {
             Self::Ledger(command) => command.run(app),
             Self::Secrets(command) => command.run(app),
             Self::Config(command) => command.run(app),
-            Self::Completions(command) => command.run(app),
-            Self::Man(command) => command.run(app),
+            Self::Completions(command) => command.run(app, Arguments::command()),
+            Self::Man(command) => command.run(app, Arguments::command()),
         }
     }
 }

@@ -1,23 +1,21 @@
 //! `crucible models`: which models are configured, what they are good at, what they cost, and what servers offer.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use crucible_llm::{
     ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind,
-    StructuredOutput, offered, provider, registry,
+    StructuredOutput, configured, dollars, offered, provider, registry,
 };
-use crucible_model::{EditFormat, ExitStatus, counted};
+use crucible_model::{EditFormat, ExitStatus, counted, one_line};
+use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::model;
 use crate::error::CommandError;
 use crate::table::table;
-use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/models.schema.json`.
 const SCHEMA: &str = "crucible-models-v1";
@@ -100,14 +98,15 @@ struct ModelRow {
 impl Models {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let config = app.config_of(&self.repo)?;
-        let prices = model::prices(&config)?;
+        let prices = configured::prices(&config)?;
+        let runtime = app.runtime();
         let kinds = match &self.provider {
             Some(name) => vec![provider(name)?],
             None => registry().to_vec(),
         };
         let mut providers: Vec<Row> = kinds
             .iter()
-            .map(|kind| Row::new(app, &config, &prices, *kind))
+            .map(|kind| Row::new(&runtime, &config, &prices, *kind))
             .collect();
         if self.online {
             let answers = self.ask(app, &config, &kinds)?;
@@ -135,13 +134,14 @@ impl Models {
         config: &Settings,
         kinds: &[&'static dyn ProviderKind],
     ) -> Result<Vec<Option<OfferedRow>>, CommandError> {
-        let context = model::context(app, config, &Arc::new(app.sandbox()))?;
+        let runtime = app.runtime();
+        let context = configured::context(&runtime, config)?;
         app.block_on(async {
             let mut tasks = Vec::new();
             for kind in kinds {
                 let over_http = matches!(kind.class(), ProviderClass::Http { .. });
                 let asked = (over_http || self.provider.is_some()).then(|| {
-                    let settings = model::settings(app, config, kind.name());
+                    let settings = configured::provider_settings(&runtime, config, kind.name());
                     let (name, context) = (kind.name(), context.clone());
                     tokio::spawn(async move { offered(name, &settings, &context, PATIENCE).await })
                 });
@@ -170,8 +170,13 @@ impl Models {
 }
 
 impl Row {
-    fn new(app: &App, config: &Settings, prices: &PriceTable, kind: &dyn ProviderKind) -> Self {
-        let settings = model::settings(app, config, kind.name());
+    fn new(
+        runtime: &Runtime<'_>,
+        config: &Settings,
+        prices: &PriceTable,
+        kind: &dyn ProviderKind,
+    ) -> Self {
+        let settings = configured::provider_settings(runtime, config, kind.name());
         let capabilities = kind.capabilities();
         let line = settings
             .model
@@ -233,7 +238,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
     }
 }
 
-/// Why there is no list. Its time is none of the settings that a call's error would name.
+/// Why there is no list. Its time limit is not one of the settings that a call's error would name.
 fn no_list(error: LlmError) -> CommandError {
     match error {
         LlmError::Timeout {
@@ -339,13 +344,6 @@ fn show_offered(app: &App, offered: &OfferedRow) {
     }
 }
 
-/// Millionths of a dollar as dollars, with as many digits as they have, two at least.
-pub(crate) fn dollars(millionths: u64) -> String {
-    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
-    let kept = text.trim_end_matches('0').len().max(text.len() - 4);
-    format!("${}", text.get(..kept).unwrap_or(&text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,21 +361,5 @@ mod tests {
         });
         assert_eq!(error.status, ExitStatus::TimedOut);
         assert_eq!(error.message, "gateway: no list of models within 30 s");
-    }
-
-    #[test]
-    fn dollars_keep_every_digit_and_two_at_least() {
-        let shown = [0, 1, 50_000, 3_000_000, 15_500_000, 1_234_567].map(dollars);
-        assert_eq!(
-            shown,
-            [
-                "$0.00",
-                "$0.000001",
-                "$0.05",
-                "$3.00",
-                "$15.50",
-                "$1.234567"
-            ]
-        );
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
-use crucible_model::{ExitStatus, Finding, counted};
+use crucible_llm::configured::strength;
+use crucible_model::{ExitStatus, Finding, counted, one_line};
 use crucible_repo::Git;
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
@@ -17,9 +18,9 @@ use crucible_sandbox::{
 };
 use serde::Serialize;
 
-use crate::app::{App, strength, strengths};
+use crate::app::App;
+use crate::arguments::strengths;
 use crate::error::CommandError;
-use crate::text::one_line;
 
 /// Crucible's own directory in a project.
 const OWN: &str = ".crucible";
@@ -223,6 +224,17 @@ impl Exec {
                     .cloned(),
             );
         }
+        for place in &places {
+            let problem = if directories.contains(place) {
+                "git runs programs from it"
+            } else if place.is_symlink() {
+                "git follows this link, which the command could replace"
+            } else {
+                continue;
+            };
+            return Err(CommandError::usage(format!("{}: {problem}", place.display()))
+                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected."));
+        }
         Ok(places.into_iter().collect())
     }
 
@@ -252,7 +264,7 @@ impl Exec {
                 DirectoryState::survey(&top, std::slice::from_ref(directory))
             })
             .collect();
-        let sandbox = Arc::new(app.sandbox());
+        let sandbox = app.runtime().sandbox;
         let read_only =
             app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
         let profile = Profile {
@@ -418,7 +430,7 @@ struct Left {
 }
 
 impl Left {
-    /// Looks at what came or changed since; paths are told as they are called from `here`.
+    /// Looks at what came or changed since; paths are shown as they are called from `here`.
     fn of(here: &Path, before: &[DirectoryState]) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let mut paths = Vec::new();

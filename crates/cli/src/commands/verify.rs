@@ -5,12 +5,11 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, Finding, Outcome, RunId};
-use crucible_run::{RunDir, verify_again};
+use crucible_run::{RunDir, missing_ledger, verify_again};
 use crucible_verify::{GateLevel, VerifyReport};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
 
@@ -45,17 +44,17 @@ struct VerifyOutput<'a> {
 
 impl Verify {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
+        let world = app.world(&sandbox, &config)?;
         let (ledger, dir) = match directory(&app.absolute(Path::new(&self.run))) {
             Some(dir) => {
                 let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
-                    return Err(app.no_ledger()?);
+                    return Err(missing_ledger(&app.ledger_path()?).into());
                 };
                 (ledger, dir)
             }
-            None => find(app, &world, Some(&self.run))?,
+            None => app.find_run(&world, Some(&self.run))?,
         };
         let level = match self.gate {
             Set::Lite => GateLevel::Lite,
@@ -88,7 +87,7 @@ impl Verify {
     }
 }
 
-/// The run directory at a path; nothing where there is none.
+/// The run directory at a path; nothing if it does not exist.
 fn directory(path: &Path) -> Option<RunDir> {
     let name = path.file_name()?.to_str()?;
     (name.parse::<RunId>().is_ok() && path.join("run.json").is_file())

@@ -1,5 +1,6 @@
 //! The errors of a council, as commands end with them.
 
+use crucible_council::configured::ConfiguredError;
 use crucible_council::{CouncilError, CouncilFailure};
 use crucible_llm::LlmError;
 use crucible_model::ExitStatus;
@@ -14,6 +15,17 @@ const OTHER_TRIAGE: &str = "Choose a stronger model for the triage alone with --
 impl From<CouncilFailure> for CommandError {
     fn from(failure: CouncilFailure) -> Self {
         CouncilError::from(failure).into()
+    }
+}
+
+impl From<ConfiguredError> for CommandError {
+    fn from(error: ConfiguredError) -> Self {
+        match error {
+            ConfiguredError::Setup(error) => error.into(),
+            ConfiguredError::Llm(error) => error.into(),
+            ConfiguredError::Council(error) => error.into(),
+            ConfiguredError::Recording(error) => error.into(),
+        }
     }
 }
 

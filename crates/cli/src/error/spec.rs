@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crucible_crawl::GitHubError;
-use crucible_model::{ExitStatus, Verdict};
+use crucible_model::{ExitStatus, Verdict, one_line};
 use crucible_settings::variable_of;
+use crucible_spec::session::SessionError;
 use crucible_spec::{PacketManifest, PacketRow, SpecAbsence, SpecError, SpecId};
 
 use super::CommandError;
-use crate::text::one_line;
 
 /// How many findings, and how many entries of a packet, an error tells one by one.
 const TOLD: usize = 5;
@@ -24,6 +24,15 @@ const NAMING_HELPS: [&str; 8] = [
     "patch-new-file-unnamed",
     "patch-deletes-file",
 ];
+
+impl From<SessionError> for CommandError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Setup(error) => error.into(),
+            SessionError::Spec(error) => error.into(),
+        }
+    }
+}
 
 impl From<SpecError> for CommandError {
     fn from(error: SpecError) -> Self {

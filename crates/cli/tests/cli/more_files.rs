@@ -254,7 +254,7 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
     };
     let (bytes, window, told) = run("8192", None);
     assert_eq!((bytes, window), (3_684, json!(8192)));
-    let line = "context   at most 20 files, 3684 bytes, for a context window of 8192 tokens\n";
+    let line = "context   at most 30 files, 3684 bytes, for a context window of 8192 tokens\n";
     assert!(told.contains(line), "{told}");
     assert_eq!(run("8192", Some("3000")).0, 3_000);
     assert_eq!(run("8192", Some("50000")).0, 3_684);
@@ -262,7 +262,7 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
     let (bytes, window, told) = run("0", None);
     assert_eq!((bytes, window), (60_000, Value::Null));
     assert!(
-        told.contains("context   at most 20 files, 60000 bytes\n"),
+        told.contains("context   at most 30 files, 60000 bytes\n"),
         "{told}"
     );
 }

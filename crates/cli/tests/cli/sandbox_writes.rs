@@ -296,6 +296,137 @@ fn git_directories_at_any_depth_are_read_only() {
     repo.git(["status"]);
 }
 
+/// A command that makes a repository where git looks for one decides what git runs.
+#[test]
+fn repositories_that_git_looks_for_cannot_be_created() {
+    let (desk, inner, middle, repo) = (Desk::new(), repository(), repository(), repository());
+    let add = |outer: &TestRepo, from: &Path| {
+        outer.git([
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "--quiet",
+            "add",
+            from.to_str().unwrap(),
+            "sub",
+        ]);
+        outer.git(["commit", "--quiet", "--message", "sub"]);
+    };
+    add(&middle, inner.path());
+    // `sub/sub` is not initialised, and neither is `clone/sub`.
+    add(&repo, middle.path());
+    repo.git(["clone", "--quiet", middle.path().to_str().unwrap(), "clone"]);
+    std::fs::create_dir(repo.path().join("lost")).unwrap();
+    std::fs::write(repo.path().join("lost/.git"), "gitdir: ../nowhere\n").unwrap();
+    repo.git(["config", "core.hooksPath", "hooks"]);
+    repo.git(["worktree", "add", "--quiet", ".trees/other"]);
+    for place in [
+        "sub/sub/.git",
+        "clone/sub/.git",
+        "nowhere",
+        ".trees/other/hooks",
+        ".crucible",
+    ] {
+        let script = format!(
+            "mkdir -p {place} 2>/dev/null; echo x > {place}/config && echo planted; git status --short"
+        );
+        let ran = exec(&desk, repo.path(), &[], &script).json();
+        assert!(
+            !ran["stdout"].as_str().unwrap().contains("planted"),
+            "{place}: {ran:#}"
+        );
+        let ran = exec(&desk, repo.path(), &["--write-git"], &script).json();
+        let is_planted = ran["stdout"].as_str().unwrap().contains("planted");
+        assert_eq!(is_planted, place != ".crucible", "{place}: {ran:#}");
+        let _ = std::fs::remove_dir_all(repo.path().join(place));
+    }
+}
+
+#[test]
+fn git_works_beside_an_uninitialised_submodule() {
+    let (desk, inner, origin) = (Desk::new(), repository(), repository());
+    let allow = "protocol.file.allow=always";
+    origin.git([
+        "-c",
+        allow,
+        "submodule",
+        "--quiet",
+        "add",
+        inner.path().to_str().unwrap(),
+        "sub",
+    ]);
+    origin.git(["commit", "--quiet", "--message", "sub"]);
+    let clone = desk.path("clone");
+    origin.git(["clone", "--quiet", ".", clone.to_str().unwrap()]);
+    for is_there in [true, false] {
+        let script =
+            "git status --short && git diff && echo works; mkdir -p sub/.git && echo planted";
+        let ran = exec(&desk, &clone, &[], script).json();
+        assert_eq!(
+            ran["stdout"],
+            if is_there {
+                "works\n"
+            } else {
+                " D sub\nworks\n"
+            },
+            "{ran:#}"
+        );
+        let _ = std::fs::remove_dir(clone.join("sub"));
+    }
+}
+
+#[test]
+fn link_on_the_way_to_what_git_runs_is_refused() {
+    let desk = Desk::new();
+    let cases: [(&str, &[&str]); 3] = [
+        (
+            "links/settings",
+            &["config", "include.path", "../links/settings"],
+        ),
+        (
+            "links/check",
+            &["config", "filter.x.clean", "sh links/check"],
+        ),
+        ("links/hooks", &["config", "core.hooksPath", "links/hooks"]),
+    ];
+    for (_, setting) in cases {
+        let repo = repository();
+        std::fs::create_dir_all(repo.path().join("real/hooks")).unwrap();
+        std::fs::write(repo.path().join("real/settings"), "").unwrap();
+        std::fs::write(repo.path().join("real/check"), "").unwrap();
+        std::os::unix::fs::symlink("real", repo.path().join("links")).unwrap();
+        exec(&desk, repo.path(), &[], "true").ok();
+        repo.git(setting.iter().copied());
+        let ran = exec(&desk, repo.path(), &[], "true").exits(2);
+        assert!(
+            ran.message().contains("links: git follows this link"),
+            "{}",
+            ran.message()
+        );
+        assert!(ran.error()["hints"].to_string().contains("--write-git"));
+        exec(&desk, repo.path(), &["--write-git"], "true").ok();
+    }
+}
+
+#[test]
+fn missing_settings_of_a_home_directory_cannot_be_created() {
+    let desk = Desk::new();
+    let home = desk.path("person");
+    std::fs::create_dir_all(home.join(".config/git")).unwrap();
+    let script = "echo x > .gitconfig && echo planted; echo x > .config/git/config && echo planted; echo x > free";
+    let words = [
+        "sandbox", "exec", "--json", "--write", ".", "--", "sh", "-c", script,
+    ];
+    let ran = desk
+        .call(words)
+        .env("HOME", &home)
+        .current_dir(&home)
+        .run()
+        .json();
+    assert_eq!(ran["stdout"], "", "{ran:#}");
+    assert!(home.join("free").exists() && !home.join(".gitconfig").exists());
+}
+
 #[test]
 fn a_git_directory_itself_needs_the_flag() {
     let (desk, repo) = (Desk::new(), repository());

@@ -352,16 +352,21 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
         "{GOOD_DIFF}{}",
         line_diff("src/zone.py", "zone = 1", "zone = 2")
     );
-    for goal in [
-        "src/area.py must multiply",
-        "`perimeter` and area() must be right",
-    ] {
-        let server = FakeOpenAi::start([Reply::Answer(diff.clone())]);
-        let desk = Desk::with(&server);
-        let status = changed_with(&desk, &repo, goal).run().exits(1).json();
-        assert_eq!(line(&desk, &id_of(&status), "Scope-Sources"), "", "{goal}");
-        assert_eq!(codes(&status, 1), ["patch-path-outside-scope"], "{goal}");
-    }
+    let desk = |diff: &str| Desk::with(&FakeOpenAi::start([Reply::Answer(diff.to_owned())]));
+    let narrow = desk(&diff);
+    let status = changed_with(&narrow, &repo, "src/area.py must multiply")
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(line(&narrow, &id_of(&status), "Scope-Sources"), "");
+    assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
+    // A symbol says where something is defined, and its callers may be elsewhere.
+    let open = desk(&diff);
+    let status = changed_with(&open, &repo, "`perimeter` and area() must be right")
+        .run()
+        .ok()
+        .json();
+    assert_eq!(line(&open, &id_of(&status), "Scope-Sources"), "src/**");
 }
 
 #[test]

@@ -307,7 +307,7 @@ fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
     // Twice is once.
     let twice = skills.promote("count").run().exits(1);
     assert!(
-        twice.stderr.contains("somebody answers for it already"),
+        twice.stderr.contains("it is approved already"),
         "{}",
         twice.stderr
     );

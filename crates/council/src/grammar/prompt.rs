@@ -178,7 +178,7 @@ earlier drafts. They are there to be weighed: objections are claims, and nothing
 
 const REVISE_DRAFT: &str = "
 Now write the next draft.
-- Address each objection that still stands. Where it is valid, mend the draft. Where it can be refuted, hold, and say in the draft \
+- Address each objection that still stands. Where it is valid, fix the draft. Where it can be refuted, hold, and say in the draft \
 why it fails.
 - Bring in what your seat stands for and the draft lacks. Keep what is good in it.
 - Write the complete draft that takes the old one's place, not a comment on changes.

@@ -1,7 +1,7 @@
 //! The form of an attack in a debate, and its lenient parser.
 //!
 //! Invariants: every answer can be parsed, because a badly formed attack is still an attack. An attack
-//! has at least one target, and only seats that were shown. No word of an answer is lost, except a line
+//! has at least one target, and only seats that were shown. All text of an answer is kept, except a line
 //! of names that was understood.
 
 use crucible_model::strict_json::closed;

@@ -38,7 +38,7 @@ pub struct SearchItem {
     pub full_name: String,
     /// The part after the slash.
     pub name: String,
-    /// The owner's description, redacted; empty if there is none.
+    /// The owner's description, redacted; empty if the owner gave no description.
     pub description: String,
     /// The address for browsers.
     pub url: String,

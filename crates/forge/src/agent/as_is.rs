@@ -1,4 +1,4 @@
-//! Nobody as an agent: both files are taken as they stand in the project, by the word of whoever builds.
+//! Building without an agent: both files are taken as they are in the project, on the word of the user who builds.
 //!
 //! It is for what came by another way: the example that was laid, a clone, a project that was moved, a skill written by hand. What is taken
 //! so is judged, verified and promoted like anything else.

@@ -9,7 +9,7 @@ use super::walled::{AgentPlaces, AgentProgram, run};
 use super::{AgentError, AgentRan, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 
-/// `claude` as whoever writes a skill.
+/// `claude` as the agent that writes a skill.
 pub struct ClaudeSkillAgent {
     claude: ClaudeAgent,
     micro_dollars: Limit,

@@ -18,7 +18,7 @@ const PACKET: &str = "{packet}";
 /// What the packet's file is called, in the scratch directory.
 const PACKET_FILE: &str = "PACKET.md";
 
-/// A command as whoever writes a skill.
+/// A command as the agent that writes a skill.
 #[derive(Debug)]
 pub struct CommandSkillAgent {
     program: PathBuf,
@@ -27,10 +27,10 @@ pub struct CommandSkillAgent {
     handed: Vec<(OsString, OsString)>,
 }
 
-/// The configured command is none.
+/// Why the configured command cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentCommandError {
-    /// There is none.
+    /// No command is configured.
     #[error(
         "no command is configured that could write the skill; set [forge] agent_command in your own configuration, ~/.config/crucible/config.toml"
     )]
@@ -50,7 +50,7 @@ impl CommandSkillAgent {
     ///
     /// # Errors
     ///
-    /// [`AgentCommandError`] where it is none.
+    /// [`AgentCommandError`] if the command cannot be used.
     pub fn new(
         words: &[String],
         hosts: Vec<AllowedHost>,

@@ -6,7 +6,7 @@
 //! - [`AdoptExisting`]: nobody; what stands is taken.
 //!
 //! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it succeeded counts for
-//! nothing, what it left in the copy is judged the same way whoever it was; what it printed is kept without secrets and without the keys
+//! nothing. What it left in the copy is judged the same way for every agent; what it printed is kept without secrets and without the keys
 //! that it was handed.
 
 mod as_is;
@@ -36,7 +36,7 @@ pub(crate) use walled::FAILED as AGENT_FAILED;
 pub(crate) use whole_file::CUT as ANSWER_CUT;
 pub use whole_file::WholeFileSkillAgent;
 
-/// Somebody who writes skills.
+/// An agent that writes skills.
 #[async_trait]
 pub trait SkillAgent: Send + Sync {
     /// What the ledger calls it: its kind, and the program or model behind it.

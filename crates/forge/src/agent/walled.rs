@@ -160,7 +160,7 @@ fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
         End::Signalled(signal) => failed(
             FAILED,
             format!("{name} was ended by signal {signal}"),
-            "Somebody else ended it, or the machine had no memory left. Try again.",
+            "Another process ended it, or the machine had no memory left. Try again.",
         ),
         End::Forbidden => failed(
             FAILED,

@@ -21,7 +21,7 @@ pub(crate) const CUT: Code = Code::new("forge-agent-cut");
 /// What a call is made for, in receipts and recordings.
 const PHASE: &str = "skill-build";
 
-/// A model as whoever writes a skill.
+/// A model as the agent that writes a skill.
 pub struct WholeFileSkillAgent {
     client: ModelClient,
 }

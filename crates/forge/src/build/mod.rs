@@ -62,7 +62,7 @@ const NOT_ASKED: Code = Code::new("forge-build-not-asked");
 
 /// How often the copy is looked at while an agent works.
 const LOOK: Duration = Duration::from_millis(300);
-/// The most files that are told between two looks.
+/// The most files that are reported between two looks.
 const MOST_NEWS: usize = 50;
 
 /// What is to be built, and by whom.
@@ -75,11 +75,11 @@ pub struct BuildRequest<'a> {
     pub timeout: Duration,
     /// How much it may write to the disk.
     pub disk: ByteLimit,
-    /// Who looked at the failure before, where somebody did.
+    /// The person who reviewed the failure before, if it was reviewed.
     pub review: Option<&'a Approval>,
 }
 
-/// Somebody who watches an attempt.
+/// Watches an attempt.
 pub trait BuildWitness {
     /// Something that is worth a line.
     fn note(&mut self, line: &str);
@@ -98,7 +98,7 @@ pub struct SkillBuildReport {
     pub build: SkillBuildRow,
     /// What came of it.
     pub outcome: SkillBuildOutcome,
-    /// Our own diff of the skill and its test against what the project held, without secrets; empty where there is none.
+    /// Our own diff of the skill and its test against what the project held, without secrets; empty if nothing differs.
     pub diff: Vec<u8>,
     /// The digest of the packet.
     pub packet: Digest,
@@ -126,7 +126,7 @@ pub enum SkillBuildOutcome {
     Failed(SkillFailure),
 }
 
-/// Why there was no attempt, or none that could be told.
+/// Why no attempt was made, or why its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillBuildError {
     /// The project has no such skill.
@@ -189,7 +189,7 @@ fn names(triggers: &[EscalationTrigger]) -> String {
 ///
 /// # Errors
 ///
-/// [`SkillBuildError`]. An attempt that came to nothing is none, but an outcome.
+/// [`SkillBuildError`]. A failed attempt is an outcome, not an error.
 pub async fn build_skill(
     world: &ForgeWorld<'_>,
     project: &ForgeProject,
@@ -336,7 +336,7 @@ fn begin(
     Ok((build, packet))
 }
 
-/// The text of a file below `root`; nothing where there is none, or none that is text.
+/// The text of a file below `root`; nothing if it does not exist or is not text.
 fn text_of(root: &Path, path: &RepoPath, most: u64) -> Result<Option<Untrusted>, SkillBuildError> {
     match read_tree_file(root, path, LinkPolicy::Refuse, ByteLimit(most)) {
         Ok(read) => Ok(read
@@ -373,7 +373,7 @@ impl Attempt<'_> {
                     .redact(&error.to_string())
                     .text
                     .into_owned();
-                let hint = "The agent could not be asked. Mend that, and build again.";
+                let hint = "The agent could not be asked. Fix that, and build again.";
                 let finding = Finding::error(NOT_ASKED, what, hint);
                 let failure = SkillFailure {
                     kind: FailureKind::BuildError,
@@ -618,7 +618,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Why the agent did not come to its end, and what it left nevertheless; that its files are missing follows from that and is not told.
+/// Why the agent did not finish, and what it left nevertheless. That its files are missing follows from that and is not reported.
 fn led_by(end: &Finding, findings: Vec<Finding>) -> Vec<Finding> {
     let left = findings
         .into_iter()

@@ -152,7 +152,7 @@ fn place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<Path
         .join(format!("{}-{}-brings.json", project.key(), paths.module)))
 }
 
-/// The record; nothing where there is none, or none that could be ours.
+/// The record; nothing if it does not exist or cannot be ours.
 fn read(place: &Path) -> Result<Option<BuildFiles>, FsError> {
     match read_regular_up_to(place, MOST_READ) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),

@@ -1,4 +1,4 @@
-//! What an agent makes and changes while it works, for whoever watches. Sizes and times only: what counts is judged afterwards, by digest.
+//! What an agent creates and changes while it works, for the user who watches. Sizes and times only: the result is judged afterwards, by digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

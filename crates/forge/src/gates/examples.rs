@@ -1,9 +1,9 @@
-//! Examples that nobody who builds the skill was shown: it is run on each, and has to give what is told there.
+//! Held-out examples, which the builder of the skill has not seen: the skill is run on each, and must return the stated output.
 //!
 //! The skill runs as it will when it is trusted, from the very bytes that are verified, with two differences: there is no network and no
 //! secret, whatever its class. A class that writes works in the copy, and one that reads finds there what it was granted, but for databases, which no copy holds.
 //!
-//! What always holds: no finding tells what an example holds, for findings are what the next attempt is told; and nothing that the skill
+//! What always holds: no finding quotes an example, because the next attempt reads the findings. Nothing that the skill
 //! prints is kept, for it can print what it was given.
 
 use async_trait::async_trait;
@@ -81,7 +81,7 @@ impl ForgeGate for Examples {
                 Some(Problem::Wrong(what)) => verdict.push(Finding::error(
                     Code::new("forge-example"),
                     format!("example {number} of {}", examples.len()),
-                    format!("{what} What it holds is told to nobody who builds the skill."),
+                    format!("{what} Its contents are hidden from the builder of the skill."),
                 )),
             }
         }

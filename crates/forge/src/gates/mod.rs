@@ -60,7 +60,7 @@ pub struct SkillGateOutcome {
     pub log: Option<crucible_model::Digest>,
 }
 
-/// The verdict with no more findings than are kept, each of a length that can be read; what is left out is said.
+/// The verdict with no more findings than are kept, each of a length that can be read; what is left out is counted.
 pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
     let mut findings: Vec<Finding> = verdict.findings().to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
@@ -71,7 +71,7 @@ pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
         finding.hint = short_line(&finding.hint, LONGEST);
     }
     if left > 0 {
-        let hint = "Mend what is told; the rest shows then. The log has all of it.";
+        let hint = "Fix the reported ones; then the rest is shown. The log has all of them.";
         findings.push(Finding::info(
             Code::new("forge-more-findings"),
             format!("{left} more"),

@@ -1,7 +1,7 @@
 //! The type checker.
 //!
 //! It has no switch by which comments that silence it are not heeded, so they are found in the text: one that silences everything is refused,
-//! one that names what it silences is shown to whoever answers for the skill.
+//! one that names what it silences is shown to the person who approves the skill.
 
 use async_trait::async_trait;
 use crucible_model::{Code, Finding, Verdict};
@@ -104,7 +104,7 @@ fn switched_off(source: &PythonSource) -> Verdict {
                 Some(Silence::All) => verdict.push(Finding::error(
                     Code::new("forge-silenced"),
                     place(),
-                    "Mend what mypy says instead of silencing it; where that cannot be, name the one code: # type: ignore[code].",
+                    "Fix what mypy reports instead of silencing it. If that is impossible, name the one code: # type: ignore[code].",
                 )),
                 Some(Silence::Named) => verdict.push(Finding::warning(
                     Code::new("forge-silenced"),

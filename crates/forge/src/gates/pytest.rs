@@ -124,7 +124,7 @@ fn judge(run: &ToolRun, told: Option<&Testimony>, part: Part<'_>) -> Verdict {
     }
 }
 
-/// Judges what the witness told.
+/// Judges what the witness reported.
 fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     for complaint in &told.complaints {
@@ -140,7 +140,7 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     }
     let uncounted = (told.failed + told.errors).saturating_sub(told.complaints.len() as u64);
     if uncounted > 0 {
-        let hint = "Mend those that are told; the log names the rest.";
+        let hint = "Fix the reported ones; the log names the rest.";
         verdict.push(Finding::error(
             Code::new("forge-test-failed"),
             format!("{uncounted} more tests"),

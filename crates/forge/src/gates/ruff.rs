@@ -1,6 +1,6 @@
 //! The linter.
 //!
-//! It is told to heed no comment that silences it: what a model wrote does not choose which rules hold for it. The project's own settings do.
+//! It ignores comments that silence it: what a model wrote does not choose which rules apply to it. The project's own settings do.
 
 use async_trait::async_trait;
 use crucible_model::{Code, Finding, Verdict, short_line};

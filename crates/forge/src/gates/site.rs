@@ -26,7 +26,7 @@ pub(crate) struct GateSource {
     pub(crate) bytes: Vec<u8>,
     /// The digest of that.
     pub(crate) digest: Digest,
-    /// Its text as a tree, or why it is none.
+    /// Its text as a tree, or why it cannot be parsed.
     pub(crate) text: Result<PythonSource, PythonFault>,
 }
 

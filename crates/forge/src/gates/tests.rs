@@ -545,7 +545,7 @@ fn many_findings_are_cut_with_the_gravest_first_and_said() {
     assert_eq!(kept.errors().count(), MOST_FINDINGS);
     assert_eq!(
         kept.findings().last().unwrap().to_string(),
-        "forge-more-findings 11 more: Mend what is told; the rest shows then. The log has all of it."
+        "forge-more-findings 11 more: Fix the reported ones; then the rest is shown. The log has all of them."
     );
     assert!(
         kept.findings()

@@ -18,7 +18,7 @@ use super::{GateAnswer, GateObstacle, GateSite, SkillTool};
 const KEPT: ByteLimit = ByteLimit(2 << 20);
 /// A program that prints more than this is ended.
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
-/// How long a program has that is told to end.
+/// The grace period of a program that is asked to end.
 const GRACE: Duration = Duration::from_secs(1);
 /// What tools and tests may use: enough for a compiled type checker and a test of what takes memory, not enough to take the machine.
 const RESOURCES: Resources = Resources {
@@ -145,7 +145,7 @@ impl ToolRun {
         placed(&self.completed.stdout, &self.copy)
     }
 
-    /// Why its answer is none, where it did not end by itself.
+    /// Why its answer cannot be used, if it did not end by itself.
     pub(super) fn ended(&self) -> Option<Finding> {
         let name = self.name;
         let finding = |what: String, hint: &str| {

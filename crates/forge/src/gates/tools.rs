@@ -38,7 +38,7 @@ pub struct SkillTools {
 /// Programs are missing.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsMissing {
-    /// The directory that is named is none.
+    /// The named directory is not an absolute path of a directory.
     #[error("forge.tools names {}, which is no absolute path of a directory", path.display())]
     NoDirectory {
         /// What it names.

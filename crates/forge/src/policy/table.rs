@@ -1,7 +1,7 @@
 //! What each module and built-in of Python can do, by class.
 //!
 //! An allow-list: a module without a row may not be imported, a member that its row does not list is what the row says of the others. So a
-//! function that a later Python adds to `os` is refused until somebody has looked at it.
+//! function that a later Python adds to `os` is refused until a person has reviewed it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -64,7 +64,7 @@ pub enum PythonFault {
         line: usize,
     },
     /// It does not follow Python's grammar.
-    #[error("line {line} is no Python 3; mend the syntax there")]
+    #[error("line {line} is not Python 3; fix the syntax there")]
     Syntax {
         /// The first line that does not.
         line: usize,

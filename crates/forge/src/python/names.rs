@@ -398,7 +398,7 @@ impl<'s> Names<'s> {
     }
 }
 
-/// The named parts of a node, without what is said to readers only.
+/// The named parts of a node, without comments.
 pub(crate) fn parts(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     let spoken = |part: &Node<'_>| !matches!(part.kind(), "comment" | "line_continuation");

@@ -30,7 +30,7 @@ pub enum AdviceSource<'a> {
     Unavailable(AdviceError),
 }
 
-/// Advice as it is kept: a NOTE of the attempt that failed. Its text is somebody else's.
+/// Advice as it is kept: a NOTE of the attempt that failed. Its text comes from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptAdvice {

@@ -26,7 +26,7 @@ const MAX_MEASURED: usize = 30;
 /// The most characters of a text in a fact.
 const LONGEST: usize = 300;
 
-/// What a kind was told by.
+/// The evidence for a failure's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiagnosisBasis {
@@ -64,7 +64,7 @@ pub struct FailureFact {
 pub struct FailureDiagnosis {
     /// Of which kind it is.
     pub kind: FailureKind,
-    /// What that was told by.
+    /// The evidence for that kind.
     pub basis: DiagnosisBasis,
     /// Why it is of that kind, in our own words.
     pub why: String,
@@ -241,7 +241,7 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
     FailureDiagnosis::new(kind, DiagnosisBasis::Record, why, facts, measured)
 }
 
-/// What may be told of held-out examples, which nobody who builds the skill is shown: how many findings of which kind.
+/// What may be reported of held-out examples, which the builder of the skill is not shown: how many findings of which kind.
 fn counted(findings: &[Finding]) -> Vec<FailureFact> {
     let mut counts: BTreeMap<(&str, Level), u64> = BTreeMap::new();
     for finding in findings {
@@ -256,12 +256,12 @@ fn counted(findings: &[Finding]) -> Vec<FailureFact> {
         file: None,
         line: None,
         subject: format!("{count} of the held-out examples' findings"),
-        hint: "What the examples hold is not shown to whoever builds the skill.".to_owned(),
+        hint: "The contents of the examples are hidden from the builder of the skill.".to_owned(),
     };
     counts.into_iter().map(told).collect()
 }
 
-/// The words by which a text is guessed at, the gravest kind first. A word is whole: `TIMEOUT_x` is none of them.
+/// The words by which the kind of a text is guessed, the gravest kind first. Words match whole: `TIMEOUT_x` does not match.
 static WORDS: LazyLock<Vec<(FailureKind, Option<Regex>)>> = LazyLock::new(|| {
     let table = [
         (FailureKind::VerifyInvariant, r"(?i)\binvariants?\b"),
@@ -353,7 +353,7 @@ fn place(subject: &str) -> (Option<&str>, Option<u64>) {
     }
 }
 
-/// A text of somebody else as it may be kept and shown.
+/// A text from outside as it may be kept and shown.
 pub(super) fn shown(text: &str) -> String {
     short_line(&Scanner::builtin().redact(text).text, LONGEST)
 }
@@ -374,7 +374,7 @@ fn flat(name: &str, value: &Value) -> Vec<(String, Value)> {
     }
 }
 
-/// A measured value: a number or a word; what is larger is told by its kind.
+/// A measured value: a number or a word; a larger value is replaced by its type.
 fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(shown(text)),

@@ -27,7 +27,7 @@ pub enum EscalationTrigger {
     SecurityClass,
     /// What a model proposes changes more than half of the packet's lines.
     LargeDiff,
-    /// What failed cannot be told, or a model was asked and there is no advice.
+    /// The cause is unknown, or a model was asked and gave no advice.
     Ambiguous,
 }
 
@@ -36,7 +36,7 @@ pub enum EscalationTrigger {
 pub enum EscalationAdvice<'a> {
     /// Nobody was asked.
     NotAsked,
-    /// Somebody was to be asked, and there is no advice.
+    /// A model was to be asked, and there is no advice.
     Missing,
     /// A packet that is to take the place of the old one.
     Proposed {
@@ -79,7 +79,7 @@ impl EscalationTrigger {
             }
             Self::SecurityClass => "the policy or the invariants did not pass",
             Self::LargeDiff => "what the model proposes changes more than half of the packet",
-            Self::Ambiguous => "what failed cannot be told, or there is no advice",
+            Self::Ambiguous => "the cause of the failure is unknown, or there is no advice",
         }
     }
 }

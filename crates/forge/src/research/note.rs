@@ -16,7 +16,7 @@ pub(super) const NOTE_FORM: &str = "skill-research-note.v1";
 pub enum NotedAdvice {
     /// Nobody was asked.
     NotAsked,
-    /// There is none; the next packet is made without.
+    /// No note was made; the next packet is made without it.
     Missing {
         /// Why.
         why: String,

@@ -1,4 +1,4 @@
-//! What stands between a failure and the next attempt: whether a person has to look, that somebody did, and what the next packet is given.
+//! What stands between a failure and the next attempt: whether a person has to review it, that a person did, and what the next packet is given.
 //!
 //! All of it follows from the rows and from notes of forms of our own; what a model wrote stands in a field of such a note and can be none.
 
@@ -16,10 +16,10 @@ use super::step::{Looked, found_in_standing, look};
 
 /// The form of a review.
 const REVIEW_FORM: &str = "skill-review.v1";
-/// A note that is larger is none of ours.
+/// A larger note is not ours.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// That somebody looked at a failure, as it is kept: a NOTE of the attempt that failed.
+/// A person's review of a failure, as it is kept: a NOTE of the attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillReview {
@@ -37,7 +37,7 @@ pub struct SkillReview {
     pub triggers: Vec<EscalationTrigger>,
 }
 
-/// What the packet of the next attempt is given of the failure that stands. Both texts are somebody else's: they belong into a fence, and widen
+/// What the packet of the next attempt is given of the current failure. Both texts come from outside: they belong into a fence, and widen
 /// nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryMaterial {
@@ -49,7 +49,7 @@ pub struct RetryMaterial {
     pub advice: Option<Untrusted>,
 }
 
-/// Why a person has to look before the next attempt at a skill; empty where no failure stands, or nobody has to look, or somebody did
+/// Why a person has to review before the next attempt at a skill; empty if no failure is current, no review is needed, or one was made
 /// ([`record_review`]). It holds whether or not the failure was researched.
 ///
 /// # Errors
@@ -65,8 +65,8 @@ pub fn needs_review(
     }
 }
 
-/// Records that somebody looked at the failure that stands, and returns what had called them; nothing is recorded where nothing had. `by` and
-/// `reason` hold no secret: whoever takes them from a user has looked.
+/// Records a review of the current failure, and returns the reasons that required it; without such reasons, nothing is recorded. `by` and
+/// `reason` hold no secret: the caller that takes them from a user has checked.
 ///
 /// # Errors
 ///

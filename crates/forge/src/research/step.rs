@@ -65,7 +65,7 @@ pub struct ResearchOutcome {
     /// The packet that a model proposes, where one did.
     pub proposed: Option<Untrusted>,
     /// Whether a person has to look before the next attempt, with all that is known of this failure; empty where nobody has to, or
-    /// somebody did.
+    /// a person did.
     pub unreviewed: Vec<super::EscalationTrigger>,
 }
 
@@ -122,7 +122,7 @@ fn note_of(
     ))
 }
 
-/// What the gates found in the files that stand now, as a note tells it. An attempt that came to nothing since has mended none of it.
+/// What the gates found in the current files, as a note reports it. An attempt that failed since then has fixed none of it.
 pub(super) fn found_in_standing(
     ledger: &Ledger,
     skill: &SkillRow,
@@ -142,7 +142,7 @@ pub(super) fn found_in_standing(
 ///
 /// # Errors
 ///
-/// See [`ResearchError`]. That no advice can be had is none.
+/// See [`ResearchError`]. Missing advice is not an error.
 pub async fn research(
     world: &ForgeWorld<'_>,
     project: &ForgeProject,

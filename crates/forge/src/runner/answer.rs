@@ -19,7 +19,7 @@ const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
 
 /// The most characters of one text that the runner tells of an exception, or of what is no result.
 pub(super) const LONGEST_TOLD: usize = 64 << 10;
-/// The most characters that are shown of where a result is none, and of what stands there.
+/// The most characters that are shown of the place of an invalid result, and of its content.
 const MOST_OF_A_PLACE: usize = 120;
 /// The most bytes that stand for one byte of a value that is taken out.
 const GROWTH: usize = 4;
@@ -97,7 +97,7 @@ impl<'a> ProvidedSecrets<'a> {
         text
     }
 
-    /// What the runner told, whole or cut at its bound, without their values.
+    /// What the runner reported, whole or cut at its bound, without their values.
     fn told(&self, text: &str) -> String {
         let is_cut = text.chars().count() >= LONGEST_TOLD;
         self.of_cut(text, if is_cut { Extent::Cut } else { Extent::Whole })
@@ -114,7 +114,7 @@ impl<'a> ProvidedSecrets<'a> {
     }
 }
 
-/// A value as it is, and as JSON and Python show it between quotes: whoever prints a document or looks for a key that is not there does so
+/// A value as it is, and as JSON and Python show it between quotes: a program that prints a document or looks up a missing key does so
 /// without meaning to.
 fn spellings(value: &str) -> [Secret; 3] {
     let json = Value::from(value).to_string();

@@ -160,7 +160,7 @@ impl DirectoryState {
         Ok(state)
     }
 
-    /// Looks at what lies now in these directories before a command runs that is no skill. Names are judged and told from `root` on.
+    /// Looks at the contents of these directories before a command runs that is not a skill. Names are judged and reported from `root` on.
     /// What cannot be listed is passed over; [`Self::is_whole`] says whether there was too much.
     #[must_use]
     pub fn survey(root: &Path, directories: &[PathBuf]) -> Self {
@@ -227,7 +227,7 @@ impl DirectoryState {
         &self.repositories
     }
 
-    /// From where on names are judged and told.
+    /// From where on names are judged and reported.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -49,7 +49,7 @@ pub const MAX_INPUT_BYTES: u64 = 4 << 20;
 const PRINTED: ByteLimit = ByteLimit(64 << 10);
 /// A skill that prints more than this is ended.
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
-/// A process that is told to end has this long.
+/// The grace period of a process that is asked to end.
 const GRACE: Duration = Duration::from_millis(300);
 /// What the names of the directories begin with in which skills work.
 const EMPTY: &str = "skill-run-";
@@ -169,7 +169,7 @@ pub enum RunnerError {
         /// How many.
         bytes: usize,
     },
-    /// A granted path is none that can be handed out.
+    /// A granted path cannot be handed out.
     #[error("the granted path {path} is not handed out: {why}")]
     GrantedPath {
         /// Which.
@@ -203,7 +203,7 @@ pub enum RunnerError {
         /// Which.
         name: SecretName,
     },
-    /// A secret cannot be told from other text.
+    /// A secret cannot be distinguished from other text.
     #[error(
         "the value of {name} has fewer than {least} characters, or more than one line: it could not be kept out of what the skill prints"
     )]
@@ -318,7 +318,7 @@ pub async fn execute(
     })
 }
 
-/// All that the runner is told.
+/// The complete order to the runner.
 fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
     let SkillCode {
         paths,

@@ -4,7 +4,7 @@
 //! it; it works on the copy; and only when the run succeeded do the changed files change places with those of the project, in one
 //! journalled change. A run that was denied, failed or was killed leaves the project as it was.
 //!
-//! What always holds: no link is followed in the project; a file that somebody changed meanwhile keeps their content, and then no file
+//! What always holds: no link is followed in the project; a file that another process changed meanwhile keeps its content, and then no file
 //! changes; a process that is killed while files change places leaves a journal, by which the next run finishes that or takes it back.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The step: a trusted skill is run, with exactly the bytes that somebody answers for.
+//! The step: a trusted skill is run, with exactly the approved bytes.
 //!
 //! The file is read once. The digest of what was read is compared with the promotion in the ledger, and those same bytes are handed to the
 //! runner: what is put in the file's place afterwards is neither read nor run.
@@ -124,7 +124,7 @@ pub enum RunStepError {
 /// Whether a project's registry names a skill that this machine's ledger does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// It does: the word of whoever wrote the file.
+    /// It does; only the author of that file says so.
     InRegistry,
     /// It does not.
     Nowhere,
@@ -275,12 +275,12 @@ pub async fn run_skill(
 struct Taken {
     /// The digest of what was read; none where nothing could be.
     skill: Option<Digest>,
-    /// What may be run: the very bytes of this digest. None where nobody answers for them.
+    /// What may be run: the bytes of this digest. None if they are not approved.
     bytes: Option<Vec<u8>>,
     verdict: Verdict,
 }
 
-/// Reads the file of a skill, and gives its bytes out where they are those that somebody answers for.
+/// Reads the file of a skill, and returns its bytes if they are the approved ones.
 fn take(
     project: &ForgeProject,
     name: &SkillName,
@@ -298,7 +298,7 @@ fn take(
     }
 }
 
-/// Whether what was read is what somebody answers for.
+/// Whether the bytes that were read are approved.
 fn judge_bytes(
     name: &SkillName,
     status: SkillStatus,
@@ -310,7 +310,7 @@ fn judge_bytes(
         |code: Code, hint: String| Verdict::new(vec![Finding::error(code, name.to_string(), hint)]);
     let Some(trust) = trust else {
         let why = match SkillStep::Run.check(name, status) {
-            Ok(()) => format!("nobody answers for the skill {name}"),
+            Ok(()) => format!("the skill {name} is not approved"),
             Err(refused) => {
                 let said = [Some(refused.to_string()), refused.hint()];
                 said.into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -336,7 +336,7 @@ fn judge_bytes(
     }
 }
 
-/// Whether the test is the one that somebody answered for. It is not run with the skill, so another one is told and refuses nothing.
+/// Whether the test is the approved one. It is not run with the skill, so another test is reported and refuses nothing.
 fn judge_test(name: &SkillName, read: &Result<Vec<u8>, String>, trust: &PromotionRow) -> Verdict {
     let what = match read {
         Ok(bytes) if Digest::of(bytes) == trust.test => return Verdict::default(),

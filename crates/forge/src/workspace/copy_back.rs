@@ -67,7 +67,7 @@ pub enum CopyBackError {
         /// Why it was left out.
         why: OmitReason,
     },
-    /// Somebody else changed the file in the project meanwhile.
+    /// Another process changed the file in the project meanwhile.
     #[error(
         "{path}: {why} while the skill was built, and stays as it is; keep what is worth it elsewhere and build again"
     )]

@@ -1,6 +1,6 @@
 //! What of a project no agent and no gate is shown: secrets, by their names, their places and by what files hold; and Crucible's own directory.
 //!
-//! What always holds: whoever renames a secret, or gives it another name, does not get it into a copy as long as a rule of
+//! What always holds: a renamed secret does not get into a copy as long as a rule of
 //! `crucible-secrets` knows what it holds.
 
 use std::io::{self, Read};

@@ -146,7 +146,7 @@ fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
     }
 }
 
-/// Opens a regular file for reading, without waiting for somebody to write.
+/// Opens a regular file for reading, without waiting for a writer.
 fn open(root: &Path, relative: &str) -> io::Result<File> {
     let (parent, name) = parent_of(root, relative, OnTheWay::MustStand)?;
     let flags =

@@ -1,4 +1,4 @@
-//! A crawl's session: begun, told of, ended.
+//! A crawl's session: its begin, its events and its end.
 
 use crucible_model::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};

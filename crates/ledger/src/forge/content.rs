@@ -40,7 +40,7 @@ stored! {
         Failed = "FAILED",
         /// It tried what its class does not allow.
         Denied = "DENIED",
-        /// Nothing was run: the bytes are not those that somebody answered for.
+        /// Nothing was run: the bytes are not the approved ones.
         Refused = "REFUSED",
     }
 }
@@ -154,7 +154,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::NotPromoted`] where the promotion is none of this skill into trust, or was of other bytes than those that ran; and all
+    /// [`LedgerError::NotPromoted`] if this skill was not promoted by this row, or other bytes were promoted than those that ran; and all
     /// that can be wrong with the database.
     pub fn record_skill_run(&mut self, new: &NewSkillRun) -> Result<(), LedgerError> {
         let fail = self.fail();

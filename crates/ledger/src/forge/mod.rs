@@ -5,7 +5,7 @@
 //! What trust rests on, a promotion, is written once, names its event, and is compared with it by every reader
 //! ([`Ledger::skill_trust`](crate::Ledger::skill_trust)), too.
 //!
-//! Which step may follow which is judged by whoever calls; a step that finds its skill in another status than it names is refused
+//! The caller judges which step may follow which; a step that finds its skill in another status than it names is refused
 //! here, so that two processes cannot take the same step.
 
 mod build;

@@ -1,6 +1,6 @@
 //! Promotions and demotions: who answered for which bytes.
 //!
-//! A row is written once and names its event. Whoever edits the row is found by the next reader, because the event, which is part of
+//! A row is written once and names its event. An edited row is found by the next reader, because the event, which is part of
 //! the chain, says otherwise.
 
 use crucible_model::{Digest, Timestamp};
@@ -30,7 +30,7 @@ pub struct NewPromotion {
     pub from: SkillStatus,
     /// Where it stands afterwards.
     pub to: SkillStatus,
-    /// Who answers for it.
+    /// The person who approves it.
     pub approved_by: String,
     /// Why.
     pub reason: String,
@@ -53,7 +53,7 @@ pub struct PromotionRow {
     pub from: SkillStatus,
     /// Where it stands since.
     pub to: SkillStatus,
-    /// Who answers for it.
+    /// The person who approves it.
     pub approved_by: String,
     /// Why.
     pub reason: String,

@@ -1,6 +1,6 @@
 //! A skill that was proposed, and where it stands.
 //!
-//! The row says what a skill may do, and the event of its proposal says it for good: whoever edits the row is found by the next reader who
+//! The row says what a skill may do, and the event of its proposal says it for good: an edited row is found by the next reader who
 //! asks for the skill's trust.
 
 use crucible_model::{Digest, Timestamp, to_canonical_json};
@@ -44,7 +44,7 @@ stored! {
         Built = "BUILT",
         /// These files passed every gate.
         Verified = "VERIFIED",
-        /// Somebody answers for these files.
+        /// A person approved these files.
         Trusted = "TRUSTED",
     }
 }
@@ -68,7 +68,7 @@ pub struct NewSkill {
     pub grants: Value,
     /// The specification as it is kept (`SKILL_SPEC`).
     pub spec: Vec<u8>,
-    /// Examples that whoever builds the skill is not shown (`NOTE`), where there are some.
+    /// Examples that the builder of the skill is not shown (`NOTE`), if it has any.
     pub held_out: Option<Vec<u8>>,
 }
 

@@ -31,9 +31,9 @@ use crate::strategy::{ExecutionStrategy, StrategyError};
 pub struct Configured {
     /// The settings of each provider, by name; a missing provider has none.
     pub settings: BTreeMap<String, ProviderSettings>,
-    /// The configured provider; empty if there is none.
+    /// The configured provider; empty if none is configured.
     pub provider: String,
-    /// The configured fallback; empty if there is none.
+    /// The configured fallback; empty if none is configured.
     pub fallback: String,
     /// Who may act on a model's answer.
     pub strategy: String,
@@ -42,9 +42,9 @@ pub struct Configured {
 /// The result of the checks.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// The configured provider; empty if there is none.
+    /// The configured provider; empty if none is configured.
     pub provider: String,
-    /// Its fallback; empty if there is none.
+    /// Its fallback; empty if none is configured.
     pub fallback: String,
     /// Why the configured strategy is not supported, if so.
     #[serde(skip)]

@@ -64,7 +64,7 @@ impl ProviderKind for OpenRouter {
 
     fn evidence(&self) -> &'static str {
         "Any model may answer, and whole files are what even a 1.5B model got right most often (7 of 10; edits 1, diffs 0). \
-         OpenRouter documents answers held to a JSON Schema, and is told to use only servers that do so."
+         OpenRouter documents answers held to a JSON Schema; the request restricts it to servers that do so."
     }
 
     fn construct(

@@ -11,16 +11,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crucible_model::Digest;
-use crucible_model::{EditFormat, to_canonical_json};
+use crucible_model::{Digest, EditFormat, to_canonical_json};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 use tokio::time::Instant;
 
 use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::cassette::{CallOutcome, Cassette, RecordedCall, RecordedRequest};
-use crate::cassette_source::unusable_recording;
-use crate::cassette_source::{CassetteSource, REPLAY};
+use crate::cassette_source::{CassetteSource, REPLAY, unusable_recording};
 use crate::context::Context;
 use crate::error::{Fault, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};

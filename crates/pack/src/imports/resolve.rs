@@ -14,7 +14,17 @@ pub(super) struct Resolver<'p> {
     roots: HashMap<&'p str, Vec<&'p str>>,
     /// The files of each directory.
     directories: HashMap<&'p str, Vec<&'p str>>,
+    /// The sources and headers of C and C++ by their names up to the first dot.
+    c_units: HashMap<&'p str, Vec<&'p str>>,
 }
+
+/// Endings of sources of C and C++, headers aside.
+const C_SOURCES: [&str; 4] = ["c", "cc", "cpp", "cxx"];
+/// Endings of headers.
+const C_HEADERS: [&str; 6] = ["h", "hh", "hpp", "hxx", "inl", "ipp"];
+
+/// More files than this that a header's name fits, and it names none of them.
+const MOST_FITTING: usize = 4;
 
 impl<'p> Resolver<'p> {
     pub(super) fn new(paths: impl IntoIterator<Item = &'p RepoPath>) -> Self {
@@ -24,6 +34,7 @@ impl<'p> Resolver<'p> {
             paths: sorted.iter().copied().collect(),
             roots: HashMap::new(),
             directories: HashMap::new(),
+            c_units: HashMap::new(),
         };
         for path in sorted {
             let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -32,6 +43,11 @@ impl<'p> Resolver<'p> {
                 .entry(directory)
                 .or_default()
                 .push(path);
+            if let Some((stem, end)) = name.split_once('.')
+                && (C_SOURCES.contains(&end) || C_HEADERS.contains(&end))
+            {
+                resolver.c_units.entry(stem).or_default().push(path);
+            }
             let root = match name {
                 "__init__.py" | "package.json" if !directory.is_empty() => directory,
                 _ => path.strip_suffix(".py").unwrap_or_default(),
@@ -280,6 +296,48 @@ impl<'p> Resolver<'p> {
             bases.push(format!("{top}src"));
         }
         bases
+    }
+
+    /// `#include "name"`: the header, and the sources of its name, which hold what it declares.
+    pub(super) fn c(&self, from: &RepoPath, name: &str, found: &mut BTreeSet<RepoPath>) {
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let Some((stem, end)) = file.split_once('.') else {
+            return;
+        };
+        let same = self
+            .c_units
+            .get(stem)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let directory = from
+            .as_str()
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory);
+        let near = joined(directory, name);
+        let exact = same.iter().filter(|path| near.as_deref() == Some(**path));
+        let mut headers: Vec<&str> = exact.copied().collect();
+        if headers.is_empty() {
+            let inside = name.trim_start_matches("../").trim_start_matches("./");
+            let fits = same.iter().filter(|path| {
+                path.strip_suffix(inside)
+                    .is_some_and(|above| above.is_empty() || above.ends_with('/'))
+            });
+            headers.extend(fits.copied());
+        }
+        if headers.is_empty() || headers.len() > MOST_FITTING {
+            return;
+        }
+        if C_HEADERS.contains(&end) {
+            let sources = same.iter().filter(|path| {
+                path.rsplit_once('.')
+                    .is_some_and(|(_, end)| C_SOURCES.contains(&end))
+            });
+            let sources: Vec<&str> = sources.copied().collect();
+            if sources.len() <= MOST_FITTING {
+                headers.extend(sources);
+            }
+        }
+        found.extend(headers.into_iter().filter_map(|path| path.parse().ok()));
     }
 
     /// A class by its full name.

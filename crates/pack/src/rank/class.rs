@@ -68,7 +68,7 @@ impl FileClass {
 /// Whether a file shows how the product is used, declared or measured instead of being a part of it.
 #[must_use]
 pub fn is_beside(path: &RepoPath) -> bool {
-    const BESIDE: [&str; 16] = [
+    const BESIDE: [&str; 17] = [
         "bench",
         "benches",
         "benchmark",
@@ -81,6 +81,7 @@ pub fn is_beside(path: &RepoPath) -> bool {
         "docs",
         "example",
         "examples",
+        "fuzz",
         "scripts",
         "site",
         "typing-examples",

@@ -411,7 +411,7 @@ impl Goal {
         let is_area = |name: &str| {
             self.area
                 .as_deref()
-                .is_some_and(|area| name.eq_ignore_ascii_case(area))
+                .is_some_and(|area| is_of_area(name, area))
         };
         if directories.split('/').any(is_area) {
             FOR_AREA
@@ -509,6 +509,23 @@ pub fn area_of(goal: &str) -> Option<&str> {
         .map_or(label, |(_, area)| area);
     let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     (!area.is_empty() && area.chars().all(is_name)).then_some(area)
+}
+
+/// Whether a directory of this name is the area: `lite` is `lite` and `regex-lite`. The kind of a commit, as in `fix: …`, is the end of no name.
+#[must_use]
+pub fn is_of_area(directory: &str, area: &str) -> bool {
+    const KINDS: [&str; 11] = [
+        "build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "style", "test", "tests",
+    ];
+    let ends = || {
+        let at = directory.len().checked_sub(area.len())?;
+        let (before, last) = (directory.get(..at)?, directory.get(at..)?);
+        Some(before.ends_with(['-', '_', '.']) && last.eq_ignore_ascii_case(area))
+    };
+    directory.eq_ignore_ascii_case(area)
+        || (area.len() >= 3
+            && !KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(area))
+            && ends() == Some(true))
 }
 
 /// Returns the tokens of a goal, and whether each is marked as code by backticks or a following `(`.

@@ -7,7 +7,7 @@ use crucible_model::RepoPath;
 
 use super::class::{self, FileClass};
 use super::goal::Goal;
-use super::package::{OUTLINE, Package};
+use super::package::OUTLINE;
 use super::{RankLimits, Scored, is_root_manifest};
 
 /// A file that is larger than its share is shown in part, but never less of it than this.
@@ -139,6 +139,13 @@ impl Room {
         }
     }
 
+    /// Whether failing gates point at files, and neither they nor the goal at this one: it only shares words.
+    fn is_unsupported(&self, file: &Scored) -> bool {
+        self.weakest == WEAKEST_BESIDE_EVIDENCE
+            && file.parts.evidence == 0
+            && file.parts.mentioned == 0
+    }
+
     fn is_weak(&self, file: &Scored) -> bool {
         file.parts.relevance().saturating_mul(self.weakest) < self.best
     }
@@ -152,7 +159,7 @@ impl Room {
             FileClass::Test if file.parts.evidence > 0 => self.whole / 8,
             FileClass::Test => self.whole / 16,
             FileClass::Document => self.whole / 16,
-            FileClass::Manifest => self.whole / 30,
+            FileClass::Manifest => self.whole / 60,
             FileClass::Source | FileClass::Generated if class::is_beside(&file.candidate.path) => {
                 self.whole / 30
             }
@@ -164,14 +171,19 @@ impl Room {
                 _ => self.whole / 30,
             },
         };
+        let share = if self.is_unsupported(file) {
+            share.min(self.whole / 12)
+        } else {
+            share
+        };
         let allowance = size.min(share.max(LEAST)).min(left);
         (allowance == size || allowance >= LEAST).then_some(allowance)
     }
 
     /// Takes the outline of a file of this size, where there is room for it.
-    pub(super) fn takes_outline(&mut self, package: &mut Package, size: u64) -> bool {
+    pub(super) fn takes_outline(&mut self, size: u64) -> bool {
         let bytes = size.min(OUTLINE);
-        let fits = self.files > 0 && bytes <= self.bytes && package.take_outline();
+        let fits = self.files > 0 && bytes <= self.bytes;
         if fits {
             self.files -= 1;
             self.bytes -= bytes;

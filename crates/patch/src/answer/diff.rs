@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Result<Vec<u8>, AnswerError> {
     }
 }
 
-/// Why text in which no line begins as git's diffs do is none.
+/// Why text in which no line begins as git's diffs do is not a diff.
 fn without_header(first_line: u64, body: &str) -> AnswerError {
     let bare = (first_line..)
         .zip(body.lines().zip(body.lines().skip(1)))

@@ -72,7 +72,7 @@ pub enum AnswerError {
         /// The line of the answer, counted from 1.
         line: u64,
     },
-    /// A path that is none inside the repository.
+    /// A path that does not lead inside the repository.
     #[error("line {line}: {path:?} is no path inside the repository: {source}")]
     BadPath {
         /// The line of the answer, counted from 1.

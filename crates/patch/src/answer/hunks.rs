@@ -6,7 +6,7 @@
 //! canonical patch that is made of it.
 //!
 //! What always holds: only changes of text are read so. A section that renames, copies, deletes, changes a mode or holds
-//! binary content is none of them, nor is a diff with anything between its sections, and then the strict reader's error
+//! binary content is not read so, nor is a diff with anything between its sections, and then the strict reader's error
 //! stands.
 
 use std::collections::HashSet;
@@ -290,7 +290,7 @@ fn is_marked(line: &str) -> bool {
     line.starts_with(['+', '-']) && !is_item
 }
 
-/// A line of a hunk: nothing where it is none, and nothing inside where it only says that the file ends.
+/// A line of a hunk: nothing if it is not one, and nothing inside where it only says that the file ends.
 fn line_of(line: &str) -> Option<Option<(LineKind, String)>> {
     let mut rest = line.chars();
     let kind = match rest.next() {

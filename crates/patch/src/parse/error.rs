@@ -74,7 +74,7 @@ pub enum PatchErrorKind {
     },
     /// A mode that git's trees do not have.
     #[error(
-        "this is none of the modes 100644, 100755, 120000 and 160000; leave mode lines out, or write 100644"
+        "the mode must be 100644, 100755, 120000 or 160000; leave mode lines out, or write 100644"
     )]
     BadMode,
     /// A section that changes nothing.

@@ -1,6 +1,6 @@
 //! What a grammar says of the literals of a script: where a slash divides and where it begins a regular expression.
 //!
-//! Only a text that follows its grammar is told apart in this way; the masks stand for every other.
+//! Only a text that follows its grammar is parsed in this way; the masks stand for every other.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //! `include_str!("/etc/passwd")` puts a file of the machine into what is built there. The gates do not notice: the sandbox hides
 //! the file, or has one of its own. So the text is searched for the constructs that read, and each of them has to name its file
 //! in a plain form: one that shows without a compiler which file it is. A path that leaves the repository is one result, a path that
-//! cannot be told the other. The constructs of each language stand in one file here.
+//! cannot be determined the other. The constructs of each language stand in one file here.
 //!
 //! What always holds: a path is judged by its text alone, from the place where its file lies; links are not known here. The reading is
 //! linear in the text.
@@ -27,7 +27,7 @@ use super::search::contains;
 use super::token::Token;
 pub(crate) use names::Names;
 
-/// A file that a text has read, from a place that is not the repository or cannot be told.
+/// A file that a text has read, from a place that is not the repository or cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Included {
     pub(crate) reach: Reach,
@@ -133,7 +133,7 @@ impl Family {
     }
 }
 
-/// Every file that the text at `path` has read from outside or by a path that cannot be told, as often as it does.
+/// Every file that the text at `path` has read from outside or by a path that cannot be determined, as often as it does.
 pub(crate) fn included(path: &RepoPath, source: &[u8], names: &Names) -> Vec<Included> {
     let mut found = Found {
         depth: path.segments().count() - 1,

@@ -2,7 +2,7 @@
 //!
 //! The result has the length and the line feeds of the source; quotes and what stands between them become blanks.
 //! A literal that is not closed runs to the end of its line, or of the text where the language lets it. What stands in the
-//! fields of an f-string is code, too: it is told apart from the rest, since it is no line of its own.
+//! fields of an f-string is code, too: it is kept apart from the rest, since it is no line of its own.
 
 use std::ops::Range;
 

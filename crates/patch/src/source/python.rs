@@ -123,7 +123,7 @@ pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
 }
 
 /// The examples that doctest runs: what stands behind `>>>` and `...` in a string, and the lines that it is expected to print, to the
-/// next example, an empty line or the end of the string. One that is marked to be skipped is none.
+/// next example, an empty line or the end of the string. An example that is marked to be skipped does not count.
 pub(super) fn doctests(masked: &[u8], source: &[u8]) -> Vec<Vec<u8>> {
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut is_open = false;

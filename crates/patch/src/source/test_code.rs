@@ -29,7 +29,7 @@ pub(crate) struct TestItem<'a> {
 /// What a new item would do to the items that stand beside it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum NewNames<'a> {
-    /// Only these names: whoever does not use them does not notice.
+    /// Only these names: a file that does not use them is not affected.
     Names(Vec<&'a [u8]>),
     /// Nobody can tell.
     #[default]

@@ -7,7 +7,7 @@
 //! What always holds:
 //!
 //! - Nothing outside of the given directory is made, changed or read, and no link that is made leads out of the top folder.
-//! - Links are made last: while files are written there is none to follow.
+//! - Links are made last: while files are written, no link exists that could be followed.
 //! - The whole stream is read: a wrong checksum or length, a missing end or bytes behind it are errors.
 //! - What is in memory at once does not grow with the contents, only with the number of directories and links.
 //!

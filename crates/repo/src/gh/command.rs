@@ -20,7 +20,7 @@ use super::{Gh, MAX_ANSWER};
 /// The host of GitHub itself.
 const GITHUB: &str = "github.com";
 
-/// The working directory of `gh`: it reads the repository around it, and here is none.
+/// The working directory of `gh`: it reads the repository around it, and this directory is in no repository.
 const NOWHERE: &str = "/";
 
 /// Maximum bytes of `gh` on standard error.

@@ -25,15 +25,17 @@ const GITLINK: &[u8] = b"160000 ";
 const OURS: &[u8] = b"/dev/null";
 
 impl Git {
-    /// The places in `directory` that decide which programs git runs, or which receipts are believed: the git directories of this work
-    /// tree, `.git` of each submodule that the index names, also of those that are not there, the directories that `core.hooksPath` names
-    /// the files that hold or include settings, of the repository or the user, and those that a word of any setting names; each repository and each `.crucible` at any
-    /// depth, but for what `node_modules` and `target` hold; and what links among hooks and settings lead to. A directory that is not
-    /// there ends with a `/`. Where `directory` lies in no repository, only what lies in it. The repository needs no commit.
+    /// Returns the places in `directory` that decide which programs git runs, or which receipts are believed.
+    ///
+    /// These are the git directories of the work tree; the repository of each submodule that an index names, also of
+    /// those that do not exist yet; directories of hooks; files with settings of the repository or the user; files that
+    /// a word of a setting names; each repository and each `.crucible` at any depth, except in `node_modules` and
+    /// `target`; and each link on the way to one of them. A directory that does not exist ends with `/`. If `directory`
+    /// is in no repository, only what it contains counts. The repository needs no commit.
     ///
     /// # Errors
     ///
-    /// Whatever keeps git from telling ([`RepoError`] as for [`Git::open`]), a search that would take too long, and too many places.
+    /// Any failure of git ([`RepoError`] as for [`Git::open`]), a search that would take too long, and too many places.
     pub async fn guarded_places(
         sandbox: Arc<Sandbox>,
         env: &Environment,
@@ -87,15 +89,18 @@ async fn all_in(
     let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
     places.extend(nested.await.map_err(died)??);
 
-    let inside = |path: PathBuf| {
-        let path = if path.starts_with(directory) {
-            path
-        } else {
-            path.canonicalize().ok()?
-        };
-        path.starts_with(directory).then_some(path)
+    let real = directory
+        .canonicalize()
+        .map_err(|source| RepoError::io("open", directory, source))?;
+    let with_links = |path: PathBuf| {
+        let (path, links) = nested::resolve(&path);
+        links.into_iter().chain([path])
     };
-    let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
+    let places: BTreeSet<PathBuf> = places
+        .into_iter()
+        .flat_map(with_links)
+        .filter(|path| path.starts_with(&real))
+        .collect();
     if places.len() > MOST_PLACES {
         let why = format!(
             "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
@@ -128,6 +133,8 @@ impl JudgedRepository<'_> {
         let place = self.place;
         let mut places = users_settings(self.env);
         places.extend([place.git_dir.clone(), place.common_dir.clone()]);
+        // A new one would hold settings and receipts that are believed.
+        places.push(place.top.join(".crucible").join(""));
         places.extend(nested::programs(&place.git_dir));
         places.extend(nested::programs(&place.common_dir));
 
@@ -137,7 +144,7 @@ impl JudgedRepository<'_> {
         places.extend(
             submodules
                 .iter()
-                .map(|path| place.top.join(path).join(".git").join("")),
+                .map(|path| nested::submodule(&place.top.join(path))),
         );
 
         let mut hooks_are_named = false;
@@ -157,10 +164,15 @@ impl JudgedRepository<'_> {
             // As paths: `~` is a home directory.
             let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
             let hooks = self.run(self.as_user(call)).await?;
+            // A relative path means another directory in each work tree.
+            let mut tops = vec![place.top.clone()];
+            tops.extend(nested::linked_work_trees(&place.common_dir));
             for hooks in hooks.records().filter(|value| *value != OURS) {
-                let hooks = place.top.join(as_path(hooks)).join("");
-                places.extend(nested::links_in(&hooks));
-                places.push(hooks);
+                for top in &tops {
+                    let hooks = top.join(as_path(hooks)).join("");
+                    places.extend(nested::links_in(&hooks));
+                    places.push(hooks);
+                }
             }
         }
         Ok(places)
@@ -208,7 +220,7 @@ impl JudgedRepository<'_> {
     }
 }
 
-/// Returns the existing files with the user's own git settings.
+/// Returns the files with the user's own git settings, and those that git would read if they were created.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
     let at = |name: &str| {
         env.get_os(name)
@@ -227,10 +239,11 @@ fn users_settings(env: &Environment) -> Vec<PathBuf> {
         }
     };
     // A link and its target are both guarded.
-    let there = places
+    places
         .into_iter()
-        .filter_map(|file| Some([file.canonicalize().ok()?, file]));
-    there.flatten().collect()
+        .flat_map(|file| [file.canonicalize().ok(), Some(file)])
+        .flatten()
+        .collect()
 }
 
 /// The files that the value of a setting names, whatever the setting: the whole of it, what stands in quotes, and each of its words. Which settings start

@@ -8,7 +8,7 @@ use crucible_host::env::Environment;
 
 use super::{Call, Git};
 use crate::error::RepoError;
-use crate::land::Identity;
+use crate::identity::Identity;
 
 /// Returns the variables through which git finds the user's own configuration.
 pub(super) fn user_config(env: &Environment) -> Vec<(OsString, OsString)> {

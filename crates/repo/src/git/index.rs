@@ -14,13 +14,13 @@ use crucible_model::{ByteLimit, Digest};
 use crucible_patch::FileMode;
 
 use super::config::SparseWorkTree;
-use super::objects::split_at;
+use super::parse::split_at;
 use super::store::refuse_pipe;
 use super::{Call, Git, as_path};
 use crate::error::RepoError;
+use crate::git::parse::read_mode;
 use crate::index_file::{self, FileEntry, Stat, Watch};
 use crate::oid::Oid;
-use crate::tree::read_mode;
 
 /// A larger index is not cached.
 const MAX_KEPT: ByteLimit = ByteLimit(64 << 20);

@@ -185,6 +185,16 @@ pub(super) fn read_path(
     prefix: &[u8],
     base: &Path,
 ) -> Result<Option<PathBuf>, RepoError> {
+    let path = read_named(file, prefix, base)?;
+    Ok(path.and_then(|path| fs::canonicalize(path).ok()))
+}
+
+/// Returns the path that a file of git names after `prefix`, as written and whether or not it exists.
+pub(super) fn read_named(
+    file: &Path,
+    prefix: &[u8],
+    base: &Path,
+) -> Result<Option<PathBuf>, RepoError> {
     match fs::symlink_metadata(file) {
         Ok(meta) if meta.is_file() => {}
         _ => return Ok(None),
@@ -193,7 +203,7 @@ pub(super) fn read_path(
     let path = bytes
         .strip_prefix(prefix)
         .map(|rest| rest.strip_suffix(b"\n").unwrap_or(rest));
-    Ok(path.and_then(|path| fs::canonicalize(base.join(as_path(path))).ok()))
+    Ok(path.map(|path| base.join(as_path(path))))
 }
 
 /// Returns whether git would accept the directory as its own.

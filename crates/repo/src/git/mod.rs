@@ -9,6 +9,7 @@
 //! git decides what it means and its failure is the one that is reported. Reading objects waits for the disk: it runs on
 //! a thread for blocking work.
 
+mod branch;
 mod checked_out;
 mod command;
 mod commit;
@@ -20,6 +21,7 @@ mod index;
 mod locate;
 mod nested;
 pub(crate) mod objects;
+pub(crate) mod parse;
 mod status;
 pub(crate) mod store;
 pub(crate) mod unchanged;
@@ -30,11 +32,11 @@ use std::sync::Arc;
 
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
-use serde::{Deserialize, Serialize};
 
 use crate::error::RepoError;
 use crate::oid::Oid;
 
+pub use branch::Branch;
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
 pub use commit::{BranchReach, CommitObject};
 use config::{Format, LineEnds, SparseWorkTree};
@@ -64,25 +66,6 @@ pub struct Git {
     env: Environment,
     scratch: PathBuf,
     opened_at: Head,
-}
-
-/// What is checked out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Branch {
-    /// A branch, by its short name.
-    Named(String),
-    /// A commit and no branch.
-    Detached,
-}
-
-impl std::fmt::Display for Branch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Named(name) => write!(f, "the branch {name}"),
-            Self::Detached => f.write_str("a commit without a branch"),
-        }
-    }
 }
 
 /// The commit that is checked out.

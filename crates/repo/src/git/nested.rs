@@ -4,13 +4,19 @@
 //! What always holds: no link is followed into a directory; a search that would take too long, or comes to where it may not look,
 //! is an error and no shorter list. A directory whose path is too long to be opened counts as such a place, with all beside it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use super::locate::read_path;
+use crucible_patch::FileMode;
+
+use super::locate::read_named;
+use super::store::HashKind;
 use crate::error::RepoError;
+use crate::index_file;
 
 /// How many entries are looked at.
 const MOST_ENTRIES: usize = 300_000;
@@ -61,7 +67,7 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             of_bare += usize::from(BARE.iter().any(|part| name == *part));
             let path = entry.path();
             if name == ".git" {
-                found.extend(led_to(&path, &at));
+                found.extend(of_repository(&path, &at)?);
                 found.push(path);
             } else if name == ".crucible" {
                 found.push(path);
@@ -97,21 +103,62 @@ fn is_harmless(directory: &Path, error: &io::Error) -> bool {
     }
 }
 
-/// What `.git` of the work tree `top` leads to: the directories that a file names, and the targets of links.
-fn led_to(dot_git: &Path, top: &Path) -> Vec<PathBuf> {
+/// What `.git` of the work tree `top` leads to: the directories that a file names, the targets of links, and the submodules.
+fn of_repository(dot_git: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
     if dot_git.is_dir() {
-        return programs(dot_git);
+        let mut places = programs(dot_git);
+        places.extend(submodules(dot_git, top)?);
+        return Ok(places);
     }
-    let Ok(Some(git_dir)) = read_path(dot_git, b"gitdir: ", top) else {
-        return Vec::new();
+    let Ok(Some(git_dir)) = read_named(dot_git, b"gitdir: ", top) else {
+        return Ok(Vec::new());
     };
+    if !git_dir.exists() {
+        // A process that creates it decides what git runs in `top`.
+        return Ok(vec![git_dir.join("")]);
+    }
     let mut places = programs(&git_dir);
-    if let Ok(Some(common)) = read_path(&git_dir.join("commondir"), b"", &git_dir) {
+    if let Ok(Some(common)) = read_named(&git_dir.join("commondir"), b"", &git_dir) {
         places.extend(programs(&common));
         places.push(common);
     }
+    places.extend(submodules(&git_dir, top)?);
     places.push(git_dir);
-    places
+    Ok(places)
+}
+
+/// The places of the submodules that the index of a git directory names.
+fn submodules(git_dir: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
+    let file = git_dir.join("index");
+    let bytes = match fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(RepoError::io("read", file, source)),
+    };
+    let index = [HashKind::Sha1, HashKind::Sha256]
+        .into_iter()
+        .find_map(|hash| index_file::read(&bytes, hash))
+        .ok_or_else(|| {
+            let why = "it is split, sparse or damaged, so its submodules are unknown";
+            RepoError::io("read", file, io::Error::other(why))
+        })?;
+    Ok(index
+        .entries
+        .iter()
+        .filter(|entry| entry.mode == FileMode::Gitlink)
+        .map(|entry| submodule(&top.join(&entry.path)))
+        .collect())
+}
+
+/// The place in which a submodule's repository is or would be created.
+///
+/// An empty directory is guarded as a whole, so that git does not find a placeholder called `.git` in it.
+pub(super) fn submodule(path: &Path) -> PathBuf {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => path.to_owned(),
+        Ok(false) => path.join(".git").join(""),
+        Err(_) => path.join(""),
+    }
 }
 
 /// What the links among the hooks and the settings of a git directory lead to.
@@ -130,13 +177,66 @@ pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
     entries.filter_map(|entry| target(&entry.path())).collect()
 }
 
-/// Returns the target of a link, even if it does not exist.
+/// Returns the target of a link as it names it, even if it does not exist.
 fn target(link: &Path) -> Option<PathBuf> {
-    let named = fs::read_link(link).ok()?;
-    Some(
-        link.canonicalize()
-            .unwrap_or_else(|_| link.parent().map_or(named.clone(), |at| at.join(&named))),
-    )
+    Some(link.parent()?.join(fs::read_link(link).ok()?))
+}
+
+/// The work trees that a repository has beside its main one.
+pub(super) fn linked_work_trees(common_dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(common_dir.join("worktrees"));
+    let top = |entry: fs::DirEntry| {
+        let dot_git = read_named(&entry.path().join("gitdir"), b"", &entry.path()).ok()??;
+        dot_git.parent().map(Path::to_owned)
+    };
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(top)
+        .collect()
+}
+
+/// The most links that a path may lead through, as for the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Resolves every part of an absolute path but its last, and returns the links that it leads through as well.
+///
+/// Each link decides what the path means, so a writer who replaces one changes what is found there.
+pub(super) fn resolve(path: &Path) -> (PathBuf, Vec<PathBuf>) {
+    let mut links = Vec::new();
+    let mut left: Vec<OsString> = parts(path);
+    let mut at = PathBuf::from("/");
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        match fs::read_link(&next) {
+            Ok(named) if !left.is_empty() && links.len() < MAX_LINKS => {
+                links.push(next);
+                if named.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                left.extend(parts(&named));
+            }
+            _ => at = next,
+        }
+    }
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        at.push("");
+    }
+    (at, links)
+}
+
+/// The parts of a path from its end, without the root and `.`.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = |part: Component<'_>| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        _ => None,
+    };
+    path.components().rev().filter_map(named).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
+use super::parse::split_at;
 use super::store::{Found, KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
 use super::{Call, Git, Output};
 use crate::error::RepoError;
@@ -20,7 +21,7 @@ impl Git {
     ///
     /// # Errors
     ///
-    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if there is none.
+    /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] if the object does not exist.
     pub async fn read_blob(&self, oid: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         let mut blobs = self.blobs(std::slice::from_ref(oid), limit, &[]).await?;
         blobs.remove(oid).ok_or_else(|| RepoError::MissingObject {
@@ -308,12 +309,6 @@ impl Git {
             Err(output.unreadable())
         }
     }
-}
-
-/// The parts of `bytes` before and after the first `separator`.
-pub(crate) fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let at = bytes.iter().position(|byte| *byte == separator)?;
-    Some((&bytes[..at], &bytes[at + 1..]))
 }
 
 fn lines(names: &[impl AsRef<str>]) -> Vec<u8> {

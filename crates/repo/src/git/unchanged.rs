@@ -1,10 +1,10 @@
-//! Whether every file of the work tree is as git's index noted it, told by `lstat` alone.
+//! Whether every file of the work tree is as git's index noted it, decided by `lstat` alone.
 //!
 //! The rules are git's with `core.trustctime=true` and `core.checkStat=default`; parts of a second count in the comparison of a file with its
 //! entry. A file that was written in the second of the index or later may have changed without a trace, so its content is compared with
 //! its name; where attributes or settings may ask for other bytes in the work tree, or there is much to read, that is left to git.
 //!
-//! What always holds: "unchanged" is said only of plain files and links that lie in real directories; submodules, open merges and
+//! What always holds: only plain files and links that lie in real directories are called "unchanged"; submodules, open merges and
 //! whatever the index hides or intends are git's to look at.
 
 use std::fs::{self, Metadata};

@@ -1,10 +1,10 @@
 //! Reading a repository that nobody has looked at yet, within caps (seed 000 §3.2 and §3.3).
 //!
-//! One walk lists the files, one pass reads the ones that tell most. All caps are enforced here: whoever uses what comes
+//! One walk lists the files, one pass reads the most informative ones. All caps are enforced here: a caller that uses what comes
 //! back cuts nothing for them. Links are never followed, and nothing but regular files is opened, each once.
 //!
 //! What always holds: the same files give the same result in whatever order the file system names them; what was left out
-//! because of a cap is said; memory and time are bounded whatever the tree looks like.
+//! because of a cap is reported; memory and time are bounded whatever the tree looks like.
 
 mod read;
 mod rules;

@@ -39,6 +39,8 @@ const PERSONAL: [&str; 4] = [".idea", ".vscode", ".vs", ".crucible"];
 const WRITTEN: [&str; 4] = [".cache", ".vite", ".vite-temp", ".vitest"];
 /// Tools that write there.
 const WRITERS: [&str; 2] = ["vite", "vitest"];
+/// How many directories of tools are made in each.
+const MOST_OWN: usize = 20;
 /// How many directories a split tree has at most: each is a mount.
 const MOST_PARTS: usize = 300;
 /// How many trees there are at most, for the same reason.
@@ -109,6 +111,8 @@ pub struct IgnoredFiles {
     pub trees: Vec<DependencyTree>,
     /// Directories in the trees that tools write to.
     pub scratch: Vec<PathBuf>,
+    /// Directories in the trees that hold a tool and that it writes to. A copy has their files.
+    pub private: Vec<PathBuf>,
     /// What was left out, sorted by path.
     pub omitted: Vec<Omission>,
     part: Part,
@@ -125,6 +129,7 @@ struct Part {
     bytes: u64,
     trees: Vec<DependencyTree>,
     scratch: Vec<PathBuf>,
+    private: Vec<PathBuf>,
     omitted: Vec<Omission>,
 }
 
@@ -266,24 +271,33 @@ fn look(
         whole.links.append(&mut part.links);
         whole.trees.append(&mut part.trees);
         whole.scratch.append(&mut part.scratch);
+        whole.private.append(&mut part.private);
         whole.omitted.append(&mut part.omitted);
     }
     whole.files.sort_unstable();
     whole.omitted.sort();
-    let (mut trees, scratch) = (
+    let (mut trees, scratch, private) = (
         std::mem::take(&mut whole.trees),
         std::mem::take(&mut whole.scratch),
+        std::mem::take(&mut whole.private),
     );
     trees.sort_by(|a, b| a.path.cmp(&b.path));
     let omitted = std::mem::take(&mut whole.omitted);
     Ok(IgnoredFiles {
         trees,
         scratch,
+        private,
         omitted,
         part: whole,
         top,
         options,
     })
+}
+
+/// Returns whether this is the program of a package that writes beside itself: vitest keeps what its type
+/// checker found there.
+fn is_written_tool(directory: &Path) -> bool {
+    directory.ends_with("node_modules/vitest/dist")
 }
 
 struct Walk<'a> {
@@ -375,7 +389,18 @@ impl Walk<'_> {
                     .iter()
                     .any(|listed| listed.name == **name && listed.kind == ListedKind::Directory)
             });
-            part.scratch.extend(written.map(|name| path.join(name)));
+            for name in written {
+                let written = path.join(name);
+                let below = self.names(&written).unwrap_or_default();
+                part.scratch.push(written.clone());
+                // A tool that finds `node_modules` read-only does not make its own directory there.
+                let own = below
+                    .iter()
+                    .filter(|listed| listed.kind == ListedKind::Directory)
+                    .take(MOST_OWN);
+                part.scratch
+                    .extend(own.map(|listed| join(&written, &listed.name)));
+            }
         }
         self.tree(path, part);
     }
@@ -414,7 +439,15 @@ impl Walk<'_> {
     fn tree(&mut self, path: PathBuf, part: &mut Part) {
         let mut masked = Vec::new();
         let mut left = vec![path.clone()];
+        let mut private: Vec<PathBuf> = Vec::new();
+        // A tree that becomes a link has nothing of its own.
+        let may_write = self.options.split == SplitTrees::WhereWritten;
         while let Some(directory) = left.pop() {
+            if may_write && is_written_tool(&directory) {
+                private.push(directory.clone());
+                part.directories.push(directory.clone());
+            }
+            let is_private = private.iter().any(|tool| directory.starts_with(tool));
             let names = match self.allowance.list(self.root, &directory) {
                 Listing::Names(names) => names,
                 // Nobody inside can list it either.
@@ -431,6 +464,10 @@ impl Walk<'_> {
                 let below = join(&directory, &listed.name);
                 if listed.name == ".git" || self.is_secret(&below, listed.kind) {
                     masked.push(below);
+                } else if is_private && listed.kind == ListedKind::File {
+                    let size = self.root.stat(&below).map_or(0, |stat| stat.st_size);
+                    part.bytes += u64::try_from(size).unwrap_or_default();
+                    part.files.push(below);
                 } else if listed.kind == ListedKind::Directory {
                     left.push(below);
                 }
@@ -444,6 +481,7 @@ impl Walk<'_> {
             }
         }
         masked.sort();
+        part.private.append(&mut private);
         part.trees.push(DependencyTree { path, masked });
     }
 

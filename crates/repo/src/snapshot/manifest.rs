@@ -1,7 +1,7 @@
 //! Records the contents of a copied tree, and finds later differences.
 //!
 //! Nothing in the copy is asked what changed, no git and no clock: every name is listed, and every file that
-//! could be the same is read and digested. Links are not followed. What somebody put there to keep us busy is
+//! could be the same is read and digested. Links are not followed. Files placed there to keep us busy are
 //! bounded: names by [`TreeLimits::entries`] above what the copy held, bytes by [`TreeLimits::read`].
 //!
 //! What always holds: a difference is a [`WorkspaceChange`]; what cannot be looked at is one as well, never

@@ -1,6 +1,6 @@
 //! The record of a change in progress, with which the next process finishes or undoes it.
 //!
-//! It names files and digests, no contents. It may have been put there by somebody else, so it is believed in
+//! It names files and digests, no contents. Another program may have put it there, so it is believed in
 //! nothing before its owner agrees to what it claims; and what it may ask for is narrow: paths inside the
 //! root and not in git's or Crucible's own directory, directories on the way to them, and names that only a
 //! change of files makes.
@@ -122,7 +122,7 @@ impl Journal {
         })
     }
 
-    /// Reads the record at `path`; `None` if there is none.
+    /// Reads the record at `path`; `None` if it does not exist.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, TreeEditError> {
         let bytes = match fs::read_regular_up_to(path, MAX_JOURNAL) {
             Ok(bytes) => bytes,

@@ -111,7 +111,7 @@ impl Target<'_> {
         self.meta.as_ref().map(|meta| (meta.dev(), meta.ino()))
     }
 
-    /// What is told of it afterwards.
+    /// The report on it afterwards.
     pub(super) fn edited(&self) -> EditedFile {
         let mut notes = Vec::new();
         if let Some(meta) = &self.meta {

@@ -7,7 +7,7 @@
 //! not what was expected. A failure puts everything back; a killed process leaves its journal, by which
 //! [`recover_tree_edit`] finishes the change, or takes it back.
 //!
-//! What always holds: nothing is written through a link; a file that somebody else changed in the meantime keeps their content;
+//! What always holds: nothing is written through a link; a file that another process changed in the meantime keeps its content;
 //! a file that stays keeps its permission bits and its owner, and gets no bit that gives another user's rights. Extended
 //! attributes are not kept.
 

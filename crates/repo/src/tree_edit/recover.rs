@@ -2,10 +2,10 @@
 //!
 //! Digests show the state: each of a file's three names has the old content, the new one, nothing, or foreign
 //! content. The journal says only whether a file may have been changed, and whether what lies beside the
-//! files may have been cleared away. What lay beside a file may be gone although nothing was cleared: whoever
+//! files may have been cleared away. What lay beside a file may be gone although nothing was cleared: a person who
 //! tidies up a work tree takes it for rubbish.
 //!
-//! What always holds: an outcome is told where every file was looked at; where neither way leads to the end,
+//! What always holds: an outcome is reported only if every file was looked at; where neither way leads to the end,
 //! the journal stays, and the files with it.
 
 use std::path::Path;
@@ -74,7 +74,7 @@ enum EntryState {
     Settled,
     /// It has other content, and nothing shows whether the change came first.
     Unclear,
-    /// Somebody else changed it before the change came to it.
+    /// Another process changed it before the change came to it.
     Foreign,
     /// Its directory is not there, or is a link.
     Unreachable,
@@ -85,7 +85,7 @@ enum EntryState {
 ///
 /// # Errors
 ///
-/// [`TreeEditError::NotTakenBack`] if neither is possible. Fails when the journal is none or is of another
+/// [`TreeEditError::NotTakenBack`] if neither is possible. Fails when the journal is invalid or is of another
 /// change, or when the file system refuses. The journal stays then for the next time.
 pub fn recover_tree_edit(
     root: &Path,

@@ -104,7 +104,7 @@ async fn ignored_packages_are_shown_and_outputs_are_copied() {
         ("node_modules/b/index.js", "b\n"),
         ("node_modules/b/.env", "A=1\n"),
         ("node_modules/b/.git/config", "url\n"),
-        ("node_modules/.cache/x", "x\n"),
+        ("node_modules/.cache/tool/x", "x\n"),
         ("packages/p/node_modules/c/index.js", "c\n"),
         ("build/x/y.o", "y\n"),
         ("src/a.o", "o\n"),
@@ -140,7 +140,8 @@ async fn ignored_packages_are_shown_and_outputs_are_copied() {
     };
     assert_eq!(masked(1), [".venv/lib/certs/own.pem"]);
     assert_eq!(masked(2), ["node_modules/b/.env", "node_modules/b/.git"]);
-    assert_eq!(ignored.scratch, [Path::new("node_modules/.cache")]);
+    let written = ["node_modules/.cache", "node_modules/.cache/tool"];
+    assert_eq!(ignored.scratch, written.map(Path::new));
     for path in [
         "build/x/y.o",
         "src/a.o",
@@ -314,6 +315,28 @@ async fn entries_over_limit_are_left_out() {
     std::fs::remove_dir_all(&copy).unwrap();
     let (copy, _, omitted) = copied(&repo, &options()).await;
     assert!(omitted.is_empty() && copy.join("data/19/999").exists() && copy.join("big").exists());
+}
+
+#[tokio::test]
+async fn vitest_gets_private_copy_of_its_program() {
+    let repo = Repo::with(&[(".gitignore", "node_modules\n")]);
+    let package = "node_modules/.pnpm/vitest@1/node_modules/vitest";
+    repo.write(&format!("{package}/dist/chunks/a.js"), "a\n");
+    repo.write(&format!("{package}/README.md"), "r\n");
+    repo.write("node_modules/other/dist/b.js", "b\n");
+    let (copy, ignored, _) = copied(&repo, &options()).await;
+    let program = Path::new(package).join("dist");
+    assert_eq!(ignored.private, [program.clone()]);
+    assert!(copy.join(program).join("chunks/a.js").is_file());
+    assert!(!copy.join(package).join("README.md").exists());
+    assert!(!copy.join("node_modules/other/dist").exists());
+    // Without mounts a tree becomes a link, and nothing of it is copied.
+    let always = IgnoredOptions {
+        split: SplitTrees::Always,
+        ..options()
+    };
+    let ignored = repo.open().await.ignored_files(&always).await.unwrap();
+    assert!(ignored.private.is_empty());
 }
 
 #[tokio::test]

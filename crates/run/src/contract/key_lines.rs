@@ -2,8 +2,8 @@
 //!
 //! A key line begins in the first column with its key and ends with the line; comments after a value do not
 //! exist. A leading byte order mark is skipped, a line may end in `\r\n`, and white space around a value is
-//! trimmed. A fenced code block has no key lines, so an example cannot set a header. Whoever names the keys
-//! of a document also learns of lines that look like one of them and are none, of characters that nobody
+//! trimmed. A fenced code block has no key lines, so an example cannot set a header. A caller that names the keys
+//! of a document also learns of lines that only look like one of them, of characters that nobody
 //! sees, and of lines and texts that are too long: a reader of the text must see what we read. Linear in the
 //! text.
 

@@ -140,7 +140,7 @@ impl RunSettings {
     }
 }
 
-/// The commands that serve roles, one string per argument; empty if there is none (seed 003 K).
+/// The commands that serve roles, one string per argument; empty if no command serves a role (seed 003 K).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentCommands {

@@ -302,14 +302,14 @@ const PACK_FORM: &str = "- The content is one JSON object: {\"schema_version\": 
 
 /// How a chair's plan looks.
 pub(crate) const PLAN_FORM: &str = "- The content is these lines, each once:\n  Scope-Allow: files or directories that may change, separated by commas\n  Scope-Deny: what below them may not, or nothing\n  \
-     Stop: one or more of verified, iterations, budget, blocked, separated by commas\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; empty where there are none\n- Allow as little as the goal needs, and only \
+     Stop: one or more of verified, iterations, budget, blocked, separated by commas\n  Behaviors: the ids of docs/behaviors/INDEX.md that the change concerns; may be empty\n- Allow as little as the goal needs, and only \
      files that are shown whole above.\n";
 
 /// How a review looks.
 pub(crate) const REVIEW_FORM: &str = "- The content begins with one line `Verdict: APPROVE` or `Verdict: BLOCK`.\n- Behind a BLOCK stand a line `Blocking Reasons:` and then one line `- reason` \
      for each, and a line `Required Fix/Artifacts:` and then one line `- what must change` for each.\n";
 
-/// How pages that somebody fetched look.
+/// The form of pages that a researcher fetched.
 const FIND_WEB_FORM: &str = "- The content is one JSON object: {\"schema_version\": \"ctcp-find-web-v1\", \"constraints\": {\"allow_domains\": [..], \"max_queries\": number, \"max_pages\": \
      number}, \"results\": [{\"url\", \"locator\": {\"type\": \"heading\" or \"anchor\" or \"line_range\" or \"offset\", \"value\"}, \"fetched_at\", \"excerpt\", \"why_relevant\", \
      \"risk_flags\": []}]}.\n- Only pages that were really fetched, only from the domains that artifacts/guardrails.md allows; the excerpt is copied word for word.\n";

@@ -122,7 +122,7 @@ pub(crate) fn render(prompt: &Prompt<'_>) -> String {
         "# Prompt: {role}, {action}\n\nRun-Dir: {dir}\nRole: {role}\nAction: {action}\nTarget-Path: {target}\n\
          write to: {target}\nMissing-Artifacts: {missing}\n\
          Budgets: max_outbox_prompts={prompts} max_files={files} max_total_bytes={bytes} max_iterations={iterations}\n\n\
-         How to answer: give everything below the line to whoever answers. Write what comes back, and only that, to\n\
+         How to answer: give everything below the line to the person or model that answers. Write what comes back, and only that, to\n\
          {dir}/{target}\n{judged}Then continue with `crucible run advance {id}`. Change no file of the repository.\n\n---\n\n",
         role = prompt.role.name(),
         action = prompt.action.name(),

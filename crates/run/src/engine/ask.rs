@@ -60,7 +60,7 @@ pub(super) struct Duty<'d> {
     pub(super) answer_path: String,
     /// What a chat model is asked.
     pub(super) chat: Vec<Message>,
-    /// What anybody else is told.
+    /// The evidence for everyone else.
     pub(super) evidence: Evidence<'d>,
 }
 

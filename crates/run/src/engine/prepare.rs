@@ -29,7 +29,7 @@ const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
 pub(super) struct Found {
     /// The text of `outbox/EXTERNALS.md`.
     pub(super) externals: String,
-    /// Whether that text quotes somebody.
+    /// Whether that text quotes text from outside.
     pub(super) quotes_others: bool,
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn quotes_others(
 
 fn quoted(mut text: PromptBuilder, results: &[WebResult]) -> PromptBuilder {
     text = text.ours(
-        "Somebody fetched these pages; Crucible did not, and vouches for none of their words.\n",
+        "A researcher fetched these pages; Crucible did not, and vouches for none of their words.\n",
     );
     let mut room = MOST_QUOTED;
     let mut left_out = 0;

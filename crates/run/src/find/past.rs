@@ -87,7 +87,7 @@ impl PastRuns {
         })
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()

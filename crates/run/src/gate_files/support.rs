@@ -6,7 +6,7 @@
 //! - JavaScript: a file that imports a test runner which the project does not offer to others.
 //! - Python: the modules that a `conftest.py` names in `pytest_plugins`, but for a project that is a plugin itself.
 //!
-//! A helper that says nothing of this kind is not told from a source.
+//! A helper that says nothing of this kind counts as a source.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

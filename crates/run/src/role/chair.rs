@@ -22,11 +22,11 @@ use std::path::Path;
 
 use crucible_model::{
     ByteLimit, Code, Denial, EditFormat, FileLimit, Finding, PathPrefix, RepoPath, counted,
-    denied_place, single_spaced,
+    denied_place, is_source, single_spaced,
 };
 use crucible_pack::{
     Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    RequestVersion, Surroundings, rank_with,
+    RequestVersion, Surroundings, is_beside, rank_with,
 };
 use crucible_patch::FileMode;
 use crucible_repo::{TrackedFile, TreeReader};
@@ -67,7 +67,7 @@ const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
 /// so many of them.
 const MAX_SECRET: usize = 100;
 
-/// What is said of a file of which the pack holds no more than an outline.
+/// The note on a file of which the pack holds no more than an outline.
 const OUTLINED: &str = "is shown as an outline";
 
 /// Why a file is left out that nobody looked into.
@@ -102,9 +102,9 @@ impl NotAsked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAskedFile {
-    /// Where it lies; quoted and escaped where the name is none that a pack can hold.
+    /// Where it lies; quoted and escaped if a pack cannot hold the name.
     pub(crate) path: String,
-    /// What is said of it, such as `shares nothing with the goal`.
+    /// The reason, such as `shares nothing with the goal`.
     pub(crate) reason: String,
 }
 
@@ -352,8 +352,22 @@ pub(crate) fn draft(
     not_asked: &NotAsked,
     tracked: &[(RepoPath, u64)],
 ) -> Plan {
+    with_tree(record, tracked, |tree| {
+        draft_on(tree, record, analysis, pack, ranked, not_asked, tracked)
+    })
+}
+
+fn draft_on(
+    tree: &Tree<'_>,
+    record: &RunRecord,
+    analysis: &Analysis,
+    pack: &ContextPack,
+    ranked: &FileRequest,
+    not_asked: &NotAsked,
+    tracked: &[(RepoPath, u64)],
+) -> Plan {
     let settings = &record.settings;
-    let goal = goal_scope(record, tracked);
+    let goal = read_goal(&record.goal, tree);
     let shown = |path: &RepoPath| pack.files.iter().find(|file| file.path == path.as_str());
     // Who writes a diff can look into any file; of others, parts are asked for where not all of them is shown.
     let may_change = |path: &RepoPath| match settings.edit_format {
@@ -381,9 +395,8 @@ pub(crate) fn draft(
             && !is_hidden(path)
             && !goal.denies(path)
             && shown(path).is_some()
-            && !outlines.contains(path.as_str())
-            && may_change(path)
     };
+    let is_named_by_rank = |path: &&RepoPath| !outlines.contains(path.as_str()) && may_change(path);
     let mut scope: Vec<PathPrefix> = settings
         .named
         .iter()
@@ -416,7 +429,7 @@ pub(crate) fn draft(
         scope.extend(goal.directories.iter().filter(plain).cloned());
         let holds =
             |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
-        let best: Vec<RepoPath> = ranked
+        let shown_sources: Vec<RepoPath> = ranked
             .needs
             .iter()
             .filter_map(|need| need.path.parse().ok())
@@ -424,7 +437,7 @@ pub(crate) fn draft(
             .collect();
         let told_of = told_of_by_gates(analysis, tracked);
         let (mut of_rank, mut of_gates) = (0, 0);
-        for path in &best {
+        for path in shown_sources.iter().filter(is_named_by_rank) {
             if holds(&scope, path) {
                 continue;
             }
@@ -441,12 +454,20 @@ pub(crate) fn draft(
             let is_new = |path: &RepoPath| {
                 !holds(&scope, path) && !goal.denies(path) && !analysis.gate_files.contains(path)
             };
-            sources = with_tree(record, tracked, |tree| {
-                packages_of(&record.goal, &best, tree, is_new)
-            });
+            let next = not_asked.files.iter();
+            let next = next.filter_map(|file| file.path.parse::<RepoPath>().ok());
+            // A ranking that found nothing is in the order of the paths.
+            let first = next
+                .filter(|path| is_source(path) && !is_beside(path))
+                .take(1);
+            let best: Vec<RepoPath> = match shown_sources.iter().any(is_source) {
+                true => shown_sources,
+                false => first.collect(),
+            };
+            sources = packages_of(&record.goal, &best, tree, is_new);
         }
     }
-    let may_add = with_tree(record, tracked, |tree| additions(&scope, &goal.tests, tree));
+    let may_add = additions(&scope, &goal.tests, tree);
     let plain = |place: &PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
     let may_add = may_add.into_iter().filter(plain).collect();
     Plan {

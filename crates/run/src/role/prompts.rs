@@ -166,7 +166,7 @@ pub(crate) fn plan_question(
     let mut prompt = PromptBuilder::new()
         .ours("Goal of a change of source code: ")
         .operator(&record.goal)
-        .ours("\n\nSay where the change may go. A program reads your answer; somebody else writes the change.\n");
+        .ours("\n\nSay where the change may go. A program reads your answer; another author writes the change.\n");
     prompt = failing(prompt, &analysis.baseline);
     prompt = shown(prompt.ours("\n"), pack);
     prompt = refused(prompt, brief);
@@ -318,7 +318,7 @@ pub(crate) fn review_question(
 }
 
 /// Reads a second opinion; `subject` is the digest of the draft that it is about, which code fills in. What is no clear
-/// approval is none.
+/// approval does not count.
 pub(crate) fn read_review(
     answer: &Untrusted,
     role: RunRole,
@@ -369,7 +369,7 @@ pub(crate) fn read_review(
 /// The titles of a review's lists.
 const TITLES: [&str; 3] = ["blocking reasons", "required fix/artifacts", "remarks"];
 
-/// The lines below a title, whatever marks they begin with, up to the next title; what says that there is none is no line. A
+/// The lines below a title, whatever marks they begin with, up to the next title; a line that says "none" is left out. A
 /// title is found whatever its case and whatever marks are around it: what is against a plan must not be overlooked.
 fn below(text: &str, wanted: &str) -> Vec<String> {
     let mut items = Vec::new();

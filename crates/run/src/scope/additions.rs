@@ -79,7 +79,14 @@ pub(crate) fn additions(
         .inside("")
         .filter(|path| is_of_every_change(path))
         .map(RepoPath::as_str);
-    let mut documents: Vec<&str> = directories.chain(pages).collect();
+    let on_the_way: BTreeSet<&str> = sources.iter().flat_map(|path| above(path)).collect();
+    let of_packages = on_the_way.into_iter().flat_map(|place| {
+        let pages = tree.inside(place);
+        pages
+            .filter(|path| is_of_every_change(path))
+            .map(RepoPath::as_str)
+    });
+    let mut documents: Vec<&str> = directories.chain(pages).chain(of_packages).collect();
     keep_unread(&mut documents, tree);
     documents.into_iter().for_each(add);
     places
@@ -99,6 +106,9 @@ fn keep_unread(documents: &mut Vec<&str>, tree: &Tree<'_>) {
         let text = tree.text(path);
         let is_named = |name: &str| memchr::memmem::find(&text, name.as_bytes()).is_some();
         documents.retain(|document| match document.contains('.') {
+            true if document.contains('/') => {
+                !is_named(document.rsplit('/').next().unwrap_or(document))
+            }
             true => !names_file(&text, document, tree),
             false => !["{}/", "\"{}\"", "'{}'"]
                 .iter()
@@ -230,6 +240,14 @@ fn predicted_tests(path: &RepoPath, tree: &Tree<'_>) -> Vec<String> {
         }
     };
     names.iter().map(place).collect()
+}
+
+/// The directories on the way to a file, the top aside.
+fn above(path: &RepoPath) -> impl Iterator<Item = &str> {
+    std::iter::successors(path.as_str().rsplit_once('/'), |(directory, _)| {
+        directory.rsplit_once('/')
+    })
+    .map(|(directory, _)| directory)
 }
 
 fn directory_of(path: &RepoPath) -> &str {

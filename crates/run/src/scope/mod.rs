@@ -63,8 +63,8 @@ pub(crate) struct GoalScope {
     pub(crate) renames: Vec<(String, String)>,
     /// What the goal names and what is more than a plan takes.
     pub(crate) problems: Vec<Finding>,
-    /// Whether the goal says where the change goes: by a path, a directory, a glob, a rename, or a name that stands in one file
-    /// alone. Other names are guesses.
+    /// Whether the goal says where the change goes: by the path of a source, a directory, a glob or a rename. A symbol says where
+    /// something is defined, and a manifest what the change is about; neither says which files change with it.
     pub(crate) is_certain: bool,
 }
 
@@ -78,12 +78,6 @@ impl GoalScope {
     /// Whether the goal says to leave this file alone.
     pub(crate) fn denies(&self, path: &RepoPath) -> bool {
         self.denied.iter().any(|place| place.contains(path))
-    }
-
-    /// Opens what a name stands for; where it stands for one source alone, the goal says where the change goes.
-    fn open_named(&mut self, paths: &[RepoPath]) {
-        paths.iter().for_each(|path| self.open(path));
-        self.is_certain |= matches!(paths, [only] if self.files.contains(only) && is_source(only));
     }
 
     fn open(&mut self, path: &RepoPath) {
@@ -120,7 +114,7 @@ pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
         }
     }
     for files in names::defining(&symbols, tree, MAX_DEFINING) {
-        scope.open_named(&files);
+        files.iter().for_each(|path| scope.open(path));
     }
     names::dependencies(&mentions, tree, &mut scope);
     names::documents(&mentions, tree, &mut scope);
@@ -170,9 +164,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
             files
                 .iter()
                 .for_each(|path| open_or_deny(mention, path, scope));
-            let is_certain = |path: &RepoPath| {
-                scope.names.contains(path) || scope.files.contains(path) && is_source(path)
-            };
+            let is_certain = |path: &RepoPath| scope.files.contains(path) && is_source(path);
             scope.is_certain |= matches!(files.as_slice(), [only] if is_certain(only));
         }
         return true;
@@ -190,7 +182,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
         return true;
     }
     let module = tree.module(text);
-    scope.open_named(&module);
+    module.iter().for_each(|path| scope.open(path));
     !module.is_empty()
 }
 

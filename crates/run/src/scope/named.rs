@@ -5,7 +5,7 @@ use crucible_repo::TrackedFile;
 
 use super::{Expanded, MAX_MATCHES, Tree, expand, is_guarded};
 
-/// The files and directories that somebody names on a command line.
+/// The files and directories that a user names on a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedPlaces {
     /// Files, those that are not there yet among them.
@@ -35,7 +35,7 @@ pub enum NamedPlaceError {
     TooMany(usize),
 }
 
-/// Reads what somebody names: a path, a directory, or a glob.
+/// Reads what a user names: a path, a directory, or a glob.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@
 //! made from recorded ones also count: copies of an attempt's files, evidence files, and derived files. An
 //! interrupted step is repeated when the run continues, so its leftovers are harmless in an unfinished run.
 //!
-//! What always holds: no link is followed, and where more lies there than is listed, that is said. What is
+//! What always holds: no link is followed, and where more lies there than is listed, that is reported. What is
 //! asked of one file (whether it goes into a bundle) is answered for every file, listed or not.
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! code survives. The other knows every call that the class may make; what neither knows fails with `ENOSYS`, as on
 //! a kernel without it. Where both have a word the kernel takes the harsher one.
 //!
-//! Starting the program is itself a call that is forbidden afterwards. It is told apart by the addresses of its words, which lie at
+//! Starting the program is itself a call that is forbidden afterwards. It is recognised by the addresses of its words, which lie at
 //! a random place of 2^46 bytes that is gone when the program begins (`crate::sys::SecretExec`): who wants to start another has
 //! one guess.
 
@@ -61,7 +61,7 @@ const WRITING_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const WRITING_HERE: &[libc::c_long] = &[];
 
-/// Names that lead elsewhere: whoever comes by later, with more rights, would follow them.
+/// Names that lead elsewhere: a process that comes by later, with more rights, would follow them.
 const LINKING: &[libc::c_long] = &[libc::SYS_linkat, libc::SYS_symlinkat];
 /// More of them on this architecture.
 #[cfg(target_arch = "x86_64")]

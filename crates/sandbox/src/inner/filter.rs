@@ -111,7 +111,7 @@ const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] = [
     libc::AF_NETLINK,
 ];
 
-/// Bits of a mode that make a program run as its owner, whoever starts it. What a confined program leaves behind
+/// Bits of a mode that make a program run as its owner, for every user who starts it. What a confined program leaves behind
 /// lies in the user's directories, where such a file would serve anybody on the machine.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 /// Calls that give a file a mode, with the index of the mode.

@@ -90,7 +90,7 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     rules.restrict_self()
 }
 
-/// What may be read, and how. A program whose calls are named by class is not told of processes and mounts: every
+/// What may be read, and how. A program whose calls are named by class learns nothing of processes and mounts: every
 /// hidden place is named there. It may list `/proc` as it lists the root, and read nothing in it.
 fn readable(order: &Order) -> Vec<(OsString, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(NEWEST);

@@ -34,7 +34,7 @@ use crate::wire::{Order, Place, Report, Surroundings};
 const NOT_STARTED: u8 = 126;
 
 /// The body of `crucible __sandbox-exec`: `args` are the words after that one. Returns only when the
-/// program could not be started, and then its report has told why. With the single word `nothing` it
+/// program could not be started, and then its report has given the reason. With the single word `nothing` it
 /// succeeds at once, which is how the sandbox is tried out.
 #[must_use]
 pub fn inner_main(args: &[OsString]) -> ExitCode {

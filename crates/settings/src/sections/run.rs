@@ -17,7 +17,7 @@ section! {
         candidates: u64 = 1;
         /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default
         /// follows from it, and this setting only lowers it.
-        max_files: u64 = 20, lower;
+        max_files: u64 = 30, lower;
         /// Bytes of the repository that the model may see at first. `context_window` has the same effect as on `max_files`.
         max_total_bytes: u64 = 60_000, lower;
         /// The form of the model's answers. Empty: the form that the provider does best. If whole files do not fit into

@@ -37,7 +37,7 @@ pub(crate) struct Line<'a> {
 /// Whether the last fence of a text is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fences {
-    /// It is, or there is none.
+    /// It is, or no fence was opened.
     Closed,
     /// It is open until the end of the text; this line would close it.
     Open(String),

@@ -266,7 +266,7 @@ fn left_by(name: &str, phase: PhaseId) -> Option<ReceiptId> {
     (id.phase() == phase).then_some(id)
 }
 
-/// Reads a whole recording; nothing if there is none. Crucible creates no links, so a link is not one.
+/// Reads a whole recording; nothing if it does not exist. Crucible creates no links, so a link is not one.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, SpecError> {
     let fail = |error: FsError| SpecError::from(CallError::from(CassetteError::from(error)));
     match path.symlink_metadata() {

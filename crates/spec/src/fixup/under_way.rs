@@ -28,7 +28,7 @@ pub struct FixupUnderWay {
 }
 
 /// Looks for an unfinished application of fixups in Crucible's journal. Nothing is changed; if the store has no directory
-/// for journals, there is none.
+/// for journals, no application is unfinished.
 ///
 /// # Errors
 ///

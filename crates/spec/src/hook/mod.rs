@@ -10,12 +10,14 @@
 //! processes outlives it. Its output is redacted and cut before it is stored. A hook may change every
 //! other file of the project, including files that are executed later, and may create a repository.
 
+mod configured;
 mod run;
 mod subject;
 mod weigh;
 
 use std::time::Duration;
 
+pub use configured::{HookOutcome, Hooks};
 pub use run::{HookPlace, run_hooks};
 pub use subject::{HOOK_SCHEMA, HookSubject};
 pub(crate) use weigh::what_happened;

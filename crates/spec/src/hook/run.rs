@@ -22,7 +22,7 @@ const KEPT: ByteLimit = ByteLimit(4 << 10);
 const SAID: usize = 1_000;
 /// The output limit of one stream, above which the hook is killed.
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
-/// The grace period of a hook that is told to end.
+/// The grace period of a hook that is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// Directories of the project that a hook never changes: both affect what is executed or trusted later.
 const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
@@ -216,7 +216,7 @@ fn believed(place: &HookPlace<'_>) -> Result<(), String> {
     }
 }
 
-/// The sandbox profile of a hook, or why there is none.
+/// The sandbox profile of a hook, or why none can be made.
 fn profile(
     hook: &Hook,
     place: &HookPlace<'_>,

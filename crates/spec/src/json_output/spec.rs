@@ -51,7 +51,7 @@ pub struct PhaseOverview {
     /// `completed`, or a word of `status-json.v1`: `failed`, `stale`, `changed`, `damaged`, `dry_run`,
     /// `not_run`.
     pub status: String,
-    /// The time of its newest receipt; null if there is none.
+    /// The time of its newest receipt; null if it has no receipt.
     pub last_run: Option<Timestamp>,
     /// The artifact, by its path in the spec's directory, if the phase is completed or stale.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,11 +3,11 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
+use super::definition::{
+    LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of,
+};
 use super::prompt::{
     DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
-};
-use super::{
-    LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of,
 };
 use crate::document::{Form, design, open};
 use crate::phase_id::PhaseId;

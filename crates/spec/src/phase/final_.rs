@@ -3,8 +3,10 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
+use super::definition::{
+    PhaseDefinition, PhaseDocument, PhaseInput, artifact, never, requirements_of,
+};
 use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
-use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact, never, requirements_of};
 use crate::document::{
     Fault, Form, TRACE_HEADING, measured, named, open, read_review, sections, traceability,
     unknown, warning, without_trace,

@@ -9,8 +9,8 @@ use crucible_model::{
 };
 use crucible_patch::MAX_ANSWER_BYTES;
 
+use super::definition::{PhaseDefinition, PhaseDocument, PhaseInput, artifact};
 use super::prompt::{conversation, correction, entries};
-use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact};
 use crate::document::{
     Fault, Remark, Target, begins_as, is_no_changes, of_no_document, read_review, warning,
 };

@@ -1,8 +1,9 @@
 //! The phases: their prompts, and the parsers of their answers.
 //!
-//! A phase is a [`PhaseDefinition`] in its own file, listed in [`phases`]. Its prompt and its parser are
+//! A phase is a [`PhaseDefinition`] in its own file, listed in [`phases`]; the trait is in `definition.rs`. Its prompt and its parser are
 //! pure functions of [`PhaseInput`]; the runtime around them is `engine`.
 
+mod definition;
 mod design;
 mod final_;
 mod fixup;
@@ -11,106 +12,7 @@ mod requirements;
 mod review;
 mod tasks;
 
-use std::collections::BTreeSet;
-
-use crucible_llm::{Message, ReceiptWarning};
-use crucible_model::{EditFormat, Untrusted, Verdict};
-
-use crate::document::{Form, Requirements, measured};
-use crate::id::SpecId;
-use crate::packet::{EntryKind, Packet};
-use crate::phase_id::PhaseId;
-
-/// A phase.
-pub trait PhaseDefinition: Send + Sync {
-    /// The id of the phase.
-    fn id(&self) -> PhaseId;
-
-    /// The earlier phases whose artifacts it reads, in order.
-    fn upstream(&self) -> &'static [PhaseId];
-
-    /// How the phase uses its last artifact.
-    fn last_artifact(&self) -> LastArtifact {
-        LastArtifact::Unseen
-    }
-
-    /// The prompt; none if no model is needed, and then [`PhaseDefinition::without_model`] returns the
-    /// document. Deterministic: no clock, no absolute path, no randomness.
-    fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>>;
-
-    /// The document if no model is needed: a fixup of a review that requests no change.
-    fn without_model(&self, input: &PhaseInput<'_>) -> Option<PhaseDocument> {
-        let _ = input;
-        None
-    }
-
-    /// Parses an answer.
-    ///
-    /// # Errors
-    ///
-    /// A verdict whose findings can be sent to the model as a correction.
-    fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict>;
-}
-
-/// How a phase uses its last artifact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LastArtifact {
-    /// It must be shown, because it contains the ids.
-    Needed,
-    /// It is shown if possible.
-    Shown,
-    /// The phase starts over without it.
-    Unseen,
-}
-
-/// The input of a phase.
-#[derive(Debug)]
-pub struct PhaseInput<'a> {
-    /// The spec.
-    pub spec: &'a SpecId,
-    /// The content that the model may see.
-    pub packet: &'a Packet,
-    /// The edit format of a fixup.
-    pub edit_format: EditFormat,
-    /// The highest requirement id known to have been assigned; 0 if none.
-    pub highest_requirement: u32,
-    /// The refused answer, if this is a correction.
-    pub correction: Option<CorrectionBrief<'a>>,
-}
-
-impl<'a> PhaseInput<'a> {
-    /// The last document of the phase, if the phase continues from it.
-    #[must_use]
-    pub fn previous(&self) -> Option<&'a Untrusted> {
-        let entry = self
-            .packet
-            .entries
-            .iter()
-            .find(|entry| matches!(entry.kind, EntryKind::Previous(_)));
-        entry.map(|entry| &entry.content)
-    }
-}
-
-/// A refused answer, and why it was refused.
-#[derive(Debug, Clone, Copy)]
-pub struct CorrectionBrief<'a> {
-    /// The answer.
-    pub answer: &'a Untrusted,
-    /// The findings about it.
-    pub verdict: &'a Verdict,
-}
-
-/// The result of parsing an answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PhaseDocument {
-    /// The artifact's text, with LF line endings and a final newline.
-    pub text: String,
-    /// Warnings for the receipt.
-    pub warnings: Vec<ReceiptWarning>,
-    /// For the phase `fixup` only: the answer that proposes file changes, to be parsed by `fixup`. Absent
-    /// if there is nothing to change.
-    pub proposal: Option<Untrusted>,
-}
+pub use definition::{CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput};
 
 /// Every phase, in order.
 #[must_use]
@@ -123,39 +25,6 @@ pub fn phases() -> [&'static dyn PhaseDefinition; 6] {
         &fixup::FixupPhase,
         &final_::FinalPhase,
     ]
-}
-
-/// The artifact of a phase, if it is in the packet.
-fn artifact<'a>(input: &PhaseInput<'a>, phase: PhaseId) -> Option<&'a Untrusted> {
-    input.packet.text_of(EntryKind::Artifact(phase))
-}
-
-/// The ids of the requirements, if the packet contains any.
-fn requirements_of(input: &PhaseInput<'_>) -> Option<BTreeSet<u32>> {
-    let text = artifact(input, PhaseId::Requirements)?;
-    Some(Requirements::of_artifact(text.as_str()).ids()).filter(|ids| !ids.is_empty())
-}
-
-/// The document with this text, if it is not too long.
-fn of_text(
-    text: String,
-    entries: usize,
-    form: &Form,
-    warnings: Vec<ReceiptWarning>,
-) -> Result<PhaseDocument, Verdict> {
-    match measured(&text, entries, form) {
-        Some(finding) => Err(Verdict::new(vec![finding])),
-        None => Ok(PhaseDocument {
-            text,
-            warnings,
-            proposal: None,
-        }),
-    }
-}
-
-/// For documents that can begin only with a heading.
-fn never(_: &str) -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crucible_llm::Message;
 use crucible_model::{Code, PromptBuilder, PromptText, Untrusted};
 
-use super::{CorrectionBrief, PhaseInput};
+use super::definition::{CorrectionBrief, PhaseInput};
 use crate::document::{Fault, Form, RequirementId};
 use crate::packet::{EntryKind, PacketEntry};
 
@@ -142,7 +142,7 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
 
 /// Lists the requirement ids one by one: small models otherwise take ids from the example.
 pub(super) fn known_ids(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
-    let Some(ids) = super::requirements_of(input) else {
+    let Some(ids) = super::definition::requirements_of(input) else {
         return prompt;
     };
     let ids: Vec<_> = ids

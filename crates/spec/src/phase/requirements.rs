@@ -3,10 +3,10 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, PromptText, Untrusted, Verdict};
 
+use super::definition::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never};
 use super::prompt::{
     CHANGES_ALONE, DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material,
 };
-use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never};
 use crate::document::{Form, Requirements, begins_changes, is_no_changes, measured, merge, open};
 use crate::phase_id::PhaseId;
 

@@ -3,8 +3,8 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
+use super::definition::{PhaseDefinition, PhaseDocument, PhaseInput, never, of_text};
 use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
-use super::{PhaseDefinition, PhaseDocument, PhaseInput, never, of_text};
 use crate::document::{Form, open, review};
 use crate::phase_id::PhaseId;
 

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crucible_model::Finding;
+use crucible_model::{EditFormat, Finding, Untrusted, Verdict};
 use proptest::prelude::*;
 
 use super::*;
-use crate::packet::{PacketEntry, PacketLimits, PacketManifest};
+use crate::id::SpecId;
+use crate::packet::{EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest};
+use crate::phase_id::PhaseId;
 
 mod prompts;
 

@@ -82,7 +82,7 @@ impl Listing {
         self.ids.iter()
     }
 
-    /// The sequence number of the first; 0 if there is none.
+    /// The sequence number of the first; 0 if the list is empty.
     pub(super) fn lowest(&self) -> u64 {
         self.ids.first().map_or(0, ReceiptId::sequence)
     }

@@ -1,5 +1,5 @@
-//! Names and files of a spec's directory: only plain names, only regular files, and no links, whoever
-//! created them.
+//! Names and files of a spec's directory: only plain names, only regular files, and no links, even if Crucible
+//! did not create them.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -66,7 +66,7 @@ pub(super) enum Style {
 }
 
 impl Node {
-    /// Parses the only document of a text; nothing if there is none, several, or one that is too large.
+    /// Parses the only document of a text; nothing if the text has no document, several, or one that is too large.
     pub(super) fn read(text: &str) -> Option<Self> {
         let events = Parser::new_from_str(text)
             .collect::<Result<Vec<_>, _>>()

@@ -47,7 +47,7 @@ pub struct GateSpec {
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
     pub source: String,
-    /// Whether somebody named it.
+    /// Whether a user named it.
     #[serde(default, skip_serializing_if = "GateOrigin::is_named")]
     pub origin: GateOrigin,
     /// Which set it belongs to: the quick one, which every attempt at a change is tried with, or only the full one.
@@ -71,7 +71,7 @@ pub struct GateSpec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateOrigin {
-    /// Somebody named it: on the command line or in a configuration. It has to run.
+    /// A user named it: on the command line or in a configuration. It has to run.
     #[default]
     Named,
     /// A build file of the repository mentions it. If another gate runs, it may fail to run.
@@ -79,7 +79,7 @@ pub enum GateOrigin {
 }
 
 impl GateOrigin {
-    /// Returns whether somebody named it.
+    /// Returns whether a user named it.
     #[must_use]
     pub fn is_named(&self) -> bool {
         *self == Self::Named

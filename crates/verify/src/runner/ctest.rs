@@ -6,7 +6,7 @@ use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, co
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
-/// What CMake keeps of the options of a tree that somebody configured in the usual place.
+/// What CMake keeps of the options of a tree that was configured in the usual place.
 const CACHE: &str = "build/CMakeCache.txt";
 
 /// The most options that are taken from there.

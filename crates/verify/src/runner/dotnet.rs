@@ -6,6 +6,24 @@ use crate::results::TestResults;
 
 const RESTORE: &str = "gates have no network: run `dotnet restore` once";
 
+/// Build files of C and C++.
+const NATIVE: [&str; 6] = [
+    "CMakeLists.txt",
+    "Makefile.am",
+    "configure.ac",
+    "configure",
+    "meson.build",
+    "Makefile",
+];
+
+/// Files that only .NET reads.
+const OWN: [&str; 4] = [
+    "Directory.Build.props",
+    "Directory.Packages.props",
+    "global.json",
+    "nuget.config",
+];
+
 pub(super) struct Dotnet;
 
 impl Runner for Dotnet {
@@ -27,7 +45,12 @@ impl Runner for Dotnet {
                 && ending
                     .is_some_and(|ending| ["sln", "slnx", "csproj", "fsproj"].contains(&ending))
         };
-        let name = view.names.iter().find(is_project)?;
+        // A solution may also hold C++ projects for Windows beside another build.
+        let of_dotnet = |name: &&String| {
+            !name.contains(".sln") || view.first(&NATIVE).is_none() || view.first(&OWN).is_some()
+        };
+        let mut projects = view.names.iter().filter(is_project);
+        let name = projects.find(of_dotnet)?;
         Some((
             command(&["dotnet", "test"]),
             format!("there is a {name} at the top"),
@@ -84,5 +107,28 @@ impl Runner for Dotnet {
                 "install the .NET runtime that the project targets",
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tree_view::view;
+
+    #[test]
+    fn solution_beside_native_build_is_not_dotnet() {
+        let found = |names: &[&str]| {
+            let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
+            Dotnet.detect(&view(&files)).is_some()
+        };
+        for dotnet in [
+            &["a.sln"][..],
+            &["a.csproj", "Makefile"],
+            &["a.sln", "CMakeLists.txt", "global.json"],
+        ] {
+            assert!(found(dotnet), "{dotnet:?}");
+        }
+        assert!(!found(&["a.sln", "CMakeLists.txt"]));
+        assert!(!found(&["a.sln", "configure.ac"]));
     }
 }

@@ -112,6 +112,26 @@ fn read(told: &CommandOutput<'_>) -> TestResults {
     results
 }
 
+/// Reads the same from the output of a script that calls mocha, if its counts show that every test is there.
+pub(super) fn read_counted(told: &CommandOutput<'_>) -> Option<TestResults> {
+    let number = |word: &str| {
+        let mut found = told.stdout.lines().filter_map(|line| {
+            let (count, rest) = line.trim().split_once(' ')?;
+            let is_it = rest == word
+                || rest
+                    .strip_prefix(word)
+                    .is_some_and(|rest| rest.starts_with(" ("));
+            is_it.then(|| count.parse::<usize>().ok())?
+        });
+        (found.next(), found.next().is_none())
+    };
+    let ((passing, is_one), (failing, _), (pending, _)) =
+        (number("passing"), number("failing"), number("pending"));
+    let results = read(told);
+    let count = passing? + failing.unwrap_or_default() + pending.unwrap_or_default();
+    (is_one && results.tests.len() == count).then_some(results)
+}
+
 fn test(content: &str) -> Option<(&str, TestStatus)> {
     if let Some(name) = content
         .strip_prefix("✔ ")

@@ -11,8 +11,10 @@
 //! of tests hold no directory of this machine, no duration and no address, so that two runs of the same tests
 //! have the same names.
 
+mod ava;
 mod call;
 mod cargo;
+mod chain;
 mod command_output;
 mod compiling;
 mod could_not_run;
@@ -107,7 +109,9 @@ pub fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
 
 /// Returns the runner of a gate's name.
 fn runner_named(id: &str) -> Option<&'static dyn Runner> {
-    runners().iter().find(|runner| runner.id() == id).copied()
+    let of_steps: &'static dyn Runner = &chain::Chain;
+    let mut known = runners().iter().copied().chain([of_steps]);
+    known.find(|runner| runner.id() == id)
 }
 
 /// Returns the runner that reported, or else the one that the command starts.

@@ -15,6 +15,7 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
+use super::chain::PRELOAD_NAME;
 use super::spec::first_started;
 use super::{Call, ReportAt, ReportPlace, Reporting, Runner, runner_named, runners};
 use crate::gate::RunnerReport;
@@ -89,6 +90,14 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
             _ => reporting,
         });
     prepared.private = Some(private.to_owned());
+    if let Some(text) = prepared
+        .reporting
+        .as_ref()
+        .and_then(|reporting| reporting.preload)
+        && fs::write_new(&private.join(PRELOAD_NAME), text.as_bytes()).is_err()
+    {
+        prepared.reporting = None;
+    }
     if let Some(ReportPlace::Tree(dirs)) =
         prepared.reporting.as_ref().map(|reporting| reporting.place)
     {
@@ -217,6 +226,7 @@ fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
         .flatten()
         .take(MAX_FILES)
         .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| !path.ends_with(PRELOAD_NAME))
         .collect();
     files.sort();
     files

@@ -1,7 +1,7 @@
 //! pytest: settings that mention it, or files that it would collect.
 
 use super::format::junit::{self, Case};
-use super::tree_view::is_python_test;
+use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
     command, python, unittest,
@@ -32,6 +32,9 @@ impl Runner for Pytest {
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let speaks = |name: &&&str| view.text(name).is_some_and(|text| text.contains("pytest"));
+        if view.lacks_pytest() && unittest::Unittest.detect(view).is_some() {
+            return None;
+        }
         let why = if let Some(name) = view.first(&["pytest.ini", ".pytest.ini"]) {
             format!("there is a {name} at the top")
         } else if let Some(name) = MANIFESTS.iter().find(speaks) {
@@ -43,10 +46,9 @@ impl Runner for Pytest {
             format!("pytest would collect {file}")
         };
         // Without its cache, pytest writes nothing into the checked tree.
-        Some((
-            command(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]),
-            why,
-        ))
+        let mut words = command(&["python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]);
+        words.extend(lone_file(view).map(str::to_owned));
+        Some((words, why))
     }
 
     fn runs(&self, call: &Call<'_>) -> bool {
@@ -122,6 +124,20 @@ impl Runner for Pytest {
                 .flatten()
         })
     }
+}
+
+/// Returns the file at the top that holds the tests, if pytest would collect none by itself.
+fn lone_file(view: &TreeView) -> Option<&'static str> {
+    let is_set = |name: &&str| {
+        view.text(name)
+            .is_some_and(|text| text.contains("testpaths") || text.contains("python_files"))
+    };
+    let settings = MANIFESTS.iter().chain(&["pytest.ini", ".pytest.ini"]);
+    let is_collected = view.names.iter().any(|name| is_python_test(name));
+    let has_tests = |text: &str| text.contains("def test") || text.contains("unittest");
+    view.first(&LONE_TESTS)
+        .filter(|_| !is_collected && !settings.clone().any(|name| is_set(&name)))
+        .filter(|name| view.text(name).is_some_and(has_tests))
 }
 
 /// Returns pytest's id of a test: `tests/test_a.py::TestB::test_c[1]`. A module that cannot be collected has
@@ -213,6 +229,22 @@ fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
 mod tests {
     use super::*;
     use crate::runner::tree_view::view;
+
+    #[test]
+    fn file_that_pytest_would_not_collect_is_named() {
+        let words = |files: &[(&str, &str)]| Pytest.detect(&view(files)).unwrap().0.join(" ");
+        let (lone, tox) = (("test.py", "def test_a(): pass"), ("tox.ini", "pytest"));
+        assert!(words(&[lone, tox]).ends_with(" test.py"));
+        for other in [
+            ("tests/test_a.py", ""),
+            ("setup.cfg", "python_files = test.py"),
+        ] {
+            assert!(
+                !words(&[lone, tox, other]).ends_with(" test.py"),
+                "{other:?}"
+            );
+        }
+    }
 
     #[test]
     fn settings_or_test_files_give_pytest_away() {

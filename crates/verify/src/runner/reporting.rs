@@ -24,6 +24,8 @@ pub struct Reporting {
     pub command: Vec<String>,
     /// Option lists that programs read from variables; they are appended to existing values.
     pub options: Vec<(&'static str, String)>,
+    /// The text of a file in the private directory that the command's programs load first.
+    pub preload: Option<&'static str>,
     /// Where the report will be.
     pub place: ReportPlace,
 }
@@ -53,6 +55,7 @@ impl Reporting {
             runner: "",
             command,
             options: Vec::new(),
+            preload: None,
             place: ReportPlace::Output,
         }
     }

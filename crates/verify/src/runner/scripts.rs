@@ -8,7 +8,7 @@ use crucible_host::words::split_words;
 use super::spec::first_started;
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command,
+    chain, command,
 };
 
 pub(super) const NPM: Scripts = Scripts {
@@ -102,6 +102,7 @@ impl Runner for Scripts {
     fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         Some(
             self.inner(call, at)
+                .or_else(|| self.steps(call, at))
                 .unwrap_or_else(|| Reporting::unchanged(call)),
         )
     }
@@ -174,6 +175,13 @@ impl Scripts {
         }
     }
 
+    /// The report of a script of several steps.
+    fn steps(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+        let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
+        let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
+        chain::reporting(call, text, &manifest, at)
+    }
+
     /// The report of the runner that the script calls.
     fn inner(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
@@ -204,7 +212,7 @@ impl Scripts {
 
 /// Returns the words of a script that is one plain call; `None` if a shell would do more. Name patterns stay:
 /// the shell expands them.
-fn script_words(script: &str) -> Option<Vec<String>> {
+pub(super) fn script_words(script: &str) -> Option<Vec<String>> {
     const PATTERNS: [(char, char); 3] = [('*', '\u{e000}'), ('?', '\u{e001}'), ('[', '\u{e002}')];
     let swap = |text: &str, back: bool| -> String {
         let pair = |(one, other): (char, char)| if back { (other, one) } else { (one, other) };
@@ -308,6 +316,13 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
         return false;
     };
     !runner.calls_others() && runner.suite() != "javascript" && view.has_suite(runner.suite())
+}
+
+/// Returns why the package manager that a gate starts could not run its script.
+pub(super) fn obstacle_of_manager(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    MANAGERS
+        .into_iter()
+        .find_map(|manager| manager.obstacle(told))
 }
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
@@ -454,13 +469,14 @@ mod tests {
             reporting(&["npm", "test"], nyc),
             ("mocha", "npm test -- --reporter=spec".to_owned())
         );
-        for other in [
-            "tsc && jest",
-            "make test",
-            "jest | cat",
-            "jest --outputFile=x",
-            "",
-        ] {
+        for steps in ["tsc && jest", "jest --outputFile=x"] {
+            assert_eq!(
+                reporting(&["npm", "test"], steps),
+                ("script-steps", "npm test".to_owned()),
+                "{steps}"
+            );
+        }
+        for other in ["make test", "jest | cat", "tsc; jest", ""] {
             assert_eq!(
                 reporting(&["npm", "test"], other),
                 ("", "npm test".to_owned()),

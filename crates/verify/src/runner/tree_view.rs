@@ -28,6 +28,12 @@ const MAX_DIRS: usize = 200;
 /// Directories that are listed with their subdirectories.
 const TEST_DIRS: [&str; 5] = ["tests", "test", "spec", "__tests__", "t"];
 
+/// The usual Python environments of a project; the first that exists is the one that gates use.
+const ENVIRONMENTS: [&str; 3] = [".venv/", "venv/", "env/"];
+
+/// Files at the top that hold tests under a name that no runner collects.
+pub(crate) const LONE_TESTS: [&str; 2] = ["test.py", "tests.py"];
+
 /// Why a tree cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
@@ -111,6 +117,7 @@ impl TreeView {
                 view.contents.insert((*name).to_owned(), bytes);
             }
         }
+        view.add_environments(root);
         let sources: Vec<String> = view
             .names
             .iter()
@@ -175,6 +182,25 @@ impl TreeView {
         {
             self.names.insert(name.to_owned());
         }
+    }
+
+    /// Adds the programs of Python environments that show whether pytest is installed there.
+    fn add_environments(&mut self, root: &Path) {
+        for name in ENVIRONMENTS {
+            for program in ["bin/python", "bin/pytest"] {
+                let name = format!("{name}{program}");
+                if std::fs::symlink_metadata(root.join(&name)).is_ok_and(|meta| !meta.is_dir()) {
+                    self.names.insert(name);
+                }
+            }
+        }
+    }
+
+    /// Returns whether the repository's Python environment has no pytest.
+    pub(crate) fn lacks_pytest(&self) -> bool {
+        let has = |name: &&&str| self.has(&format!("{name}bin/python"));
+        let own = ENVIRONMENTS.iter().find(has);
+        own.is_some_and(|name| !self.has(&format!("{name}bin/pytest")))
     }
 
     /// Returns whether a file or, with a trailing `/`, a directory of this name exists.
@@ -265,7 +291,7 @@ fn is_below_test_dir(name: &str) -> bool {
 
 /// Returns whether a file has tests in a language where only its text shows the runner.
 fn is_test_source(name: &str) -> bool {
-    is_python_test(name) || is_node_test(name)
+    is_python_test(name) || is_node_test(name) || LONE_TESTS.contains(&name)
 }
 
 /// Whether a name is one that pytest and unittest collect.

@@ -2,7 +2,7 @@
 
 use super::call::is_python;
 use super::format::unittest;
-use super::tree_view::is_python_test;
+use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
     Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python,
 };
@@ -42,9 +42,13 @@ impl Runner for Unittest {
             "tests/conftest.py",
             "test/conftest.py",
         ];
+        let lone = view.first(&LONE_TESTS).filter(|_| tests.is_empty());
         let speaks = |name: &str| view.text(name).is_some_and(|text| text.contains("pytest"));
+        // Settings may name a runner that is not installed; tests that use it need it.
+        let is_set = !view.lacks_pytest() && self.reads().iter().any(|name| speaks(name));
         if view.first(&of_pytest).is_some()
-            || self.reads().iter().chain(&tests).any(|name| speaks(name))
+            || is_set
+            || tests.iter().chain(&lone).any(|name| speaks(name))
         {
             return None;
         }
@@ -61,6 +65,10 @@ impl Runner for Unittest {
             view.text(name)
                 .is_some_and(|text| text.contains("unittest"))
         };
+        if let Some(file) = lone.filter(|file| uses(&file)) {
+            let words = command(&["python3", "-m", "unittest", file]);
+            return Some((words, format!("{file} uses unittest")));
+        }
         let first = tests.iter().copied().find(uses)?;
         let mut words = command(&["python3", "-m", "unittest", "discover"]);
         let dir = start_dir(view, first);
@@ -224,5 +232,28 @@ mod tests {
             );
         }
         assert_eq!(found(&[("tests/test_a.py", "def test_a(): pass")]), None);
+        assert_eq!(
+            found(&[("test.py", uses)]).unwrap(),
+            "python3 -m unittest test.py"
+        );
+    }
+
+    #[test]
+    fn environment_without_pytest_uses_unittest() {
+        let python = (".venv/bin/python", "");
+        let gates = |files: &[(&str, &str)]| view(files).gates().remove(0).command.join(" ");
+        let test = ("tests/test_a.py", "import unittest\n");
+        let settings = ("pyproject.toml", "[tool.pytest.ini_options]");
+        let discover = "python3 -m unittest discover -s tests";
+        assert_eq!(gates(&[test, settings, python]), discover);
+        // Where pytest is there, where nobody knows, and where the tests need it, it runs.
+        for files in [
+            &[test, settings][..],
+            &[test, settings, python, (".venv/bin/pytest", "")],
+            &[test, settings, python, ("tests/conftest.py", "")],
+            &[test, settings, python, ("tests/test_b.py", "import pytest")],
+        ] {
+            assert!(gates(files).contains("-m pytest"), "{files:?}");
+        }
     }
 }

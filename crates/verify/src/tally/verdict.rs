@@ -14,9 +14,9 @@ use crate::judge::{GateBefore, TestFiles};
 /// - A runner ran fewer tests than before, or skipped more: an error, or a warning where the plan lets the change edit
 ///   tests. Where the gate failed before and now gets further, skipping more is a warning, too: what lies behind the point
 ///   at which it stopped was never counted.
-/// - A runner told a tally before and tells none now: an error.
+/// - A runner reported a tally before and reports none now: an error.
 ///
-/// Where the tally before is from a cut log, the last two cannot be compared, which is said. A cut log of the changed gate
+/// Where the tally before is from a cut log, the last two cannot be compared, which is reported. A cut log of the changed gate
 /// excuses nothing: with a long enough output any change could have one.
 pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
     let (gate, now) = (run.id.as_str(), &TestTally::read(run));

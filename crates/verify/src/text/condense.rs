@@ -16,7 +16,7 @@ const MAX_BELOW: usize = 2;
 /// Replaces removed frames.
 pub(super) const GAP: &str = "[…]";
 
-/// Returns the log without those lines, or unchanged if there are none.
+/// Returns the log without those lines, or unchanged if it has no such lines.
 pub(super) fn condense(log: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = log.lines().collect();
     let kept = without_repetitions(without_frames(without_passed(&lines)));

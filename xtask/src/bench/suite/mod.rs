@@ -1,4 +1,4 @@
-//! What is measured, and how it is told.
+//! What is measured, and how it is reported.
 //!
 //! Each bench is one file and one entry of [`BENCHES`]: it brings its cases, each of them ours beside another, and
 //! the frame around them measures in turns, takes medians and reports.

@@ -1,7 +1,7 @@
 //! A server on loopback that answers every chat completion after the same time: with the same words, or with what a bench
 //! makes of the request.
 //!
-//! One plain thread serves one connection, so what it costs is small and the same for whoever asks. It counts the
+//! One plain thread serves one connection, so what it costs is small and the same for every client. It counts the
 //! connections it was asked on and keeps the last request's body, so that the side a bench compares with can send
 //! the very same bytes.
 

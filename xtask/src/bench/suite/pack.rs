@@ -193,7 +193,7 @@ impl Desk {
         fs::write(&path, serde_json::to_vec(&request)?).map_err(TaskError::io("write", &path))
     }
 
-    /// As many as are named, of those that can be told from the others by their size, and no larger than 64 KiB.
+    /// As many as are named, of those that can be distinguished by their size, and no larger than 64 KiB.
     fn large_files(&self) -> Result<Vec<(u64, String)>, TaskError> {
         let mut list = self.repository.git(&["ls-files", "-z"]);
         let listed = list

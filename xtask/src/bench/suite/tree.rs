@@ -43,7 +43,7 @@ pub(super) struct Repository {
     folder: TempDir,
 }
 
-/// What a package holds, told by names and sizes alone.
+/// What a package holds, by names and sizes alone.
 struct Candidate {
     name: String,
     folder: PathBuf,

@@ -94,12 +94,12 @@ fn check_row(row: &Row<'_>, tests: &TestIndex, say: &mut dyn FnMut(String)) {
         "holds" | "partial" => {
             if named.is_empty() {
                 say(format!(
-                    "`{id}` is said to hold (`{status}`) and names no test in backticks"
+                    "`{id}` is listed as `{status}` and names no test in backticks"
                 ));
             }
             if shown.is_empty() {
                 say(format!(
-                    "`{id}` is said to hold (`{status}`) and does not say how a user sees it"
+                    "`{id}` is listed as `{status}` and does not say how a user sees it"
                 ));
             }
         }

@@ -8,6 +8,7 @@ pub(super) mod effects;
 pub(super) mod file_length;
 pub(super) mod lints;
 pub(super) mod module_docs;
+pub(super) mod prose;
 pub(super) mod reachability;
 pub(super) mod walls;
 pub(super) mod words;

@@ -5,19 +5,19 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use clap::Args;
+use crucible_council::configured::CouncilSession;
 use crucible_council::{
     CallUsage, CouncilError, CouncilFailure, Degradation, ExecutorResult, LoopRecord,
-    Observability, Part, TriageContext, TriageOutput,
+    Observability, Part, TriageContext, TriageOutput, text,
 };
-use crucible_model::{ExitStatus, Untrusted};
+use crucible_model::{ExitStatus, Untrusted, one_line};
 use serde::Serialize;
 
 use super::progress::CouncilProgress;
-use super::{Assembly, CouncilFlags, show};
+use super::{CouncilFlags, session, show};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Awaited};
-use crate::text::one_line;
 
 /// The schema name of the JSON result, described in `docs/contracts/council.schema.json`.
 const SCHEMA: &str = "crucible-council-v1";
@@ -72,7 +72,7 @@ struct Document<'r> {
 impl Ask {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let context = self.context()?;
-        let assembly = Assembly::choose(app, &self.council)?;
+        let assembly = session(app, &self.council)?;
         let question = self.question(app, assembly.limits().query_bytes)?;
         let progress = Arc::new(CouncilProgress::new(&app.output));
         // A program that reads the document finds only errors on standard error. A spinner leaves nothing
@@ -133,7 +133,7 @@ impl Ask {
     fn print(
         &self,
         app: &App,
-        assembly: &Assembly,
+        assembly: &CouncilSession,
         result: &ExecutorResult,
     ) -> Result<(), CommandError> {
         if app.output.is_json() {
@@ -150,7 +150,7 @@ impl Ask {
             ));
         } else {
             app.output.line(result.final_response.as_str().trim_end());
-            let summary = show::summary(result);
+            let summary = text::summary(result);
             app.output
                 .remark(&match assembly.asked(&result.usage_by_part)[..] {
                     [] => summary,
@@ -170,7 +170,7 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
         app.output.remark(&warning);
     }
     app.output
-        .remark(&format!("no answer; {}", show::took(&failure.usage)));
+        .remark(&format!("no answer; {}", text::took(&failure.usage)));
 }
 
 /// The document of a result. It names every field of the result, so that a new one is not forgotten.

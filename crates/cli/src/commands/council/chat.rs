@@ -12,12 +12,13 @@
 //! is closed, or when the requested recording cannot be written.
 
 use clap::Args;
+use crucible_council::configured::CouncilSession;
 use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
 use crucible_llm::CallError;
 use crucible_model::ExitStatus;
 
 use super::ask::tell_in_vain;
-use super::{Assembly, CouncilFlags, show};
+use super::{CouncilFlags, session, show};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Line};
@@ -69,7 +70,7 @@ impl Chat {
             return Err(CommandError::usage("a conversation has no JSON output")
                 .hint("Ask each question with `crucible ask --json`."));
         }
-        let assembly = Assembly::choose(app, &self.council)?;
+        let assembly = session(app, &self.council)?;
         let conversation = Conversation { app, assembly };
         conversation.hold()?;
         Ok(ExitStatus::Success)
@@ -79,7 +80,7 @@ impl Chat {
 /// A conversation.
 struct Conversation<'a> {
     app: &'a App,
-    assembly: Assembly,
+    assembly: CouncilSession,
 }
 
 impl Conversation<'_> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crucible_llm::CallWatch;
+use crucible_model::one_line;
 
 use crate::output::Output;
 use crate::spinner::{Shown, Spinner};
-use crate::text::one_line;
 
 /// Shows the calls of one question.
 pub(crate) struct CouncilProgress {

@@ -5,12 +5,12 @@
 use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
+use crucible_model::one_line;
 
 use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{self, Line};
-use crate::text::one_line;
 
 /// The longest accepted line, in bytes.
 const MAX_LINE: usize = 4096;
@@ -80,7 +80,7 @@ pub(crate) fn choose_result<'a>(
         .ok_or_else(nothing_chosen)
 }
 
-/// Lets the user choose a sub-project, or the top level if something builds there, which is none of them.
+/// Lets the user choose a sub-project, or the top level (not a sub-project) if something builds there.
 pub(crate) fn choose_project(
     app: &App,
     top: Option<&str>,

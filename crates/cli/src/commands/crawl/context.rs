@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use crucible_crawl::{
     Checked, ConfigSnapshot, CrawlError, CrawlSession, ExportOf, Exported, FetchTools, GitHub,
-    InspectError, Inspected, OutputDir, Pipeline, PlannedCrawl, PreparedExport, RefChoice,
-    SearchOptions, SearchV1, SessionStatus, Target,
+    InspectError, Inspected, OpenPlannerBackends, OutputDir, Pipeline, PlannedCrawl,
+    PlannerBackends, PreparedExport, RefChoice, SearchOptions, SearchV1, SessionStatus, Target,
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::clock_from;
-use crucible_model::{ClockSource, ExitStatus, RepoPath, RunId};
+use crucible_ledger::Ledger;
+use crucible_llm::CallBook;
+use crucible_model::{ClockSource, ExitStatus, RepoPath};
 use crucible_repo::{CloneUrl, Gh};
+use crucible_run::LedgerBook;
 use crucible_settings::Settings;
 
 use super::ask;
 use super::flags::Trace;
-use super::models::OpenPlannerBackends;
 use super::progress::CrawlProgress;
 use super::wanted::{RepoSelection, RepoSource, picked};
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
 /// The prefix of work directories.
@@ -99,7 +100,7 @@ impl CrawlContext<'_> {
             .transpose()
             .map_err(|error| CommandError::usage(format!("crawl.clone_base: {error}")))?;
         let tools = FetchTools {
-            sandbox: shared_sandbox(app),
+            sandbox: app.runtime().sandbox,
             env: app.env.clone(),
             clone_base,
         };
@@ -145,9 +146,20 @@ impl CrawlContext<'_> {
         }
     }
 
-    /// The run under which model calls are counted; none in a dry run.
-    pub(crate) fn run_id(&self) -> Option<RunId> {
-        self.pipeline.session().run_id().cloned()
+    /// Opens the planner within this session. Its calls are counted in the ledger, except in a dry run.
+    pub(crate) fn open_planner(
+        &self,
+        backends: PlannerBackends,
+    ) -> Result<OpenPlannerBackends, CommandError> {
+        let book = match (self.pipeline.session().run_id(), &backends) {
+            (Some(run), PlannerBackends::Both(_)) => {
+                let ledger = Ledger::open(&self.app.ledger_path()?)?;
+                let book = LedgerBook::new(ledger, run.clone(), clock_from(&self.app.env)?);
+                Some(Arc::new(book) as Arc<dyn CallBook>)
+            }
+            _ => None,
+        };
+        Ok(backends.open(self.config, book)?)
     }
 
     /// The session's number.

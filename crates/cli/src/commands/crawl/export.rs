@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crucible_crawl::{CheckedArtifact, OutputDir};
-use crucible_model::{ExitStatus, counted};
+use crucible_model::{ExitStatus, counted, one_line};
 
 use super::context::{CrawlContext, LookUp};
 use super::flags::{Debating, OutputArgs, Place, Trace, Which};
-use super::models::PlannerBackends;
 use super::wanted::RepoSelection;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::text::one_line;
 
 /// Search, inspect, plan, and export the result for another program
 ///
@@ -38,7 +36,7 @@ impl Export {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
-        let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
+        let minds = self.debating.backends(app, &config, self.trace)?;
         // Refused before anything is fetched or sent, and checked again before anything is written.
         let named = self
             .place
@@ -48,7 +46,7 @@ impl Export {
             .transpose()?;
         let intent = wanted.intent(&self.trace).with(minds.options());
         CrawlContext::open(app, &config, intent, |context| {
-            let minds = minds.open(context)?;
+            let minds = context.open_planner(minds)?;
             let (inspected, search) = context.inspect(&wanted, LookUp::Yes)?;
             let planned = context.plan(&inspected, &minds)?;
             let prepared = context.prepare(search, &inspected, &planned)?;

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
-use crucible_crawl::{DebateRounds, MaxResults, RefChoice, SearchOptions, UseCache};
+use crucible_crawl::{
+    DebateRounds, MaxResults, PlannerBackends, RefChoice, SearchOptions, UseCache,
+};
+use crucible_settings::Settings;
 
 use crate::app::App;
-use crate::commands::run::providers;
+use crate::arguments::providers;
 use crate::error::CommandError;
 
 /// The number of results shown without `--max-results`.
@@ -129,6 +132,26 @@ impl Searching {
 }
 
 impl Debating {
+    /// Prepares the planner, so that a missing provider is reported before anything is fetched.
+    pub(crate) fn backends(
+        &self,
+        app: &App,
+        config: &Settings,
+        trace: Trace,
+    ) -> Result<PlannerBackends, CommandError> {
+        if self.offline {
+            return Ok(PlannerBackends::Offline);
+        }
+        let rounds = self.rounds(app);
+        let temporary = trace.dry_run.then(|| app.env.temporary_directory());
+        Ok(PlannerBackends::for_debate(
+            &app.runtime(),
+            config,
+            rounds,
+            temporary,
+        )?)
+    }
+
     /// The settings that the options override.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();

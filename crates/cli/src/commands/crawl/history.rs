@@ -4,14 +4,13 @@ mod one;
 
 use clap::Args;
 use crucible_ledger::{CrawlRow, Ledger};
-use crucible_model::{ExitStatus, Timestamp, short_line};
+use crucible_model::{ExitStatus, Timestamp, one_line, short_line};
 use serde::Serialize;
 
 use super::flags::OutputArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::table;
-use crate::text::one_line;
 
 /// The schema name of the JSON result.
 const SCHEMA: &str = "crucible-crawl-history-v1";
@@ -43,7 +42,7 @@ impl History {
     }
 }
 
-/// Prints the sessions, or how to start one if there are none.
+/// Prints the sessions, or how to start one if no session exists.
 pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     let sessions = match Ledger::open_existing(&app.ledger_path()?)? {
         Some(ledger) => ledger.crawls()?,

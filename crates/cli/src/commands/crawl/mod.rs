@@ -7,7 +7,6 @@ mod flags;
 mod history;
 mod inspect;
 mod menu;
-mod models;
 mod plan;
 mod progress;
 mod search;
@@ -19,11 +18,11 @@ use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
 use crucible_model::ExitStatus;
+use flags::{FormatName, OutputArgs};
 
 use crate::app::App;
 use crate::error::CommandError;
 use crate::output::{Format, OutputMode, Voice};
-use flags::{FormatName, OutputArgs};
 
 /// The exit codes, as the help lists them.
 const ENDS: &str = "Exit codes: 0 done, 1 refused, usage errors included, 2 the safety rules reject the plan, \

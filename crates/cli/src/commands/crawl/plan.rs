@@ -6,7 +6,6 @@ use crucible_model::{ExitStatus, counted};
 
 use super::context::{CrawlContext, LookUp};
 use super::flags::{Debating, OutputArgs, Trace, Which};
-use super::models::PlannerBackends;
 use super::show;
 use super::wanted::RepoSelection;
 use crate::app::App;
@@ -35,10 +34,10 @@ impl Plan {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
-        let minds = PlannerBackends::choose(app, &config, &self.debating, &self.trace)?;
+        let minds = self.debating.backends(app, &config, self.trace)?;
         let intent = wanted.intent(&self.trace).with(minds.options());
         CrawlContext::open(app, &config, intent, |context| {
-            let minds = minds.open(context)?;
+            let minds = context.open_planner(minds)?;
             let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
             let planned = context.plan(&inspected, &minds)?;
             if app.output.is_json() {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crucible_crawl::CrawlObserver;
+use crucible_model::one_line;
 
 use crate::output::Output;
 use crate::spinner::{Shown, Spinner};
-use crate::text::one_line;
 
 /// Without a terminal, a wait is reported at its start and then at this interval, in seconds.
 const SPARSE: u64 = 10;

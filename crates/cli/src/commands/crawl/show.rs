@@ -5,11 +5,10 @@ use crucible_crawl::{
     FetchMethod, Inspected, Inspection, KeyFileRole, PlanStep, PlannedCrawl, RedactedMessage,
     ScoreBreakdown, SearchItem, SearchV1,
 };
-use crucible_model::counted;
+use crucible_model::{counted, one_line};
 
 use crate::output::Output;
 use crate::table::table;
-use crate::text::one_line;
 
 /// Characters of a description that are shown.
 const DESCRIPTION: usize = 100;

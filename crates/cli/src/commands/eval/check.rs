@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_eval::{Machine, validate};
 use crucible_host::fs::temp_dir_in;
+use crucible_llm::configured::strength;
 use crucible_model::ExitStatus;
 
 use super::tasks_of;
-use crate::app::{App, strength};
-use crate::commands::run::shared_sandbox;
+use crate::app::App;
 use crate::error::CommandError;
 
 /// Check that each task fails before and passes with its solution
@@ -36,7 +36,7 @@ impl Check {
         let room = temp_dir_in(&app.env.temporary_directory(), "crucible-eval-check-")?;
         let machine = Machine {
             env: &app.env,
-            sandbox: shared_sandbox(app),
+            sandbox: app.runtime().sandbox,
             strength: strength(&config)?,
             masked: vec![directory],
         };

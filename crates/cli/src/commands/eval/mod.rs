@@ -15,16 +15,15 @@ use crucible_eval::{
 };
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_host::lock::Lock;
-use crucible_llm::{Amount, BudgetLimits, CallPool, Limit, micro_dollars};
+use crucible_llm::configured::strength;
+use crucible_llm::{Amount, BudgetLimits, CallPool, Limit, configured, micro_dollars};
 use crucible_model::{Digest, ExitStatus, to_canonical_json};
-use crucible_sandbox::Sandbox;
+use crucible_sandbox::{Runtime, Sandbox};
 use crucible_settings::Settings;
 
 use self::solver::{RunSolver, Variant};
-use crate::app::{App, strength};
-use crate::commands::model;
-use crate::commands::run::shared_sandbox;
-use crate::commands::run::start::providers;
+use crate::app::App;
+use crate::arguments::{provider_settings, providers};
 use crate::error::CommandError;
 use crate::output::Output;
 
@@ -124,7 +123,7 @@ impl EvalRun {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let (directory, tasks) =
             tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let limits = self.limits()?;
         let (variants, configurations) = self.configurations(app, &sandbox, &limits)?;
         let out = self.out(app, &directory)?;
@@ -246,7 +245,7 @@ impl EvalRun {
         Ok(real)
     }
 
-    /// Each configuration with what it takes to run it. Whoever answers is made ready once here, so what is missing is told at once.
+    /// Each configuration with what it takes to run it. Its model is made ready once here, so what is missing is reported at once.
     fn configurations(
         &self,
         app: &App,
@@ -280,10 +279,14 @@ impl EvalRun {
                 );
             }
             let own = app.with_settings(over.clone())?;
-            let flags = model::flags(&self.provider, &None);
+            let flags = provider_settings(&self.provider, &None);
             let config = own.config(Path::new("/"), &flags)?;
             let provider = config.llm.provider.clone().unwrap_or_default();
-            let selected = model::selected(&own, &config, sandbox, &provider)?;
+            let runtime = Runtime {
+                sandbox: Arc::clone(sandbox),
+                ..own.runtime()
+            };
+            let selected = configured::selected(&runtime, &config, &provider)?;
             let model = self
                 .model
                 .clone()

@@ -13,15 +13,16 @@ use crucible_eval::{
 use crucible_host::env::Environment;
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_ledger::{CallState, EventRecord, Ledger};
-use crucible_llm::{CallError, CallPool, ClientOptions, LlmError, ModelClient};
+use crucible_llm::{CallError, CallPool, ClientOptions, LlmError, ModelClient, configured};
 use crucible_model::ExitStatus;
+use crucible_run::configured::parameters;
 use crucible_run::{RunDir, RunError, RunObserver, RunState, land, status};
+use crucible_sandbox::Runtime;
 
 use crate::app::App;
-use crate::commands::model;
-use crate::commands::run::start::{Options, begin, parameters};
-use crate::commands::run::world;
+use crate::arguments::provider_settings;
 use crate::error::CommandError;
+use crate::run_start::{Options, begin};
 
 /// Calls of nobody cost nothing.
 const NOTHING: Spent = Spent {
@@ -98,10 +99,12 @@ impl RunSolver<'_> {
                     .insert("seed".to_owned(), seed.into());
             }
         };
-        let begun = begin(&app, &options, adjust, &mut Unwatched).await?;
-        let world = world(&app, &begun.sandbox, &begun.config)?;
+        let (config, sandbox, started) = begin(&app, &options, adjust, &mut Unwatched).await?;
+        let world = app.world(&sandbox, &config)?;
         let pool = Some(Arc::clone(&self.pool));
-        let (dir, mut ledger, advanced) = begun.advance(&app, &world, pool, &mut Unwatched).await?;
+        let (dir, mut ledger, advanced) = started
+            .advance(&world, &app.ledger_path()?, pool, &mut Unwatched)
+            .await?;
         let landed = match advanced {
             Ok(RunState::Verified) => land(&world, &dir, None, &mut ledger, &mut Unwatched)
                 .await
@@ -145,9 +148,13 @@ impl RunSolver<'_> {
 
     async fn direct(&self, variant: &Variant, job: &Job<'_>) -> Result<Solved, CommandError> {
         let app = self.trial_app(variant, job)?;
-        let flags = model::flags(&Some(variant.provider.clone()), &None);
+        let flags = provider_settings(&Some(variant.provider.clone()), &None);
         let config = app.config(Path::new("/"), &flags)?;
-        let selected = model::selected(&app, &config, &self.machine.sandbox, &variant.provider)?;
+        let runtime = Runtime {
+            sandbox: Arc::clone(&self.machine.sandbox),
+            ..app.runtime()
+        };
+        let selected = configured::selected(&runtime, &config, &variant.provider)?;
         let (backend, name) = (selected.backend, selected.candidate.name);
         let model = variant
             .model
@@ -159,7 +166,7 @@ impl RunSolver<'_> {
                 .map(|seed| ("seed".to_owned(), (first_seed(seed) + 1).into())),
         );
         let options = ClientOptions {
-            prices: Arc::new(model::prices(&config)?),
+            prices: Arc::new(configured::prices(&config)?),
             ..ClientOptions::new(self.pool.budget())
         };
         let client = ModelClient::new(backend, options);

@@ -17,18 +17,16 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
-    GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups,
-    PhaseId, PhaseIdError, SpecId, SpecProject, fixup_under_way, gate_findings, gate_hook_findings,
-    limit_words, parse_age,
+    GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookOutcome, HookSubject,
+    Hooks, OnPendingFixups, PhaseId, PhaseIdError, SpecId, SpecProject, fixup_under_way,
+    gate_findings, gate_hook_findings, limit_words, parse_age,
 };
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
-use crate::commands::spec::fixups::to_look_at;
-use crate::commands::spec::hooks::{HookOutcome, Hooks};
-use crate::commands::spec::place;
 use crate::error::CommandError;
+use crate::names::spec_id;
 use crate::output::{Format, OutputMode};
+use crate::spec_project::{project, spec_to_read};
 
 /// Judge whether a spec has come far enough, for CI
 ///
@@ -40,7 +38,7 @@ use crate::output::{Format, OutputMode};
 #[command(after_help = format!("Without flags it asks for {}.", policy_words(&GatePolicy::default())))]
 pub(crate) struct Gate {
     /// The id of the spec
-    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
     /// The phase that must have succeeded, with every phase before it
     #[arg(long, value_name = "PHASE", default_value_t = GatePolicy::default().min_phase, value_parser = phases())]
@@ -129,14 +127,14 @@ impl Gate {
 
     fn judge(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let format = self.format(app)?;
-        let project = place::project(app, self.workspace.as_deref())?;
-        let store = to_look_at(app, &project, self.spec.clone());
+        let project = project(app, self.workspace.as_deref())?;
+        let store = spec_to_read(app, &project, self.spec.clone());
         if !store.exists()? {
             return Err(store.unknown().into());
         }
         let policy = self.policy();
         let config = app.config(project.root(), &[])?;
-        let hooks = Hooks::read(app, &config, &project)?;
+        let hooks = Hooks::read(&app.runtime(), &config, &project)?;
         let mut subject = HookSubject::before(self.spec.clone(), policy.min_phase);
         let before = self.hooks(app, &hooks, HookMoment::PreGate, &subject)?;
 
@@ -213,9 +211,8 @@ impl Gate {
                 consequence: HookConsequence::GoOn(Vec::new()),
             });
         }
-        let sandbox = shared_sandbox(app);
-        let outcome =
-            app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })?;
+        let runtime = app.runtime();
+        let outcome = app.block_on(async { Ok(hooks.run(&runtime, moment, subject).await) })?;
         if let HookConsequence::GoOn(warnings) = &outcome.consequence {
             for warning in warnings {
                 app.output.remark(&format!("warning: {}", warning.message));

@@ -6,8 +6,8 @@ use crucible_model::{Outcome, counted};
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 
 use super::{GateView, policy_words};
-use crate::commands::spec::status::words;
 use crate::output::Output;
+use crate::phase_text::words;
 use crate::table::{lines_of, table};
 
 pub(super) fn print(output: &Output, told: &GateView<'_>) {

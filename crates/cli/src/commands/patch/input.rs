@@ -7,11 +7,10 @@ use crucible_host::fs::{read_prefix, read_up_to};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::Git;
-use crucible_run::{PatchLimits, SignedPlan, plan_policy, signed_plan};
-use crucible_settings::Settings;
+use crucible_run::configured::patch_limits;
+use crucible_run::{SignedPlan, plan_policy, signed_plan};
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::input::{Awaited, whole};
 
@@ -49,7 +48,7 @@ pub(super) enum Measured {
         /// What it may touch.
         policy: Box<Policy>,
     },
-    /// The plan is none to go by.
+    /// The plan cannot be used.
     Refused(Verdict),
 }
 
@@ -87,7 +86,7 @@ impl PatchInput {
 
     /// Opens the repository.
     pub(super) async fn open(&self, app: &App) -> Result<Git, CommandError> {
-        Ok(Git::open(shared_sandbox(app), &app.env, &app.absolute(&self.repo)).await?)
+        Ok(Git::open(app.runtime().sandbox, &app.env, &app.absolute(&self.repo)).await?)
     }
 }
 
@@ -110,35 +109,4 @@ fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
 fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
     read_prefix(path, ByteLimit(1)).map_err(CommandError::unreadable)?;
     Ok(signed_plan(path)?)
-}
-
-/// How much a patch may change, as it is configured.
-pub(crate) fn patch_limits(config: &Settings) -> PatchLimits {
-    PatchLimits {
-        max_files: config.patch.max_files,
-        max_added_lines: config.patch.max_added_lines,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crucible_host::env::Environment;
-    use crucible_settings::ConfigFiles;
-
-    use super::*;
-
-    #[test]
-    fn the_configurations_limits_are_the_policys_own() {
-        let files = ConfigFiles {
-            user: "/nonexistent/config.toml".into(),
-            ..ConfigFiles::default()
-        };
-        let config = Settings::load(&files, &Environment::default(), &[]).unwrap();
-        let limits = patch_limits(&config);
-        let policy = Policy::default();
-        assert_eq!(
-            (limits.max_files, limits.max_added_lines),
-            (policy.max_files, policy.max_added_lines)
-        );
-    }
 }

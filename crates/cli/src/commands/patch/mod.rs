@@ -10,8 +10,6 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-pub(crate) use self::input::patch_limits;
-
 /// Check a patch, or apply one that passes
 #[derive(Subcommand)]
 pub(crate) enum Patch {

@@ -7,8 +7,8 @@ use crucible_model::ExitStatus;
 use crucible_spec::{EntryChange, OnListed, SpecId, SpecTag, WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
-use crate::commands::spec::place::{named, spec_id};
 use crate::error::CommandError;
+use crate::names::{named, spec_id};
 
 /// Add a spec to the workspace
 ///

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use clap::Args;
-use crucible_model::{ClockSource, ExitStatus, counted, short_line};
+use crucible_llm::dollars;
+use crucible_model::{ClockSource, ExitStatus, counted, one_line, short_line};
 use crucible_spec::{
     HistoryRow, PhaseStatus, SpecAbsence, SpecError, SpecHistory, SpecId, SpecProject, SpecStore,
     spec_history,
 };
 
 use crate::app::App;
-use crate::commands::models::dollars;
-use crate::commands::spec::place::{self, spec_id};
-use crate::commands::spec::status::{cost, tokens};
 use crate::error::CommandError;
+use crate::names::spec_id;
+use crate::phase_text::{cost, tokens};
+use crate::spec_project::{list_of, project};
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// Characters of a failure message in the table; `--json` has more.
 const LONGEST_NOTE: usize = 80;
@@ -34,7 +34,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
         // A spec has a history even without a workspace file.
-        let project = place::project(app, named)?;
+        let project = project(app, named)?;
         let store = SpecStore::new(&project, self.spec.clone());
         let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
             // A listed spec may not have been started yet.
@@ -92,7 +92,7 @@ impl History {
         named: Option<&Path>,
         project: &SpecProject,
     ) -> Result<bool, CommandError> {
-        let list = place::list_of(app, named, project)?
+        let list = list_of(app, named, project)?
             .map(|file| file.load())
             .transpose()?;
         Ok(list.is_some_and(|list| list.entry(&self.spec).is_some()))

@@ -1,13 +1,12 @@
 //! `crucible project list`: the specs of the workspace.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, one_line};
 use crucible_spec::{WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// List the specs of the workspace
 ///

@@ -13,8 +13,8 @@ use clap::{Args, Subcommand};
 use crucible_model::ExitStatus;
 
 use crate::app::App;
-use crate::commands::spec::place::workspace;
 use crate::error::CommandError;
+use crate::spec_project::workspace;
 
 /// Work on many specs at once: the workspace
 ///

@@ -1,13 +1,12 @@
 //! `crucible project status`: the state of the specs in the workspace.
 
 use clap::Args;
-use crucible_model::{ExitStatus, counted};
+use crucible_model::{ExitStatus, counted, one_line};
 use crucible_spec::{PhaseId, SpecStanding, WorkspaceCounts, WorkspaceFile, WorkspaceSpec};
 
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// Show the state of the specs in the workspace
 ///

@@ -1,17 +1,17 @@
 //! `crucible run advance`: a run goes on where it stopped.
 
-use clap::Args;
-use crucible_llm::{CallError, CassetteSource, construct};
-use crucible_model::ExitStatus;
-use crucible_run::{CASSETTE, Opening, SOURCE, advance, allow, raise_budget, status};
+use std::sync::Arc;
 
+use clap::Args;
+use crucible_llm::{CallError, CassetteSource, configured, construct};
+use crucible_model::ExitStatus;
+use crucible_run::{CASSETTE, Opening, RunClient, SOURCE, advance, allow, raise_budget, status};
+
+use super::{ENDS, conclude};
 use crate::app::App;
-use crate::commands::model;
-use crate::commands::run::clients::RunClient;
-use crate::commands::run::council::ReadyCouncil;
-use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
+use crate::run_council::council_of_run;
 
 /// The setting that says how many calls a run may make.
 const BUDGET: &str = "llm.budget.calls";
@@ -37,7 +37,8 @@ pub(crate) struct Advance {
 
 impl Advance {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let runtime = app.runtime();
+        let sandbox = Arc::clone(&runtime.sandbox);
         let here = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> = self
             .cassette
@@ -45,24 +46,23 @@ impl Advance {
             .map(|path| ("llm.replay.cassette", path.display().to_string()))
             .collect();
         let nearby = app.config(&here, &flags)?;
-        let world = world(app, &sandbox, &nearby)?;
-        let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
+        let world = app.world(&sandbox, &nearby)?;
+        let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let status = status(&dir, &ledger)?;
         let run = &status.run;
         let config = app.config(&run.repo, &flags)?;
-        let context = model::context(app, &config, &sandbox)?;
+        let context = configured::context(&runtime, &config)?;
         let ledger_path = app.ledger_path()?;
-        let council = ReadyCouncil::of(
-            app,
+        let council = council_of_run(
+            &runtime,
             &config,
             &run.settings.dispatch(),
             &run.settings.provider,
         )?;
-        let client =
-            RunClient::new(app, &world, &ledger_path, &dir, &config)?.with_council(council);
+        let client = RunClient::new(&world, &ledger_path, &dir, &config)?.with_council(council);
         // Only those that serve a role are made ready, with the run's own recording where they answer from one.
         let ready = |name: &str| {
-            let mut settings = model::settings(app, &config, name);
+            let mut settings = configured::provider_settings(&runtime, &config, name);
             if self.cassette.is_none() && dir.has(SOURCE) {
                 settings.cassette = Some(CassetteSource::File(dir.path(SOURCE)));
             }

@@ -9,7 +9,6 @@ use crucible_run::{AccountedFiles, FilesListed, RunError, status, unrecorded};
 use crucible_verify::failure_bundle;
 
 use crate::app::App;
-use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 
 /// Write a run's evidence to a zip archive without secrets
@@ -41,9 +40,9 @@ fn require_free(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
 
 impl Bundle {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let config = app.config(app.env.working_directory(), &[])?;
-        let (ledger, dir) = find(app, &world(app, &sandbox, &config)?, Some(&self.run))?;
+        let (ledger, dir) = app.find_run(&app.world(&sandbox, &config)?, Some(&self.run))?;
         let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
         let events = match id.parse::<RunId>() {
             Ok(run) => ledger.events(Some(&run))?,

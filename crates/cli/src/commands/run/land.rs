@@ -5,15 +5,14 @@ use crucible_model::ExitStatus;
 use crucible_run::land;
 
 use crate::app::App;
-use crate::commands::run::start::subject;
-use crate::commands::run::{find, shared_sandbox, world};
+use crate::arguments::subject;
 use crate::error::CommandError;
 use crate::progress::Progress;
 
 /// Commit a verified change to the branch it started from
 ///
-/// Exactly the verified bytes are applied. The branch must not have moved since the start, and no tracked
-/// file may differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers
+/// Exactly the verified bytes are applied. The branch must not have moved since the start, and no file of
+/// the change may have other changes. Missing files of the run's evidence are restored from the ledger. Gates of level `full` run first, on a copy. The commit's trailers
 /// name the run, the plan, the report and the ledger's head. `crucible run list` shows the ids. For example,
 /// in the repository: `crucible run land`
 #[derive(Args)]
@@ -27,9 +26,9 @@ pub(crate) struct Land {
 
 impl Land {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
+        let world = app.world(&sandbox, &config)?;
         let here = app.env.working_directory();
         if self.run.is_none() && app.repository_of(here).is_none() {
             return Err(CommandError::usage(format!(
@@ -40,7 +39,7 @@ impl Land {
                 "Name the run, or change to its repository; `crucible run list` shows the ids.",
             ));
         }
-        let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
+        let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.block_on(async {
             Ok(land(

@@ -1,12 +1,11 @@
 //! `crucible run list`: the runs there are.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, one_line};
 
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// How much of a goal a row shows, in characters.
 const SHOWN_GOAL: usize = 60;

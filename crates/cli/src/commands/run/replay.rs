@@ -1,16 +1,15 @@
 //! `crucible run replay`: the same run once more, offline.
 
+use std::sync::Arc;
+
 use clap::Args;
-use crucible_llm::CassetteSource;
-use crucible_model::{ExitStatus, counted};
+use crucible_llm::{CassetteSource, configured};
+use crucible_model::{ExitStatus, counted, one_line};
 use crucible_run::{CASSETTE, replay};
 
 use crate::app::App;
-use crate::commands::model;
-use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
-use crate::text::one_line;
 
 /// Replay a run from its recording and compare its artifacts
 ///
@@ -24,13 +23,15 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let runtime = app.runtime();
+        let sandbox = Arc::clone(&runtime.sandbox);
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
-        let (ledger, dir) = find(app, &world, Some(&self.run))?;
-        let mut settings = model::settings(app, &config, "replay");
+        let world = app.world(&sandbox, &config)?;
+        let (ledger, dir) = app.find_run(&world, Some(&self.run))?;
+        let mut settings = configured::provider_settings(&runtime, &config, "replay");
         settings.cassette = Some(CassetteSource::File(dir.path(CASSETTE)));
-        let client = model::replaying(model::backend(app, &config, &sandbox, "replay", &settings)?);
+        let client =
+            configured::replaying(configured::backend(&runtime, &config, "replay", &settings)?);
         let mut progress = Progress::new(&app.output);
         let replayed = app
             .block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{ExitStatus, RunId, Timestamp};
+use crucible_model::{ExitStatus, RunId, Timestamp, one_line};
 use crucible_run::{RunDir, RunState, RunStatus, status};
 use serde::Serialize;
 use tokio::time::sleep;
 
+use super::summary;
 use crate::app::App;
-use crate::commands::run::{find, shared_sandbox, summary, world};
 use crate::error::CommandError;
-use crate::text::one_line;
 
 /// How long to wait between two looks at the ledger.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -44,10 +43,10 @@ struct EventLine<'a> {
 
 impl Status {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
-        let (ledger, dir) = find(app, &world, self.run.as_deref())?;
+        let world = app.world(&sandbox, &config)?;
+        let (ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         if self.watch {
             return app.block_on(follow(app, &dir, &ledger));
         }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, RunId, counted};
-use crucible_run::{RecordCheck, RunDir, verify_record};
+use crucible_run::{RecordCheck, RunDir, missing_ledger, run_id, verify_record};
 
 use crate::app::App;
-use crate::commands::run::{known, shared_sandbox, world};
 use crate::error::CommandError;
 
 /// Check a run's complete record offline
@@ -26,14 +25,14 @@ pub(crate) struct VerifyRecord {
 
 impl VerifyRecord {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = shared_sandbox(app);
+        let sandbox = app.runtime().sandbox;
         let config = app.config(app.env.working_directory(), &[])?;
-        let world = world(app, &sandbox, &config)?;
+        let world = app.world(&sandbox, &config)?;
         let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
-            return Err(app.no_ledger()?);
+            return Err(missing_ledger(&app.ledger_path()?).into());
         };
         let runs = ledger.runs()?;
-        let named = known(&self.run, runs.iter().map(|run| run.id.as_str()))?;
+        let named = run_id(&self.run, runs.iter().map(|run| run.id.as_str()))?;
         // A directory that lost its run.json, or that the ledger knows nothing of, is judged all the same.
         let dir = match named.parse::<RunId>() {
             Ok(id) if RunDir::of(&world.runs_root, &id).root().is_dir() => {

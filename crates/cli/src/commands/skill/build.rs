@@ -13,23 +13,21 @@ use crucible_forge::{
 };
 use crucible_llm::{
     CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording,
+    RecordingFile, configured,
 };
-use crucible_model::{ByteLimit, ExitStatus, Finding};
-use crucible_sandbox::{AllowedHost, Sandbox};
+use crucible_model::{ByteLimit, ExitStatus, Finding, one_line};
+use crucible_sandbox::AllowedHost;
 use crucible_settings::{Settings, SkillAuthor};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::place;
 use crate::app::App;
-use crate::commands::model;
-use crate::commands::record::Record;
-use crate::commands::run::providers;
-use crate::commands::spec::status::{cost, tokens};
+use crate::arguments::{provider_settings, providers};
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::phase_text::{cost, tokens};
 use crate::spinner::Spinner;
-use crate::text::one_line;
 
 /// The form of the document.
 const FORM: &str = "skill-build.v1";
@@ -105,7 +103,7 @@ impl Build {
         let project = place::project(app)?;
         let config = app.config(
             project.root(),
-            &model::flags(&self.provider, &self.cassette),
+            &provider_settings(&self.provider, &self.cassette),
         )?;
         let world = place::world(app, &project)?;
         // A skill that nobody proposed needs neither an agent nor a ledger.
@@ -114,9 +112,9 @@ impl Build {
         let record = self
             .record
             .as_deref()
-            .map(|path| Record::at(app.absolute(path)))
+            .map(|path| RecordingFile::new(app.absolute(path)))
             .transpose()?;
-        let agent = self.agent(app, &config, kind, &world.sandbox, record.as_ref())?;
+        let agent = self.agent(app, &config, kind, record.as_ref())?;
         let seconds = self.timeout.unwrap_or(config.forge.agent_timeout_s);
         let mebibytes = config.forge.agent_disk_mib;
         for (key, number) in [
@@ -191,7 +189,7 @@ impl Build {
             );
         }
         if kind == Agent::WholeFile {
-            model::check_cassette(
+            configured::check_cassette(
                 self.cassette.as_deref(),
                 config.llm.provider.as_deref().unwrap_or_default(),
             )?;
@@ -204,14 +202,17 @@ impl Build {
         app: &App,
         config: &Settings,
         kind: Agent,
-        sandbox: &Arc<Sandbox>,
-        record: Option<&Record>,
+        record: Option<&RecordingFile>,
     ) -> Result<Box<dyn SkillAgent>, CommandError> {
-        let mut limits = model::limits(config)?;
+        let runtime = app.runtime();
+        let mut limits = configured::limits(config)?;
         match kind {
             Agent::AsIs => Ok(Box::new(AdoptExisting)),
             Agent::Claude => {
-                let claude = ClaudeAgent::find(&model::settings(app, config, CLAUDE), &app.env)?;
+                let claude = ClaudeAgent::find(
+                    &configured::provider_settings(&runtime, config, CLAUDE),
+                    &app.env,
+                )?;
                 Ok(Box::new(ClaudeSkillAgent::new(
                     claude,
                     limits.micro_dollars,
@@ -237,14 +238,14 @@ impl Build {
             }
             Agent::WholeFile => {
                 let named = config.llm.provider.as_deref().unwrap_or_default();
-                let selected = model::selected(app, config, sandbox, named)?;
+                let selected = configured::selected(&runtime, config, named)?;
                 limits.calls = Limit::At(config.budget.calls);
                 let recording = record
-                    .map(|record| record.of(&selected.backend))
+                    .map(|record| record.recording(&selected.backend))
                     .transpose()?;
                 let options = ClientOptions {
                     recording: recording.unwrap_or(Recording::Off),
-                    prices: Arc::new(model::prices(config)?),
+                    prices: Arc::new(configured::prices(config)?),
                     ..ClientOptions::new(CallBudget::new(limits))
                 };
                 Ok(Box::new(WholeFileSkillAgent::new(ModelClient::new(
@@ -395,7 +396,7 @@ impl From<SkillBuildError> for CommandError {
             }
             SkillBuildError::Step(refused) => refused.into(),
             SkillBuildError::NeedsReview { name, .. } => Self::new(ExitStatus::Refused, message).hint(format!(
-                "`crucible skill research {name}` tells what is known. Whoever looked says so: --reviewed-by WHO --reason TEXT"
+                "`crucible skill research {name}` reports what is known. The reviewer confirms it with --reviewed-by WHO --reason TEXT"
             )),
             SkillBuildError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
                 "Look at the skill's files and at .crucible/skills/policy.yaml, and take it out. If it is a real one, revoke it.",

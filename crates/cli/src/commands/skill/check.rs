@@ -28,7 +28,7 @@ const MOST_READ: ByteLimit = ByteLimit(16 << 20);
 /// For example: `crucible skill check src/skillset/skills/word_count.py --name word_count --effects READ_ONLY`
 #[derive(Args)]
 #[command(
-    after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage or an unreadable file, 3 the policy is none, 7 a file is too large, \
+    after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage or an unreadable file, 3 the policy is invalid, 7 a file is too large, \
     8 secret found."
 )]
 pub(crate) struct Check {

@@ -8,9 +8,9 @@ use super::{place, promote};
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Take trust away from a skill: it is not run any more
+/// Withdraw the approval of a skill, so that it no longer runs
 ///
-/// It counts as built then: it is verified again before anybody answers for it, or built anew. Crucible demotes by itself what keeps failing
+/// It counts as built then: it is verified again before anybody approves it, or built anew. Crucible demotes by itself what keeps failing
 /// ([forge] demote_after_failures).
 ///
 /// For example: `crucible skill demote word_count --by "$(git config user.name)" --reason "It miscounts empty lines."`
@@ -22,7 +22,7 @@ pub(crate) struct Demote {
     /// The name of the skill
     #[arg(value_name = "NAME", value_parser = place::skill_name)]
     name: SkillName,
-    /// Who takes it away: a person's name
+    /// The person who withdraws the approval, by name
     #[arg(long, value_name = "WHO")]
     by: String,
     /// Why

@@ -3,10 +3,10 @@
 use clap::Args;
 use crucible_forge::{Skeleton, SkeletonError};
 use crucible_model::ExitStatus;
+use crucible_spec::keep_out_of_git;
 
 use super::place;
 use crate::app::App;
-use crate::commands::spec::ignored::keep_out_of_git;
 use crate::error::CommandError;
 
 /// Lay a Python package for skills in this project

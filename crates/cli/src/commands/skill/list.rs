@@ -3,13 +3,12 @@
 use clap::Args;
 use crucible_forge::{ForgeProject, RegistryError, SkillRegistry, SkillStep, TrustedFile};
 use crucible_ledger::{Ledger, SkillRow};
-use crucible_model::{ExitStatus, short_line};
+use crucible_model::{ExitStatus, one_line, short_line};
 
 use super::place;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// The most characters of a description that are shown in a table.
 const SHOWN: usize = 60;

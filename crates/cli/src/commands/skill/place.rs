@@ -1,24 +1,25 @@
 //! Where the skills of a command lie, and the words that its options share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crucible_forge::{
     ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError,
     StepRefused,
 };
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
+use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, PathPrefix, RepoPathError};
+use crucible_secrets::free_of_secrets;
 use crucible_settings::Settings;
 
-use crate::app::{self, App};
-use crate::commands::SecretInName;
-use crate::commands::spec::place;
+use crate::app::App;
 use crate::error::CommandError;
+use crate::names::named;
+use crate::spec_project;
 
 /// The project whose skills the command works on: the one that holds the working directory.
 pub(super) fn project(app: &App) -> Result<ForgeProject, CommandError> {
-    let found = place::project(app, None)?;
+    let found = spec_project::project(app, None)?;
     let config = app.config(found.root(), &[])?;
     let named = config.forge.package.as_deref().unwrap_or_default();
     let package: PackageName = named.parse().map_err(|error: SkillNameError| {
@@ -42,8 +43,8 @@ pub(super) fn world<'a>(
     Ok(ForgeWorld {
         env: &app.env,
         clock: app.clock.as_ref(),
-        sandbox: Arc::new(app.sandbox()),
-        strength: app::strength(&config)?,
+        sandbox: app.runtime().sandbox,
+        strength: strength(&config)?,
         tmp: home.join("tmp"),
         home,
     })
@@ -106,7 +107,7 @@ pub(super) fn no_path(error: &RepoPathError) -> CommandError {
 
 /// Reads the name of a skill.
 pub(super) fn skill_name(text: &str) -> Result<SkillName, ParseError> {
-    place::named("the name of the skill", text)
+    named("the name of the skill", text)
 }
 
 /// Reads a class of side effects, in capitals or not.
@@ -135,9 +136,4 @@ pub(super) fn granted_path(text: &str) -> Result<PathPrefix, ParseError> {
 pub(super) fn secret(text: &str) -> Result<SecretName, ParseError> {
     free_of_secrets("the name of the secret", text)?;
     Ok(text.parse::<SecretName>()?)
-}
-
-/// Refuses a text of an option that looks like a secret before it is quoted anywhere.
-fn free_of_secrets(what: &'static str, text: &str) -> Result<(), SecretInName> {
-    place::free_of_secrets(what, text)
 }

@@ -1,4 +1,4 @@
-//! `crucible skill promote`, and what it shares with `demote`: how a step into trust or out of it is told.
+//! `crucible skill promote`, and what it shares with `demote`: how a promotion or a demotion is reported.
 
 use clap::Args;
 use crucible_forge::{
@@ -15,7 +15,7 @@ use crate::error::CommandError;
 /// The form of the document, for a demotion too.
 const FORM: &str = "skill-promote.v1";
 
-/// Answer for a skill: exactly the bytes that were verified may be run from now on
+/// Approve a skill, so that its verified bytes may run
 ///
 /// The skill has to be verified, and its two files have to be what was verified. Who promotes is named in the ledger for good. The project's
 /// .crucible/skills/registry.yaml is derived from the ledger and written anew.
@@ -29,7 +29,7 @@ pub(crate) struct Promote {
     /// The name of the skill
     #[arg(value_name = "NAME", value_parser = place::skill_name)]
     name: SkillName,
-    /// Who answers for it: a person's name
+    /// The person who approves it, by name
     #[arg(long, value_name = "WHO")]
     by: String,
     /// Why
@@ -46,7 +46,7 @@ impl Promote {
             Ok(ExamplesNeed::Optional) => ExamplesRule::Optional,
             Ok(ExamplesNeed::Required) => ExamplesRule::Required,
             Err(other) => {
-                let message = format!("forge.examples: {other:?} is none of optional and required");
+                let message = format!("forge.examples: {other:?} is neither optional nor required");
                 return Err(CommandError::usage(message));
             }
         };

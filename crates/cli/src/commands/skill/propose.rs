@@ -32,11 +32,11 @@ const MOST_SCHEMA: usize = 4 * MAX_SCHEMA_BYTES;
 /// A skill that fetches a page: `--effects NETWORK --allow-host api.example.com`; one that writes notes:
 /// `--effects FILE_WRITE --allow-write notes/`.
 ///
-/// Examples are inputs with the outputs that belong to them. They are kept apart: whoever builds the skill is not shown them.
+/// Examples are inputs with the outputs that belong to them. They are kept apart: the builder of the skill is not shown them.
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 proposed, 1 the record cannot be written, 2 usage, a skill of this name, or no `skill init` yet, \
-    3 the I/O schema or an example is none, 8 secret found, 9 another process is at work on it."
+    3 the I/O schema or an example is invalid, 8 secret found, 9 another process is at work on it."
 )]
 pub(crate) struct Propose {
     /// The name: small letters, digits and `_`, such as word_count

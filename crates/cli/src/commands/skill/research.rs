@@ -11,18 +11,15 @@ use crucible_forge::{
 };
 use crucible_llm::{
     AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient,
-    Recording, UNSPECIFIED, select,
+    Recording, RecordingFile, UNSPECIFIED, configured, select,
 };
 use crucible_model::{ExitStatus, Untrusted};
-use crucible_sandbox::Sandbox;
 use crucible_settings::{Settings, Switch};
 use serde_json::{Value, json};
 
 use super::place;
 use crate::app::App;
-use crate::commands::model;
-use crate::commands::record::Record;
-use crate::commands::run::providers;
+use crate::arguments::{provider_settings, providers};
 use crate::error::CommandError;
 
 /// Look into what failed last: of which kind it is, what is known, and whether a person has to look before the next attempt
@@ -66,16 +63,16 @@ impl Research {
         let project = place::project(app)?;
         let config = app.config(
             project.root(),
-            &model::flags(&self.provider, &self.cassette),
+            &provider_settings(&self.provider, &self.cassette),
         )?;
         let world = place::world(app, &project)?;
         let _known = place::skill(app, &project, &self.name)?;
         let record = self
             .record
             .as_deref()
-            .map(|path| Record::at(app.absolute(path)))
+            .map(|path| RecordingFile::new(app.absolute(path)))
             .transpose()?;
-        let asked = self.asked(app, &config, &world.sandbox, record.as_ref())?;
+        let asked = self.asked(app, &config, record.as_ref())?;
         let mut ledger = app.ledger()?;
         let outcome = app.block_on(async {
             let looked = match asked {
@@ -117,13 +114,12 @@ impl Research {
         Ok(ExitStatus::Success)
     }
 
-    /// Makes whoever is asked ready. One that cannot be made ready gives no advice, and that is all.
+    /// Makes the adviser ready. One that cannot be made ready gives no advice, and that is all.
     fn asked(
         &self,
         app: &App,
         config: &Settings,
-        sandbox: &Arc<Sandbox>,
-        record: Option<&Record>,
+        record: Option<&RecordingFile>,
     ) -> Result<AdviceModel, CommandError> {
         let configured = match config.forge.advise.get() {
             Ok(Switch::On) => true,
@@ -154,21 +150,26 @@ impl Research {
                 .hint("It takes a whole number from 1."));
             }
         }
-        model::check_budget(config)?;
-        model::check_cassette(self.cassette.as_deref(), named)?;
-        let context = model::context(app, config, sandbox)?;
-        let selected = match select(model::named(app, config, named), Fallback::None, &context) {
+        configured::check_budget(config)?;
+        configured::check_cassette(self.cassette.as_deref(), named)?;
+        let runtime = app.runtime();
+        let context = configured::context(&runtime, config)?;
+        let selected = match select(
+            configured::named_provider(&runtime, config, named),
+            Fallback::None,
+            &context,
+        ) {
             Ok(selected) => selected,
             Err(error) => return Ok(AdviceModel::Unavailable(error.into())),
         };
-        let mut limits = model::limits(config)?;
+        let mut limits = configured::limits(config)?;
         limits.calls = Limit::At(config.budget.calls);
         let recording = record
-            .map(|record| record.of(&selected.backend))
+            .map(|record| record.recording(&selected.backend))
             .transpose()?;
         let options = ClientOptions {
             recording: recording.unwrap_or(Recording::Off),
-            prices: Arc::new(model::prices(config)?),
+            prices: Arc::new(configured::prices(config)?),
             ..ClientOptions::new(CallBudget::new(limits))
         };
         let bounds = AdviceLimits {

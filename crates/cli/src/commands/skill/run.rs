@@ -10,7 +10,7 @@ use crucible_forge::{
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SkillRunOutcome;
-use crucible_model::{ByteLimit, ExitStatus, UniqueJson};
+use crucible_model::{ByteLimit, ExitStatus, UniqueJson, one_line};
 use crucible_sandbox::Extent;
 use serde_json::{Value, json};
 
@@ -18,12 +18,11 @@ use super::place;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{Awaited, whole};
-use crate::text::one_line;
 
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Run a trusted skill: exactly the bytes that somebody answers for, behind the walls of its class
+/// Run a trusted skill: only its approved bytes, sandboxed by its effect class
 ///
 /// Its result, one JSON object, is printed on standard output; what it prints itself goes to standard error.
 ///
@@ -181,8 +180,8 @@ impl From<RunStepError> for CommandError {
                 .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another."),
             RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
                 Self::new(ExitStatus::Refused, format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
-                    .hint("The registry is the word of whoever wrote the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
-                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and answer for it yourself.")
+                    .hint("The registry is the word of the author of the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
+                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and approve it yourself.")
             }
             RunStepError::Input { .. } => Self::new(ExitStatus::Schema, message),
             RunStepError::Record { .. } => Self::new(ExitStatus::Refused, message),

@@ -32,7 +32,7 @@ const NAMED: usize = 5;
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 it is verified, 1 a gate did not pass, or the skill is not built, 2 usage, or a program or file is missing, \
-    3 the policy is none, 7 a file is too large, 9 another process works on the skill, 10 the time of a gate was over, 130 interrupted."
+    3 the policy is invalid, 7 a file is too large, 9 another process works on the skill, 10 the time of a gate was over, 130 interrupted."
 )]
 pub(crate) struct Verify {
     /// The name of the skill

@@ -1,26 +1,14 @@
 //! Fixups on the command line: the flags that limit what they may change, and their output.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use clap::Args;
-use crucible_model::{RepoPath, counted};
-use crucible_patch::Policy;
-use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
-use crucible_sandbox::Sandbox;
-use crucible_settings::Settings;
+use crucible_model::{RepoPath, counted, one_line};
+use crucible_repo::{EditRecovery, LinkPolicy, RecoveredEdit};
+use crucible_spec::session::FixupWish;
 use crucible_spec::{
-    AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore,
-    fixup_changes, fixup_links, fixup_policy, not_nameable,
+    AppliedFixup, FixupChangeKind, SpecError, SpecProject, fixup_changes, fixup_links,
 };
 
 use crate::app::App;
-use crate::commands::patch::patch_limits;
-use crate::error::CommandError;
-use crate::text::one_line;
-
-/// The directory, in Crucible's own directory, that records fixups while they are applied.
-pub(crate) const FIXUPS: &str = "fixups";
 
 /// The flags of a fixup.
 #[derive(Args, Debug, Clone, Default)]
@@ -32,19 +20,10 @@ pub(crate) struct FixupFlags {
     ///
     /// Without it, fixups change only existing files, except tests, manifests, lock files and CI settings.
     #[arg(long = "allow-path", value_name = "PATH")]
-    allow_paths: Vec<RepoPath>,
+    pub(crate) allow_paths: Vec<RepoPath>,
     /// Follow symbolic links to files inside the project
     #[arg(long)]
     allow_links: bool,
-}
-
-/// What to do with a fixup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FixupWish {
-    /// Show it and leave it pending.
-    Preview,
-    /// Apply it.
-    Apply,
 }
 
 impl FixupFlags {
@@ -74,65 +53,10 @@ impl FixupFlags {
             LinkPolicy::Refuse
         }
     }
-
-    /// Refuses a path that no fixup may change.
-    pub(crate) fn check(&self, root: &Path) -> Result<(), CommandError> {
-        match self
-            .allow_paths
-            .iter()
-            .find_map(|path| not_nameable(root, path))
-        {
-            Some(why) => Err(CommandError::usage(format!("--allow-path: {why}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// The files that fixups may change, as the project is now.
-    pub(crate) fn choice(
-        &self,
-        app: &App,
-        config: &Settings,
-        sandbox: &Arc<Sandbox>,
-        project: &SpecProject,
-    ) -> Result<FixupChoice, CommandError> {
-        let find =
-            async { Ok(GuardedPlaces::find(Arc::clone(sandbox), &app.env, project.root()).await) };
-        let guarded = app.block_on(find)?;
-        let choice = FixupChoice::unguarded(self.policy(config));
-        Ok(FixupChoice {
-            links: self.links(),
-            guarded,
-            ..choice
-        })
-    }
-
-    /// The policy: the configured limits, and the paths from this command line only.
-    pub(crate) fn policy(&self, config: &Settings) -> Policy {
-        let limits = patch_limits(config);
-        fixup_policy(
-            limits.max_files,
-            limits.max_added_lines,
-            self.allow_paths.clone(),
-        )
-    }
-}
-
-/// Opens a spec for reading, with the record of unfinished work on it. Without Crucible's own directory
-/// there is no record.
-pub(crate) fn to_look_at(app: &App, project: &SpecProject, spec: SpecId) -> SpecStore {
-    let store = SpecStore::new(project, spec);
-    match app.env.crucible_home() {
-        Ok(home) => store.with_records(home.join(FIXUPS)),
-        Err(_) => store,
-    }
 }
 
 /// Shows a pending diff: each file with its added and removed lines and its real location, then the diff.
-pub(crate) fn show_pending(
-    app: &App,
-    project: &SpecProject,
-    diff: &[u8],
-) -> Result<(), CommandError> {
+pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Result<(), SpecError> {
     let changes = fixup_changes(diff).map_err(|verdict| SpecError::FixupRefused { verdict })?;
     let links = fixup_links(project, &changes);
     let files = counted(changes.len() as u64, "file");

@@ -1,10 +1,10 @@
 //! The progress of a phase on standard error: the phase, the model, and the waiting time.
 
 use crucible_llm::CallWatch;
+use crucible_model::one_line;
 
 use crate::output::Output;
 use crate::spinner::{Shown, Spinner};
-use crate::text::one_line;
 
 /// Shows the calls of the phases of one command.
 pub(crate) struct PhaseProgress {

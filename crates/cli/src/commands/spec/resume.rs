@@ -2,14 +2,16 @@
 
 use clap::Args;
 use crucible_model::ExitStatus;
+use crucible_spec::session::{Applying, GivenIdea, PhaseWork, SpecSession};
 use crucible_spec::{IDEA, PhaseId, ResumeOverview, SpecId, SpecState, phases_to_run};
 
-use super::place;
-use super::sources::{GivenIdea, Unnamed};
+use super::flags::PhaseFlags;
+use super::host::CommandHost;
+use super::sources::Unnamed;
 use super::start::{ENDS, phase};
-use super::work::{Applying, PhaseFlags, SpecSession, Work};
 use crate::app::App;
 use crate::error::CommandError;
+use crate::names::spec_id;
 
 /// Continue a spec from any phase
 ///
@@ -21,7 +23,7 @@ use crate::error::CommandError;
 #[command(after_help = ENDS)]
 pub(crate) struct Resume {
     /// The id of the spec
-    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
     /// The phase to run [default: the next one]
     #[arg(long, value_name = "PHASE", value_parser = phase)]
@@ -35,7 +37,9 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let session = SpecSession::new(app, &self.spec, &self.phases)?;
+        let runtime = app.runtime();
+        let session = self.phases.session(app, &runtime, &self.spec)?;
+        let host = CommandHost::new(app);
         if !session.store.exists()? {
             return Err(session.store.unknown().into());
         }
@@ -50,13 +54,13 @@ impl Resume {
         let prepared = named
             .map(|phase| self.prepared(app, &session, phase))
             .transpose()?;
-        let mut work = Work::begin(app, &session, &self.phases)?;
+        let mut work = PhaseWork::begin(&host, &session, app.ledger()?)?;
         let (phase, through, idea) = match prepared {
             Some(prepared) => prepared,
             None => self.prepared(app, &session, next_phase(&work.state()?))?,
         };
         work.idea = idea;
-        let applying = work.applying(through)?;
+        let applying = work.apply_pending(through)?;
         let mut packet = None;
         if self.phases.dry_run {
             let receipt = work.try_dry(phase)?;
@@ -92,7 +96,7 @@ impl Resume {
                 overview
             })?;
         } else {
-            work.conclude()?;
+            host.conclude(&work, self.phases.dry_run)?;
         }
         Ok(ExitStatus::Success)
     }
@@ -101,7 +105,7 @@ impl Resume {
     fn prepared(
         &self,
         app: &App,
-        session: &SpecSession,
+        session: &SpecSession<'_>,
         phase: PhaseId,
     ) -> Result<(PhaseId, PhaseId, Option<GivenIdea>), CommandError> {
         let through = self.through.unwrap_or(phase);

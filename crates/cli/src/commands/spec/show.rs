@@ -1,11 +1,10 @@
 //! The result of a phase, for people.
 
-use crucible_model::{Timestamp, counted};
+use crucible_model::{Timestamp, counted, one_line};
 use crucible_spec::{NextStep, PhaseEntry, PhaseId, SpecReceipt, SpecStore};
 
-use super::status::cost;
 use crate::app::App;
-use crate::text::one_line;
+use crate::phase_text::cost;
 
 /// Shows a phase that succeeded: its artifact and usage, with warnings on standard error.
 pub(crate) fn show_phase(app: &App, store: &SpecStore, phase: PhaseId, receipt: &SpecReceipt) {

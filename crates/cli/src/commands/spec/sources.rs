@@ -5,24 +5,18 @@
 //! directory is.
 
 use std::io::IsTerminal;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_host::words::shell_word;
-use crucible_llm::ReceiptWarning;
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, one_line};
 use crucible_repo::Gh;
-use crucible_settings::Settings;
-use crucible_spec::{
-    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, PhaseRun, SpecError, SpecId,
-    SpecProject, SpecStore,
-};
+use crucible_spec::session::{GivenIdea, IdeaOrigin};
+use crucible_spec::{IDEA, IdeaBuilder, IssueRef, SpecError, SpecId, SpecStore};
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::input::{self, Awaited};
-use crate::text::one_line;
 
 /// The note if standard input is open but was not named, and nothing arrives.
 const AWAITED: &str = "note: reading the idea from standard input until its end; to continue without it, run \
@@ -60,28 +54,13 @@ pub(crate) struct SourceFlags {
     /// For example: `--context src/export.rs --context 'docs/**/*.md'`. If the files exceed the packet
     /// limits, the command fails before any model call.
     #[arg(long, value_name = "PATH|GLOB")]
-    context: Vec<String>,
-}
-
-/// The idea of a spec, and whether it is the stored one.
-pub(crate) struct GivenIdea {
-    pub(crate) idea: Idea,
-    pub(crate) origin: IdeaOrigin,
-}
-
-/// The origin of an idea.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IdeaOrigin {
-    /// Given with this command, and to be stored.
-    Given,
-    /// Stored by an earlier command.
-    Kept,
+    pub(crate) context: Vec<String>,
 }
 
 /// The source of the idea if none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unnamed {
-    /// The stored idea; if there is none, standard input unless it is a terminal.
+    /// The stored idea; if no idea is stored, standard input unless it is a terminal.
     StandardInput,
     /// The stored idea.
     Kept,
@@ -133,7 +112,7 @@ impl SourceFlags {
                 origin: IdeaOrigin::Given,
             }),
             // An empty named source is an error. Empty standard input that was not named is ignored.
-            Err(SpecError::EmptyIdea) if !is_named => kept(store, limit),
+            Err(SpecError::EmptyIdea) if !is_named => Ok(GivenIdea::stored(store, limit)?),
             Err(error) => Err(error.into()),
         }
     }
@@ -163,25 +142,6 @@ impl SourceFlags {
         }
     }
 
-    /// The files that the project's configuration and the command line select.
-    pub(crate) fn files(
-        &self,
-        app: &App,
-        project: &SpecProject,
-        config: &Settings,
-    ) -> Result<FileSelectors, CommandError> {
-        let named = self
-            .context
-            .iter()
-            .map(|text| in_project(text, app.env.working_directory(), project.root()));
-        Ok(FileSelectors {
-            root: project.root().to_owned(),
-            named: named.collect::<Result<_, _>>()?,
-            include: config.spec.include.clone(),
-            exclude: config.spec.exclude.clone(),
-        })
-    }
-
     fn read(
         &self,
         app: &App,
@@ -204,7 +164,7 @@ impl SourceFlags {
         if self.issue.is_empty() {
             return Ok(());
         }
-        let gh = Gh::new(shared_sandbox(app), &app.env);
+        let gh = Gh::new(app.runtime().sandbox, &app.env);
         app.block_on(async {
             for issue in &self.issue {
                 builder.issue(&gh, issue).await?;
@@ -212,25 +172,6 @@ impl SourceFlags {
             Ok(())
         })
     }
-}
-
-/// The packet limits of this configuration.
-pub(crate) fn packet_limits(config: &Settings) -> PacketLimits {
-    PacketLimits {
-        max_bytes: config.spec.max_packet_bytes,
-        max_lines: config.spec.max_packet_lines,
-    }
-}
-
-fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> {
-    let mut builder = IdeaBuilder::new(limit);
-    if let Some(bytes) = store.read(IDEA)? {
-        builder.text(IDEA, bytes)?;
-    }
-    Ok(GivenIdea {
-        idea: builder.finish()?,
-        origin: IdeaOrigin::Kept,
-    })
 }
 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
@@ -297,152 +238,9 @@ fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
     }
 }
 
-/// Converts a path or glob relative to the working directory into one relative to the project's
-/// directory.
-fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, CommandError> {
-    let outside = || {
-        CommandError::usage(format!(
-            "--context {text}: it is not in the project {}",
-            root.display()
-        ))
-        .hint("Name files of the project; use --source to add other files to the idea.")
-    };
-    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let directory = directory
-        .canonicalize()
-        .unwrap_or_else(|_| directory.to_owned());
-    if text.is_empty() {
-        return Err(outside());
-    }
-    let (directory, below) = match Path::new(text).is_absolute() {
-        true => entering(Path::new(text), &root).ok_or_else(outside)?,
-        false => (directory, Path::new(text)),
-    };
-    // Directories of the working directory are literal names, even with glob characters.
-    let is_glob = text.contains(['*', '?', '[', '{', '\\']);
-    let mut parts: Vec<String> = Vec::new();
-    for part in directory
-        .strip_prefix(&root)
-        .map_err(|_| outside())?
-        .components()
-    {
-        let part = part.as_os_str().to_str().ok_or_else(outside)?;
-        parts.push(if is_glob {
-            escaped(part)
-        } else {
-            part.to_owned()
-        });
-    }
-    for component in below.components() {
-        match component {
-            Component::Normal(part) => parts.push(part.to_str().ok_or_else(outside)?.to_owned()),
-            Component::CurDir => {}
-            Component::ParentDir => drop(parts.pop().ok_or_else(outside)?),
-            Component::RootDir | Component::Prefix(_) => return Err(outside()),
-        }
-    }
-    Ok(if parts.is_empty() {
-        ".".to_owned()
-    } else {
-        parts.join("/")
-    })
-}
-
-/// The directory where an absolute path enters the project, after following links, and the rest of the
-/// path as written.
-fn entering<'a>(path: &'a Path, root: &Path) -> Option<(PathBuf, &'a Path)> {
-    let ancestors: Vec<&Path> = path.ancestors().collect();
-    ancestors.into_iter().rev().find_map(|ancestor| {
-        let place = ancestor
-            .canonicalize()
-            .ok()
-            .filter(|place| place.starts_with(root))?;
-        Some((place, path.strip_prefix(ancestor).ok()?))
-    })
-}
-
-/// Escapes a name as a glob that matches only that name.
-fn escaped(name: &str) -> String {
-    let mut glob = String::with_capacity(name.len());
-    for c in name.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
-            glob.push('\\');
-        }
-        glob.push(c);
-    }
-    glob
-}
-
-/// Warns about parts of the sources that were left out, and about other problems with them.
-pub(super) fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
-    let idea = given.map(|given| &given.idea);
-    for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
-        run.warn(ReceiptWarning {
-            kind: "file_passed_over".to_owned(),
-            message: passed_over.to_string(),
-        });
-    }
-    for note in idea.into_iter().flat_map(|idea| &idea.notes) {
-        run.warn(ReceiptWarning {
-            kind: "source_note".to_owned(),
-            message: note.clone(),
-        });
-    }
-}
-
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test lays out links by hand")]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_of_the_working_directory_is_one_of_the_project() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let below = root.join("web/[id]");
-        crucible_host::fs::create_dir_all(&below).unwrap();
-        let of = |text: &str, directory: &Path| in_project(text, directory, &root).ok();
-        assert_eq!(of("src/a.rs", &root), Some("src/a.rs".to_owned()));
-        assert_eq!(of("./src/../*.md", &root), Some("*.md".to_owned()));
-        assert_eq!(of("page.tsx", &below), Some("web/[id]/page.tsx".to_owned()));
-        assert_eq!(of("*.tsx", &below), Some(r"web/\[id\]/*.tsx".to_owned()));
-        assert_eq!(of("../../README.md", &below), Some("README.md".to_owned()));
-        assert_eq!(of("../..", &below), Some(".".to_owned()));
-        assert_eq!(
-            of(root.join("a.md").to_str().unwrap(), &below),
-            Some("a.md".to_owned())
-        );
-        let elsewhere = tempfile::tempdir().unwrap();
-        let (link, inner) = (
-            elsewhere.path().join("link"),
-            elsewhere.path().join("inner"),
-        );
-        std::os::unix::fs::symlink(&root, &link).unwrap();
-        std::os::unix::fs::symlink(&below, &inner).unwrap();
-        let through = |link: &Path, rest: &str| of(link.join(rest).to_str().unwrap(), &root);
-        assert_eq!(through(&link, "web/*.tsx"), Some("web/*.tsx".to_owned()));
-        assert_eq!(
-            through(&link, "missing/a.md"),
-            Some("missing/a.md".to_owned())
-        );
-        assert_eq!(
-            through(&inner, "page.tsx"),
-            Some("web/[id]/page.tsx".to_owned())
-        );
-        assert_eq!(
-            through(&inner, "*.tsx"),
-            Some(r"web/\[id\]/*.tsx".to_owned())
-        );
-        assert_eq!(through(&link, "../x"), None);
-        for outside in ["../x", "/etc/passwd", "../../../x", ""] {
-            assert_eq!(of(outside, &root), None, "{outside}");
-        }
-        assert_eq!(
-            of("x", dir.path().parent().unwrap()),
-            None,
-            "a directory outside of the project"
-        );
-    }
 
     #[test]
     fn the_command_that_begins_again_names_the_same_sources_as_words_of_a_shell() {

@@ -2,15 +2,15 @@
 
 use clap::Args;
 use crucible_model::{ClockSource, ExitStatus};
-use crucible_spec::{
-    IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview, SpecState, phases_to_run,
-};
+use crucible_spec::session::{Applying, PhaseWork, no_fixup_pending};
+use crucible_spec::{PhaseId, PhaseIdError, SpecId, SpecOverview, SpecState, phases_to_run};
 
-use super::place;
-use super::sources::{GivenIdea, IdeaOrigin, Unnamed};
-use super::work::{Applying, PhaseFlags, SpecSession, Work, nothing_waits};
+use super::flags::PhaseFlags;
+use super::host::CommandHost;
+use super::sources::Unnamed;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::names::spec_id;
 
 /// The exit codes of commands that run phases, as their help lists them.
 pub(super) const ENDS: &str = "Exit codes: 0 done, 1 a fixup or a hook refused, 2 usage or configuration, 3 the model's answer is not the \
@@ -32,7 +32,7 @@ pub(super) const ENDS: &str = "Exit codes: 0 done, 1 a fixup or a hook refused, 
 #[command(after_help = ENDS)]
 pub(crate) struct Spec {
     /// The id of the spec: letters, digits, `-`, `_` and `.`
-    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
     /// The last phase to run
     #[arg(long, value_name = "PHASE", default_value = "requirements", value_parser = phase)]
@@ -43,14 +43,16 @@ pub(crate) struct Spec {
 
 impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let session = SpecSession::new(app, &self.spec, &self.phases)?;
+        let runtime = app.runtime();
+        let session = self.phases.session(app, &runtime, &self.spec)?;
+        let host = CommandHost::new(app);
         self.phases.check_applying(&self.spec)?;
         self.phases
             .check_fixups(PhaseId::Requirements, self.through)?;
         // A spec that does not exist has no pending fixup, and no directory is created for a refused
         // command.
         if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
-            return Err(nothing_waits(&self.spec));
+            return Err(no_fixup_pending(&self.spec).into());
         }
         let idea = self.phases.sources.idea(
             app,
@@ -58,16 +60,16 @@ impl Spec {
             session.idea_limit(),
             Unnamed::StandardInput,
         )?;
-        let is_new = is_new(&session, &idea)?;
+        let is_new = idea.is_new(&session.store)?;
         // A new idea is stored before the provider is prepared, so that it is not lost if that fails.
-        let asked = match is_new && !self.phases.dry_run {
-            true => Some(session.asked(app, &self.phases)?),
+        let model = match is_new && !self.phases.dry_run {
+            true => Some(session.prepare_model(&host)?),
             false => None,
         };
-        let mut work = Work::begin(app, &session, &self.phases)?;
-        work.asked = asked;
+        let mut work = PhaseWork::begin(&host, &session, app.ledger()?)?;
+        work.model = model;
         work.idea = Some(idea);
-        let applying = work.applying(self.through)?;
+        let applying = work.apply_pending(self.through)?;
         let state = work.state()?;
         let phases: Vec<PhaseId> = match is_new {
             true => self.through.up_to().collect(),
@@ -118,19 +120,9 @@ impl Spec {
             }
             _ => {}
         }
-        work.conclude()?;
+        host.conclude(&work, self.phases.dry_run)?;
         Ok(ExitStatus::Success)
     }
-}
-
-/// Whether the idea differs from the stored one.
-fn is_new(session: &SpecSession, given: &GivenIdea) -> Result<bool, SpecError> {
-    Ok(match given.origin {
-        IdeaOrigin::Kept => false,
-        IdeaOrigin::Given => {
-            session.store.read(IDEA)?.as_deref() != Some(given.idea.text.as_str().as_bytes())
-        }
-    })
 }
 
 /// Whether the newest receipt of the phase was written under a pinned clock.

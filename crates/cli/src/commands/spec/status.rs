@@ -4,21 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_llm::CostBasis;
-use crucible_model::{ExitStatus, counted};
+use crucible_llm::dollars;
+use crucible_model::{ExitStatus, counted, one_line};
 use crucible_spec::{
-    PhaseStanding, SpecId, SpecStatus as Status, Standing, StepReason, age_words, fixup_under_way,
+    PhaseStanding, SpecId, SpecStatus as Status, StepReason, age_words, fixup_under_way,
     spec_status,
 };
 
-use super::fixups::to_look_at;
-use super::place;
 use crate::app::App;
-use crate::commands::models::dollars;
 use crate::error::CommandError;
+use crate::names::spec_id;
 use crate::output::Output;
+use crate::phase_text::{cost, tokens, words};
+use crate::spec_project::{project, spec_to_read};
 use crate::table::{lines_of, table};
-use crate::text::one_line;
 
 /// Show the phases of a spec and the next step
 ///
@@ -27,7 +26,7 @@ use crate::text::one_line;
 #[derive(Args)]
 pub(crate) struct SpecStatus {
     /// The id of the spec
-    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
     /// The project's workspace.yaml, instead of searching upward
     #[arg(long, value_name = "FILE")]
@@ -36,8 +35,8 @@ pub(crate) struct SpecStatus {
 
 impl SpecStatus {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app, self.workspace.as_deref())?;
-        let store = to_look_at(app, &project, self.spec.clone());
+        let project = project(app, self.workspace.as_deref())?;
+        let store = spec_to_read(app, &project, self.spec.clone());
         let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
         let status = status.with_under_way(fixup_under_way(&store)?.as_ref());
@@ -121,19 +120,6 @@ fn print(output: &Output, status: &Status) {
     }
 }
 
-/// The state of a phase in words.
-pub(crate) fn words(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Success => "done",
-        Standing::Failed => "failed",
-        Standing::Stale => "stale",
-        Standing::Changed => "changed",
-        Standing::Damaged => "damaged",
-        Standing::DryRun => "dry run",
-        Standing::NotRun => "not run",
-    }
-}
-
 /// The reason for the next step in words.
 fn reason(reason: StepReason) -> &'static str {
     match reason {
@@ -154,27 +140,6 @@ fn age(phase: &PhaseStanding) -> String {
         (None, Some(_)) => "in the future".to_owned(),
         (None, None) if phase.receipt_id.is_some() => "unknown".to_owned(),
         (None, None) => String::new(),
-    }
-}
-
-/// Tokens sent and received, as far as they are known; empty if neither is.
-pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
-    let told =
-        |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-    match (input, output) {
-        (None, None) => String::new(),
-        (input, output) => format!("{} in, {} out", told(input), told(output)),
-    }
-}
-
-/// The cost, and whether it is an estimate; empty if it is not known.
-pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
-    let Some(cost) = micro_dollars.map(dollars) else {
-        return String::new();
-    };
-    match basis {
-        Some(CostBasis::Estimated) => format!("{cost} (estimate)"),
-        Some(CostBasis::Reported) | None => cost,
     }
 }
 

@@ -8,13 +8,13 @@ use crucible_host::fs::write_atomic;
 use crucible_model::ExitStatus;
 use crucible_spec::{
     IDEA, LockClaim, OnListed, SpecId, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry,
-    WorkspaceFile,
+    WorkspaceFile, keep_out_of_git,
 };
 
 use crate::app::App;
-use crate::commands::spec::ignored::keep_out_of_git;
-use crate::commands::spec::place;
 use crate::error::CommandError;
+use crate::names::spec_id;
+use crate::spec_project::{list_of, project};
 
 /// The schema name of the report.
 const SCHEMA: &str = "crucible-template-init-v1";
@@ -31,7 +31,7 @@ pub(crate) struct Init {
     template: String,
 
     /// The id of the new spec
-    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
     spec: SpecId,
 
     /// Overwrite the idea and README of an existing spec
@@ -51,8 +51,8 @@ impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let template = SpecTemplate::find(&self.template)
             .ok_or_else(|| CommandError::usage(format!("unknown template {:?}", self.template)))?;
-        let project = place::project(app, self.workspace.as_deref())?;
-        let workspace = place::list_of(app, self.workspace.as_deref(), &project)?;
+        let project = project(app, self.workspace.as_deref())?;
+        let workspace = list_of(app, self.workspace.as_deref(), &project)?;
         let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
         let store = SpecStore::new(&project, self.spec.clone());
         if store.exists()? && !self.force {

@@ -125,7 +125,7 @@ pub(super) fn warn_of_outside(
     };
     if !words.iter().any(names) {
         let hint = format!(
-            "`{command}` installs outside the workspace unless told where; read what it installs first"
+            "`{command}` installs outside the workspace unless an option names a place; read what it installs first"
         );
         sink.warn(INSTALLS_OUTSIDE, command, hint);
     }

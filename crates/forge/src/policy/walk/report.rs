@@ -1,4 +1,4 @@
-//! What is said of what is found: each power has its code, and each place is named once for each advice.
+//! How findings are reported: each power has its code, and each place is named once for each advice.
 
 use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding};

@@ -81,7 +81,7 @@ impl<'s> Walk<'s> {
         Seen::Finding
     }
 
-    /// Whether an import is one that tests need; what it may not take of it is said.
+    /// Whether an import is one that tests need; members that it may not import are reported.
     pub(super) fn imports_for_tests(&mut self, import: &Import<'s>) -> bool {
         let Some(paths) = self.tests else {
             return false;

@@ -103,7 +103,7 @@ enum Form {
     Members,
 }
 
-/// JavaScript's methods are none without a class around them.
+/// JavaScript's methods need a class around them.
 fn in_a_class(grammar: Grammar, answer: &str) -> Option<String> {
     let script = matches!(
         grammar,

@@ -218,7 +218,7 @@ fn header(construct: &str, target: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Judges a name that stands for a header. What it stands for is told with it: it changes what is read when it changes.
+/// Judges a name that stands for a header. Its definition is reported with it: it changes what is read when it changes.
 fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
     let mut told = String::from_utf8_lossy(name).into_owned();
     let mut next: Vec<Vec<u8>> = vec![name.to_owned()];

@@ -9,7 +9,7 @@ use super::*;
 enum Written {
     /// A path in quotes; whatever else follows may be something else of the same name.
     Quoted,
-    /// One text in quotes, with or without a bracket; anything else in the bracket cannot be told.
+    /// One text in quotes, with or without a bracket; anything else in the bracket cannot be determined.
     Only,
     /// The same, and without a bracket too.
     Bare,

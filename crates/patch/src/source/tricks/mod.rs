@@ -1,7 +1,7 @@
 //! Ways to make tests pass without doing what they test: seen in source text, by construct.
 //!
 //! A program that ends itself with success, an assertion that asserts nothing, code that asks whether it is under
-//! test, a test that is skipped or replaced. What can be told by a sequence of words stands in one table
+//! test, a test that is skipped or replaced. What a sequence of words can show stands in one table
 //! ([`table`]); what needs to know where it stands has a reader for its language.
 //!
 //! This says only what a text holds. Whether a patch brought it there is weighed by comparing two texts.

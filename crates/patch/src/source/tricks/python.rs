@@ -24,7 +24,7 @@ enum Block {
 /// When a line runs.
 #[derive(Clone, Copy, PartialEq)]
 enum Moment {
-    /// Whenever somebody imports the file, and so before its tests.
+    /// On every import of the file, and so before its tests.
     Import,
     /// When its function is called.
     Call,
@@ -333,7 +333,7 @@ fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Detect
     }
 }
 
-/// What a file knows of whoever calls its functions.
+/// What a file knows of the callers of its functions.
 struct Callers<'l> {
     /// Whether it looks at the stack at all.
     looks: bool,

@@ -2,7 +2,7 @@
 
 use super::super::token::Token;
 
-/// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
+/// Whether no test passes by this end, in a file that may be imported: it is not a success, or only a name that is never used as one.
 pub(super) fn is_harmless(what: &str, tokens: &[Token<'_>]) -> bool {
     const NAMES: [&str; 6] = [
         "exit",

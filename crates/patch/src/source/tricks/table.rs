@@ -8,7 +8,7 @@ use super::{Role, Tampering, Weight};
 use crate::source::Language;
 use crate::source::token::Token;
 
-/// Variables that a test runner sets, so that whoever reads them can tell a test from real use.
+/// Variables that a test runner sets, so that code that reads them can distinguish a test from real use.
 pub(super) const TEST_VARIABLES: [&str; 5] = [
     "PYTEST_CURRENT_TEST",
     "PYTEST_VERSION",

@@ -1,5 +1,5 @@
 //! Names of hosts, and the host of an address. Pure, and stricter than what fetches pages: an address that two programs
-//! could read in two ways is none.
+//! could read in two ways is invalid.
 //!
 //! - Case does not matter: upper case means what lower case means.
 //! - Names are ASCII. An international name stands in its `xn--` form and is compared as it stands, so a name that only
@@ -32,7 +32,7 @@ pub enum DomainError {
     /// It has one label.
     #[error("a host name needs at least two parts, such as docs.example")]
     OneLabel,
-    /// A part of it is none.
+    /// A part of it is invalid.
     #[error(
         "each part of a host name must have 1 to 63 of a-z, 0-9 and `-`, without `-` at its ends; subdomains are included without `*`"
     )]

@@ -70,7 +70,7 @@ pub struct HistoryUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankedFile {
-    /// Where it lies; quoted and escaped where the name is none that a pack can hold.
+    /// Where it lies; quoted and escaped if a pack cannot hold the name.
     pub path: String,
     /// Whether it is asked for.
     pub outcome: RankedOutcome,

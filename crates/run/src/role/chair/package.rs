@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use crucible_model::{RepoPath, SourcePlace, is_source};
-use crucible_pack::{area_of, is_beside};
+use crucible_pack::{area_of, is_beside, is_of_area};
 
 use crate::scope::{Tree, is_plain};
 
 /// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
-
-/// How many of the best files have their packages opened.
-const MAX_FILES: usize = 6;
 
 /// A repository with more manifests than this is not searched for packages that depend on another.
 const MAX_MANIFESTS: usize = 200;
@@ -31,9 +28,9 @@ const MANIFESTS: [&str; 11] = [
     "setup.py",
 ];
 
-/// The sources of the packages that the best of these files, which are sorted, are about: the package of the best one, then those that depend
-/// on it in the same repository, since a change of what it offers changes its callers, then those of the other files. All of them together hold
-/// no more than [`MAX_SOURCES`].
+/// The sources of the packages that these files, which are sorted, are about: the package of the best one, then those of the other files, then
+/// those that depend on the best one in the same repository, since a change of what it offers changes its callers. All of them together hold no
+/// more than [`MAX_SOURCES`].
 ///
 /// A package's sources are those of the directory below the nearest manifest (`src/**`, `crates/a/src/**`), or else those of the file's own directory,
 /// with what lies below it or without where it is the top of the repository or holds too many. A goal that begins with an area, as in
@@ -51,9 +48,7 @@ pub(super) fn packages_of(
                 .as_str()
                 .rsplit_once('/')
                 .map_or("", |(directories, _)| directories);
-            directories
-                .split('/')
-                .any(|name| name.eq_ignore_ascii_case(area))
+            directories.split('/').any(|name| is_of_area(name, area))
         };
         sources.iter().find(is_in)
     });
@@ -62,19 +57,15 @@ pub(super) fn packages_of(
         return Vec::new();
     };
     let packages = Packages::new(tree);
-    let others = sources
-        .iter()
-        .filter(|path| !is_beside(path))
-        .take(MAX_FILES);
-    let others = others.filter(|path| packages.home_of(path).is_some());
+    let others = sources.iter().filter(|path| !is_beside(path));
     let others = others.filter_map(|path| packages.place_of(path));
     let mut places: Vec<SourcePlace> = Vec::new();
     let mut room = MAX_SOURCES;
     for place in packages
         .place_of(first)
         .into_iter()
-        .chain(packages.dependents_of(first))
         .chain(others)
+        .chain(packages.dependents_of(first))
     {
         let inside = || tree.paths.iter().filter(|path| place.contains(path));
         let count = inside().count();
@@ -339,7 +330,7 @@ mod tests {
         .map(Into::into)
         .into();
         let any = |_: &RepoPath| true;
-        assert_eq!(told(&["src/p/a.py", "a.py"], &tracked, any), "src/p/**");
+        assert_eq!(told(&["src/p/a.py", "a.py"], &tracked, any), "src/p/** *");
         assert_eq!(
             told(
                 &["LICENSE.MIT", "docs/conf.py", "src/p/deep/b.py"],

@@ -33,9 +33,13 @@ struct Test {
 
 /// Reads the report of a gate.
 pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
-    let report: Report = serde_json::from_str(told.report.as_deref()?.trim()).ok()?;
+    let text = told.report.as_deref()?;
+    // A script may run several suites.
+    let reports: Result<Vec<Report>, _> = serde_json::Deserializer::from_str(text)
+        .into_iter()
+        .collect();
     let mut results = told.new_results();
-    for file in report.files {
+    for file in reports.ok()?.into_iter().flat_map(|report| report.files) {
         // A file that cannot be loaded has failed and has no tests.
         if file.status == "failed" && file.tests.iter().all(|test| test.status != "failed") {
             super::add(&mut results, &file.name, TestStatus::Failed);

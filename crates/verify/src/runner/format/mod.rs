@@ -1,5 +1,7 @@
 //! Formats in which runners report test by test, one file each.
 
+mod automake;
+mod gtest;
 pub(super) mod jest_json;
 pub(super) mod junit;
 pub(super) mod libtest;
@@ -17,10 +19,14 @@ pub(super) use name::add;
 
 /// Parses the output of an unknown runner, for formats that are recognisable.
 pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {
-    let readers: [fn(&CommandOutput<'_>) -> TestResults; 4] =
-        [nextest::read, libtest::read, unittest::read, |told| {
-            tap::read(&told.stdout, told)
-        }];
+    let readers: [fn(&CommandOutput<'_>) -> TestResults; 6] = [
+        nextest::read,
+        libtest::read,
+        unittest::read,
+        gtest::read,
+        automake::read,
+        |told| tap::read(&told.stdout, told),
+    ];
     readers
         .iter()
         .map(|read| read(told))

@@ -1,7 +1,7 @@
 //! One session of the history: its findings, its documents and its debate.
 
 use crucible_ledger::{CrawlArtifactRow, CrawlMessageRow, Ledger};
-use crucible_model::{Digest, ExitStatus, Timestamp, short_line};
+use crucible_model::{Digest, ExitStatus, Timestamp, one_line, short_line};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +10,6 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::output::Output;
 use crate::table::table;
-use crate::text::one_line;
 
 /// The schema name of the JSON result.
 const SCHEMA: &str = "crucible-crawl-session-v1";

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crucible_host::env::Environment;
-use crucible_model::counted;
+use crucible_model::{counted, one_line};
 use crucible_spec::{PhaseStanding, SpecStanding, SpecStatus, age_words};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,8 +16,7 @@ use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wra
 
 use super::super::status::{troubles, words};
 use super::board::{Board, Row, View};
-use crate::commands::spec::status::{cost, tokens, words as phase_words};
-use crate::text::one_line;
+use crate::phase_text::{cost, tokens, words as phase_words};
 
 /// Below this number of columns only the list is shown.
 const NARROW: u16 = 60;

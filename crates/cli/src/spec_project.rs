@@ -1,13 +1,9 @@
 //! Finds the project of a command: that of the working directory, or of the named workspace.
 
-use std::error::Error;
-use std::fmt::{self, Display, Formatter};
 use std::path::Path;
-use std::str::FromStr;
 
-use crucible_model::ExitStatus;
-use crucible_secrets::Scanner;
-use crucible_spec::{SpecId, SpecProject, WorkspaceFile};
+use crucible_spec::session::FIXUPS;
+use crucible_spec::{SpecId, SpecProject, SpecStore, WorkspaceFile};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -61,53 +57,12 @@ fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError
     )
 }
 
-/// Parses the id of a spec.
-pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
-    named("the id of the spec", text)
-}
-
-/// Parses a name that is written to files and receipts, and so must not contain a secret.
-pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
-where
-    T: FromStr<Err: Error + Send + Sync + 'static>,
-{
-    free_of_secrets(what, text)?;
-    Ok(text.parse::<T>()?)
-}
-
-/// Refuses a name that looks like a secret.
-pub(crate) fn free_of_secrets(what: &'static str, name: &str) -> Result<(), SecretInName> {
-    match Scanner::builtin().scan(name.as_bytes()).first() {
-        Some(found) => Err(SecretInName {
-            what,
-            rule: found.rule.to_string(),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// A name that looks like a secret; it is not shown.
-#[derive(Debug)]
-pub(crate) struct SecretInName {
-    what: &'static str,
-    rule: String,
-}
-
-impl Display for SecretInName {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { what, rule } = self;
-        write!(
-            f,
-            "{what} looks like a secret ({rule}), and would be written to receipts and other files"
-        )
-    }
-}
-
-impl Error for SecretInName {}
-
-impl From<&SecretInName> for CommandError {
-    fn from(error: &SecretInName) -> Self {
-        Self::new(ExitStatus::SecretDetected, error.to_string())
-            .hint("Choose another name. If it is a real secret, revoke it: the shell history contains it.")
+/// Opens a spec for reading, with the record of unfinished work on it. Without Crucible's own directory
+/// there is no record.
+pub(crate) fn spec_to_read(app: &App, project: &SpecProject, spec: SpecId) -> SpecStore {
+    let store = SpecStore::new(project, spec);
+    match app.env.crucible_home() {
+        Ok(home) => store.with_records(home.join(FIXUPS)),
+        Err(_) => store,
     }
 }

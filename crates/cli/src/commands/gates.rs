@@ -2,27 +2,20 @@
 //!
 //! There are three outcomes, shown here and by the exit code: a gate passes, it fails, or it could not run and so says nothing.
 
-pub(crate) mod settings;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use crucible_model::{Code, ExitStatus, Finding, Outcome, Verdict, VerdictReport};
-use crucible_run::{GateCheck, GateState, RunError, check_gates};
-use crucible_sandbox::Strength;
-use crucible_settings::Settings;
+use crucible_llm::configured::strength;
+use crucible_model::{ExitStatus, Finding, Outcome, VerdictReport, one_line};
+use crucible_run::configured::{GateChoice, no_repository};
+use crucible_run::{GateCheck, GateState, judge_checks};
 use crucible_verify::GateSpec;
 use serde::Serialize;
 
-use self::settings::{GateChoice, no_repository};
-use crate::app::{App, strength, strengths};
-use crate::commands::run::{shared_sandbox, world};
+use crate::app::App;
+use crate::arguments::strengths;
 use crate::error::CommandError;
-use crate::progress::Progress;
-use crate::text::one_line;
-
-/// Failed tests that are shown of one gate.
-const SHOWN_TESTS: usize = 20;
+use crate::gate_output::{GateShown, checked, show_results, shown};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,36 +67,6 @@ struct RunShown {
     gates: Vec<GateShown>,
 }
 
-/// One gate, as `--json` prints it.
-#[derive(Serialize)]
-pub(crate) struct GateShown {
-    id: String,
-    command: Vec<String>,
-    source: String,
-    level: &'static str,
-    cwd: String,
-    setup: Vec<Vec<String>>,
-    /// Names alone: values may be long, and stand where they were set.
-    env: Vec<String>,
-    timeout_s: u64,
-    network: &'static str,
-    /// Left out where the gate has to notice broken sources.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    canary: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<ResultShown>,
-}
-
-/// What came of a gate.
-#[derive(Serialize)]
-struct ResultShown {
-    outcome: &'static str,
-    duration_ms: u64,
-    failed_tests: Vec<String>,
-    detail: String,
-    remedy: String,
-}
-
 impl Gates {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let start = app.absolute(&self.repo);
@@ -143,27 +106,6 @@ impl Gates {
             .filter(|gate| self.names.is_empty() || is_named(gate))
             .collect())
     }
-}
-
-/// Runs these gates on copies of the repository at `top`. The inner error is what stands in the way of a copy.
-pub(crate) fn checked(
-    app: &App,
-    config: &Settings,
-    top: &Path,
-    gates: &[GateSpec],
-    strength: Strength,
-) -> Result<Result<Vec<GateCheck>, RunError>, CommandError> {
-    let sandbox = shared_sandbox(app);
-    let world = world(app, &sandbox, config)?;
-    let mut progress = Progress::new(&app.output);
-    let checks = app.block_on(async {
-        Ok(match world.repository(top).await {
-            Ok(git) => check_gates(&world, git, gates, strength, &mut progress).await,
-            Err(error) => Err(error),
-        })
-    });
-    progress.finish();
-    checks
 }
 
 fn show(app: &App, gates: &[GateSpec]) -> Result<(), CommandError> {
@@ -219,45 +161,6 @@ fn lines(gate: &GateSpec) -> Vec<String> {
     lines
 }
 
-/// A gate, and what came of it, for programs.
-pub(crate) fn shown(gate: &GateSpec, check: Option<&GateCheck>) -> GateShown {
-    GateShown {
-        id: gate.id.to_string(),
-        command: gate.command.clone(),
-        source: gate.source.clone(),
-        level: if gate.level.is_lite() { "lite" } else { "full" },
-        cwd: gate
-            .cwd
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        setup: gate.setup.clone(),
-        env: gate.env.keys().cloned().collect(),
-        timeout_s: gate.timeout.as_secs(),
-        network: "loopback",
-        canary: (!gate.canary.is_on()).then_some("off"),
-        result: check.map(result),
-    }
-}
-
-fn result(check: &GateCheck) -> ResultShown {
-    let duration_ms = u64::try_from(check.duration.as_millis()).unwrap_or(u64::MAX);
-    let (outcome, failed_tests, detail, remedy) = match &check.state {
-        GateState::Passes => ("passes", Vec::new(), String::new(), String::new()),
-        GateState::Fails { end, tests, .. } => ("fails", tests.clone(), end.clone(), String::new()),
-        GateState::CouldNotRun { cause, remedy } => {
-            ("could-not-run", Vec::new(), cause.clone(), remedy.clone())
-        }
-    };
-    ResultShown {
-        outcome,
-        duration_ms,
-        failed_tests,
-        detail,
-        remedy,
-    }
-}
-
 /// Prints how the gates fare, and turns it into the way the process ends.
 fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitStatus, CommandError> {
     if app.output.is_json() {
@@ -265,7 +168,7 @@ fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitSta
             schema_version,
             verdict,
             findings,
-        } = verdict(checks).report("crucible-gates-run-v1");
+        } = judge_checks(checks).report("crucible-gates-run-v1");
         let gates = gates
             .iter()
             .zip(checks)
@@ -290,71 +193,6 @@ fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitSta
             ExitStatus::Success
         },
     )
-}
-
-/// Prints how gates fare, for people.
-pub(crate) fn show_results(app: &App, checks: &[GateCheck]) {
-    for check in checks {
-        let (id, took) = (&check.id, format!("{:.1} s", check.duration.as_secs_f64()));
-        match &check.state {
-            GateState::Passes => app.output.line(&format!("{id} passes ({took})")),
-            GateState::Fails {
-                end,
-                tests,
-                excerpt,
-            } => {
-                app.output
-                    .line(&one_line(&format!("{id} fails ({took}): {end}")));
-                for test in tests.iter().take(SHOWN_TESTS) {
-                    app.output.line(&format!("    {}", one_line(test)));
-                }
-                if tests.len() > SHOWN_TESTS {
-                    app.output
-                        .line(&format!("    and {} more", tests.len() - SHOWN_TESTS));
-                }
-                if tests.is_empty() {
-                    excerpt
-                        .lines()
-                        .for_each(|line| app.output.line(&format!("    {line}")));
-                }
-                let effect =
-                    "    A run can still start; it refuses a change that causes other failures.";
-                app.output.line(effect);
-            }
-            GateState::CouldNotRun { cause, remedy } => {
-                app.output
-                    .line(&one_line(&format!("{id} could not run: {cause}")));
-                if !remedy.is_empty() {
-                    app.output.line(&one_line(&format!("    to do: {remedy}")));
-                }
-            }
-        }
-    }
-}
-
-/// The findings about gates that do not pass.
-fn verdict(checks: &[GateCheck]) -> Verdict {
-    let finding = |check: &GateCheck| match &check.state {
-        GateState::Passes => None,
-        GateState::Fails { end, .. } => Some(Finding::error(
-            Code::new("verify-gate-failed"),
-            check.id.as_str(),
-            end.clone(),
-        )),
-        GateState::CouldNotRun { cause, remedy } => {
-            let hint = if remedy.is_empty() {
-                cause.clone()
-            } else {
-                format!("{cause}; {remedy}")
-            };
-            Some(Finding::error(
-                Code::new("verify-gate-could-not-run"),
-                check.id.as_str(),
-                hint,
-            ))
-        }
-    };
-    Verdict::new(checks.iter().filter_map(finding).collect())
 }
 
 fn command_line(words: &[String]) -> String {

@@ -1,53 +1,70 @@
-//! Whoever answers for the roles of a run: one client for each service, all of them recorded in one place and within one budget.
+//! The clients of a run: one for each service, all with one recording and one budget.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crucible_host::clock::clock_from;
+use crucible_host::clock::{ClockError, clock_from};
 use crucible_ledger::Ledger;
+use crucible_llm::configured::{limits, prices};
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
     CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient,
-    Origin, PriceTable, Recording, Reuse, Speaker, StructuredOutput,
+    Origin, PriceTable, Recording, RetryPolicy, Reuse, Speaker, StructuredOutput,
 };
 use crucible_model::{Clock, EditFormat};
-use crucible_run::{
-    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend,
-    RunDir, RunError, Service, World, stand_in,
+use crucible_settings::{Settings, SetupError};
+
+use crate::call_book::LedgerBook;
+use crate::clients::{Clients, stand_in};
+use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
+use crate::dispatch::{AgentBackend, OutboxBackend};
+use crate::error::RunError;
+use crate::layout::{CASSETTE, RunDir};
+use crate::recording::Opening;
+use crate::world::World;
+
+/// The calls of a council count themselves; asking the council adds nothing to them.
+const NO_LIMITS: BudgetLimits = BudgetLimits {
+    calls: Limit::Unlimited,
+    tokens: Limit::Unlimited,
+    micro_dollars: Limit::Unlimited,
 };
-use crucible_settings::Settings;
 
-use crate::app::App;
-use crate::commands::model::{limits, prices};
-use crate::commands::run::council::ReadyCouncil;
-use crate::error::CommandError;
+/// A prepared council that serves roles of a run.
+pub trait CouncilService {
+    /// Returns it as a backend, each of whose own calls also counts against `budget`.
+    fn backend(self: Box<Self>, budget: &Arc<CallBudget>) -> Box<dyn LlmBackend>;
+}
 
-/// What the clients of a run are made of, besides the models that it asks.
-pub(crate) struct RunClient<'a> {
+/// What the clients of a run need besides the models.
+pub struct RunClient<'a> {
     world: &'a World<'a>,
-    /// The ledger's file, in which the run's reservations stand.
+    /// The ledger's file, which holds the run's reservations.
     ledger: &'a Path,
     dir: &'a RunDir,
     prices: Arc<PriceTable>,
     /// The limits of the run's budget, but for its calls.
     limits: BudgetLimits,
     clock: Box<dyn Clock>,
-    /// The council that serves roles, where one does.
-    council: Option<ReadyCouncil>,
-    /// What several runs may spend together, where this is one of them.
+    /// The council, if it serves a role.
+    council: Option<Box<dyn CouncilService>>,
+    /// The shared budget, if several runs have one.
     pool: Option<Arc<CallPool>>,
 }
 
 impl<'a> RunClient<'a> {
-    /// Reads what it takes from the configuration, before anything begins.
-    pub(crate) fn new(
-        app: &'a App,
+    /// Reads prices and limits from the settings.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a price, a limit or the clock's variable cannot be used.
+    pub fn new(
         world: &'a World<'a>,
         ledger: &'a Path,
         dir: &'a RunDir,
         config: &Settings,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, SetupError> {
         let prices = Arc::new(prices(config)?);
         Ok(Self {
             world,
@@ -55,26 +72,33 @@ impl<'a> RunClient<'a> {
             dir,
             prices,
             limits: limits(config)?,
-            clock: clock_from(&app.env)?,
+            clock: clock_from(world.env)
+                .map_err(|error: ClockError| SetupError::invalid(error.to_string()))?,
             council: None,
             pool: None,
         })
     }
 
-    /// The same with a council that serves roles, where there is one.
-    pub(crate) fn with_council(self, council: Option<ReadyCouncil>) -> Self {
+    /// Adds the council, if it serves a role.
+    #[must_use]
+    pub fn with_council(self, council: Option<Box<dyn CouncilService>>) -> Self {
         Self { council, ..self }
     }
 
-    /// The same within what several runs may spend together.
-    pub(crate) fn within(self, pool: Option<Arc<CallPool>>) -> Self {
+    /// Adds a budget that several runs share.
+    #[must_use]
+    pub fn within(self, pool: Option<Arc<CallPool>>) -> Self {
         Self { pool, ..self }
     }
 
-    /// Makes a client for each service that the run's dispatch names: recorded in the run's cassette, within what is left of its
-    /// budget, and never asking again what was answered before the run was cut off. Called under the run's lock. `model` makes
-    /// ready the model provider of a name; no other is asked for.
-    pub(crate) fn open(
+    /// Creates a client for each service that the run's dispatch names. All record into the run's cassette, share the
+    /// rest of its budget, and reuse the answers from before an interruption. Called under the run's lock. `model`
+    /// prepares the model provider of a name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a provider cannot be prepared, or if the cassette or the ledger cannot be opened.
+    pub fn open(
         self,
         mut model: impl FnMut(&str) -> Result<Backend, RunError>,
         opening: &Opening<'_>,
@@ -107,7 +131,7 @@ impl<'a> RunClient<'a> {
             }),
         };
         let header = CassetteHeader::new(speaker.clone(), settings.model.clone(), asked);
-        let path = self.dir.path(crucible_run::CASSETTE);
+        let path = self.dir.path(CASSETTE);
         let writer = CassetteWriter::open(&path, &header, Reuse::After(*answered))
             .map_err(CallError::from)?;
         let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
@@ -135,15 +159,21 @@ impl<'a> RunClient<'a> {
             .map(|(name, backend)| (name, client(backend)));
         let mut clients: BTreeMap<String, ModelClient> = clients.collect();
         if let Some(council) = self.council {
-            let recording = Recording::To(Arc::clone(&recording));
-            clients.insert(COUNCIL.to_owned(), council.client(recording, &budget));
+            let options = ClientOptions {
+                recording: Recording::To(Arc::clone(&recording)),
+                // The council retries its own calls.
+                retry: RetryPolicy::NEVER,
+                ..ClientOptions::new(CallBudget::new(NO_LIMITS))
+            };
+            let backend = without_model(COUNCIL, council.backend(&budget));
+            clients.insert(COUNCIL.to_owned(), ModelClient::new(backend, options));
         }
         Ok(RunClients { clients })
     }
 }
 
 /// The clients of a run, by the name of their service.
-pub(crate) struct RunClients {
+pub struct RunClients {
     clients: BTreeMap<String, ModelClient>,
 }
 
@@ -157,20 +187,20 @@ impl Clients for RunClients {
 
 /// A person, as a backend.
 fn by_hand(dir: &RunDir) -> Backend {
-    no_model(MANUAL_OUTBOX, Box::new(OutboxBackend::new(dir)))
+    without_model(MANUAL_OUTBOX, Box::new(OutboxBackend::new(dir)))
 }
 
 /// The configured commands, as a backend.
 fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
-    Ok(no_model(
+    Ok(without_model(
         API_AGENT,
         Box::new(AgentBackend::new(world, dir)?),
     ))
 }
 
-/// Somebody who is no model, and whose words cost nothing by themselves: a person, a command of the user's own, or a council, whose calls
-/// take their part of the budget and are booked each by itself ([`super::council`]).
-pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
+/// Returns the backend of a service that is not a model, and whose answers cost nothing by themselves: a person, a
+/// command of the user, or a council, whose own calls count one by one.
+fn without_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
     let name = stand_in(&Service::of(provider))
         .unwrap_or(provider)
         .to_owned();

@@ -1,13 +1,17 @@
-//! The section `[find]` of the configuration: whether and how far a run may learn from the web.
+//! The section `[find]` of the settings: whether a run may use the web, and how much of it.
 
-use crucible_run::{Domain, FindMode, WebLimits};
-use crucible_settings::{FindScope, Settings};
+use crucible_settings::{FindScope, Settings, SetupError};
 
-use crate::error::CommandError;
+use crate::contract::{FindMode, WebLimits};
+use crate::find::Domain;
 
-/// What a run's guardrails say about it.
-pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, CommandError> {
-    let refuse = |message: String, hint: &str| Err(CommandError::usage(message).hint(hint));
+/// Reads the section `[find]` for the guardrails of a run.
+///
+/// # Errors
+///
+/// Fails if a value is not allowed, or if the web is allowed without a host.
+pub fn find_settings(config: &Settings) -> Result<FindMode, SetupError> {
+    let refuse = |message: String, hint: &str| Err(SetupError::invalid(message).hint(hint));
     match config.find.find_mode.get() {
         Ok(FindScope::ResolverOnly) => return Ok(FindMode::ResolverOnly),
         Ok(FindScope::ResolverPlusWeb) => {}
@@ -60,10 +64,10 @@ pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, CommandError>
 #[cfg(test)]
 mod tests {
     use crucible_host::env::Environment;
-    use crucible_run::Guardrails;
     use crucible_settings::ConfigFiles;
 
     use super::*;
+    use crate::contract::Guardrails;
 
     fn settings(set: &[(&str, &str)]) -> Result<FindMode, String> {
         let files = ConfigFiles {

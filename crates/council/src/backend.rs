@@ -1,101 +1,34 @@
-//! A council as one of those who serve a run: it is asked like a model, deliberates, and gives one answer.
+//! A council as a model backend: it is called like a model, deliberates, and gives one answer.
 //!
-//! What holds: the run's recording keeps the question and the answer, so nobody deliberates twice about what was answered; each
-//! call that the council makes takes its part of the run's budget by itself, and no more of them are made than `council.calls` and
-//! the run allow. The council works on the question as it stands: on every file in it, and in the form that the role asks for.
+//! Invariants: each call that the council makes counts against the caller's budget by itself, and there are no more of
+//! them than `council.calls` and the caller allow. The council works on the whole question as it is, and answers in the
+//! form that it asks for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use crucible_council::{
-    CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext,
-};
 use crucible_llm::{
-    Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend,
-    LlmError, LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource,
-    RetryPolicy, UNSPECIFIED,
+    Amount, BudgetLimits, CallBudget, CallError, Fault, FellBack, Limit, LlmBackend, LlmError,
+    LlmInvocation, LlmResult, RequestFault, Resource,
 };
-use crucible_run::{COUNCIL, DispatchConfig};
-use crucible_settings::{Settings, variable_of};
+use crucible_settings::variable_of;
 use serde_json::json;
 
-use super::clients::no_model;
-use crate::app::App;
-use crate::commands::council::{Bench, CouncilFlags, degraded, summary};
-use crate::error::CommandError;
+use crate::config::CouncilLimits;
+use crate::configured::{ConfiguredCouncil, FEWEST_CALLS};
+use crate::context::TriageContext;
+use crate::error::{CouncilError, CouncilFailure};
+use crate::result::ExecutorResult;
+use crate::text::{degraded, summary};
 
-/// The fewest calls of a council: the triage, and an answer without anybody else.
-const FEWEST_CALLS: u64 = 2;
+/// The name of the backend.
+const COUNCIL: &str = "council";
 
-/// The calls of a council cost what they cost; that it was asked costs nothing more.
-const NO_LIMITS: BudgetLimits = BudgetLimits {
-    calls: Limit::Unlimited,
-    tokens: Limit::Unlimited,
-    micro_dollars: Limit::Unlimited,
-};
-
-/// The council that serves roles of a run, checked and not yet asked.
-pub(crate) struct ReadyCouncil(Bench);
-
-impl ReadyCouncil {
-    /// Makes it ready, where the dispatch of a run names one; `provider` is the run's own.
-    pub(crate) fn of(
-        app: &App,
-        config: &Settings,
-        dispatch: &DispatchConfig,
-        provider: &str,
-    ) -> Result<Option<Self>, CommandError> {
-        if !dispatch.clients().contains(COUNCIL) {
-            return Ok(None);
-        }
-        let provider = provider_of_council(config, provider)?;
-        Bench::of(app, config, &CouncilFlags::default(), provider)
-            .map(Self)
-            .map(Some)
-    }
-
-    /// Its client, which records its answers there and lets each of its calls take its part of the budget.
-    pub(crate) fn client(self, recording: Recording, budget: &Arc<CallBudget>) -> ModelClient {
-        let backend = CouncilBackend {
-            bench: self.0,
-            budget: Arc::clone(budget),
-        };
-        let options = ClientOptions {
-            recording,
-            // Its calls were tried again where that could help.
-            retry: RetryPolicy::NEVER,
-            ..ClientOptions::new(CallBudget::new(NO_LIMITS))
-        };
-        ModelClient::new(no_model(COUNCIL, Box::new(backend)), options)
-    }
-}
-
-/// Who answers a council that serves a run of this provider.
-pub(crate) fn provider_of_council<'c>(
-    config: &'c Settings,
-    provider: &'c str,
-) -> Result<&'c str, CommandError> {
-    let is_model = |name: &&str| crucible_llm::provider(name).is_ok();
-    let named = config.council.provider.as_deref();
-    let named = named
-        .or(Some(provider).filter(is_model))
-        .or(config.llm.provider.as_deref());
-    named.ok_or_else(|| {
-        CommandError::usage(format!(
-            "{UNSPECIFIED}: a council serves this run, and it needs models"
-        ))
-        .hint(format!(
-            "Set council.provider ({}).",
-            variable_of("council.provider")
-        ))
-    })
-}
-
-/// A council, as a backend.
-struct CouncilBackend {
-    bench: Bench,
-    /// The run's.
+/// A council as a backend.
+pub struct CouncilBackend {
+    council: ConfiguredCouncil,
+    /// The caller's budget.
     budget: Arc<CallBudget>,
 }
 
@@ -110,7 +43,7 @@ struct Allowed {
 impl LlmBackend for CouncilBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let allowed = self.allowed().await?;
-        let own = self.bench.limits();
+        let own = self.council.limits();
         let limits = CouncilLimits {
             budget: BudgetLimits {
                 calls: Limit::At(allowed.calls),
@@ -126,19 +59,25 @@ impl LlmBackend for CouncilBackend {
             .iter()
             .map(|message| message.content.as_str())
             .collect();
-        let engine = self.bench.engine_within(&self.budget, limits);
+        let engine = self.council.engine_within(&self.budget, limits);
         let engine = engine.map_err(|error| failed(error, &allowed))?;
         let ended = engine.run(&said.join("\n"), &TriageContext::none()).await;
         ended
-            .map(|result| answer(result, &self.bench))
+            .map(|result| answer(result, &self.council))
             .map_err(|CouncilFailure { error, .. }| failed(*error, &allowed))
     }
 }
 
 impl CouncilBackend {
+    /// Creates a backend each of whose calls also counts against `budget`.
+    #[must_use]
+    pub fn new(council: ConfiguredCouncil, budget: Arc<CallBudget>) -> Self {
+        Self { council, budget }
+    }
+
     /// How many calls a question may take now.
     async fn allowed(&self) -> Result<Allowed, LlmError> {
-        let own = match self.bench.limits().budget.calls {
+        let own = match self.council.limits().budget.calls {
             Limit::At(calls) => calls,
             Limit::Unlimited => u64::MAX,
         };
@@ -175,19 +114,19 @@ impl CouncilBackend {
     }
 }
 
-/// What a council answered, with what it took.
-fn answer(result: ExecutorResult, bench: &Bench) -> LlmResult {
+/// Returns a council's answer with its usage.
+fn answer(result: ExecutorResult, council: &ConfiguredCouncil) -> LlmResult {
     let usage = result.usage;
     let tokens = |count: u64| (usage.calls_without_tokens == 0).then_some(count);
-    let told = json!({
+    let details = json!({
         "summary": summary(&result),
         "loops_executed": result.loops_executed,
         "early_exit": result.early_exit,
         "usage": usage,
         "warnings": degraded(&result.degradations),
-        "provider": bench.provider(),
-        "models": bench.models_of(&result.usage_by_part),
-        "fallback": bench.fell_back().map(FellBack::warning),
+        "provider": council.provider(),
+        "models": council.models_of(&result.usage_by_part),
+        "fallback": council.fell_back().map(FellBack::warning),
     });
     LlmResult {
         raw_response: result.final_response.as_str().to_owned(),
@@ -196,7 +135,7 @@ fn answer(result: ExecutorResult, bench: &Bench) -> LlmResult {
         tokens_input: tokens(usage.tokens_input),
         tokens_output: tokens(usage.tokens_output),
         timed_out: Some(false),
-        extensions: BTreeMap::from([(COUNCIL.to_owned(), told)]),
+        extensions: BTreeMap::from([(COUNCIL.to_owned(), details)]),
     }
 }
 
@@ -267,15 +206,18 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
 
 #[cfg(test)]
 mod tests {
-    use crucible_council::Part;
     use crucible_llm::{SecretInRequest, SecretPlace};
-    use crucible_model::ExitStatus;
-    use crucible_run::RunError;
 
     use super::*;
+    use crate::degradation::Part;
+
+    const ALLOWED: Allowed = Allowed {
+        calls: 8,
+        by_run: None,
+    };
 
     #[test]
-    fn a_secret_that_is_found_within_a_council_ends_the_run_like_any_other() {
+    fn secret_that_a_council_finds_is_a_secret_in_the_request() {
         let (rule, line) = ("aws-access-key", 3);
         let found = SecretInRequest {
             rule: rule.to_owned(),
@@ -297,23 +239,16 @@ mod tests {
                 source: found.into(),
             },
         ] {
-            let failed = failed(
-                error,
-                &Allowed {
-                    calls: 8,
-                    by_run: None,
-                },
-            );
+            let failed = failed(error, &ALLOWED);
             assert!(!failed.was_sent() && !failed.is_transient());
             // As a recording keeps it.
             let kept: LlmError =
                 serde_json::from_str(&serde_json::to_string(&failed).unwrap()).unwrap();
-            let told = CommandError::from(RunError::Call(kept.into()));
-            assert_eq!(told.status, ExitStatus::SecretDetected, "{}", told.message);
+            assert!(kept.holds_secret(), "{kept}");
+            let message = kept.to_string();
             assert!(
-                told.message.contains(rule) && !told.message.contains("[council]"),
-                "{}",
-                told.message
+                message.contains(rule) && !message.contains("[council]"),
+                "{message}"
             );
         }
         let setting = CouncilError::Setting {
@@ -321,13 +256,7 @@ mod tests {
             value: "0".to_owned(),
             next: "raise it",
         };
-        let failed = failed(
-            setting,
-            &Allowed {
-                calls: 8,
-                by_run: None,
-            },
-        );
-        assert_eq!(CommandError::from(failed).status, ExitStatus::Usage);
+        let failed = failed(setting, &ALLOWED);
+        assert!(matches!(failed, LlmError::Misconfiguration(_)), "{failed}");
     }
 }

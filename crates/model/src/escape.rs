@@ -1,21 +1,23 @@
-//! Text from outside, made harmless to look at.
+//! Escapes the characters of a text that are not visible.
 //!
-//! File names, goals, gates and models may hold characters that a terminal acts upon, that turn the direction of
-//! text, or that nobody sees. They are written as escapes. In JSON the escapes are JSON's own, so that a program reads
-//! the very text; only what is printed is changed this way, never a file.
+//! File names, goals, gates and models may hold characters that a terminal acts upon, that turn the direction of text,
+//! or that nobody sees. JSON has escapes of its own, so that a program reads the same text. Only printed text is
+//! escaped, never a file.
 
 use std::fmt::Write;
 
-use crucible_model::is_hidden;
+use crate::text::is_hidden;
 
-/// Text for people: newlines and tabs stay, all else that is not seen as itself is escaped.
-pub(crate) fn escaped(text: &str) -> String {
+/// Escapes a text for people. Newlines and tabs stay.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     rewritten(text, stays, |c, safe| safe.extend(c.escape_default()))
 }
 
-/// Text for people that may not begin a line of its own: a name, a goal.
-pub(crate) fn one_line(text: &str) -> String {
+/// Escapes a text for people that must stay on one line, such as a name or a goal.
+#[must_use]
+pub fn one_line(text: &str) -> String {
     rewritten(
         text,
         |c| !is_hidden(c),
@@ -23,9 +25,10 @@ pub(crate) fn one_line(text: &str) -> String {
     )
 }
 
-/// A JSON document, the same value in characters that a terminal only shows. Outside of strings JSON has no other
-/// characters than ASCII, so what is beyond can be written as JSON escapes wherever it stands.
-pub(crate) fn escaped_json(document: &str) -> String {
+/// Escapes a JSON document and keeps its value. Outside of strings JSON is ASCII, so JSON's escapes are valid wherever
+/// another character occurs.
+#[must_use]
+pub fn escaped_json(document: &str) -> String {
     let stays = |c: char| (c.is_ascii() && c != '\u{7f}') || !is_hidden(c);
     rewritten(document, stays, |c, safe| {
         for unit in c.encode_utf16(&mut [0; 2]) {

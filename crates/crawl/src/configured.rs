@@ -1,33 +1,30 @@
-//! The two models of a debate: chosen before the session starts, and opened within it.
+//! From the settings to the two models of a debate: prepared before the session starts, and opened within it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
-use crucible_host::clock::clock_from;
-use crucible_ledger::Ledger;
+use crucible_llm::configured::{self, BackendError};
 use crucible_llm::{
-    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, UNSPECIFIED,
-    construct,
+    Backend, CallBook, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected,
+    UNSPECIFIED, construct,
 };
-use crucible_run::LedgerBook;
-use crucible_settings::{Settings, variable_of};
+use crucible_sandbox::Runtime;
+use crucible_settings::{Settings, SetupError, variable_of};
 
-use super::context::CrawlContext;
-use super::flags::{Debating, Trace};
-use crate::app::App;
-use crate::commands::model;
-use crate::commands::run::shared_sandbox;
-use crate::error::CommandError;
+use crate::debate::{Claude, DebateRounds, Gpt};
+use crate::pipeline::Planner;
 
 /// The planner, before the session starts.
-pub(crate) enum PlannerBackends {
+pub enum PlannerBackends {
+    /// No model: the standard steps of the build system.
     Offline,
-    Both(Box<Both>),
+    /// Two models.
+    Both(Box<DebateBackends>),
 }
 
 /// Two backends, and the limits of their calls.
-pub(crate) struct Both {
+pub struct DebateBackends {
     gpt: Backend,
     claude: Backend,
     rounds: DebateRounds,
@@ -35,33 +32,39 @@ pub(crate) struct Both {
 }
 
 /// The planner within a session.
-pub(crate) enum OpenPlannerBackends {
+pub enum OpenPlannerBackends {
+    /// No model.
     Offline,
+    /// Two models.
     Both {
+        /// Drafts and revises.
         gpt: Box<Gpt>,
+        /// Criticises.
         claude: Box<Claude>,
+        /// The most rounds.
         rounds: DebateRounds,
+        /// The time limit of a call.
         timeout: Duration,
     },
 }
 
 impl PlannerBackends {
-    /// Prepares both providers, so that a missing one is reported before anything is fetched.
-    pub(crate) fn choose(
-        app: &App,
+    /// Prepares both providers, so that a missing one is reported before anything is fetched. `temporary` replaces
+    /// the directory for their temporary files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting cannot be used, or if a provider cannot be prepared.
+    pub fn for_debate(
+        runtime: &Runtime<'_>,
         config: &Settings,
-        debating: &Debating,
-        trace: &Trace,
-    ) -> Result<Self, CommandError> {
-        if debating.offline {
-            return Ok(Self::Offline);
-        }
-        let rounds = debating.rounds(app);
-        model::check_budget(config)?;
-        let sandbox = shared_sandbox(app);
-        let mut context = model::context(app, config, &sandbox)?;
-        if trace.dry_run {
-            context.temporary = app.env.temporary_directory();
+        rounds: DebateRounds,
+        temporary: Option<PathBuf>,
+    ) -> Result<Self, BackendError> {
+        configured::check_budget(config)?;
+        let mut context = configured::context(runtime, config)?;
+        if let Some(temporary) = temporary {
+            context.temporary = temporary;
         }
         let (drafts, criticises) = (
             provider(config, Owner::Gpt)?,
@@ -71,23 +74,24 @@ impl PlannerBackends {
             backend: gpt,
             candidate,
             ..
-        } = model::selected_with(app, config, &context, drafts)?;
+        } = configured::selected_with(runtime, config, &context, drafts)?;
         // A provider that serves both roles is prepared again without repeating its warnings.
         let claude = if drafts == criticises {
             construct(&candidate.name, &candidate.settings, &context)?
         } else {
-            model::selected_with(app, config, &context, criticises)?.backend
+            configured::selected_with(runtime, config, &context, criticises)?.backend
         };
         let timeout = match config.llm.timeout_s {
             0 => {
-                return Err(CommandError::usage(
+                return Err(SetupError::invalid(
                     "llm.timeout_s is 0, which leaves no time for an answer",
                 )
-                .hint("Set a whole number of seconds of at least 1."));
+                .hint("Set a whole number of seconds of at least 1.")
+                .into());
             }
             seconds => Duration::from_secs(seconds),
         };
-        Ok(Self::Both(Box::new(Both {
+        Ok(Self::Both(Box::new(DebateBackends {
             gpt,
             claude,
             rounds,
@@ -95,8 +99,9 @@ impl PlannerBackends {
         })))
     }
 
-    /// The debate options for the snapshot of the configuration.
-    pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
+    /// Returns the debate options for the snapshot of the configuration.
+    #[must_use]
+    pub fn options(&self) -> Vec<(&'static str, String)> {
         let offline = |is: bool| ("--offline", is.to_string());
         match self {
             Self::Offline => vec![offline(true)],
@@ -109,32 +114,30 @@ impl PlannerBackends {
         }
     }
 
-    /// Wraps both for this session with one budget, which is in the ledger except in a dry run.
-    pub(crate) fn open(
+    /// Wraps both for this session with one budget, which `book` keeps if given.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a price or a limit cannot be used.
+    pub fn open(
         self,
-        context: &CrawlContext<'_>,
-    ) -> Result<OpenPlannerBackends, CommandError> {
+        config: &Settings,
+        book: Option<Arc<dyn CallBook>>,
+    ) -> Result<OpenPlannerBackends, SetupError> {
         let Self::Both(both) = self else {
             return Ok(OpenPlannerBackends::Offline);
         };
-        let Both {
+        let DebateBackends {
             gpt,
             claude,
             rounds,
             timeout,
         } = *both;
-        let (app, config) = (context.app, context.config);
-        let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
-        let mut limits = model::limits(config)?;
+        let prices: Arc<PriceTable> = Arc::new(configured::prices(config)?);
+        let mut limits = configured::limits(config)?;
         limits.calls = Limit::At(config.budget.calls);
-        let budget = match context.run_id() {
-            Some(run) => {
-                let ledger = Ledger::open(&app.ledger_path()?)?;
-                CallBudget::kept(
-                    limits,
-                    Arc::new(LedgerBook::new(ledger, run, clock_from(&app.env)?)),
-                )
-            }
+        let budget = match book {
+            Some(book) => CallBudget::kept(limits, book),
             None => CallBudget::new(limits),
         };
         let client = |backend: Backend| {
@@ -162,7 +165,8 @@ impl PlannerBackends {
 
 impl OpenPlannerBackends {
     /// Borrows this as the planner of the pipeline.
-    pub(crate) fn planner(&self) -> Planner<'_> {
+    #[must_use]
+    pub fn planner(&self) -> Planner<'_> {
         match self {
             Self::Offline => Planner::Offline,
             Self::Both {
@@ -188,7 +192,7 @@ enum Owner {
 }
 
 /// The provider of an owner.
-fn provider(config: &Settings, owner: Owner) -> Result<&str, CommandError> {
+fn provider(config: &Settings, owner: Owner) -> Result<&str, SetupError> {
     let (gpt, claude) = (
         config.crawl.gpt_provider.as_deref(),
         config.crawl.claude_provider.as_deref(),
@@ -212,13 +216,13 @@ fn provider(config: &Settings, owner: Owner) -> Result<&str, CommandError> {
     let everyone = config.llm.provider.as_deref();
     if own.is_none() && everyone.is_none() && set.is_some() {
         let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
-        return Err(CommandError::usage(message).hint(format!(
+        return Err(SetupError::invalid(message).hint(format!(
             "Pass {flag}, or set {} for both.",
             variable_of("llm.provider")
         )));
     }
     own.or(everyone).ok_or_else(|| {
-        CommandError::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))
+        SetupError::invalid(format!("{UNSPECIFIED}: models draft and criticise a plan"))
             .hint(format!(
                 "Pass --gpt-provider and --claude-provider, or set {} for both.",
                 variable_of("llm.provider")

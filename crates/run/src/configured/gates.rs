@@ -1,39 +1,45 @@
-//! The gates that the command line and the configuration name.
+//! The gates that the command line and the settings name.
 //!
-//! `--test` replaces the configured gates, and those replace the ones that are found. What always holds: a gate's variables pass
-//! [`check_variable`] and hold no secret, for a run records them; its directory is inside of the repository.
+//! `--test` replaces the configured gates, and those replace the detected ones. Invariants: a gate's variables pass
+//! [`check_variable`] and hold no secret, because a run records them; its directory is inside the repository.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crucible_host::words::split_words;
-use crucible_model::{ExitStatus, RepoPath};
-use crucible_run::{directory_in, found_gates, no_gates, required_gates};
+use crucible_model::RepoPath;
 use crucible_secrets::Scanner;
-use crucible_settings::{GateEntry, GateTier, Settings};
+use crucible_settings::{GateEntry, GateTier, Settings, SetupError, SetupFault};
 use crucible_verify::{GateCanary, GateLevel, GateSpec, check_variable};
 
-use crate::error::CommandError;
+use super::StartError;
+use crate::contract::required_gates;
+use crate::found::{directory_in, found_gates, no_gates};
 
-/// Where gates come from besides the configuration.
-pub(crate) struct GateChoice<'c> {
+/// The sources of gates besides the settings.
+pub struct GateChoice<'c> {
     /// The commands of `--test`.
-    pub(crate) tests: &'c [String],
+    pub tests: &'c [String],
     /// The directory that the command works in; absent for the repository's top.
-    pub(crate) directory: Option<RepoPath>,
+    pub directory: Option<RepoPath>,
 }
 
 impl<'c> GateChoice<'c> {
-    /// The choice of a command that works in `start`, inside of the repository at `top`.
-    pub(crate) fn new(tests: &'c [String], top: Option<&Path>, start: &Path) -> Self {
+    /// Creates the choice of a command that works in `start`, inside the repository at `top`.
+    #[must_use]
+    pub fn new(tests: &'c [String], top: Option<&Path>, start: &Path) -> Self {
         Self {
             tests,
             directory: top.and_then(|top| directory_in(top, start)),
         }
     }
 
-    /// The gates of `--test`, else those of the configuration; none where neither names any.
-    pub(crate) fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, CommandError> {
+    /// Returns the gates of `--test`, else the configured ones; empty if neither names any.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a command, a variable or another value of a gate is not allowed.
+    pub fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
         if self.tests.is_empty() {
             configured(config)
         } else {
@@ -41,20 +47,24 @@ impl<'c> GateChoice<'c> {
         }
     }
 
-    /// The same, and those that are found in the repository at `top` where none is named.
-    pub(crate) fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, CommandError> {
+    /// Returns the named gates, else those that are detected in the repository at `top`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`GateChoice::named`] does, or if no gate is detected.
+    pub fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, StartError> {
         let named = self.named(config)?;
         if !named.is_empty() {
             return Ok(named);
         }
         let found = found_gates(top, self.directory.as_ref(), default_timeout())?;
         if found.is_empty() {
-            return Err(CommandError::from(no_gates(self.directory.as_ref())));
+            return Err(no_gates(self.directory.as_ref()).into());
         }
         Ok(found)
     }
 
-    fn given(&self) -> Result<Vec<GateSpec>, CommandError> {
+    fn given(&self) -> Result<Vec<GateSpec>, SetupError> {
         let mut gates = Vec::new();
         for (index, text) in self.tests.iter().enumerate() {
             let origin = format!("--test {text:?}");
@@ -68,7 +78,7 @@ impl<'c> GateChoice<'c> {
                 words.remove(0);
             }
             if words.is_empty() {
-                return Err(CommandError::usage(format!("{origin} names no command"))
+                return Err(SetupError::invalid(format!("{origin} names no command"))
                     .hint("For example: --test \"python3 -m pytest -q\""));
             }
             let name = if index == 0 {
@@ -88,23 +98,24 @@ impl<'c> GateChoice<'c> {
     }
 }
 
-/// The time of a gate that nobody gave one.
-pub(crate) fn default_timeout() -> Duration {
+/// Returns the time limit of a gate that sets none.
+#[must_use]
+pub fn default_timeout() -> Duration {
     Duration::from_secs(GateEntry::default().timeout_s)
 }
 
-/// The gates that the configuration names.
-pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandError> {
+/// Reads the gates that the settings name.
+fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
     let mut gates = Vec::new();
     for (name, entry) in &config.gates {
         let key = |field: &str| format!("gates.{name}.{field}");
         let command = entry.command.clone();
         if command.is_empty() {
-            return Err(CommandError::usage(format!("gates.{name} has no command"))
+            return Err(SetupError::invalid(format!("gates.{name} has no command"))
                 .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
         }
         if required_gates().any(|gate| gate == *name) {
-            return Err(CommandError::usage(format!(
+            return Err(SetupError::invalid(format!(
                 "gates.{name}: this name is one of Crucible's own gates"
             ))
             .hint("Give the gate another name, such as `tests`."));
@@ -118,12 +129,12 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
             Ok(GateTier::Lite) => GateLevel::Lite,
             Ok(GateTier::Full) => GateLevel::Full,
             Err(other) => {
-                return Err(CommandError::usage(format!("{} is {other:?}", key("level")))
+                return Err(SetupError::invalid(format!("{} is {other:?}", key("level")))
                     .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
             }
         };
         if let Err(given) = entry.network.get() {
-            return Err(CommandError::usage(format!("{} is {given:?}", key("network")))
+            return Err(SetupError::invalid(format!("{} is {given:?}", key("network")))
                 .hint("It takes loopback or none: a gate reaches its own 127.0.0.1 and no other network."));
         }
         for (variable, value) in &entry.env {
@@ -132,7 +143,7 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
         let setup = entry.setup.iter().map(|text| {
             let words = self::command(&key("setup"), text)?;
             if words.is_empty() {
-                return Err(CommandError::usage(format!(
+                return Err(SetupError::invalid(format!(
                     "{} holds an empty command",
                     key("setup")
                 )));
@@ -160,7 +171,7 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
         return Err(
-            CommandError::usage("no gate has level lite, so no change could be verified")
+            SetupError::invalid("no gate has level lite, so no change could be verified")
                 .hint("Give one of [gates.*] level = \"lite\"."),
         );
     }
@@ -168,7 +179,7 @@ pub(crate) fn configured(config: &Settings) -> Result<Vec<GateSpec>, CommandErro
 }
 
 /// The directory that a setting names; nothing for the repository's top.
-fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, CommandError> {
+fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, SetupError> {
     let text = named
         .unwrap_or_default()
         .trim_start_matches("./")
@@ -177,14 +188,14 @@ fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, Command
         return Ok(None);
     }
     text.parse().map(Some).map_err(|error| {
-        CommandError::usage(format!("{key} is {text:?}: {error}"))
+        SetupError::invalid(format!("{key} is {text:?}: {error}"))
             .hint("Name a directory relative to the repository's top, such as \"packages/web\".")
     })
 }
 
-fn command(origin: &str, text: &str) -> Result<Vec<String>, CommandError> {
+fn command(origin: &str, text: &str) -> Result<Vec<String>, SetupError> {
     split_words(text).map_err(|problem| {
-        CommandError::usage(format!("{origin}: {problem}"))
+        SetupError::invalid(format!("{origin}: {problem}"))
             .hint("Commands run without a shell; to use one, write: sh -c 'a && b'")
     })
 }
@@ -200,32 +211,33 @@ fn assignment(word: &str) -> Option<(String, String)> {
 }
 
 /// Checks a variable of a gate.
-fn set(origin: &str, name: &str, value: &str) -> Result<(), CommandError> {
+fn set(origin: &str, name: &str, value: &str) -> Result<(), SetupError> {
     check_variable(name, value)
-        .map_err(|error| CommandError::usage(format!("{origin}: {error}")))?;
+        .map_err(|error| SetupError::invalid(format!("{origin}: {error}")))?;
     refuse_secret(&format!("{origin}: {name}"), &format!("{name}={value}"))
 }
 
 /// What a gate is set to is recorded with the run, and what it prints may reach a model.
-fn refuse_secret(origin: &str, text: &str) -> Result<(), CommandError> {
+fn refuse_secret(origin: &str, text: &str) -> Result<(), SetupError> {
     match Scanner::builtin().scan(text.as_bytes()).first() {
         None => Ok(()),
         Some(found) => {
             let message = format!("{origin} looks like a secret ({})", found.rule);
-            Err(CommandError::new(ExitStatus::SecretDetected, message).hint(
+            Err(SetupError::new(SetupFault::Secret, message).hint(
                 "A run records its gates. Use a value made for tests, or have a script read it from a file.",
             ))
         }
     }
 }
 
-fn usage(error: impl std::fmt::Display) -> CommandError {
-    CommandError::usage(error.to_string())
+fn usage(error: impl std::fmt::Display) -> SetupError {
+    SetupError::invalid(error.to_string())
 }
 
-/// What a command that shows or runs gates says where there is no repository.
-pub(crate) fn no_repository(start: &Path) -> CommandError {
-    CommandError::usage(format!("{} is not in a git repository", start.display())).hint(
+/// Returns the error of a command that needs gates outside of a repository.
+#[must_use]
+pub fn no_repository(start: &Path) -> SetupError {
+    SetupError::invalid(format!("{} is not in a git repository", start.display())).hint(
         "Gates run on a copy of a repository's files; create one with `git init`, and commit.",
     )
 }

@@ -18,7 +18,11 @@ const IGNORED: &str = "\
 
 /// Writes the ignore file for this project's `.crucible`. An existing one is left unchanged, and a
 /// missing directory is not created.
-pub(crate) fn keep_out_of_git(project: &Path) -> Result<(), FsError> {
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn keep_out_of_git(project: &Path) -> Result<(), FsError> {
     let directory = project.join(".crucible");
     let file = directory.join(".gitignore");
     let is_ours = directory.symlink_metadata().is_ok_and(|meta| meta.is_dir());

@@ -1,4 +1,4 @@
-//! The hooks of a project, read from its configuration and run around phases and gates.
+//! The hooks of a project, read from its settings and run around phases and gates.
 //!
 //! A command reads its hooks once ([`Hooks::read`]) and runs those of a moment with [`Hooks::run`]; both
 //! are free if none is configured. An invalid setting is a configuration error before anything runs.
@@ -7,26 +7,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crucible_llm::configured::strength;
 use crucible_repo::Git;
-use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
+use crucible_sandbox::{Runtime, Strength, base_env, toolchain_env};
+use crucible_secrets::{SecretInName, free_of_secrets};
 use crucible_settings::{
-    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, Switch,
-    Words, variable_of,
-};
-use crucible_spec::{
-    Hook, HookConsequence, HookMoment, HookPlace, HookReceipt, HookSubject, HookWalls, OnFail,
-    PhaseId, SpecProject, run_hooks, weigh_hooks,
+    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, SetupError,
+    SetupFault, Switch, Words, variable_of,
 };
 
-use super::place;
-use crate::app::{App, strength};
-use crate::error::CommandError;
+use super::{
+    Hook, HookConsequence, HookMoment, HookPlace, HookSubject, HookWalls, OnFail, run_hooks,
+    weigh_hooks,
+};
+use crate::phase_id::PhaseId;
+use crate::project::SpecProject;
+use crate::receipt::HookReceipt;
 
 /// The longest timeout of a hook, in seconds.
 const MAX_SECONDS: u64 = 3_600;
 
 /// The hooks of a project, ready to run.
-pub(crate) struct Hooks {
+pub struct Hooks {
     hooks: Vec<Hook>,
     project: PathBuf,
     strength: Strength,
@@ -34,20 +36,24 @@ pub(crate) struct Hooks {
 }
 
 /// The results of hooks, and whether the work continues.
-pub(crate) struct HookOutcome {
+pub struct HookOutcome {
     /// One receipt for each hook that was tried.
-    pub(crate) receipts: Vec<HookReceipt>,
+    pub receipts: Vec<HookReceipt>,
     /// Whether the work continues.
-    pub(crate) consequence: HookConsequence,
+    pub consequence: HookConsequence,
 }
 
 impl Hooks {
-    /// Reads the hooks that this configuration defines for the project.
-    pub(crate) fn read(
-        app: &App,
+    /// Reads the hooks that these settings define for the project.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a hook has a value that is not allowed.
+    pub fn read(
+        runtime: &Runtime<'_>,
         config: &Settings,
         project: &SpecProject,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, SetupError> {
         let hooks = config.hooks.iter();
         // The sandbox knows Crucible's own directory; only the configuration knows another place of the
         // runs.
@@ -55,11 +61,11 @@ impl Hooks {
             .paths
             .runs_root
             .as_deref()
-            .map(|root| app.absolute(root.as_ref()).join(""));
+            .map(|root| runtime.absolute(root.as_ref()).join(""));
         let root = project.root();
         Ok(Self {
             hooks: hooks
-                .map(|(name, entry)| hook(app, config, project, name, entry))
+                .map(|(name, entry)| hook(runtime, config, project, name, entry))
                 .collect::<Result<_, _>>()?,
             // A symbolic link to the project would be refused as a working directory.
             project: root.canonicalize().unwrap_or_else(|_| root.to_owned()),
@@ -68,16 +74,16 @@ impl Hooks {
         })
     }
 
-    /// Whether a hook exists for this moment of this phase.
-    pub(crate) fn any(&self, moment: HookMoment, phase: PhaseId) -> bool {
+    /// Returns whether a hook exists for this moment of this phase.
+    #[must_use]
+    pub fn any(&self, moment: HookMoment, phase: PhaseId) -> bool {
         self.hooks.iter().any(|hook| hook.runs_at(moment, phase))
     }
 
     /// Runs the hooks of this moment, if any. Dropping the future ends them.
-    pub(crate) async fn run(
+    pub async fn run(
         &self,
-        app: &App,
-        sandbox: &Arc<Sandbox>,
+        runtime: &Runtime<'_>,
         moment: HookMoment,
         subject: &HookSubject,
     ) -> HookOutcome {
@@ -87,16 +93,16 @@ impl Hooks {
                 consequence: HookConsequence::GoOn(Vec::new()),
             };
         }
-        let mut env = base_env(&app.env);
-        env.extend(toolchain_env(&app.env));
+        let mut env = base_env(runtime.env);
+        env.extend(toolchain_env(runtime.env));
         let place = HookPlace {
-            sandbox,
+            sandbox: &runtime.sandbox,
             project: &self.project,
             env,
-            home: app.env.home(),
+            home: runtime.env.home(),
             strength: self.strength,
             masked: self.masked.clone(),
-            read_only: guarded(app, sandbox, &self.project).await,
+            read_only: guarded(runtime, &self.project).await,
         };
         let receipts = run_hooks(&self.hooks, moment, subject, &place).await;
         let consequence = weigh_hooks(&self.hooks, &receipts);
@@ -108,38 +114,35 @@ impl Hooks {
 }
 
 /// Other files of the project through which git runs programs, or why git cannot list them.
-async fn guarded(
-    app: &App,
-    sandbox: &Arc<Sandbox>,
-    project: &Path,
-) -> Result<Vec<PathBuf>, String> {
-    Git::guarded_places(Arc::clone(sandbox), &app.env, project)
+async fn guarded(runtime: &Runtime<'_>, project: &Path) -> Result<Vec<PathBuf>, String> {
+    Git::guarded_places(Arc::clone(&runtime.sandbox), runtime.env, project)
         .await
         .map_err(|error| error.to_string())
 }
 
 fn hook(
-    app: &App,
+    runtime: &Runtime<'_>,
     config: &Settings,
     project: &SpecProject,
     name: &str,
     entry: &HookEntry,
-) -> Result<Hook, CommandError> {
-    place::free_of_secrets("the name of a hook in the configuration", name)
-        .map_err(|error| CommandError::from(&error))?;
+) -> Result<Hook, SetupError> {
+    free_of_secrets("the name of a hook in the configuration", name).map_err(|error| {
+        SetupError::new(SetupFault::Secret, error.to_string()).hint(SecretInName::HINT)
+    })?;
     let key = |field: &str| format!("hooks.{name}.{field}");
     let command = entry.command.clone();
     if command
         .first()
         .is_none_or(|program| program.trim().is_empty())
     {
-        return Err(CommandError::usage(format!("hooks.{name} has no command"))
+        return Err(SetupError::invalid(format!("hooks.{name} has no command"))
             .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
     }
     let phases = entry.phases.iter().map(|phase| phase.parse::<PhaseId>());
     let seconds = entry.timeout_s;
     if !(1..=MAX_SECONDS).contains(&seconds) {
-        return Err(CommandError::usage(format!(
+        return Err(SetupError::invalid(format!(
             "hooks.{name}.timeout_s is {seconds}; use 1 to {MAX_SECONDS} seconds"
         )));
     }
@@ -153,7 +156,7 @@ fn hook(
         },
         phases: phases
             .collect::<Result<_, _>>()
-            .map_err(|error| CommandError::usage(format!("hooks.{name}.phases: {error}")))?,
+            .map_err(|error| SetupError::invalid(format!("hooks.{name}.phases: {error}")))?,
         command,
         on_fail: match listed(&key("on_fail"), &entry.on_fail)? {
             OnHookFailure::Warn => OnFail::Warn,
@@ -166,15 +169,15 @@ fn hook(
         },
     };
     if hook.walls == HookWalls::Off {
-        check_whose_hook(app, config, project, &hook)?;
+        check_whose_hook(runtime, config, project, &hook)?;
     }
     Ok(hook)
 }
 
 /// Parses a setting that takes one of a few words.
-fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, CommandError> {
+fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, SetupError> {
     value.get().map_err(|text| {
-        CommandError::usage(format!(
+        SetupError::invalid(format!(
             "{key} is {text:?}; use one of {}",
             T::WORDS.join(", ")
         ))
@@ -185,24 +188,24 @@ fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, CommandError> {
 /// to every project, including a cloned one that uses the same hook name or has a program at the same
 /// path. A variable or a flag applies to one command, and so to a project that its user has chosen.
 fn check_whose_hook(
-    app: &App,
+    runtime: &Runtime<'_>,
     config: &Settings,
     project: &SpecProject,
     hook: &Hook,
-) -> Result<(), CommandError> {
+) -> Result<(), SetupError> {
     let prefix = format!("hooks.{}.", hook.name);
     let walls = format!("{prefix}sandbox");
     let Some(SettingSource::File(file)) = config.source(&walls) else {
         return Ok(());
     };
     let refuse = |why: String| {
-        Err(CommandError::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
+        Err(SetupError::invalid(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
             "Define the whole hook in your own configuration, under another name and with the program's \
             absolute path, or set {}=off once.",
             variable_of(&walls)
         )))
     };
-    let of_project = ConfigFiles::discover(&app.env, project.root()).project;
+    let of_project = ConfigFiles::discover(runtime.env, project.root()).project;
     let brought = config.effective().find(|(key, setting)| {
         key.starts_with(&prefix)
             && matches!(&setting.source, SettingSource::File(file) if Some(file) == of_project.as_ref())

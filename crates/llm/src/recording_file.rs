@@ -1,32 +1,51 @@
-//! The recording of a command's calls that somebody asked for with `--record`.
+//! The recording of a command's calls that `--record` requests.
 //!
-//! What holds: its file is begun by this program and no other, in a place where nothing was; it begins with the first
-//! call; one that holds no call in the end is taken away again, so a command that asks nobody leaves nothing behind.
+//! Invariants: this program creates the file, where nothing was before, at the first call. A file without a call is
+//! removed again, so a command that calls no model leaves nothing behind.
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::fs;
-use crucible_llm::{
-    Backend, CassetteError, CassetteHeader, CassetteWriter, MAX_CASSETTE, Recording, Reuse,
-};
+use crucible_settings::SetupError;
 
-use crate::error::CommandError;
+use crate::backend::Backend;
+use crate::cassette::{CassetteError, CassetteHeader};
+use crate::cassette_source::MAX_CASSETTE;
+use crate::record::{CassetteWriter, Recording, Reuse};
 
-/// A file for calls.
-pub(crate) struct Record {
+/// Why the calls of a command cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file of `--record` cannot be used.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The recording cannot be written.
+    #[error(transparent)]
+    Cassette(#[from] CassetteError),
+    /// A file cannot be read or extended.
+    #[error(transparent)]
+    File(#[from] fs::FsError),
+}
+
+/// The file that a command records its calls in.
+pub struct RecordingFile {
     path: PathBuf,
     begun: OnceCell<Arc<CassetteWriter>>,
     /// Whether calls were copied into it.
     copied: Cell<bool>,
 }
 
-impl Record {
-    /// One in this file. It is not begun yet, but nothing is in its way.
-    pub(crate) fn at(path: PathBuf) -> Result<Self, CommandError> {
+impl RecordingFile {
+    /// Names the file, which is not created yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file exists, if its directory does not, or if git or Crucible keeps its own files there.
+    pub fn new(path: PathBuf) -> Result<Self, SetupError> {
         if path.symlink_metadata().is_ok() {
-            return Err(CommandError::usage(format!(
+            return Err(SetupError::invalid(format!(
                 "--record: there is something at {} already",
                 path.display()
             ))
@@ -46,7 +65,7 @@ impl Record {
                     .any(|part| part.as_os_str() == *own)
             });
         if let Some((_, owner)) = owner {
-            return Err(CommandError::usage(format!(
+            return Err(SetupError::invalid(format!(
                 "--record: {} cannot be written to: {owner} keeps its own files there",
                 path.display()
             ))
@@ -58,7 +77,7 @@ impl Record {
                 begun: OnceCell::new(),
                 copied: Cell::new(false),
             }),
-            Some(_) | None => Err(CommandError::usage(format!(
+            Some(_) | None => Err(SetupError::invalid(format!(
                 "--record: {} is in no directory",
                 path.display()
             ))
@@ -66,13 +85,17 @@ impl Record {
         }
     }
 
-    /// Where the calls to this backend are written.
-    pub(crate) fn of(&self, backend: &Backend) -> Result<Recording, CommandError> {
+    /// Returns the recording of the calls to this backend, and creates the file at the first use.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be created or written.
+    pub fn recording(&self, backend: &Backend) -> Result<Recording, RecordingError> {
         if let Some(begun) = self.begun.get() {
             return Ok(Recording::To(Arc::clone(begun)));
         }
         fs::create_new(&self.path)
-            .map_err(|error| CommandError::usage(format!("--record: {error}")))?;
+            .map_err(|error| SetupError::invalid(format!("--record: {error}")))?;
         let speaker = backend.speaker();
         let (provider, model) = (speaker.provider.clone(), speaker.model.clone());
         let header = CassetteHeader::new(provider, model, backend.capabilities());
@@ -80,8 +103,10 @@ impl Record {
             CassetteWriter::open(&self.path, &header, Reuse::Nothing).map_err(|error| {
                 self.take_away();
                 match error {
-                    CassetteError::File(error) => CommandError::usage(format!("--record: {error}")),
-                    error => error.into(),
+                    CassetteError::File(error) => {
+                        SetupError::invalid(format!("--record: {error}")).into()
+                    }
+                    error => RecordingError::from(error),
                 }
             })?;
         Ok(Recording::To(Arc::clone(
@@ -89,8 +114,13 @@ impl Record {
         )))
     }
 
-    /// Adds the calls of another recording, which were made through this backend or one like it. One that is not there adds none.
-    pub(crate) fn copy(&self, backend: &Backend, from: &Path) -> Result<(), CommandError> {
+    /// Appends the calls of another recording, which were made through this backend or an equal one. A missing
+    /// file has no calls.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the other recording cannot be read or this one cannot be written.
+    pub fn copy(&self, backend: &Backend, from: &Path) -> Result<(), RecordingError> {
         let bytes = match fs::read_regular_up_to(from, MAX_CASSETTE) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(()),
@@ -107,7 +137,7 @@ impl Record {
             .map_or(0, |at| at + 1);
         match bytes.get(start..end) {
             Some(calls) if !calls.is_empty() => {
-                self.of(backend)?;
+                self.recording(backend)?;
                 fs::append_durable(&self.path, calls)?;
                 self.copied.set(true);
                 Ok(())
@@ -116,8 +146,9 @@ impl Record {
         }
     }
 
-    /// What is kept of a question that was interrupted; nothing where no call was written down.
-    pub(crate) fn kept(&self) -> Option<String> {
+    /// Returns the note about the saved calls of an interrupted command; `None` if no call was recorded.
+    #[must_use]
+    pub fn kept(&self) -> Option<String> {
         let kept = || {
             format!(
                 "Calls that were answered are in {}; of all else nothing was kept.",
@@ -136,7 +167,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for RecordingFile {
     fn drop(&mut self) {
         if self.begun.get().is_some() && !self.holds_calls() {
             self.take_away();

@@ -1,0 +1,38 @@
+//! Readers of arguments that several commands have, and the settings that such arguments override.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use crucible_run::check_subject;
+use crucible_sandbox::Strength;
+
+/// Reads the name of a provider.
+pub(crate) fn providers() -> PossibleValuesParser {
+    PossibleValuesParser::new(crucible_llm::registry().iter().map(|kind| kind.name()))
+}
+
+/// Reads the name of a strength of the sandbox.
+pub(crate) fn strengths() -> PossibleValuesParser {
+    PossibleValuesParser::new(Strength::ALL.map(Strength::as_str))
+}
+
+/// Reads the subject of a commit.
+pub(crate) fn subject(text: &str) -> Result<String, String> {
+    check_subject(text)
+        .map(|()| text.to_owned())
+        .map_err(|error| error.to_string())
+}
+
+/// The settings that `--provider` and `--cassette` override.
+pub(crate) fn provider_settings(
+    provider: &Option<String>,
+    cassette: &Option<PathBuf>,
+) -> Vec<(&'static str, String)> {
+    let provider = provider
+        .iter()
+        .map(|provider| ("llm.provider", provider.clone()));
+    let cassette = cassette
+        .iter()
+        .map(|path| ("llm.replay.cassette", path.display().to_string()));
+    provider.chain(cassette).collect()
+}

@@ -1,0 +1,141 @@
+//! The flags of the commands that run phases.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use crucible_sandbox::Runtime;
+use crucible_spec::session::{FixupWish, SessionArguments, SpecSession, applies_nothing};
+use crucible_spec::{LockClaim, PhaseId, SpecId, Trial};
+
+use super::fixups::FixupFlags;
+use super::sources::SourceFlags;
+use crate::app::App;
+use crate::arguments::providers;
+use crate::error::CommandError;
+use crate::spec_project::project;
+
+/// The flags for running phases
+#[derive(Args, Default)]
+pub(crate) struct PhaseFlags {
+    #[command(flatten)]
+    pub(crate) sources: SourceFlags,
+    #[command(flatten)]
+    fixups: FixupFlags,
+    /// Build and check the prompt without calling a model; `gate` ignores the receipt
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Provider of all calls [default: llm.provider]
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
+    provider: Option<String>,
+    /// Fallback if the provider is unavailable [default: llm.fallback_provider]
+    #[arg(long, value_name = "NAME", value_parser = providers())]
+    fallback_provider: Option<String>,
+    /// The recording to answer from, for the provider `replay`
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+    /// Model of every phase [default: the phase's in [phases], else the provider's]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Who may act on a model's answer; only `controlled`, Crucible alone, is supported
+    #[arg(long, value_name = "STRATEGY")]
+    execution_strategy: Option<String>,
+    /// Record every call in this new file, for the provider `replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Take the spec's lock from another process
+    ///
+    /// That process then saves nothing more.
+    #[arg(long)]
+    force: bool,
+    /// The workspace.yaml of the project [default: the project of the working directory]
+    #[arg(long, value_name = "FILE")]
+    workspace: Option<PathBuf>,
+}
+
+impl PhaseFlags {
+    /// Reads the settings, and checks what the command line names. Changes nothing.
+    pub(crate) fn session<'a>(
+        &self,
+        app: &App,
+        runtime: &'a Runtime<'a>,
+        spec: &SpecId,
+    ) -> Result<SpecSession<'a>, CommandError> {
+        let project = project(app, self.workspace.as_deref())?;
+        let config = app.config(project.root(), &self.settings())?;
+        let arguments = SessionArguments {
+            spec: spec.clone(),
+            trial: if self.dry_run {
+                Trial::Dry
+            } else {
+                Trial::Real
+            },
+            model: self.model.clone(),
+            cassette: self.cassette.clone(),
+            record: self.record.as_deref().map(|path| app.absolute(path)),
+            context: self.sources.context.clone(),
+            fixups: self.fixups.wish(),
+            allow_paths: self.fixups.allow_paths.clone(),
+            links: self.fixups.links(),
+            claim: if self.force {
+                LockClaim::Force
+            } else {
+                LockClaim::IfFree
+            },
+            restart: self.sources.again(spec),
+        };
+        Ok(SpecSession::new(
+            runtime,
+            config,
+            project,
+            &app.home()?,
+            arguments,
+        )?)
+    }
+
+    /// The settings that the options override.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = Vec::new();
+        let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
+        add("llm.provider", self.provider.clone());
+        add("llm.fallback_provider", self.fallback_provider.clone());
+        add("llm.execution_strategy", self.execution_strategy.clone());
+        add(
+            "llm.replay.cassette",
+            self.cassette
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
+        settings
+    }
+
+    /// Whether to apply fixups.
+    pub(crate) fn applies(&self) -> bool {
+        self.fixups.wish() == FixupWish::Apply
+    }
+
+    /// Refuses the fixup flags if no phase of the command proposes or applies a fixup.
+    pub(crate) fn check_fixups(&self, first: PhaseId, last: PhaseId) -> Result<(), CommandError> {
+        let proposes = !self.dry_run && (first..=last).contains(&PhaseId::Fixup);
+        match self.fixups.widening().filter(|_| !proposes && !self.applies()) {
+            Some(flag) => Err(CommandError::usage(format!(
+                "no fixup is proposed or applied here, so {flag} has no effect"
+            ))
+            .hint(format!(
+                "Pass {flag} to the command that runs the phase fixup, and to the one that applies it."
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses `--apply-fixups` in a dry run, where it has no effect.
+    pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
+        match self.applies() && self.dry_run {
+            true => Err(applies_nothing(
+                "a dry run changes nothing, so --apply-fixups has no effect",
+                spec,
+            )
+            .into()),
+            false => Ok(()),
+        }
+    }
+}

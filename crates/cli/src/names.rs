@@ -1,0 +1,30 @@
+//! Names on the command line that are written to files and receipts, and so must not contain a secret.
+
+use std::error::Error;
+use std::str::FromStr;
+
+use crucible_model::ExitStatus;
+use crucible_secrets::{SecretInName, free_of_secrets};
+use crucible_spec::SpecId;
+
+use crate::error::CommandError;
+
+/// Parses the id of a spec.
+pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
+    named("the id of the spec", text)
+}
+
+/// Parses a name that is written to files and receipts, and so must not contain a secret.
+pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
+where
+    T: FromStr<Err: Error + Send + Sync + 'static>,
+{
+    free_of_secrets(what, text)?;
+    Ok(text.parse::<T>()?)
+}
+
+impl From<&SecretInName> for CommandError {
+    fn from(error: &SecretInName) -> Self {
+        Self::new(ExitStatus::SecretDetected, error.to_string()).hint(SecretInName::HINT)
+    }
+}

@@ -1,0 +1,162 @@
+//! The arguments of a new run, and its creation, for `crucible run start` and `crucible eval`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use crucible_llm::configured::{check_budget, require_controlled};
+use crucible_run::configured::{RoleBackends, StartRequest, StartedRun, StartedWith};
+use crucible_run::{RunObserver, RunOptions, is_definition_name};
+use crucible_sandbox::Sandbox;
+use crucible_settings::Settings;
+
+use crate::app::App;
+use crate::arguments::{providers, strengths, subject};
+use crate::error::CommandError;
+use crate::run_council::council_of_run;
+
+/// What a run is started with
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What to achieve, in one sentence
+    pub(crate) goal: String,
+    /// A directory in the repository
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub(crate) repo: PathBuf,
+    /// The provider to call [default: llm.provider, which has no default]. Not needed if a person or a
+    /// command answers
+    #[arg(long, alias = "llm-provider", value_name = "NAME", value_parser = providers())]
+    pub(crate) provider: Option<String>,
+    /// Fallback if the provider is unavailable [default: llm.fallback_provider, none]
+    #[arg(long, value_name = "NAME", value_parser = providers())]
+    pub(crate) fallback_provider: Option<String>,
+    /// The model to call [default: the provider's configured model, see `crucible config show`]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The recording to answer from, for the provider `replay`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+    /// A file, directory or glob that may change, relative to the repository's top [default: chosen by the
+    /// goal's words and the ranking]. May be given several times
+    #[arg(long = "file", value_name = "PATH")]
+    pub(crate) files: Vec<String>,
+    /// A command that verifies the change, split into words without a shell. Replaces configured and detected
+    /// gates and runs in the start directory. May be given several times
+    #[arg(long = "test", value_name = "CMD")]
+    pub(crate) tests: Vec<String>,
+    /// A definition that may be removed or renamed, such as `helper`. Definitions that the goal names for
+    /// this need no flag. May be given several times
+    #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
+    pub(crate) may_drop: Vec<String>,
+    /// The commit's subject [default: the goal, shortened]
+    #[arg(long, value_name = "TEXT", value_parser = subject)]
+    pub(crate) message: Option<String>,
+    /// A dispatch_config.json that assigns roles (docs/contracts/dispatch_config.md) [default: section
+    /// [dispatch]]
+    #[arg(long, value_name = "FILE", conflicts_with = "mode")]
+    pub(crate) dispatch: Option<PathBuf>,
+    /// Who proposes changes instead of a model: `manual_outbox` (a person answers prompts in outbox/),
+    /// `api_agent` (your command) or `ollama_agent` [default: dispatch.mode, none]
+    #[arg(long, value_name = "MODE", value_parser = ["manual_outbox", "api_agent", "ollama_agent", "local_exec"])]
+    pub(crate) mode: Option<String>,
+    /// Maximum attempts before the run fails [default: run.max_iterations, 4]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
+    pub(crate) max_iterations: Option<u64>,
+    /// Maximum candidates sampled for each attempt, until one is verified [default: run.candidates, 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
+    pub(crate) candidates: Option<u64>,
+    /// Minimum sandbox strength [default: sandbox.strength, required]
+    #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
+    pub(crate) sandbox: Option<String>,
+}
+
+/// Creates a run; `adjust` changes what it is created with.
+pub(crate) async fn begin(
+    app: &App,
+    options: &Options,
+    adjust: impl FnOnce(&mut RunOptions),
+    observer: &mut dyn RunObserver,
+) -> Result<(Settings, Arc<Sandbox>, StartedRun), CommandError> {
+    let directory = app.absolute(&options.repo);
+    let top = app.repository_of(&directory);
+    let request = StartRequest {
+        goal: &options.goal,
+        directory: &directory,
+        top: top.as_deref(),
+        model: options.model.as_deref(),
+        files: &options.files,
+        tests: &options.tests,
+        may_drop: &options.may_drop,
+        message: options.message.as_deref(),
+    };
+    request.check()?;
+    let config = app.config(&directory, &options.flags())?;
+    require_controlled(&config)?;
+    check_budget(&config)?;
+    let runtime = app.runtime();
+    let backends = RoleBackends::new(
+        &runtime,
+        &config,
+        options.dispatch.as_deref(),
+        options.cassette.as_deref(),
+    )?;
+    let provider = backends.provider(config.llm.provider.as_deref().unwrap_or_default());
+    let council = match &backends.dispatch {
+        Some(dispatch) => council_of_run(&runtime, &config, dispatch, provider)?,
+        None => None,
+    };
+    let world = app.world(&runtime.sandbox, &config)?;
+    let git = world.repository(&directory).await?;
+    let mut run_options = request
+        .run_options(&runtime, &config, &git, &backends)
+        .await?;
+    adjust(&mut run_options);
+    let started = StartedWith {
+        settings: config.clone(),
+        models: backends.models,
+        council,
+    };
+    let started =
+        StartedRun::create(&world, &git, run_options, started, app.ledger()?, observer).await?;
+    Ok((config, Arc::clone(&runtime.sandbox), started))
+}
+
+impl Options {
+    fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
+        add("llm.provider", self.provider.clone());
+        add("llm.fallback_provider", self.fallback_provider.clone());
+        add("dispatch.mode", self.mode.clone());
+        add(
+            "run.max_iterations",
+            self.max_iterations.map(|number| number.to_string()),
+        );
+        add(
+            "run.candidates",
+            self.candidates.map(|number| number.to_string()),
+        );
+        add("sandbox.strength", self.sandbox.clone());
+        add(
+            "llm.replay.cassette",
+            self.cassette
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
+        flags
+    }
+}
+
+/// Reads a limit: a number from 1 that fits into 32 bits, as in files and variables.
+fn limit_parser() -> RangedI64ValueParser<u64> {
+    RangedI64ValueParser::new().range(1..=i64::from(u32::MAX))
+}
+
+/// Reads the name of a definition.
+fn definition_name(text: &str) -> Result<String, String> {
+    match is_definition_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("not a plain name of a definition, such as `helper`".to_owned()),
+    }
+}

@@ -1,0 +1,98 @@
+//! The commands that serve roles of a run.
+
+use crucible_host::env::Environment;
+use crucible_model::Verdict;
+use crucible_secrets::Scanner;
+use crucible_settings::{Settings, SetupError, SetupFault, Switch};
+
+use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRole, Service};
+use crate::dispatch::check_agents;
+
+/// Reads the commands that serve roles, if the dispatch names any.
+///
+/// # Errors
+///
+/// Fails if a command is missing, not installed, or looks like it holds a secret.
+pub fn agents(
+    env: &Environment,
+    config: &Settings,
+    dispatch: Option<&DispatchConfig>,
+) -> Result<AgentCommands, SetupError> {
+    let Some(dispatch) = dispatch.filter(|dispatch| dispatch.clients().contains(API_AGENT)) else {
+        return Ok(AgentCommands::default());
+    };
+    let agents = configured_agents(config)?;
+    refuse(
+        &check_agents(dispatch, &agents),
+        "Set it in your own configuration: docs/dispatch.md shows how.",
+    )?;
+    for word in agents.plan.iter().chain(&agents.patch).chain(&agents.agent) {
+        if let Some(found) = Scanner::builtin().scan(word.as_bytes()).first() {
+            let message = format!(
+                "a command that serves a role holds what looks like a secret ({})",
+                found.rule
+            );
+            return Err(SetupError::new(SetupFault::Secret, message)
+                .hint("A run keeps its commands: hand the key over by the name of its variable, in [dispatch] agent_env."));
+        }
+    }
+    for name in &agents.env {
+        if env.get_os(name).is_none() {
+            return Err(SetupError::invalid(format!(
+                "dispatch.agent_env names {name:?}, which is not set"
+            ))
+            .hint("Set the variable, or take its name out of [dispatch] agent_env."));
+        }
+    }
+    for role in RunRole::ALL
+        .into_iter()
+        .filter(|role| dispatch.service(*role) == Service::ApiAgent)
+    {
+        if let Some(program) = agents.of(role).first() {
+            env.find_program(program).map_err(|error| {
+                SetupError::invalid(format!("the command that serves {}: {error}", role.name()))
+                    .hint("Install it, or set [dispatch] plan_command, patch_command or agent_command; `crucible doctor` looks for them.")
+            })?;
+        }
+    }
+    Ok(agents)
+}
+
+/// Reads the configured commands, whether or not they serve a role.
+///
+/// # Errors
+///
+/// Fails if a value is not allowed.
+pub fn configured_agents(config: &Settings) -> Result<AgentCommands, SetupError> {
+    let section = &config.dispatch;
+    let timeout_s = section.agent_timeout_s;
+    if timeout_s == 0 {
+        return Err(SetupError::invalid("dispatch.agent_timeout_s is no limit")
+            .hint("It takes a whole number of seconds from 1."));
+    }
+    let network = match section.agent_network.get() {
+        Ok(Switch::Off) => AgentNetwork::Off,
+        Ok(Switch::On) => AgentNetwork::On,
+        Err(other) => {
+            return Err(
+                SetupError::invalid(format!("dispatch.agent_network is {other:?}"))
+                    .hint("It takes \"off\" or \"on\"."),
+            );
+        }
+    };
+    Ok(AgentCommands {
+        plan: section.plan_command.clone(),
+        patch: section.patch_command.clone(),
+        agent: section.agent_command.clone(),
+        timeout_s,
+        network,
+        env: section.agent_env.clone(),
+    })
+}
+
+pub(super) fn refuse(verdict: &Verdict, hint: &str) -> Result<(), SetupError> {
+    match verdict.errors().next() {
+        Some(first) => Err(SetupError::invalid(format!("invalid dispatch: {first}")).hint(hint)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,123 @@
+//! The limits of a run and of its context pack, and the documents that a pack begins with.
+
+use crucible_model::{EditFormat, RepoPath};
+use crucible_settings::{Settings, SetupError};
+
+use crate::contract::{ContextSettings, ContractDocuments, PatchLimits};
+use crate::pack_limits::PackLimits;
+
+/// Returns how much a patch may change.
+#[must_use]
+pub fn patch_limits(config: &Settings) -> PatchLimits {
+    PatchLimits {
+        max_files: config.patch.max_files,
+        max_added_lines: config.patch.max_added_lines,
+    }
+}
+
+/// Reads which documents a context pack begins with.
+///
+/// # Errors
+///
+/// Fails if a value is not allowed.
+pub fn context_settings(config: &Settings) -> Result<ContextSettings, SetupError> {
+    let contract = match config.context.contract.as_deref() {
+        None => ContractDocuments::WherePresent,
+        Some("ctcp") => ContractDocuments::Required,
+        Some(other) => {
+            return Err(
+                SetupError::invalid(format!("context.contract is {other:?}"))
+                    .hint("It takes \"ctcp\", or nothing."),
+            );
+        }
+    };
+    let mut mandatory = Vec::new();
+    for path in &config.context.mandatory {
+        mandatory.push(path.parse::<RepoPath>().map_err(|error| {
+            SetupError::invalid(format!("context.mandatory: {path:?}: {error}"))
+                .hint("Name documents relative to the repository's top directory.")
+        })?);
+    }
+    Ok(ContextSettings {
+        contract,
+        mandatory,
+    })
+}
+
+/// Returns the limits of a provider's context pack, and the context window of its model if known. A limit that the user
+/// sets only lowers the limit that follows from the window.
+///
+/// # Errors
+///
+/// Fails if a limit is zero or too large.
+pub fn pack_limits(
+    config: &Settings,
+    provider: &str,
+) -> Result<(PackLimits, Option<u64>), SetupError> {
+    let (files, bytes) = ("run.max_files", "run.max_total_bytes");
+    let set = PackLimits {
+        max_files: limit(files, config.run.max_files)?,
+        max_total_bytes: limit(bytes, config.run.max_total_bytes)?,
+    };
+    let section = config.provider(provider);
+    let window = section.context_window;
+    if window == 0 {
+        return Ok((set, None));
+    }
+    let mut limits = PackLimits::for_window(
+        window,
+        section.max_tokens,
+        config.run.max_file_requests,
+        set,
+    );
+    if config.is_set(files) {
+        limits.max_files = limits.max_files.min(set.max_files);
+    }
+    if config.is_set(bytes) {
+        limits.max_total_bytes = limits.max_total_bytes.min(set.max_total_bytes);
+    }
+    Ok((limits, Some(window)))
+}
+
+/// A limit that a run writes into its guardrails.
+pub(super) fn limit(key: &str, number: u64) -> Result<u64, SetupError> {
+    if u32::try_from(number).is_ok_and(|number| number > 0) {
+        return Ok(number);
+    }
+    Err(SetupError::invalid(format!("{key} is no limit"))
+        .hint("It takes a whole number from 1 to 4294967295."))
+}
+
+pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, SetupError> {
+    let Some(name) = config.run.edit_format.as_deref() else {
+        return Ok(None);
+    };
+    serde_json::from_value(name.into()).map(Some).map_err(|_| {
+        SetupError::invalid(format!("run.edit_format is {name:?}"))
+            .hint("It takes whole-file, search-replace, definitions or unified-diff.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::env::Environment;
+    use crucible_patch::Policy;
+    use crucible_settings::ConfigFiles;
+
+    use super::*;
+
+    #[test]
+    fn the_configurations_limits_are_the_policys_own() {
+        let files = ConfigFiles {
+            user: "/nonexistent/config.toml".into(),
+            ..ConfigFiles::default()
+        };
+        let config = Settings::load(&files, &Environment::default(), &[]).unwrap();
+        let limits = patch_limits(&config);
+        let policy = Policy::default();
+        assert_eq!(
+            (limits.max_files, limits.max_added_lines),
+            (policy.max_files, policy.max_added_lines)
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! A new run: what the command line asks for, and what the run is created with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crucible_ledger::Ledger;
+use crucible_llm::configured::{strength, temperature};
+use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
+use crucible_model::EditFormat;
+use crucible_repo::{Git, TrackedFile};
+use crucible_sandbox::Runtime;
+use crucible_settings::{Settings, SetupError, SetupFault};
+
+use super::StartError;
+use super::agents::agents;
+use super::find::find_settings;
+use super::gates::{GateChoice, default_timeout};
+use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits};
+use super::roles::{Proposer, RoleBackends};
+use crate::contract::{FindMode, RunSettings};
+use crate::engine::advance;
+use crate::error::RunError;
+use crate::journal::RunObserver;
+use crate::layout::RunDir;
+use crate::recording::{Opening, parameters_of_recording};
+use crate::run_client::{CouncilService, RunClient};
+use crate::scope::{NamedPlaces, named_places};
+use crate::start::{RunOptions, create};
+use crate::state::RunState;
+use crate::world::World;
+
+/// The longest goal, in bytes. It is part of every prompt and of the commit's first line.
+const MAX_GOAL: usize = 16 * 1024;
+
+/// What the command line says of a new run, besides the settings that it overrides.
+pub struct StartRequest<'a> {
+    /// What to achieve.
+    pub goal: &'a str,
+    /// The absolute path of the directory that the run starts in.
+    pub directory: &'a Path,
+    /// The top of its repository; `None` outside of one.
+    pub top: Option<&'a Path>,
+    /// The model that the roles of the configured provider use.
+    pub model: Option<&'a str>,
+    /// Files, directories and globs that may change.
+    pub files: &'a [String],
+    /// The commands of `--test`.
+    pub tests: &'a [String],
+    /// Definitions that may be removed or renamed.
+    pub may_drop: &'a [String],
+    /// The subject of the commit.
+    pub message: Option<&'a str>,
+}
+
+impl StartRequest<'_> {
+    /// Checks the goal and the path, before anything else is read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the goal is too long, or if the path is not UTF-8.
+    pub fn check(&self) -> Result<(), SetupError> {
+        if self.goal.len() > MAX_GOAL {
+            let message = format!(
+                "the goal has {} bytes; the limit is {MAX_GOAL}",
+                self.goal.len()
+            );
+            return Err(SetupError::new(SetupFault::TooLarge, message)
+                .hint("Shorten it; name documents with the details in [context] mandatory."));
+        }
+        if self.directory.to_str().is_none() {
+            // A run's record is JSON and names its repository.
+            let message = format!(
+                "the repository's path is not UTF-8: {}",
+                self.directory.display()
+            );
+            return Err(SetupError::invalid(message)
+                .hint("Rename the directory, or work in a clone elsewhere."));
+        }
+        Ok(())
+    }
+
+    /// Returns what the run is created with. Files that do not exist yet, and a model that no role uses, are notices.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a setting or an argument is not allowed, or if git cannot list its files.
+    pub async fn run_options(
+        &self,
+        runtime: &Runtime<'_>,
+        settings: &Settings,
+        git: &Git,
+        backends: &RoleBackends,
+    ) -> Result<RunOptions, StartError> {
+        let named = if self.files.is_empty() {
+            NamedPlaces::default()
+        } else {
+            let tracked = git.tracked_files().await.map_err(RunError::from)?;
+            self.named(runtime, &tracked)?
+        };
+        let proposer = self.proposer(runtime, settings, backends);
+        let choice = GateChoice::new(self.tests, self.top, self.directory);
+        let agents = agents(runtime.env, settings, backends.dispatch.as_ref())?;
+        let wanted = edit_format(settings)?;
+        let (pack, context_window) = pack_limits(settings, &proposer.name)?;
+        let run = &settings.run;
+        let settings_of_run = RunSettings {
+            edit_format: match proposer
+                .backend
+                .map(|backend| (backend.origin(), backend.capabilities()))
+            {
+                Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
+                // A recording answers only the requests that it was made with.
+                Some((Origin::Recording | Origin::Unpaid, own)) => own.edit_format,
+                // Whoever is not a model writes a diff (D14).
+                None => EditFormat::UnifiedDiff,
+            },
+            parameters: proposer
+                .backend
+                .map(|backend| parameters(settings, &proposer.name, backend))
+                .unwrap_or_default(),
+            provider: proposer.name,
+            model: proposer.model,
+            role_models: proposer.of_roles,
+            model_timeout_s: limit("llm.timeout_s", settings.llm.timeout_s)?,
+            max_calls: settings.budget.calls,
+            gates: choice.named(settings)?,
+            sandbox: strength(settings)?,
+            patch: patch_limits(settings),
+            max_files: pack.max_files,
+            max_total_bytes: pack.max_total_bytes,
+            context_window,
+            max_iterations: limit("run.max_iterations", run.max_iterations)?,
+            max_malformed: run.max_malformed.min(u64::from(u32::MAX)),
+            max_file_requests: run.max_file_requests.min(u64::from(u32::MAX)),
+            candidates: limit("run.candidates", run.candidates)?,
+            named: named.files,
+            directories: named.directories,
+            message: self.message.map(str::to_owned),
+            may_drop: self.may_drop.to_vec(),
+            context: context_settings(settings)?,
+            dispatch: backends.dispatch.clone(),
+            agents,
+            web: match find_settings(settings)? {
+                FindMode::ResolverOnly => None,
+                FindMode::ResolverPlusWeb(web) => Some(web),
+            },
+        };
+        Ok(RunOptions {
+            goal: self.goal.to_owned(),
+            settings: settings_of_run,
+            found_gate_timeout: default_timeout(),
+            started_in: choice.directory,
+            answers: backends.answers.clone(),
+            warnings: backends
+                .fell_back
+                .iter()
+                .map(ReceiptWarning::fallback)
+                .collect(),
+        })
+    }
+
+    /// Returns the files and directories that may change, each once.
+    fn named(
+        &self,
+        runtime: &Runtime<'_>,
+        tracked: &[TrackedFile],
+    ) -> Result<NamedPlaces, SetupError> {
+        let places = named_places(self.files, tracked).map_err(|(text, error)| {
+            SetupError::invalid(format!("--file {text:?}: {error}")).hint(
+                "Name files, directories or globs relative to the repository's top directory.",
+            )
+        })?;
+        for path in &places.new {
+            match self.top.map(|top| top.join(path.as_str())) {
+                Some(place) if place.is_dir() => {
+                    return Err(SetupError::invalid(format!(
+                        "--file {path:?}: git tracks nothing in this directory"
+                    ))
+                    .hint("Name the files that the model may create in it."));
+                }
+                Some(place) if place.symlink_metadata().is_err() => {
+                    runtime.notices.notice(&format!(
+                        "note: file {path} does not exist yet; the model may create it"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(places)
+    }
+
+    /// Returns the service that proposes changes, and the model of each role.
+    fn proposer<'c>(
+        &self,
+        runtime: &Runtime<'_>,
+        settings: &Settings,
+        backends: &'c RoleBackends,
+    ) -> Proposer<'c> {
+        let provider = settings.llm.provider.as_deref().unwrap_or_default();
+        let (provider, chosen) = match &backends.fell_back {
+            Some(fell_back) => (fell_back.fallback.as_str(), None),
+            None => (provider, self.model),
+        };
+        let proposer = backends.proposer(provider, chosen);
+        let is_used = |model: &str| {
+            (proposer.backend.is_some() && proposer.model == model)
+                || proposer.of_roles.values().any(|own| own == model)
+        };
+        match self.model {
+            Some(wanted) if backends.fell_back.is_some() => {
+                let own = &proposer.model;
+                runtime.notices.notice(&format!(
+                    "note: the fallback uses its own model {own}, not {wanted}"
+                ));
+            }
+            Some(wanted) if !is_used(wanted) => {
+                runtime.notices.notice(&format!(
+                    "note: the model {wanted} is not used: its provider serves no role of this run"
+                ));
+            }
+            Some(_) | None => {}
+        }
+        proposer
+    }
+}
+
+/// A run that was created, with the backends that serve it.
+pub struct StartedRun {
+    /// The run's directory.
+    pub dir: RunDir,
+    /// The ledger.
+    pub ledger: Ledger,
+    settings: Settings,
+    models: BTreeMap<String, Backend>,
+    council: Option<Box<dyn CouncilService>>,
+}
+
+impl StartedRun {
+    /// Creates the run.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`create`] does.
+    pub async fn create(
+        world: &World<'_>,
+        git: &Git,
+        options: RunOptions,
+        backends: StartedWith,
+        mut ledger: Ledger,
+        observer: &mut dyn RunObserver,
+    ) -> Result<Self, RunError> {
+        let id = create(world, git, options, &mut ledger, observer).await?;
+        let StartedWith {
+            settings,
+            models,
+            council,
+        } = backends;
+        Ok(Self {
+            dir: RunDir::of(&world.runs_root, &id),
+            ledger,
+            settings,
+            models,
+            council,
+        })
+    }
+
+    /// Advances the run as far as possible, within `pool` if several runs share a budget. `ledger_file` is the ledger's
+    /// file. An error of the run itself is returned beside its directory and ledger.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a price or a limit cannot be used.
+    pub async fn advance(
+        self,
+        world: &World<'_>,
+        ledger_file: &Path,
+        pool: Option<Arc<CallPool>>,
+        observer: &mut dyn RunObserver,
+    ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), SetupError> {
+        let Self {
+            settings,
+            mut models,
+            council,
+            dir,
+            mut ledger,
+        } = self;
+        let client = RunClient::new(world, ledger_file, &dir, &settings)?.with_council(council);
+        let open = |opening: &Opening<'_>| {
+            let ready = |name: &str| {
+                models.remove(name).ok_or_else(|| RunError::NoClient {
+                    name: name.to_owned(),
+                })
+            };
+            client.within(pool).open(ready, opening)
+        };
+        let advanced = advance(world, &dir, open, &mut ledger, observer).await;
+        Ok((dir, ledger, advanced))
+    }
+}
+
+/// The settings and backends that a new run starts with.
+pub struct StartedWith {
+    /// The settings.
+    pub settings: Settings,
+    /// The backends of the model providers, by name.
+    pub models: BTreeMap<String, Backend>,
+    /// The council, if it serves a role.
+    pub council: Option<Box<dyn CouncilService>>,
+}
+
+/// Returns the parameters of each request for a change.
+#[must_use]
+pub fn parameters(
+    settings: &Settings,
+    provider: &str,
+    backend: &Backend,
+) -> BTreeMap<String, serde_json::Value> {
+    let mut parameters = parameters_of_recording(backend.parameters());
+    let max_tokens = settings.provider(provider).max_tokens;
+    if max_tokens > 0 {
+        parameters.insert("max_tokens".to_owned(), max_tokens.into());
+    }
+    if let Some(temperature) = temperature(settings, provider) {
+        parameters.insert("temperature".to_owned(), temperature.into());
+    }
+    parameters
+}
