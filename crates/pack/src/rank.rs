@@ -576,7 +576,10 @@ mod tests {
         assert_eq!(outlined(&limits(40, 60_000, true)), all);
         // Nobody else wants the files.
         assert_eq!(outlined(&limits(10, 60_000, true)), all[..9]);
-        assert_eq!(outlined(&limits(40, 6 * 768 * 3, true)), all[..3]);
+        assert_eq!(
+            outlined(&limits(40, 6 * package::OUTLINE * 3, true)),
+            all[..3]
+        );
         assert!(outlined(&limits(40, 60_000, false)).is_empty());
     }
 

@@ -375,7 +375,7 @@ fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
     );
     refused("./agent", 2, "dispatch-command-relative");
     refused("sh {prompt}", 2, "dispatch-command-word");
-    refused("sh -c 'cat' | tee x", 2, "there is none");
+    refused("sh -c 'cat' | tee x", 2, "no shell is used");
     refused("sh 'open", 2, "not closed");
     refused("/nowhere/agent", 2, "/nowhere/agent");
     refused(

@@ -362,15 +362,7 @@ fn git_works_beside_an_uninitialised_submodule() {
         let script =
             "git status --short && git diff && echo works; mkdir -p sub/.git && echo planted";
         let ran = exec(&desk, &clone, &[], script).json();
-        assert_eq!(
-            ran["stdout"],
-            if is_there {
-                "works\n"
-            } else {
-                " D sub\nworks\n"
-            },
-            "{ran:#}"
-        );
+        assert_eq!(ran["stdout"], "works\n", "{is_there}: {ran:#}");
         let _ = std::fs::remove_dir(clone.join("sub"));
     }
 }

@@ -352,8 +352,8 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
         "{GOOD_DIFF}{}",
         line_diff("src/zone.py", "zone = 1", "zone = 2")
     );
-    let desk = |diff: &str| Desk::with(&FakeOpenAi::start([Reply::Answer(diff.to_owned())]));
-    let narrow = desk(&diff);
+    let server = FakeOpenAi::start([Reply::Answer(diff.clone()), Reply::Answer(diff)]);
+    let narrow = Desk::with(&server);
     let status = changed_with(&narrow, &repo, "src/area.py must multiply")
         .run()
         .exits(1)
@@ -361,7 +361,7 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
     assert_eq!(line(&narrow, &id_of(&status), "Scope-Sources"), "");
     assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
     // A symbol says where something is defined, and its callers may be elsewhere.
-    let open = desk(&diff);
+    let open = Desk::with(&server);
     let status = changed_with(&open, &repo, "`perimeter` and area() must be right")
         .run()
         .ok()

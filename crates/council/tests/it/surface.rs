@@ -8,6 +8,7 @@ const PUBLIC: &[&str] = &[
     "AfterAttack",
     "CallUsage",
     "ComplexityDomain",
+    "CouncilBackend",
     "CouncilError",
     "CouncilFailure",
     "CouncilLimits",
@@ -78,7 +79,7 @@ fn nothing_else_of_the_root_is_public() {
         .lines()
         .filter(|line| line.contains("pub") && !line.starts_with("pub use "))
         .collect();
-    assert_eq!(rest, Vec::<&str>::new());
+    assert_eq!(rest, ["pub mod configured;", "pub mod text;"]);
     assert!(!code.contains("#[macro_export]"));
     let modules: Vec<&str> = code
         .lines()

@@ -150,7 +150,7 @@ async fn synthesis_prompt_weighs_surviving_positions() {
     );
     let duties = [
         "still stands",
-        "mended in your answer or dropped from it",
+        "fixed in your answer or dropped from it",
         "A later loop weighs more",
         "There is no vote",
         "in one voice",

@@ -197,7 +197,7 @@ fn who_is_shown_files_that_failed_is_told_last_not_to_repeat_them() {
         build_packet(&parts)
             .as_str()
             .trim_end()
-            .ends_with("mend what was found.")
+            .ends_with("fix what was found.")
     };
     assert!(asked(true, Some(failed())));
     assert!(!asked(false, Some(failed())) && !asked(true, None));

@@ -275,12 +275,10 @@ fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
             Some(below) => env.home().map(|home| home.join(as_path(below))),
             None => Some(top.join(as_path(word))),
         };
-        let Some(path) = path else { continue };
-        let path = match path.parent().and_then(|parent| parent.canonicalize().ok()) {
-            Some(parent) if path.file_name().is_some() => {
-                parent.join(path.file_name().unwrap_or_default())
-            }
-            _ => continue,
+        let is_in_directory =
+            |path: &PathBuf| path.file_name().is_some() && path.parent().is_some_and(Path::is_dir);
+        let Some(path) = path.filter(is_in_directory) else {
+            continue;
         };
         match path.metadata() {
             Ok(meta) if meta.is_file() || (meta.is_dir() && is_directory && path != top) => {

@@ -298,8 +298,8 @@ mod tests {
             ".git",
             ".git/hooks/../../tools/check",
             "a/b/c/.git",
-            "away",
             "bare.git",
+            "named/../away",
             "named/.git",
             "x/.crucible",
         ]

@@ -142,7 +142,7 @@ fn without_exchange_old_file_is_set_aside() {
 /// This test is its own child, in a namespace with a read-only directory and another one on a full disk.
 #[test]
 fn full_disk_changes_nothing() {
-    let name = "tree_edit::tests::full_disk_changes_nothing";
+    let name = "tree_edit::tests::journal::full_disk_changes_nothing";
     if let Some(dir) = std::env::var_os(CHILD) {
         let dir = PathBuf::from(dir);
         let full = dir.join("project/full");
