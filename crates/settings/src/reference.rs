@@ -12,8 +12,8 @@ use crate::spec::{DefaultValue, Section, Setter, SettingSpec};
 const HEAD: &str = "\
 # Settings
 
-Every setting of Crucible with its default. A key that is not here does not exist. This page is generated: a test compares
-it with the program, and `UPDATE_DOCS=1 cargo xtask test settings_reference` writes it anew.
+Every setting of Crucible with its default. A key that is not here does not exist. This page is generated: a test
+compares it with the program, and `UPDATE_DOCS=1 cargo xtask test settings_reference` writes it anew.
 
 A value is taken from the first of these that sets it:
 
@@ -23,11 +23,11 @@ A value is taken from the first of these that sets it:
 4. your own `~/.config/crucible/config.toml`, or `$XDG_CONFIG_HOME/crucible/config.toml`;
 5. the default.
 
-`crucible config show` prints each value and where it comes from. `crucible config set KEY VALUE` writes one into a file and
-keeps its comments. `crucible config schema` prints a JSON schema for editors. An empty text means \"not set\".
+`crucible config show` prints each value and where it comes from. `crucible config set KEY VALUE` writes one into a
+file and keeps its comments. `crucible config schema` prints a JSON schema for editors. An empty text means \"not set\".
 
-The variable of a key is `CRUCIBLE_` and the key in capitals, with `_` for `.` and `-`; exceptions are named below. A variable
-holds a list with commas between its items.
+The variable of a key is `CRUCIBLE_` and the key in capitals, with `_` for `.` and `-`; exceptions are named below. A
+variable holds a list with commas between its items.
 ";
 
 /// The page `docs/settings.md`.
