@@ -321,12 +321,12 @@ async fn entries_over_limit_are_left_out() {
 async fn vitest_gets_private_copy_of_its_program() {
     let repo = Repo::with(&[(".gitignore", "node_modules\n")]);
     let package = "node_modules/.pnpm/vitest@1/node_modules/vitest";
-    repo.write(&format!("{package}/dist/chunks/a.js"), "a\n");
-    repo.write(&format!("{package}/README.md"), "r\n");
+    repo.write(format!("{package}/dist/chunks/a.js"), "a\n");
+    repo.write(format!("{package}/README.md"), "r\n");
     repo.write("node_modules/other/dist/b.js", "b\n");
     let (copy, ignored, _) = copied(&repo, &options()).await;
     let program = Path::new(package).join("dist");
-    assert_eq!(ignored.private, [program.clone()]);
+    assert_eq!(ignored.private, std::slice::from_ref(&program));
     assert!(copy.join(program).join("chunks/a.js").is_file());
     assert!(!copy.join(package).join("README.md").exists());
     assert!(!copy.join("node_modules/other/dist").exists());

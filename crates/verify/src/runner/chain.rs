@@ -172,7 +172,7 @@ fn add_steps(
         if steps.len() >= MAX_STEPS {
             return None;
         }
-        match called(&words, manifest)? {
+        match called(words, manifest)? {
             Called::Program => steps.push(words.to_vec()),
             Called::Scripts(names) => {
                 for name in names {

@@ -136,7 +136,7 @@ fn lone_file(view: &TreeView) -> Option<&'static str> {
     let is_collected = view.names.iter().any(|name| is_python_test(name));
     let has_tests = |text: &str| text.contains("def test") || text.contains("unittest");
     view.first(&LONE_TESTS)
-        .filter(|_| !is_collected && !settings.clone().any(|name| is_set(&name)))
+        .filter(|_| !is_collected && !settings.clone().any(is_set))
         .filter(|name| view.text(name).is_some_and(has_tests))
 }
 

@@ -65,7 +65,7 @@ impl Runner for Unittest {
             view.text(name)
                 .is_some_and(|text| text.contains("unittest"))
         };
-        if let Some(file) = lone.filter(|file| uses(&file)) {
+        if let Some(file) = lone.filter(|file| uses(file)) {
             let words = command(&["python3", "-m", "unittest", file]);
             return Some((words, format!("{file} uses unittest")));
         }
