@@ -60,7 +60,7 @@ pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{
     Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile,
-    TrackedState,
+    TrackedState, has_hard_link,
 };
 pub use identity::Identity;
 pub use land::{Commit, LandRequest, Landed, RUN_TRAILER};

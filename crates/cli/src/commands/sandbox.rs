@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Finding, counted, one_line};
-use crucible_repo::Git;
+use crucible_repo::{Git, has_hard_link};
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
     Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
@@ -229,6 +229,8 @@ impl Exec {
                 "git runs programs from it"
             } else if place.is_symlink() {
                 "git follows this link, which the command could replace"
+            } else if has_hard_link(place) {
+                "git runs or obeys this file, which a hard link gives another name"
             } else {
                 continue;
             };

@@ -318,12 +318,15 @@ fn repositories_that_git_looks_for_cannot_be_created() {
     repo.git(["clone", "--quiet", middle.path().to_str().unwrap(), "clone"]);
     std::fs::create_dir(repo.path().join("lost")).unwrap();
     std::fs::write(repo.path().join("lost/.git"), "gitdir: ../nowhere\n").unwrap();
+    std::fs::create_dir(repo.path().join("gone")).unwrap();
+    std::fs::write(repo.path().join("gone/.git"), "gitdir: ../away\r\n").unwrap();
     repo.git(["config", "core.hooksPath", "hooks"]);
     repo.git(["worktree", "add", "--quiet", ".trees/other"]);
     for place in [
         "sub/sub/.git",
         "clone/sub/.git",
         "nowhere",
+        "away",
         ".trees/other/hooks",
         ".crucible",
     ] {
@@ -398,6 +401,68 @@ fn link_on_the_way_to_what_git_runs_is_refused() {
         assert!(ran.error()["hints"].to_string().contains("--write-git"));
         exec(&desk, repo.path(), &["--write-git"], "true").ok();
     }
+}
+
+/// A file can be written by any of its names.
+#[test]
+fn hard_link_to_what_git_runs_is_refused() {
+    let desk = Desk::new();
+    for guarded in [".git/hooks/pre-commit", ".git/config", "included"] {
+        let repo = repository();
+        let (guarded, other) = (repo.path().join(guarded), repo.path().join("other"));
+        std::fs::create_dir_all(guarded.parent().unwrap()).unwrap();
+        if !guarded.exists() {
+            std::fs::write(&guarded, "").unwrap();
+        }
+        repo.git(["config", "include.path", "../included"]);
+        exec(&desk, repo.path(), &[], "true").ok();
+        std::fs::hard_link(&guarded, &other).unwrap();
+        let ran = exec(&desk, repo.path(), &[], "true").exits(2);
+        assert!(ran.message().contains("hard link"), "{}", ran.message());
+        assert!(ran.error()["hints"].to_string().contains("--write-git"));
+        exec(&desk, repo.path(), &["--write-git"], "true").ok();
+    }
+}
+
+#[test]
+fn programs_of_settings_are_read_only_in_each_work_tree() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.git(["config", "filter.x.clean", "sh tools/check"]);
+    repo.git(["worktree", "add", "--quiet", ".trees/other"]);
+    std::fs::create_dir(repo.path().join(".trees/other/tools")).unwrap();
+    let script =
+        "echo x > .trees/other/tools/check && echo planted; echo x > .trees/other/tools/free";
+    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    assert_eq!(ran["stdout"], "", "{ran:#}");
+    assert!(repo.path().join(".trees/other/tools/free").exists());
+}
+
+/// Values of settings are common words, which a build may use for its files.
+#[test]
+fn files_with_names_like_values_of_settings_are_writable() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.git(["config", "init.defaultBranch", "main"]);
+    repo.git(["config", "user.name", "Max app"]);
+    repo.git(["config", "core.pager", "less"]);
+    for _ in 0..2 {
+        let script = "for name in main app less; do echo x > $name || exit 1; done; echo worked";
+        let ran = exec(&desk, repo.path(), &[], script).json();
+        assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
+    }
+}
+
+#[test]
+fn sparse_index_keeps_no_command_from_running() {
+    let (desk, inner, repo) = (Desk::new(), repository(), repository());
+    repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), "clone"]);
+    for at in [repo.path().to_owned(), repo.path().join("clone")] {
+        let at = at.to_str().unwrap();
+        repo.git(["-C", at, "sparse-checkout", "set", "--sparse-index", "none"]);
+    }
+    let script = "echo x > new && echo worked; echo x > clone/new && echo planted";
+    let ran = exec(&desk, repo.path(), &[], script).json();
+    // Its submodules are unknown, so nothing of the nested repository can be changed.
+    assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
 }
 
 #[test]

@@ -147,6 +147,9 @@ impl JudgedRepository<'_> {
                 .map(|path| nested::submodule(&place.top.join(path))),
         );
 
+        // A relative path means another file in each work tree.
+        let mut tops = vec![place.top.clone()];
+        tops.extend(nested::linked_work_trees(&place.common_dir));
         let mut hooks_are_named = false;
         let mut records = settings.records();
         while let (Some(origin), Some(entry)) = (records.next(), records.next()) {
@@ -158,15 +161,14 @@ impl JudgedRepository<'_> {
                 places.extend(included(entry, &file, self.env));
                 places.push(file);
             }
-            places.extend(files_in(entry, &place.top, self.env));
+            for top in &tops {
+                places.extend(files_in(entry, top, self.env));
+            }
         }
         if hooks_are_named {
             // As paths: `~` is a home directory.
             let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
             let hooks = self.run(self.as_user(call)).await?;
-            // A relative path means another directory in each work tree.
-            let mut tops = vec![place.top.clone()];
-            tops.extend(nested::linked_work_trees(&place.common_dir));
             for hooks in hooks.records().filter(|value| *value != OURS) {
                 for top in &tops {
                     let hooks = top.join(as_path(hooks)).join("");
@@ -257,6 +259,20 @@ fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
     };
     let (key, value) = (&entry[..line], &entry[line + 1..]);
     let is_directory = key.ends_with(b"path") || key.ends_with(b"dir");
+    let is_path = is_directory || key.ends_with(b"file");
+    if ["user.", "author.", "committer."]
+        .iter()
+        .any(|section| key.starts_with(section.as_bytes()))
+        && !is_path
+        && !key.ends_with(b"key")
+    {
+        return Vec::new();
+    }
+    // The first word of a command is found on `PATH`, unless it is a path.
+    let first = value
+        .split(u8::is_ascii_whitespace)
+        .next()
+        .map(|word| strip(word, b"!\"'"));
     let whole = std::iter::once(value);
     let words =
         value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
@@ -268,6 +284,9 @@ fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
         .chain(words)
         .filter(|word| !word.is_empty())
     {
+        if !is_path && !word.contains(&b'/') && first == Some(strip(word, b"!\"'")) {
+            continue;
+        }
         let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"]
             .iter()
             .find_map(|home| word.strip_prefix(*home));
@@ -292,6 +311,14 @@ fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
         }
     }
     files
+}
+
+/// Returns the text without these bytes at both ends.
+fn strip<'t>(text: &'t [u8], bytes: &[u8]) -> &'t [u8] {
+    let is_kept = |byte: &u8| !bytes.contains(byte);
+    let begin = text.iter().position(is_kept).unwrap_or(text.len());
+    let end = text.iter().rposition(is_kept).map_or(begin, |at| at + 1);
+    &text[begin..end]
 }
 
 /// The file that this entry of a file of settings includes, whether or not it is there.

@@ -200,9 +200,7 @@ pub(super) fn read_named(
         _ => return Ok(None),
     }
     let bytes = read_up_to(file, ByteLimit(64 << 10))?;
-    let path = bytes
-        .strip_prefix(prefix)
-        .map(|rest| rest.strip_suffix(b"\n").unwrap_or(rest));
+    let path = bytes.strip_prefix(prefix).map(<[u8]>::trim_ascii_end);
     Ok(path.map(|path| base.join(as_path(path))))
 }
 

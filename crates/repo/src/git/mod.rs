@@ -44,6 +44,7 @@ pub use history::CommitFiles;
 use index::KeptIndex;
 pub use index::TrackedFile;
 use locate::Place;
+pub use nested::has_hard_link;
 pub use status::{DirtyEntry, DirtyKind, TrackedState};
 use store::{Reader, Store, Unread};
 

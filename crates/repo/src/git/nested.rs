@@ -68,6 +68,9 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             let path = entry.path();
             if name == ".git" {
                 found.extend(of_repository(&path, &at)?);
+                if at != directory {
+                    found.extend(submodules(&path, &at)?);
+                }
                 found.push(path);
             } else if name == ".crucible" {
                 found.push(path);
@@ -103,16 +106,14 @@ fn is_harmless(directory: &Path, error: &io::Error) -> bool {
     }
 }
 
-/// What `.git` of the work tree `top` leads to: the directories that a file names, the targets of links, and the submodules.
+/// What `.git` of the work tree `top` leads to: the directories that a file names, and the targets of links.
 fn of_repository(dot_git: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
-    if dot_git.is_dir() {
-        let mut places = programs(dot_git);
-        places.extend(submodules(dot_git, top)?);
-        return Ok(places);
-    }
-    let Ok(Some(git_dir)) = read_named(dot_git, b"gitdir: ", top) else {
+    let Some(git_dir) = git_dir_of(dot_git, top)? else {
         return Ok(Vec::new());
     };
+    if git_dir == dot_git {
+        return Ok(programs(dot_git));
+    }
     if !git_dir.exists() {
         // A process that creates it decides what git runs in `top`.
         return Ok(vec![git_dir.join("")]);
@@ -122,13 +123,26 @@ fn of_repository(dot_git: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> 
         places.extend(programs(&common));
         places.push(common);
     }
-    places.extend(submodules(&git_dir, top)?);
     places.push(git_dir);
     Ok(places)
 }
 
-/// The places of the submodules that the index of a git directory names.
-fn submodules(git_dir: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
+/// The git directory of a work tree: `.git` itself, or what it names.
+fn git_dir_of(dot_git: &Path, top: &Path) -> Result<Option<PathBuf>, RepoError> {
+    if dot_git.is_dir() {
+        return Ok(Some(dot_git.to_owned()));
+    }
+    read_named(dot_git, b"gitdir: ", top)
+}
+
+/// The places of the submodules that the index of a nested repository names.
+///
+/// The index of the searched work tree itself is git's to read. If a nested one is split, sparse or damaged, its whole
+/// work tree is such a place.
+fn submodules(dot_git: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
+    let Some(git_dir) = git_dir_of(dot_git, top)? else {
+        return Ok(Vec::new());
+    };
     let file = git_dir.join("index");
     let bytes = match fs::read(&file) {
         Ok(bytes) => bytes,
@@ -137,11 +151,10 @@ fn submodules(git_dir: &Path, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
     };
     let index = [HashKind::Sha1, HashKind::Sha256]
         .into_iter()
-        .find_map(|hash| index_file::read(&bytes, hash))
-        .ok_or_else(|| {
-            let why = "it is split, sparse or damaged, so its submodules are unknown";
-            RepoError::io("read", file, io::Error::other(why))
-        })?;
+        .find_map(|hash| index_file::read(&bytes, hash));
+    let Some(index) = index else {
+        return Ok(vec![top.to_owned()]);
+    };
     Ok(index
         .entries
         .iter()
@@ -161,20 +174,34 @@ pub(super) fn submodule(path: &Path) -> PathBuf {
     }
 }
 
-/// What the links among the hooks and the settings of a git directory lead to.
+/// The hooks and the settings of a git directory that have another name: what links lead to, and files with hard links.
 pub(super) fn programs(git_dir: &Path) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = STARTS_PROGRAMS
         .iter()
-        .filter_map(|name| target(&git_dir.join(name)))
+        .filter_map(|name| other_name(&git_dir.join(name)))
         .collect();
     places.extend(links_in(&git_dir.join("hooks")));
     places
 }
 
-/// What the links of a directory lead to.
+/// The same for the files of a directory.
 pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| target(&entry.path())).collect()
+    entries
+        .filter_map(|entry| other_name(&entry.path()))
+        .collect()
+}
+
+/// The target of a link, or the file itself if it has a hard link.
+fn other_name(path: &Path) -> Option<PathBuf> {
+    target(path).or_else(|| has_hard_link(path).then(|| path.to_owned()))
+}
+
+/// Whether a regular file has more than one name, so that protecting one of them protects nothing.
+#[must_use]
+pub fn has_hard_link(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.nlink() > 1)
 }
 
 /// Returns the target of a link as it names it, even if it does not exist.
