@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
-use crucible_model::Clock;
-use crucible_run::{RunDir, World, find_run};
+use crucible_llm::RecordingFile;
+use crucible_model::{Clock, Failure};
+use crucible_run::{RunDir, World, find_run, missing_ledger};
 use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
 
-use crate::error::CommandError;
 use crate::event_loop::EventLoop;
 use crate::output::Output;
 
@@ -61,7 +61,7 @@ impl App {
         &self,
         start: &Path,
         flags: &[(&str, String)],
-    ) -> Result<Settings, CommandError> {
+    ) -> Result<Settings, Failure> {
         let files = ConfigFiles {
             over: self.over.clone(),
             ..ConfigFiles::discover(&self.env, start)
@@ -88,52 +88,34 @@ impl App {
     }
 
     /// The configuration that holds for the project in a directory that the command line names.
-    pub(crate) fn config_of(&self, named: &Path) -> Result<Settings, CommandError> {
+    pub(crate) fn config_of(&self, named: &Path) -> Result<Settings, Failure> {
         self.config(&self.directory(named)?, &[])
     }
 
     /// A directory that the command line names, made absolute.
-    pub(crate) fn directory(&self, named: &Path) -> Result<PathBuf, CommandError> {
+    pub(crate) fn directory(&self, named: &Path) -> Result<PathBuf, Failure> {
         let directory = self.absolute(named);
         match directory.is_dir() {
             true => Ok(directory),
             false => Err(
-                CommandError::usage(format!("{} is no directory", directory.display()))
+                Failure::usage(format!("{} is no directory", directory.display()))
                     .hint("Name a directory of the project."),
             ),
         }
     }
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
-    pub(crate) fn home(&self) -> Result<PathBuf, CommandError> {
-        let home = self
-            .env
-            .crucible_home()
-            .map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
-        if home.to_str().is_none() {
-            let message = format!(
-                "the path of Crucible's own directory is not UTF-8: {}",
-                home.display()
-            );
-            return Err(CommandError::usage(message).hint(ELSEWHERE));
-        }
-        if home.symlink_metadata().is_ok() && !home.is_dir() {
-            let message = format!(
-                "{}, Crucible's own directory, is no directory",
-                home.display()
-            );
-            return Err(CommandError::usage(message).hint(ELSEWHERE));
-        }
-        Ok(home)
+    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+        self.env.usable_home()
     }
 
     /// Where the ledger lies.
-    pub(crate) fn ledger_path(&self) -> Result<PathBuf, CommandError> {
+    pub(crate) fn ledger_path(&self) -> Result<PathBuf, Failure> {
         Ok(self.home()?.join(LEDGER))
     }
 
     /// Where run directories lie.
-    pub(crate) fn runs_root(&self, config: &Settings) -> Result<PathBuf, CommandError> {
+    pub(crate) fn runs_root(&self, config: &Settings) -> Result<PathBuf, Failure> {
         match &config.paths.runs_root {
             Some(root) => Ok(self.env.working_directory().join(root)),
             None => Ok(self.home()?.join("runs")),
@@ -141,21 +123,30 @@ impl App {
     }
 
     /// The ledger, created if missing.
-    pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
+    pub(crate) fn ledger(&self) -> Result<Ledger, Failure> {
         let home = self.home()?;
-        create_dir_all(&home)
-            .map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
+        create_dir_all(&home).map_err(|error| Failure::usage(error.to_string()).hint(ELSEWHERE))?;
         Ok(Ledger::open(&home.join(LEDGER))?)
+    }
+
+    /// The ledger, if it exists.
+    pub(crate) fn existing_ledger(&self) -> Result<Option<Ledger>, Failure> {
+        Ok(Ledger::open_existing(&self.ledger_path()?)?)
+    }
+
+    /// The ledger, for a command that is about a run.
+    pub(crate) fn required_ledger(&self) -> Result<Ledger, Failure> {
+        let missing = || Ok(missing_ledger(&self.ledger_path()?));
+        self.existing_ledger()?
+            .map_or_else(|| missing().and_then(Err), Ok)
     }
 
     /// The ledger where there is one, for a command that also goes on without: it makes none, and where the user has no home none was
     /// ever made.
-    pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, CommandError> {
+    pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, Failure> {
         match self.env.crucible_home() {
             Err(HomeError::NotSet) => Ok(None),
-            Ok(_) | Err(HomeError::Relative { .. }) => {
-                Ok(Ledger::open_existing(&self.ledger_path()?)?)
-            }
+            Ok(_) | Err(HomeError::Relative { .. }) => self.existing_ledger(),
         }
     }
 
@@ -174,7 +165,7 @@ impl App {
         &self,
         sandbox: &Arc<Sandbox>,
         config: &Settings,
-    ) -> Result<World<'_>, CommandError> {
+    ) -> Result<World<'_>, Failure> {
         let runs_root = self.runs_root(config)?;
         let tmp = self.home()?.join("tmp");
         Ok(World {
@@ -186,13 +177,26 @@ impl App {
         })
     }
 
+    /// The world of a run under the configuration of the working directory.
+    pub(crate) fn world_here(&self) -> Result<World<'_>, Failure> {
+        let config = self.config(self.env.working_directory(), &[])?;
+        self.world(&self.runtime().sandbox, &config)
+    }
+
+    /// The new file that a command records its calls in, if one is named.
+    pub(crate) fn recording(&self, named: Option<&Path>) -> Result<Option<RecordingFile>, Failure> {
+        named
+            .map(|path| RecordingFile::new(self.absolute(path)))
+            .transpose()
+    }
+
     /// The ledger and the run of this id or prefix; without a name, the newest run of the repository around the working
     /// directory, and outside of any the newest of all.
     pub(crate) fn find_run(
         &self,
         world: &World<'_>,
         named: Option<&str>,
-    ) -> Result<(Ledger, RunDir), CommandError> {
+    ) -> Result<(Ledger, RunDir), Failure> {
         let file = self.ledger_path()?;
         let ledger = Ledger::open_existing(&file)?;
         let here = self.repository_of(self.env.working_directory());
@@ -252,12 +256,20 @@ impl App {
             .collect()
     }
 
+    /// Runs `work` as [`App::block_on`] does.
+    pub(crate) fn drive<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
+        self.block_on(async { Ok(work.await?) })
+    }
+
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands, its processes end
     /// with it, and the next command continues.
     pub(crate) fn block_on<T>(
         &self,
-        work: impl Future<Output = Result<T, CommandError>>,
-    ) -> Result<T, CommandError> {
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let mut slot = self.events.borrow_mut();
         let events = match slot.take() {
             Some(events) => events,

@@ -28,11 +28,21 @@ pub(crate) fn provider_settings(
     provider: &Option<String>,
     cassette: &Option<PathBuf>,
 ) -> Vec<(&'static str, String)> {
-    let provider = provider
-        .iter()
-        .map(|provider| ("llm.provider", provider.clone()));
-    let cassette = cassette
-        .iter()
-        .map(|path| ("llm.replay.cassette", path.display().to_string()));
-    provider.chain(cassette).collect()
+    overrides([
+        ("llm.provider", provider.clone()),
+        ("llm.replay.cassette", path_text(cassette)),
+    ])
+}
+
+/// The settings that given options override.
+pub(crate) fn overrides<const N: usize>(
+    options: [(&'static str, Option<String>); N],
+) -> Vec<(&'static str, String)> {
+    let given = |(key, value): (&'static str, Option<String>)| Some((key, value?));
+    options.into_iter().filter_map(given).collect()
+}
+
+/// The value of a setting that is a path.
+pub(crate) fn path_text(path: &Option<PathBuf>) -> Option<String> {
+    path.as_ref().map(|path| path.display().to_string())
 }

@@ -11,12 +11,11 @@ use std::path::Path;
 use std::pin::{Pin, pin};
 
 use crucible_host::fs::read_up_to;
-use crucible_model::{ByteLimit, ExitStatus};
+use crucible_model::{ByteLimit, ExitStatus, Failure};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::blocked_write;
-use crate::error::CommandError;
 
 /// A loop with its listeners.
 pub(crate) struct EventLoop {
@@ -32,10 +31,10 @@ pub(crate) struct Listeners {
 }
 
 impl EventLoop {
-    pub(crate) fn new() -> Result<Self, CommandError> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         Self::begun().map_err(|error| {
             let message = format!("the program's event loop cannot start: {error}");
-            CommandError::new(ExitStatus::Refused, message)
+            Failure::refused(message)
         })
     }
 
@@ -52,8 +51,8 @@ impl EventLoop {
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands.
     pub(crate) fn run<T>(
         &mut self,
-        work: impl Future<Output = Result<T, CommandError>>,
-    ) -> Result<T, CommandError> {
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let mut result = None;
         // Work that is interrupted is dropped with the runtime at hand.
         let handle = self.runtime.handle().clone();
@@ -128,8 +127,8 @@ fn ignores_hang_up() -> bool {
     ignored.is_none_or(|ignored| ignored & hang_up != 0)
 }
 
-fn interrupted() -> CommandError {
-    CommandError::new(ExitStatus::Interrupted, "interrupted")
+fn interrupted() -> Failure {
+    Failure::new(ExitStatus::Interrupted, "interrupted")
 }
 
 #[cfg(test)]

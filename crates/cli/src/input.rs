@@ -7,10 +7,10 @@
 use std::io::{self, BufRead, ErrorKind, Read, StdinLock};
 use std::time::Duration;
 
+use crucible_model::Failure;
 use tokio::sync::oneshot;
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Line {
 pub(crate) const SPACE_AROUND: usize = 64 * 1024;
 
 /// Waits for a line of at most so many bytes. The inner error is the input's, the outer one an interruption.
-pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, CommandError> {
+pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, Failure> {
     let line = beside(app, Awaited::Silently, move |input| read_line(input, most))?;
     // A reader that is gone without a word has no more lines.
     Ok(line.unwrap_or(Ok(Line::End)))
@@ -53,7 +53,7 @@ pub(crate) fn whole(
     app: &App,
     most: usize,
     awaited: Awaited,
-) -> Result<io::Result<Vec<u8>>, CommandError> {
+) -> Result<io::Result<Vec<u8>>, Failure> {
     let read = move |input: StdinLock<'static>| {
         let mut bytes = Vec::new();
         input
@@ -70,7 +70,7 @@ fn beside<T: Send + 'static>(
     app: &App,
     awaited: Awaited,
     read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
-) -> Result<Option<T>, CommandError> {
+) -> Result<Option<T>, Failure> {
     app.block_on(async {
         let (done, mut waiting) = oneshot::channel();
         std::thread::spawn(move || {

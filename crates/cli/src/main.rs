@@ -4,7 +4,6 @@ mod app;
 mod arguments;
 mod blocked_write;
 mod commands;
-mod error;
 mod event_loop;
 mod gate_output;
 mod input;

@@ -3,11 +3,8 @@
 use std::error::Error;
 use std::str::FromStr;
 
-use crucible_model::ExitStatus;
-use crucible_secrets::{SecretInName, free_of_secrets};
+use crucible_secrets::free_of_secrets;
 use crucible_spec::SpecId;
-
-use crate::error::CommandError;
 
 /// Parses the id of a spec.
 pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
@@ -21,10 +18,4 @@ where
 {
     free_of_secrets(what, text)?;
     Ok(text.parse::<T>()?)
-}
-
-impl From<&SecretInName> for CommandError {
-    fn from(error: &SecretInName) -> Self {
-        Self::new(ExitStatus::SecretDetected, error.to_string()).hint(SecretInName::HINT)
-    }
 }

@@ -13,13 +13,12 @@ use std::sync::{Arc, OnceLock};
 
 use crucible_host::env::Environment;
 use crucible_model::{
-    ExitStatus, Finding, Level, Outcome, VerdictReport, escaped, escaped_json, one_line,
+    ExitStatus, Failure, Finding, Level, Outcome, VerdictReport, escaped, escaped_json, one_line,
 };
 use crucible_sandbox::Notices;
 use serde::Serialize;
 
 use crate::blocked_write::watched;
-use crate::error::CommandError;
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,15 +175,25 @@ impl Output {
     }
 
     /// The result as JSON, one document with a final newline.
-    pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), CommandError> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| {
-            CommandError::new(
-                ExitStatus::Refused,
-                format!("the result has no JSON form: {error}"),
-            )
-        })?;
+    pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| Failure::refused(format!("the result has no JSON form: {error}")))?;
         self.write(format!("{}\n", escaped_json(&text)).as_bytes());
         Ok(())
+    }
+
+    /// The result of a command that succeeded: as JSON, or as text that `text` prints.
+    pub(crate) fn show<T: Serialize>(
+        &self,
+        document: impl FnOnce() -> T,
+        text: impl FnOnce(),
+    ) -> Result<ExitStatus, Failure> {
+        if self.is_json() {
+            self.json(&document())?;
+        } else {
+            text();
+        }
+        Ok(ExitStatus::Success)
     }
 
     /// A document that is JSON already, on one line.
@@ -218,7 +227,7 @@ impl Output {
     }
 
     /// An error, with its hints; where JSON was asked for as JSON, described in `docs/contracts/error.schema.json`.
-    pub(crate) fn error(&self, error: &CommandError) {
+    pub(crate) fn error(&self, error: &Failure) {
         if self.mode.errors == Format::Json {
             let body = serde_json::json!({
                 "schema_version": "crucible-error-v1",
@@ -267,7 +276,7 @@ impl Output {
         &self,
         report: &VerdictReport,
         passed: &str,
-    ) -> Result<ExitStatus, CommandError> {
+    ) -> Result<ExitStatus, Failure> {
         if self.is_json() {
             self.json(report)?;
         } else {
@@ -278,10 +287,7 @@ impl Output {
                 self.line(passed);
             }
         }
-        Ok(match report.verdict {
-            Outcome::Pass => ExitStatus::Success,
-            Outcome::Fail => ExitStatus::Refused,
-        })
+        Ok(report.verdict.exit_status())
     }
 
     /// One finding, for people.
@@ -324,7 +330,7 @@ impl Output {
         } else {
             status
         };
-        let error = CommandError::new(
+        let error = Failure::new(
             own,
             format!("the result could not be written to standard output: {error}"),
         )

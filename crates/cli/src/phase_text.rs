@@ -1,20 +1,6 @@
-//! The state, the tokens and the cost of a phase, in words.
+//! The tokens and the cost of a phase, in words.
 
 use crucible_llm::{CostBasis, dollars};
-use crucible_spec::Standing;
-
-/// The state of a phase in words.
-pub(crate) fn words(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Success => "done",
-        Standing::Failed => "failed",
-        Standing::Stale => "stale",
-        Standing::Changed => "changed",
-        Standing::Damaged => "damaged",
-        Standing::DryRun => "dry run",
-        Standing::NotRun => "not run",
-    }
-}
 
 /// Tokens sent and received, as far as they are known; empty if neither is.
 pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {

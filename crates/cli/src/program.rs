@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use crucible_host::clock::clock_from;
 use crucible_host::env::Environment;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::{App, INNER_STAGE};
 use crate::commands::{Arguments, Command};
-use crate::error::CommandError;
 use crate::output::Output;
 use crate::usage;
 
@@ -41,14 +40,12 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
-    let result = clock_from(&env)
-        .map_err(CommandError::from)
-        .and_then(|clock| {
-            let app = App::new(env, clock, output.clone(), Vec::new());
-            let result = command.dispatch(&app);
-            app.warn_of_variables();
-            result
-        });
+    let result = clock_from(&env).map_err(Failure::from).and_then(|clock| {
+        let app = App::new(env, clock, output.clone(), Vec::new());
+        let result = command.dispatch(&app);
+        app.warn_of_variables();
+        result
+    });
     result.unwrap_or_else(|error| {
         let error = match (error.status, command) {
             (ExitStatus::Interrupted, Command::Run(_)) => {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use crucible_council::CouncilBackend;
 use crucible_council::configured::{ConfiguredCouncil, ModelArguments};
 use crucible_llm::{CallBudget, LlmBackend, UNSPECIFIED};
+use crucible_model::Failure;
 use crucible_run::{COUNCIL, CouncilService, DispatchConfig};
 use crucible_sandbox::Runtime;
 use crucible_settings::{Settings, variable_of};
-
-use crate::error::CommandError;
 
 /// The council that serves roles of a run, checked and not yet asked.
 struct ReadyCouncil(ConfiguredCouncil);
@@ -26,7 +25,7 @@ pub(crate) fn council_of_run(
     config: &Settings,
     dispatch: &DispatchConfig,
     provider: &str,
-) -> Result<Option<Box<dyn CouncilService>>, CommandError> {
+) -> Result<Option<Box<dyn CouncilService>>, Failure> {
     if !dispatch.clients().contains(COUNCIL) {
         return Ok(None);
     }
@@ -36,17 +35,14 @@ pub(crate) fn council_of_run(
 }
 
 /// Returns the provider of a council that serves a run of this provider.
-fn provider_of_council<'c>(
-    config: &'c Settings,
-    provider: &'c str,
-) -> Result<&'c str, CommandError> {
+fn provider_of_council<'c>(config: &'c Settings, provider: &'c str) -> Result<&'c str, Failure> {
     let is_model = |name: &&str| crucible_llm::provider(name).is_ok();
     let named = config.council.provider.as_deref();
     let named = named
         .or(Some(provider).filter(is_model))
         .or(config.llm.provider.as_deref());
     named.ok_or_else(|| {
-        CommandError::usage(format!(
+        Failure::usage(format!(
             "{UNSPECIFIED}: a council serves this run, and it needs models"
         ))
         .hint(format!(

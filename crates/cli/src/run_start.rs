@@ -6,14 +6,14 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use crucible_llm::configured::{check_budget, require_controlled};
+use crucible_model::Failure;
 use crucible_run::configured::{RoleBackends, StartRequest, StartedRun, StartedWith};
 use crucible_run::{RunObserver, RunOptions, is_definition_name};
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 
 use crate::app::App;
-use crate::arguments::{providers, strengths, subject};
-use crate::error::CommandError;
+use crate::arguments::{overrides, path_text, providers, strengths, subject};
 use crate::run_council::council_of_run;
 
 /// What a run is started with
@@ -77,7 +77,7 @@ pub(crate) async fn begin(
     options: &Options,
     adjust: impl FnOnce(&mut RunOptions),
     observer: &mut dyn RunObserver,
-) -> Result<(Settings, Arc<Sandbox>, StartedRun), CommandError> {
+) -> Result<(Settings, Arc<Sandbox>, StartedRun), Failure> {
     let directory = app.absolute(&options.repo);
     let top = app.repository_of(&directory);
     let request = StartRequest {
@@ -124,27 +124,16 @@ pub(crate) async fn begin(
 
 impl Options {
     fn flags(&self) -> Vec<(&'static str, String)> {
-        let mut flags = Vec::new();
-        let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
-        add("llm.provider", self.provider.clone());
-        add("llm.fallback_provider", self.fallback_provider.clone());
-        add("dispatch.mode", self.mode.clone());
-        add(
-            "run.max_iterations",
-            self.max_iterations.map(|number| number.to_string()),
-        );
-        add(
-            "run.candidates",
-            self.candidates.map(|number| number.to_string()),
-        );
-        add("sandbox.strength", self.sandbox.clone());
-        add(
-            "llm.replay.cassette",
-            self.cassette
-                .as_ref()
-                .map(|path| path.display().to_string()),
-        );
-        flags
+        let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
+        overrides([
+            ("llm.provider", self.provider.clone()),
+            ("llm.fallback_provider", self.fallback_provider.clone()),
+            ("dispatch.mode", self.mode.clone()),
+            ("run.max_iterations", number(self.max_iterations)),
+            ("run.candidates", number(self.candidates)),
+            ("sandbox.strength", self.sandbox.clone()),
+            ("llm.replay.cassette", path_text(&self.cassette)),
+        ])
     }
 }
 

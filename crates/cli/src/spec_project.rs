@@ -2,34 +2,27 @@
 
 use std::path::Path;
 
+use crucible_model::Failure;
 use crucible_spec::session::FIXUPS;
 use crucible_spec::{SpecId, SpecProject, SpecStore, WorkspaceFile};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// The project of the command: the one of `--workspace FILE`, else the one that contains the working
 /// directory.
-pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject, CommandError> {
+pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject, Failure> {
     match workspace {
-        Some(file) => Ok(named_workspace(app, file)?.project()),
+        Some(file) => Ok(WorkspaceFile::named(app.absolute(file))?.project()),
         None => Ok(SpecProject::find(app.env.working_directory())),
     }
 }
 
 /// The workspace of the command: the one of `--workspace FILE`, else the nearest one upward.
-pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, CommandError> {
+pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, Failure> {
     let start = app.env.working_directory();
     match named {
-        Some(file) => named_workspace(app, file),
-        None => WorkspaceFile::discover(start).ok_or_else(|| {
-            let message = format!(
-                "no workspace.yaml in {} or any parent directory",
-                start.display()
-            );
-            CommandError::usage(message)
-                .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
-        }),
+        Some(file) => WorkspaceFile::named(app.absolute(file)),
+        None => WorkspaceFile::required(start),
     }
 }
 
@@ -38,23 +31,11 @@ pub(crate) fn list_of(
     app: &App,
     named: Option<&Path>,
     project: &SpecProject,
-) -> Result<Option<WorkspaceFile>, CommandError> {
+) -> Result<Option<WorkspaceFile>, Failure> {
     match named {
-        Some(file) => named_workspace(app, file).map(Some),
+        Some(file) => WorkspaceFile::named(app.absolute(file)).map(Some),
         None => Ok(WorkspaceFile::within(project.root())),
     }
-}
-
-/// The file of `--workspace FILE`.
-fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError> {
-    let file = app.absolute(file);
-    if file.is_file() {
-        return Ok(WorkspaceFile::at(file));
-    }
-    Err(
-        CommandError::usage(format!("--workspace: {} is not a file", file.display()))
-            .hint("Name the file workspace.yaml itself; `crucible project init` creates one."),
-    )
 }
 
 /// Opens a spec for reading, with the record of unfinished work on it. Without Crucible's own directory

@@ -9,10 +9,9 @@ use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_secrets::SecretInName;
 
-use crate::error::CommandError;
 use crate::output::{Format, Output, OutputMode, Voice};
 
 /// Whether JSON is asked for. What follows a bare `--` belongs to another program.
@@ -66,7 +65,7 @@ pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Outpu
         .source()
         .and_then(|source| source.downcast_ref::<SecretInName>())
     {
-        output.error(&CommandError::from(secret));
+        output.error(&Failure::from(secret));
         return ExitStatus::SecretDetected;
     }
     let text = with_tip(
@@ -124,14 +123,14 @@ fn in_quotes(text: &str) -> String {
 }
 
 /// The parts of clap's message: what is wrong, then a paragraph for each tip.
-fn document(text: &str) -> CommandError {
+fn document(text: &str) -> Failure {
     let mut paragraphs = text
         .split("\n\n")
         .map(words)
         .filter(|paragraph| !paragraph.is_empty());
     let message = paragraphs.next().unwrap_or_default();
-    let usage = CommandError::usage(message.strip_prefix("error: ").unwrap_or(&message));
-    paragraphs.fold(usage, CommandError::hint)
+    let usage = Failure::usage(message.strip_prefix("error: ").unwrap_or(&message));
+    paragraphs.fold(usage, Failure::hint)
 }
 
 /// A paragraph on one line.

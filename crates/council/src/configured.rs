@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::configured::{self, positive};
-use crucible_llm::{
-    Backend, CallBudget, CallWatch, FellBack, Limit, LlmError, PriceTable, Recording,
-    RecordingError, RecordingFile, Selected, UNSPECIFIED,
-};
+use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, RecordingFile, Selected, UNSPECIFIED};
+use crucible_model::Failure;
 use crucible_sandbox::Runtime;
-use crucible_settings::{DeltaRule, SettingSource, Settings, SetupError, variable_of};
+use crucible_settings::{DeltaRule, SettingSource, Settings, variable_of};
 
 use crate::config::{
     CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability, Wording,
@@ -41,32 +39,6 @@ const PHASES: [&str; 6] = [
 
 /// The fewest calls for an answer: the triage, and one answer without a council.
 pub const FEWEST_CALLS: u64 = 2;
-
-/// Why no council can be made from the settings.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfiguredError {
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The provider cannot be prepared.
-    #[error(transparent)]
-    Llm(#[from] LlmError),
-    /// No engine accepts a setting.
-    #[error(transparent)]
-    Council(#[from] CouncilError),
-    /// The calls cannot be recorded.
-    #[error(transparent)]
-    Recording(#[from] RecordingError),
-}
-
-impl From<configured::BackendError> for ConfiguredError {
-    fn from(error: configured::BackendError) -> Self {
-        match error {
-            configured::BackendError::Setup(error) => Self::Setup(error),
-            configured::BackendError::Llm(error) => Self::Llm(error),
-        }
-    }
-}
 
 /// The models that a command line names for a council. Lists of models are not settings there, because a model name may
 /// contain the comma that separates the entries of a list.
@@ -113,7 +85,7 @@ impl CouncilSession {
     }
 
     /// Creates an engine with its own budget.
-    pub fn engine(&self, observability: Observability) -> Result<Crucible, ConfiguredError> {
+    pub fn engine(&self, observability: Observability) -> Result<Crucible, Failure> {
         let recording = self
             .record
             .as_ref()
@@ -164,7 +136,7 @@ impl ConfiguredCouncil {
         config: &Settings,
         arguments: &ModelArguments,
         provider: &str,
-    ) -> Result<Self, ConfiguredError> {
+    ) -> Result<Self, Failure> {
         let (limits, delta) = (limits(config)?, delta(config)?);
         let prices = Arc::new(configured::prices(config)?);
         let context = configured::context(runtime, config)?;
@@ -375,9 +347,9 @@ impl Models {
 /// # Errors
 ///
 /// Fails if the settings name none.
-pub fn provider(config: &Settings) -> Result<&str, SetupError> {
+pub fn provider(config: &Settings) -> Result<&str, Failure> {
     config.council.provider.as_deref().or(config.llm.provider.as_deref()).ok_or_else(|| {
-        SetupError::invalid(format!("{UNSPECIFIED}: a council needs a model")).hint(format!(
+        Failure::usage(format!("{UNSPECIFIED}: a council needs a model")).hint(format!(
             "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
             variable_of("llm.provider")
         ))
@@ -385,12 +357,12 @@ pub fn provider(config: &Settings) -> Result<&str, SetupError> {
 }
 
 /// The limits of one question: its own call limit, and the general limits of tokens and cost.
-fn limits(config: &Settings) -> Result<CouncilLimits, SetupError> {
+fn limits(config: &Settings) -> Result<CouncilLimits, Failure> {
     let mut budget = configured::limits(config)?;
     let council = &config.council;
     let calls = positive("council.calls", council.calls)?;
     if calls < FEWEST_CALLS {
-        return Err(SetupError::invalid(format!(
+        return Err(Failure::usage(format!(
             "council.calls is {calls}, which is too few for an answer"
         ))
         .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
@@ -409,19 +381,17 @@ fn limits(config: &Settings) -> Result<CouncilLimits, SetupError> {
     })
 }
 
-fn delta(config: &Settings) -> Result<DeltaChoice, SetupError> {
+fn delta(config: &Settings) -> Result<DeltaChoice, Failure> {
     let threshold = config.council.similarity;
     if !(0.0..=1.0).contains(&threshold) {
-        return Err(
-            SetupError::invalid(format!("council.similarity is {threshold}"))
-                .hint("Set a number from 0 (nothing in common) to 1 (the same words)."),
-        );
+        return Err(Failure::usage(format!("council.similarity is {threshold}"))
+            .hint("Set a number from 0 (nothing in common) to 1 (the same words)."));
     }
     match config.council.delta.get() {
         Ok(DeltaRule::Judge) => Ok(DeltaChoice::Judge),
         Ok(DeltaRule::Never) => Ok(DeltaChoice::Never),
         Ok(DeltaRule::Similarity) => Ok(DeltaChoice::TextSimilarity { threshold }),
-        Err(other) => Err(SetupError::invalid(format!("council.delta is {other:?}"))
+        Err(other) => Err(Failure::usage(format!("council.delta is {other:?}"))
             .hint(format!("Use one of: {}.", DELTAS.join(", ")))),
     }
 }

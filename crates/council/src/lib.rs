@@ -22,6 +22,7 @@ mod delta;
 mod engine;
 mod error;
 mod executor;
+mod exit_status;
 mod grammar;
 mod independence;
 mod red_team;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_llm::configured::{self, BackendError};
+use crucible_llm::configured;
 use crucible_llm::{
     Backend, CallBook, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected,
     UNSPECIFIED, construct,
 };
+use crucible_model::Failure;
 use crucible_sandbox::Runtime;
-use crucible_settings::{Settings, SetupError, variable_of};
+use crucible_settings::{Settings, variable_of};
 
 use crate::debate::{Claude, DebateRounds, Gpt};
 use crate::pipeline::Planner;
@@ -60,7 +61,7 @@ impl PlannerBackends {
         config: &Settings,
         rounds: DebateRounds,
         temporary: Option<PathBuf>,
-    ) -> Result<Self, BackendError> {
+    ) -> Result<Self, Failure> {
         configured::check_budget(config)?;
         let mut context = configured::context(runtime, config)?;
         if let Some(temporary) = temporary {
@@ -83,11 +84,10 @@ impl PlannerBackends {
         };
         let timeout = match config.llm.timeout_s {
             0 => {
-                return Err(SetupError::invalid(
+                return Err(Failure::usage(
                     "llm.timeout_s is 0, which leaves no time for an answer",
                 )
-                .hint("Set a whole number of seconds of at least 1.")
-                .into());
+                .hint("Set a whole number of seconds of at least 1."));
             }
             seconds => Duration::from_secs(seconds),
         };
@@ -123,7 +123,7 @@ impl PlannerBackends {
         self,
         config: &Settings,
         book: Option<Arc<dyn CallBook>>,
-    ) -> Result<OpenPlannerBackends, SetupError> {
+    ) -> Result<OpenPlannerBackends, Failure> {
         let Self::Both(both) = self else {
             return Ok(OpenPlannerBackends::Offline);
         };
@@ -192,7 +192,7 @@ enum Owner {
 }
 
 /// The provider of an owner.
-fn provider(config: &Settings, owner: Owner) -> Result<&str, SetupError> {
+fn provider(config: &Settings, owner: Owner) -> Result<&str, Failure> {
     let (gpt, claude) = (
         config.crawl.gpt_provider.as_deref(),
         config.crawl.claude_provider.as_deref(),
@@ -216,13 +216,13 @@ fn provider(config: &Settings, owner: Owner) -> Result<&str, SetupError> {
     let everyone = config.llm.provider.as_deref();
     if own.is_none() && everyone.is_none() && set.is_some() {
         let message = format!("{UNSPECIFIED}: no provider is set that {does}; only {other} is set");
-        return Err(SetupError::invalid(message).hint(format!(
+        return Err(Failure::usage(message).hint(format!(
             "Pass {flag}, or set {} for both.",
             variable_of("llm.provider")
         )));
     }
     own.or(everyone).ok_or_else(|| {
-        SetupError::invalid(format!("{UNSPECIFIED}: models draft and criticise a plan"))
+        Failure::usage(format!("{UNSPECIFIED}: models draft and criticise a plan"))
             .hint(format!(
                 "Pass --gpt-provider and --claude-provider, or set {} for both.",
                 variable_of("llm.provider")

@@ -13,10 +13,13 @@
 
 mod artifact;
 mod configured;
+mod context;
 mod debate;
+mod exit_status;
 mod export;
 mod fetch;
 mod github;
+mod history;
 mod inspect;
 mod offline;
 mod pipeline;
@@ -28,9 +31,11 @@ mod search;
 mod session;
 mod target;
 mod witness;
+mod words;
 
 pub use artifact::*;
 pub use configured::{DebateBackends, OpenPlannerBackends, PlannerBackends};
+pub use context::{CrawlContext, CrawlHost, Intent, LookUp, Pick, RepoSelection, RepoSource};
 pub use debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
     DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,
@@ -42,6 +47,7 @@ pub use export::{
 };
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
+pub use history::{PastCrawl, PastDocument, PastMessage, PastSession};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect, workspace_of};
 pub use offline::{OfflineError, offline_plan};
 pub use pipeline::{

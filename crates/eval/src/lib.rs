@@ -9,9 +9,11 @@
 //! repository's hooks never run; setup and check commands run in the sandbox; nothing outside the
 //! evaluation's own directory is written.
 
+pub mod configured;
 mod direct;
 mod engine;
 mod error;
+mod exit_status;
 mod import;
 mod outcome;
 mod place;

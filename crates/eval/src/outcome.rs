@@ -80,6 +80,14 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// No call, which costs nothing.
+    pub const NOTHING: Self = Self {
+        calls: 0,
+        tokens_input: 0,
+        tokens_output: 0,
+        micro_dollars: Some(0),
+    };
+
     /// Returns the sum. A cost is known only if both are.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -15,12 +15,17 @@
 mod agent;
 mod answer_form;
 mod build;
+mod check;
+pub mod configured;
 mod examples;
+mod exit_status;
 mod failure;
 mod gates;
 mod grants;
+mod history_text;
 mod invariants;
 mod io_schema;
+mod json_output;
 mod name;
 mod packet;
 mod paths;
@@ -48,12 +53,14 @@ pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
     UnsettledBuild, build_skill, settle_interrupted,
 };
+pub use check::SkillCheck;
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
 pub use gates::{GateObstacle, SkillGate, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
+pub use json_output::SkillHistory;
 pub use name::{SkillName, SkillNameError};
 pub use packet::{PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};

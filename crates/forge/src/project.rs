@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crucible_host::fs::{FsError, create_dir_all, read_beneath};
+use crucible_host::fs::{FsError, create_dir_all, read_beneath, read_regular_up_to};
 use crucible_host::lock::{Lock, LockError};
-use crucible_model::{ByteLimit, Digest, RepoPathError};
+use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, RepoPath, RepoPathError};
 
 use crate::name::SkillName;
 use crate::paths::{PackageName, SkillPaths};
@@ -85,6 +85,56 @@ impl ForgeProject {
         };
         let text = std::str::from_utf8(&bytes).map_err(|_| PolicyUnread::NotText)?;
         Ok(Some(SkillPolicy::read(text)?))
+    }
+
+    /// Returns the rules of the policy at `named`, else of the project's own, else those that always hold; and which these are, for people.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the policy cannot be read or is invalid.
+    pub fn rules(&self, named: Option<&Path>) -> Result<(SkillPolicy, String), Failure> {
+        let Some(path) = named else {
+            let path = self.root.join(POLICY_FILE);
+            return Ok(match self.policy()? {
+                Some(policy) => (policy, format!("policy: {}", path.display())),
+                None => (
+                    SkillPolicy::default(),
+                    format!(
+                        "policy: the rules that always hold; there is no {}",
+                        path.display()
+                    ),
+                ),
+            });
+        };
+        let invalid =
+            |why: String| Failure::new(ExitStatus::Schema, format!("{}: {why}", path.display()));
+        let bytes = read_regular_up_to(path, ByteLimit(MAX_POLICY_BYTES as u64))
+            .map_err(|error| error.unreadable_input())?;
+        let text = String::from_utf8(bytes)
+            .map_err(|error| invalid(error.to_string()).hint("Write it as UTF-8."))?;
+        let policy = SkillPolicy::read(&text).map_err(|error| {
+            invalid(error.to_string()).hint("A policy is like `allowed_imports: [yaml]`.")
+        })?;
+        Ok((policy, format!("policy: {}", path.display())))
+    }
+
+    /// Checks that the package of the skills exists. Returns a file of the skill that exists before any build.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `skill init` has not been run.
+    pub fn check_begun(&self, name: &SkillName) -> Result<Option<RepoPath>, Failure> {
+        let paths = self.paths(name)?;
+        if !self.root.join(paths.base.as_str()).is_file() {
+            return Err(Failure::usage(format!(
+                "there is no {} in {}",
+                paths.base,
+                self.root.display()
+            ))
+            .hint("Lay the package first: crucible skill init"));
+        }
+        let exists = |path: &&RepoPath| self.root.join(path.as_str()).symlink_metadata().is_ok();
+        Ok(paths.files().into_iter().find(exists).cloned())
     }
 
     /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it. `purpose` is what the

@@ -161,6 +161,25 @@ struct WrittenEntry {
 }
 
 impl SkillRegistry {
+    /// Returns what the ledger trusts, and the differences to the project's registry with whatever cannot be read.
+    #[must_use]
+    pub fn compared(ledger: &Ledger, project: &ForgeProject) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let known = Self::of(ledger, project).unwrap_or_else(|error| {
+            problems.push(error.to_string());
+            Self::default()
+        });
+        match Self::read(project) {
+            Ok(Some(written)) => {
+                let differences = known.differences(&written);
+                problems.extend(differences.findings().iter().map(ToString::to_string));
+            }
+            Ok(None) => {}
+            Err(error) => problems.push(error.to_string()),
+        }
+        (known, problems)
+    }
+
     /// What the ledger says of this project's skills.
     ///
     /// # Errors

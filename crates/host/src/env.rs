@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crucible_model::Failure;
 use rustix::fs::{Access, access};
 
 /// The environment variables and the working directory a command began with.
@@ -125,6 +126,31 @@ impl Environment {
         }
     }
 
+    /// Returns [`Environment::crucible_home`] if it can be used: its path is UTF-8, and it is a directory or does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be used.
+    pub fn usable_home(&self) -> Result<PathBuf, Failure> {
+        let refuse = |message: String| Err(Failure::usage(message).hint(HomeError::HINT));
+        let home = match self.crucible_home() {
+            Ok(home) => home,
+            Err(error) => return refuse(error.to_string()),
+        };
+        let shown = home.display();
+        if home.to_str().is_none() {
+            return refuse(format!(
+                "the path of Crucible's own directory is not UTF-8: {shown}"
+            ));
+        }
+        if home.symlink_metadata().is_ok() && !home.is_dir() {
+            return refuse(format!(
+                "{shown}, Crucible's own directory, is no directory"
+            ));
+        }
+        Ok(home)
+    }
+
     /// Where temporary files go: `TMPDIR` where it is an absolute path, else `/tmp`.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
@@ -166,6 +192,11 @@ pub enum HomeError {
         "neither CRUCIBLE_HOME nor HOME is set; set CRUCIBLE_HOME to where the ledger and the runs are kept"
     )]
     NotSet,
+}
+
+impl HomeError {
+    /// What to do if Crucible's own directory cannot be used.
+    pub const HINT: &'static str = "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
 }
 
 /// Why a program cannot be run.

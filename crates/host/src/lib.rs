@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod env;
+mod exit_status;
 pub mod fs;
 pub mod http;
 pub mod lock;

@@ -22,6 +22,7 @@ mod chain;
 mod crawl;
 mod error;
 mod event;
+mod exit_status;
 mod forge;
 mod moment;
 mod recorded_rows;

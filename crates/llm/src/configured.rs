@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::http::HttpClient;
+use crucible_model::{ExitStatus, Failure};
 use crucible_sandbox::{Runtime, Strength, StrengthError};
-use crucible_settings::{PhaseEntry, Settings, SetupError, SetupFault};
+use crucible_settings::{PhaseEntry, Settings};
 
 use crate::backend::Backend;
 use crate::budget::{BudgetLimits, CallBudget, Limit};
@@ -23,17 +24,6 @@ use crate::registry::construct;
 use crate::retry::RetryPolicy;
 use crate::select::{Fallback, NamedProvider, Selected, select};
 use crate::strategy::ExecutionStrategy;
-
-/// Why no backend can be made from the settings.
-#[derive(Debug, thiserror::Error)]
-pub enum BackendError {
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The provider cannot be prepared.
-    #[error(transparent)]
-    Llm(#[from] LlmError),
-}
 
 /// Returns the settings of a provider's section. `runtime` gives the environment and the working directory.
 #[must_use]
@@ -109,11 +99,11 @@ fn of_phases(
 /// # Errors
 ///
 /// Fails if a price has no amount, no date or no source.
-pub fn prices(settings: &Settings) -> Result<PriceTable, SetupError> {
+pub fn prices(settings: &Settings) -> Result<PriceTable, Failure> {
     let mut lines = BTreeMap::new();
     for (name, entry) in &settings.prices {
         let bad = |what: &str| {
-            SetupError::invalid(format!("[llm.prices.{name:?}] {what}"))
+            Failure::usage(format!("[llm.prices.{name:?}] {what}"))
                 .hint("A price has four lines: input and output in US dollars for a million tokens, date and source.")
         };
         let millionths = |field: &str, price: f64| {
@@ -155,11 +145,11 @@ fn is_date(text: &str) -> bool {
 /// # Errors
 ///
 /// Fails if a cassette is named and the provider is not `replay`.
-pub fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), SetupError> {
+pub fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), Failure> {
     if cassette.is_none() || provider == "replay" {
         return Ok(());
     }
-    Err(SetupError::invalid(format!(
+    Err(Failure::usage(format!(
         "--cassette is of no use to the provider {provider:?}"
     ))
     .hint("Only the provider `replay` reads a recording: --provider replay --cassette FILE."))
@@ -170,11 +160,11 @@ pub fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), Set
 /// # Errors
 ///
 /// Fails if the setting is not a strength.
-pub fn strength(settings: &Settings) -> Result<Strength, SetupError> {
+pub fn strength(settings: &Settings) -> Result<Strength, Failure> {
     let named = settings.sandbox.strength.as_deref().unwrap_or_default();
     named
         .parse()
-        .map_err(|error: StrengthError| SetupError::invalid(format!("sandbox.strength: {error}")))
+        .map_err(|error: StrengthError| Failure::usage(format!("sandbox.strength: {error}")))
 }
 
 /// Refuses an execution strategy other than the one in which Crucible alone acts on an answer.
@@ -182,7 +172,7 @@ pub fn strength(settings: &Settings) -> Result<Strength, SetupError> {
 /// # Errors
 ///
 /// Fails if the settings name another strategy.
-pub fn require_controlled(settings: &Settings) -> Result<(), SetupError> {
+pub fn require_controlled(settings: &Settings) -> Result<(), Failure> {
     let named = settings
         .llm
         .execution_strategy
@@ -190,7 +180,7 @@ pub fn require_controlled(settings: &Settings) -> Result<(), SetupError> {
         .unwrap_or_default();
     match named.parse::<ExecutionStrategy>() {
         Ok(_) => Ok(()),
-        Err(error) => Err(SetupError::invalid(error.to_string())
+        Err(error) => Err(Failure::usage(error.to_string())
             .hint("Set [llm] execution_strategy = \"controlled\".")),
     }
 }
@@ -200,7 +190,7 @@ pub fn require_controlled(settings: &Settings) -> Result<(), SetupError> {
 /// # Errors
 ///
 /// Fails as [`prices`] and [`limits`] do.
-pub fn check_budget(settings: &Settings) -> Result<(), SetupError> {
+pub fn check_budget(settings: &Settings) -> Result<(), Failure> {
     prices(settings)?;
     limits(settings).map(drop)
 }
@@ -210,7 +200,7 @@ pub fn check_budget(settings: &Settings) -> Result<(), SetupError> {
 /// # Errors
 ///
 /// Fails if the limit in dollars is not an amount.
-pub fn limits(settings: &Settings) -> Result<BudgetLimits, SetupError> {
+pub fn limits(settings: &Settings) -> Result<BudgetLimits, Failure> {
     let some = |number: u64| {
         if number == 0 {
             Limit::Unlimited
@@ -220,10 +210,8 @@ pub fn limits(settings: &Settings) -> Result<BudgetLimits, SetupError> {
     };
     let dollars = settings.budget.dollars;
     let Some(limit) = micro_dollars(dollars) else {
-        return Err(
-            SetupError::invalid(format!("llm.budget.dollars is {dollars}"))
-                .hint("It takes US dollars, such as 1.5; 0 sets no limit."),
-        );
+        return Err(Failure::usage(format!("llm.budget.dollars is {dollars}"))
+            .hint("It takes US dollars, such as 1.5; 0 sets no limit."));
     };
     Ok(BudgetLimits {
         calls: Limit::Unlimited,
@@ -237,10 +225,10 @@ pub fn limits(settings: &Settings) -> Result<BudgetLimits, SetupError> {
 /// # Errors
 ///
 /// Fails if it is zero.
-pub fn positive(key: &str, value: u64) -> Result<u64, SetupError> {
+pub fn positive(key: &str, value: u64) -> Result<u64, Failure> {
     match value {
         0 => Err(
-            SetupError::invalid(format!("{key} is 0, so no model can be called"))
+            Failure::usage(format!("{key} is 0, so no model can be called"))
                 .hint("Set a whole number of at least 1."),
         ),
         number => Ok(number),
@@ -256,8 +244,9 @@ pub fn selected(
     runtime: &Runtime<'_>,
     settings: &Settings,
     name: &str,
-) -> Result<Selected, BackendError> {
-    selected_with(runtime, settings, &context(runtime, settings)?, name)
+) -> Result<Selected, Failure> {
+    let context = context(runtime, settings)?;
+    Ok(selected_with(runtime, settings, &context, name)?)
 }
 
 /// Prepares a provider as [`selected`] does, with an existing context.
@@ -270,7 +259,7 @@ pub fn selected_with(
     settings: &Settings,
     context: &Context,
     name: &str,
-) -> Result<Selected, BackendError> {
+) -> Result<Selected, LlmError> {
     let fallback = match settings.llm.fallback_provider.as_deref() {
         Some(other) if other != name => {
             Fallback::To(Box::new(named_provider(runtime, settings, other)))
@@ -315,9 +304,9 @@ pub fn named_provider(runtime: &Runtime<'_>, settings: &Settings, name: &str) ->
 /// # Errors
 ///
 /// Fails if a time limit is zero, or if the HTTP client cannot be created.
-pub fn context(runtime: &Runtime<'_>, settings: &Settings) -> Result<Context, SetupError> {
+pub fn context(runtime: &Runtime<'_>, settings: &Settings) -> Result<Context, Failure> {
     let seconds = |key: &str, seconds: u64| match seconds {
-        0 => Err(SetupError::invalid(format!("{key} is no limit"))
+        0 => Err(Failure::usage(format!("{key} is no limit"))
             .hint("It takes a whole number of seconds from 1.")),
         seconds => Ok(Duration::from_secs(seconds)),
     };
@@ -326,7 +315,7 @@ pub fn context(runtime: &Runtime<'_>, settings: &Settings) -> Result<Context, Se
         env: runtime.env.clone(),
         http: Arc::new(
             HttpClient::new()
-                .map_err(|error| SetupError::new(SetupFault::Connection, error.to_string()))?,
+                .map_err(|error| Failure::new(ExitStatus::Provider, error.to_string()))?,
         ),
         sandbox: Arc::clone(&runtime.sandbox),
         temporary: runtime.temporary_directory(),
@@ -345,7 +334,7 @@ pub fn backend(
     settings: &Settings,
     provider: &str,
     of_provider: &ProviderSettings,
-) -> Result<Backend, BackendError> {
+) -> Result<Backend, Failure> {
     Ok(construct(
         provider,
         of_provider,

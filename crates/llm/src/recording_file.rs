@@ -8,26 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::fs;
-use crucible_settings::SetupError;
+use crucible_model::Failure;
 
 use crate::backend::Backend;
 use crate::cassette::{CassetteError, CassetteHeader};
 use crate::cassette_source::MAX_CASSETTE;
 use crate::record::{CassetteWriter, Recording, Reuse};
-
-/// Why the calls of a command cannot be recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
-    /// The file of `--record` cannot be used.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The recording cannot be written.
-    #[error(transparent)]
-    Cassette(#[from] CassetteError),
-    /// A file cannot be read or extended.
-    #[error(transparent)]
-    File(#[from] fs::FsError),
-}
 
 /// The file that a command records its calls in.
 pub struct RecordingFile {
@@ -43,9 +29,9 @@ impl RecordingFile {
     /// # Errors
     ///
     /// Fails if the file exists, if its directory does not, or if git or Crucible keeps its own files there.
-    pub fn new(path: PathBuf) -> Result<Self, SetupError> {
+    pub fn new(path: PathBuf) -> Result<Self, Failure> {
         if path.symlink_metadata().is_ok() {
-            return Err(SetupError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "--record: there is something at {} already",
                 path.display()
             ))
@@ -65,7 +51,7 @@ impl RecordingFile {
                     .any(|part| part.as_os_str() == *own)
             });
         if let Some((_, owner)) = owner {
-            return Err(SetupError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "--record: {} cannot be written to: {owner} keeps its own files there",
                 path.display()
             ))
@@ -77,7 +63,7 @@ impl RecordingFile {
                 begun: OnceCell::new(),
                 copied: Cell::new(false),
             }),
-            Some(_) | None => Err(SetupError::invalid(format!(
+            Some(_) | None => Err(Failure::usage(format!(
                 "--record: {} is in no directory",
                 path.display()
             ))
@@ -90,12 +76,11 @@ impl RecordingFile {
     /// # Errors
     ///
     /// Fails if the file cannot be created or written.
-    pub fn recording(&self, backend: &Backend) -> Result<Recording, RecordingError> {
+    pub fn recording(&self, backend: &Backend) -> Result<Recording, Failure> {
         if let Some(begun) = self.begun.get() {
             return Ok(Recording::To(Arc::clone(begun)));
         }
-        fs::create_new(&self.path)
-            .map_err(|error| SetupError::invalid(format!("--record: {error}")))?;
+        fs::create_new(&self.path).map_err(|error| Failure::usage(format!("--record: {error}")))?;
         let speaker = backend.speaker();
         let (provider, model) = (speaker.provider.clone(), speaker.model.clone());
         let header = CassetteHeader::new(provider, model, backend.capabilities());
@@ -103,10 +88,8 @@ impl RecordingFile {
             CassetteWriter::open(&self.path, &header, Reuse::Nothing).map_err(|error| {
                 self.take_away();
                 match error {
-                    CassetteError::File(error) => {
-                        SetupError::invalid(format!("--record: {error}")).into()
-                    }
-                    error => RecordingError::from(error),
+                    CassetteError::File(error) => Failure::usage(format!("--record: {error}")),
+                    error => Failure::from(error),
                 }
             })?;
         Ok(Recording::To(Arc::clone(
@@ -120,7 +103,7 @@ impl RecordingFile {
     /// # Errors
     ///
     /// Fails if the other recording cannot be read or this one cannot be written.
-    pub fn copy(&self, backend: &Backend, from: &Path) -> Result<(), RecordingError> {
+    pub fn copy(&self, backend: &Backend, from: &Path) -> Result<(), Failure> {
         let bytes = match fs::read_regular_up_to(from, MAX_CASSETTE) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(()),

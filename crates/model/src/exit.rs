@@ -1,6 +1,6 @@
 //! The exit codes of the `crucible` program, in one list.
 //!
-//! `cli` maps every error to one of these, once and without a wildcard. The numbers are a contract
+//! Every error maps to one of these beside its definition, without a wildcard. The numbers are a contract
 //! with scripts and CI: a meaning is never moved to another number.
 
 use serde::Serialize;

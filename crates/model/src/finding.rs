@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::exit::ExitStatus;
+
 /// The name of one kind of finding: lowercase words joined by `-`, its family first (`patch-path-denied`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -106,6 +108,17 @@ pub enum Outcome {
     Pass,
     /// At least one finding does.
     Fail,
+}
+
+impl Outcome {
+    /// Returns how a command with this verdict ends.
+    #[must_use]
+    pub const fn exit_status(self) -> ExitStatus {
+        match self {
+            Self::Pass => ExitStatus::Success,
+            Self::Fail => ExitStatus::Refused,
+        }
+    }
 }
 
 /// The findings of one check, in order of creation.

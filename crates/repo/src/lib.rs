@@ -28,6 +28,7 @@ mod build_system;
 mod checkout;
 mod clone;
 mod error;
+mod exit_status;
 mod gh;
 mod git;
 mod identity;

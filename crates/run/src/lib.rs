@@ -11,6 +11,7 @@ mod allow;
 mod analysis;
 mod attempt;
 mod budget;
+mod bundle;
 mod call_book;
 mod canary;
 mod catalogue;
@@ -18,14 +19,20 @@ mod check_gates;
 mod clients;
 mod commit_message;
 pub mod configured;
+mod context_build;
+mod context_text;
 mod contract;
+pub mod demo;
 mod dispatch;
+mod doctor;
 mod document;
 mod engine;
 mod error;
 mod event_kind;
+mod exit_status;
 mod find;
 mod found;
+mod gate_document;
 mod gate_files;
 mod gate_world;
 mod gatekeeper;
@@ -50,6 +57,7 @@ mod scope;
 mod start;
 mod state;
 mod status;
+mod status_text;
 mod trial;
 mod unfinished;
 mod verify_again;
@@ -60,12 +68,14 @@ pub use allow::allow;
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
+pub use bundle::RunBundle;
 pub use call_book::LedgerBook;
 pub use canary::{BrokenFiles, Canary, CanaryGate};
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use check_gates::{GateCheck, GateState, check_gates, judge_checks};
 pub use clients::{Clients, stand_in};
 pub use commit_message::{SubjectError, check_subject};
+pub use context_build::{BuiltContext, BuiltContextDocument, ContextRequest, WrittenDocument};
 pub use contract::{
     API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments,
     DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails,
@@ -79,6 +89,7 @@ pub use contract::{
     check_executed, check_reasons, is_page_name, read_results,
 };
 pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
+pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use engine::advance;
 pub use error::RunError;
 pub use event_kind::EventKind;
@@ -89,16 +100,18 @@ pub use find::{
     WorkflowOrigin, Workflows, WorkflowsError, check_web, externals, resolve,
 };
 pub use found::{directory_in, found_gates, no_gates};
+pub use gate_document::{CheckedGates, GateDocument, ListedGates};
 pub use gatekeeper::{
-    AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan,
+    AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch, apply_patch_in_turn, check_patch,
+    plan_policy, run_of, signed_plan,
 };
 pub use journal::RunObserver;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
-pub use lookup::{LookupError, find_run, missing_ledger, run_id, verify_ledger};
+pub use lookup::{find_run, missing_ledger, run_id, verify_ledger};
 pub use may_drop::is_definition_name;
 pub use pack_limits::PackLimits;
-pub use plan_check::{Evidence, PlanCheck, PlanCheckError};
+pub use plan_check::{Evidence, PlanCheck};
 pub use plan_evidence::{RunPlan, check_signature, check_status, executed_gates, find_evidence};
 pub use receipt::{PhaseReceipt, RunReceipt};
 pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
@@ -112,7 +125,7 @@ pub use scope::{NamedPlaceError, NamedPlaces, named_places};
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
-pub use verify_again::{VerifiedAgain, verify_again};
+pub use verify_again::{VerifiedAgain, VerifiedAgainDocument, verify_again};
 pub use verify_record::{
     AccountedFiles, FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record,
 };

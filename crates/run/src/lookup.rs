@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crucible_ledger::{Anchor, Ledger};
-use crucible_model::{Code, Finding, RunId, Verdict, counted};
-use crucible_settings::SetupError;
+use crucible_model::{Code, Failure, Finding, RunId, Verdict, counted};
 
 use crate::error::RunError;
 use crate::layout::{EVENTS, RunDir};
@@ -21,17 +20,6 @@ const RUN_UNKNOWN: Code = Code::new("ledger-run-unknown");
 const NOT_DETECTED: &str = "no landed commit vouches for this ledger: an emptied database, and a history written anew with its hashes, are not detected; \
                             name the repositories with --repo, or a head with --anchor";
 
-/// Why no run was found.
-#[derive(Debug, thiserror::Error)]
-pub enum LookupError {
-    /// The name does not select a run.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The run or the ledger cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
 /// Returns the directory of the run that is named by its id or a prefix of it. Without a name, returns the newest run of the
 /// repository at `here`, or the newest of all without a repository.
 ///
@@ -45,13 +33,13 @@ pub fn find_run(
     ledger_file: &Path,
     named: Option<&str>,
     here: Option<&Path>,
-) -> Result<(Ledger, RunDir), LookupError> {
+) -> Result<(Ledger, RunDir), Failure> {
     let runs = ledger
         .as_ref()
         .map_or_else(|| Ok(Vec::new()), Ledger::runs)
         .map_err(RunError::from)?;
     if ledger.is_none() && has_runs(&world.runs_root) {
-        return Err(missing_ledger(ledger_file).into());
+        return Err(missing_ledger(ledger_file));
     }
     let here = here.map(|top| std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned()));
     let is_here = |repo: &str| here.as_deref().is_none_or(|top| Path::new(repo) == top);
@@ -61,20 +49,20 @@ pub fn find_run(
         .max_by_key(|run| run.created);
     let newest = newest.map(|run| run.id.as_str());
     if let (None, None, false, Some(top)) = (named, newest, runs.is_empty(), &here) {
-        return Err(SetupError::invalid(format!(
-            "the repository {} has no run yet",
-            top.display()
-        ))
-        .hint("Start one: crucible run start \"what to change\" --provider gateway")
-        .hint("Or name a run of another repository; `crucible run list` shows all of them.")
-        .into());
+        return Err(
+            Failure::usage(format!("the repository {} has no run yet", top.display()))
+                .hint("Start one: crucible run start \"what to change\" --provider gateway")
+                .hint(
+                    "Or name a run of another repository; `crucible run list` shows all of them.",
+                ),
+        );
     }
     let meant = named
         .map(|named| run_id(named, runs.iter().map(|run| run.id.as_str())))
         .transpose()?;
     let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
     Ok(ledger.zip(dir).ok_or_else(|| {
-        SetupError::invalid("no run yet")
+        Failure::usage("no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")
     })?)
 }
@@ -84,10 +72,7 @@ pub fn find_run(
 /// # Errors
 ///
 /// Fails if several ids begin with it.
-pub fn run_id<'a>(
-    named: &'a str,
-    ids: impl Iterator<Item = &'a str>,
-) -> Result<&'a str, SetupError> {
+pub fn run_id<'a>(named: &'a str, ids: impl Iterator<Item = &'a str>) -> Result<&'a str, Failure> {
     let candidates: Vec<&str> = ids
         .filter(|id| !named.is_empty() && id.starts_with(named))
         .collect();
@@ -95,7 +80,7 @@ pub fn run_id<'a>(
         [one] => Ok(one),
         [] => Ok(named),
         several if several.contains(&named) => Ok(named),
-        several => Err(SetupError::invalid(format!(
+        several => Err(Failure::usage(format!(
             "{} begin with {named:?}: {}",
             counted(several.len() as u64, "run"),
             several
@@ -111,8 +96,8 @@ pub fn run_id<'a>(
 
 /// Returns the error of a command that needs the ledger where there are runs without one.
 #[must_use]
-pub fn missing_ledger(ledger_file: &Path) -> SetupError {
-    SetupError::invalid(format!(
+pub fn missing_ledger(ledger_file: &Path) -> Failure {
+    Failure::usage(format!(
         "the ledger {} is missing, and without it no run can be believed",
         ledger_file.display()
     ))

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crucible_host::fs::{FsError, read_regular_up_to};
-use crucible_model::{ByteLimit, Code, Finding, Verdict};
+use crucible_host::fs::read_regular_up_to;
+use crucible_model::{ByteLimit, Code, ExitStatus, Failure, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::Runtime;
-use crucible_settings::{SetupError, SetupFault};
 
 use crate::catalogue::listed_behaviors;
 use crate::contract::{Plan, PlanDocuments, check_executed};
@@ -45,30 +44,16 @@ pub enum Evidence {
     Ignored,
 }
 
-/// Why a plan cannot be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanCheckError {
-    /// A document of the plan is missing or not text.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// A named file cannot be read.
-    #[error(transparent)]
-    Unreadable(FsError),
-    /// The run or the repository cannot be read.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
-
 impl PlanCheck {
     /// Judges the plan.
     ///
     /// # Errors
     ///
     /// Fails if a document, the run or the repository cannot be read.
-    pub async fn judge(&self, runtime: &Runtime<'_>) -> Result<Verdict, PlanCheckError> {
+    pub async fn judge(&self, runtime: &Runtime<'_>) -> Result<Verdict, Failure> {
         let texts = match &self.run {
             Some(dir) => match RunPlan::read(dir) {
-                Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir).into()),
+                Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
                 texts => texts?,
             },
             None => beside(&self.plan)?,
@@ -133,9 +118,9 @@ impl PlanCheck {
 }
 
 /// Returns the error of a run without a plan.
-fn no_plan(dir: &RunDir) -> SetupError {
+fn no_plan(dir: &RunDir) -> Failure {
     let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
-    SetupError::invalid(format!(
+    Failure::usage(format!(
         "run {id} has no plan yet: {PLAN} is missing in {}",
         dir.root().display()
     ))
@@ -145,19 +130,17 @@ fn no_plan(dir: &RunDir) -> SetupError {
 }
 
 /// Reads a plan's file and the documents beside it.
-fn beside(plan: &Path) -> Result<RunPlan, PlanCheckError> {
+fn beside(plan: &Path) -> Result<RunPlan, Failure> {
     let text = |name: &str| match read_regular_up_to(&plan.with_file_name(name), MAX_FILE) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
             let message = format!("{name} beside the plan is not UTF-8");
-            SetupError::new(SetupFault::Malformed, message)
-                .hint("Write it as UTF-8.")
-                .into()
+            Failure::new(ExitStatus::Schema, message).hint("Write it as UTF-8.")
         }),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(PlanCheckError::Unreadable(error)),
+        Err(error) => Err(error.unreadable_input()),
     };
     Ok(RunPlan {
-        plan: read_regular_up_to(plan, MAX_FILE).map_err(PlanCheckError::Unreadable)?,
+        plan: read_regular_up_to(plan, MAX_FILE).map_err(|error| error.unreadable_input())?,
         reasons: text("REASONS.md")?,
         results: text("EXPECTED_RESULTS.md")?,
         repo: None,

@@ -12,8 +12,8 @@ use crucible_llm::{
     CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient,
     Origin, PriceTable, Recording, RetryPolicy, Reuse, Speaker, StructuredOutput,
 };
-use crucible_model::{Clock, EditFormat};
-use crucible_settings::{Settings, SetupError};
+use crucible_model::{Clock, EditFormat, Failure};
+use crucible_settings::Settings;
 
 use crate::call_book::LedgerBook;
 use crate::clients::{Clients, stand_in};
@@ -64,7 +64,7 @@ impl<'a> RunClient<'a> {
         ledger: &'a Path,
         dir: &'a RunDir,
         config: &Settings,
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, Failure> {
         let prices = Arc::new(prices(config)?);
         Ok(Self {
             world,
@@ -73,7 +73,7 @@ impl<'a> RunClient<'a> {
             prices,
             limits: limits(config)?,
             clock: clock_from(world.env)
-                .map_err(|error: ClockError| SetupError::invalid(error.to_string()))?,
+                .map_err(|error: ClockError| Failure::usage(error.to_string()))?,
             council: None,
             pool: None,
         })

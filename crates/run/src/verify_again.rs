@@ -5,8 +5,9 @@
 
 use crucible_host::fs::{create_dir_all, temp_dir_in};
 use crucible_ledger::Ledger;
-use crucible_model::{Code, EditFormat, Finding, Verdict};
+use crucible_model::{Code, EditFormat, Finding, Outcome, Verdict};
 use crucible_verify::{GateLevel, VerifyReport};
+use serde::Serialize;
 
 use crate::allow::Allowances;
 use crate::analysis::Analysis;
@@ -30,6 +31,28 @@ pub struct VerifiedAgain {
     pub verdict: Verdict,
     /// The gates' report; absent if the patch gate refuses the patch, so that no gate ran.
     pub report: Option<VerifyReport>,
+}
+
+/// The document of `verify`.
+#[derive(Serialize)]
+pub struct VerifiedAgainDocument<'a> {
+    schema_version: &'static str,
+    verdict: Outcome,
+    findings: &'a [Finding],
+    report: Option<&'a VerifyReport>,
+}
+
+impl VerifiedAgain {
+    /// Returns the result as JSON.
+    #[must_use]
+    pub fn document(&self) -> VerifiedAgainDocument<'_> {
+        VerifiedAgainDocument {
+            schema_version: "crucible-verify-v1",
+            verdict: self.verdict.outcome(),
+            findings: self.verdict.findings(),
+            report: self.report.as_ref(),
+        }
+    }
 }
 
 /// Judges the patch of a run again, and runs the gates of this set on a copy of the base with it.

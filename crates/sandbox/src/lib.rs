@@ -24,6 +24,7 @@ mod directory;
 mod disk;
 mod environment;
 mod error;
+mod exit_status;
 mod forward;
 mod hidden;
 mod hosts;

@@ -13,6 +13,7 @@
 //! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug`
 //! or in a finding.
 
+mod exit_status;
 mod file_name;
 mod handed;
 mod judge;

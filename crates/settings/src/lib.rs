@@ -9,13 +9,13 @@
 mod declare;
 mod edit;
 mod error;
+mod exit_status;
 mod files;
 mod known;
 mod layers;
 mod reference;
 mod sections;
 mod settings;
-mod setup_error;
 mod spec;
 mod words;
 
@@ -39,7 +39,6 @@ pub use sections::run::{ContextSection, PatchSection, RunSection};
 pub use sections::sandbox::SandboxSection;
 pub use sections::spec::{HookEntry, SpecSection};
 pub use settings::Settings;
-pub use setup_error::{SetupError, SetupFault};
 pub use words::{
     DeltaRule, ExamplesNeed, FindScope, GateReach, GateTier, HookPoint, OnHookFailure, OneOf,
     SkillAuthor, Switch, Words,

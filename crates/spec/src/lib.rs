@@ -13,8 +13,10 @@
 mod document;
 mod engine;
 mod error;
+mod exit_status;
 mod fixup;
 mod gate;
+pub mod gate_output;
 mod hook;
 mod id;
 mod ignored;
@@ -30,6 +32,7 @@ mod source;
 mod state;
 mod store;
 mod template;
+mod words;
 mod workspace;
 
 pub use document::{RequirementId, requirement_ids, review_targets};
@@ -83,7 +86,7 @@ pub use state::{
     FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord,
 };
 pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
-pub use template::{SpecTemplate, TEMPLATES};
+pub use template::{OnExisting, SpecTemplate, StartedSpec, TEMPLATES, TemplateStart};
 pub use workspace::{
     EntryChange, HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, OnListed, SpecHistory,
     SpecStanding, SpecTag, SpecTagError, SpecWorkspace, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts,

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_repo::Git;
 use crucible_run::{NO_CATALOGUE, check_repository_behaviors};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// The message for a repository that has no catalogue.
 const NOTHING_CHECKED: &str = "no behaviour catalogue; nothing was checked";
@@ -31,7 +30,7 @@ pub(crate) struct Check {
 }
 
 impl BehaviorsCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let Self::Check(check) = self;
         let repo = app.absolute(&check.repo);
         let sandbox = app.runtime().sandbox;

@@ -1,10 +1,10 @@
 //! `crucible completions`: a script that completes commands in a shell.
 
-use clap::{Args, Command};
-use crucible_model::ExitStatus;
+use clap::{Args, CommandFactory};
+use crucible_model::{ExitStatus, Failure};
 
+use super::Arguments;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Print a completion script for your shell
 ///
@@ -16,7 +16,8 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self, app: &App, mut all: Command) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let mut all = Arguments::command();
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut all, "crucible", &mut script);
         app.output.bytes(&script);

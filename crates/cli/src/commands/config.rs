@@ -4,15 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use crucible_host::http::without_login;
-use crucible_model::{ExitStatus, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_secrets::Scanner;
-use crucible_settings::{
-    ConfigError, ConfigFiles, Edit, EditError, EditedFile, settings_schema, variable_of,
-};
+use crucible_settings::{ConfigFiles, Edit, EditedFile, settings_schema, variable_of};
 use serde_json::json;
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::table;
 
 /// See and change the configuration
@@ -60,7 +57,7 @@ pub(crate) struct Set {
 }
 
 impl ConfigCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match self {
             Self::Show(show) => show.run(app),
             Self::Set(set) => set.run(app),
@@ -73,7 +70,7 @@ impl ConfigCommand {
 }
 
 impl Show {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let config = app.config_of(&self.repo)?;
         if app.output.is_json() {
             let settings: Vec<_> = config
@@ -105,7 +102,7 @@ impl Show {
 }
 
 impl Set {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let directory = app.directory(&self.repo)?;
         for text in [&self.key, &self.value] {
             if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
@@ -113,7 +110,7 @@ impl Set {
                     "this looks like a secret ({}), and nothing was written",
                     found.rule
                 );
-                return Err(CommandError::new(ExitStatus::SecretDetected, message).hint(
+                return Err(Failure::new(ExitStatus::SecretDetected, message).hint(
                     "Put the secret into an environment variable; api_key_env of a provider names it.",
                 ));
             }
@@ -125,9 +122,8 @@ impl Set {
         } else {
             EditedFile::Project
         };
-        let edit = Edit::new(&files, &project, &app.env, owner, &self.key, &self.value)
-            .map_err(refused)?;
-        edit.write().map_err(refused)?;
+        let edit = Edit::new(&files, &project, &app.env, owner, &self.key, &self.value)?;
+        edit.write()?;
         let path = edit.path().display().to_string();
         if app.output.is_json() {
             app.output.json(&json!({
@@ -159,23 +155,6 @@ impl Set {
             ));
         }
         Ok(ExitStatus::Success)
-    }
-}
-
-/// Why nothing was written.
-fn refused(error: EditError) -> CommandError {
-    let command = CommandError::usage(error.to_string());
-    match error {
-        EditError::Config(ConfigError::NotForProjects { .. } | ConfigError::OnlyLower { .. }) => {
-            command.hint("`crucible config set --user KEY VALUE` writes your own file.")
-        }
-        EditError::NoUserFile => {
-            command.hint("Set HOME, or use the environment variable of the setting.")
-        }
-        EditError::Config(_)
-        | EditError::NotListed { .. }
-        | EditError::NotToml { .. }
-        | EditError::NotATable { .. } => command,
     }
 }
 

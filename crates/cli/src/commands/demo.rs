@@ -1,47 +1,18 @@
 //! `crucible demo`: the whole way on a bundled repository, with a model's recorded words.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::Args;
-use crucible_host::fs::{create_dir_all, read_up_to, temp_dir_in, write_atomic};
-use crucible_ledger::{EventRecord, Ledger};
-use crucible_llm::{CassetteSource, ProviderSettings, configured};
-use crucible_model::{ByteLimit, EditFormat, ExitStatus};
-use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
-use crucible_repo::baseline;
-use crucible_run::{
-    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunClient,
-    RunDir, RunObserver, RunOptions, RunSettings, RunState, World, advance, create, land, status,
-};
-use crucible_sandbox::Strength;
+use crucible_host::fs::{create_dir_all, temp_dir_in, write_atomic};
+use crucible_ledger::EventRecord;
+use crucible_llm::Speaker;
+use crucible_model::{ExitStatus, Failure};
+use crucible_run::demo::{Demo as DemoRun, DemoAnswers, GOAL};
+use crucible_run::{EventKind, RunDir, RunObserver, status};
 
-use crate::app::{App, LEDGER};
-use crate::error::CommandError;
+use crate::app::App;
 use crate::output::Output;
 use crate::progress::Progress;
-
-/// What the model is asked for.
-const GOAL: &str = "twelve must return 12 when hour % 12 is 0";
-
-/// How long the demo's own tests may take.
-const GATE_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Calls the demo may make.
-const MAX_CALLS: u64 = 8;
-
-/// The repository: a small library with a failing test.
-const FILES: [(&str, &str); 3] = [
-    ("Cargo.toml", include_str!("../../demo/Cargo.toml.txt")),
-    ("Cargo.lock", include_str!("../../demo/Cargo.lock.txt")),
-    ("src/lib.rs", include_str!("../../demo/lib.rs.txt")),
-];
-
-/// What a real model answered, made by `crucible demo --record`. The questions were worded anew since; those of the recording were
-/// put in their place, the answers are as they came.
-const CASSETTE: &[u8] = include_bytes!("../../demo/cassette.jsonl");
 
 /// Run a complete change on a bundled repository, offline
 ///
@@ -58,30 +29,15 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let root = self.root(app)?;
-        let (repo, home) = (root.join("repository"), root.join("crucible"));
-        for (path, content) in FILES {
-            let path = repo.join(path);
-            create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-            write_atomic(&path, content.as_bytes())?;
-        }
-        create_dir_all(&home)?;
-        let runtime = app.runtime();
-        let sandbox = Arc::clone(&runtime.sandbox);
-        let world = World {
-            env: &app.env,
-            clock: app.clock.as_ref(),
-            sandbox: Arc::clone(&sandbox),
-            runs_root: home.join("runs"),
-            tmp: home.join("tmp"),
-        };
-        let (provider, settings) = self.provider(app)?;
         let here = app.config(app.env.working_directory(), &[])?;
-        let backend = configured::backend(&runtime, &here, provider, &settings)?;
-        let speaker = backend.speaker().clone();
-        let ledger_path = home.join(LEDGER);
-        let mut ledger = Ledger::open(&ledger_path)?;
+        let answers = match self.record {
+            Some(_) => DemoAnswers::Live,
+            None => DemoAnswers::Recorded,
+        };
+        let mut demo = DemoRun::new(&app.runtime(), &here, &root, answers)?;
+        let repo = demo.repository().to_owned();
         let mut story = Story {
             output: app.output.clone(),
             progress: Progress::new(&app.output),
@@ -92,30 +48,19 @@ impl Demo {
             repo.display()
         ));
         if self.record.is_none() {
+            let Speaker {
+                model, provider, ..
+            } = demo.speaker();
             story.say(&format!(
-                "The model's answers below come from a recording of {} with the provider `{}`.",
-                speaker.model, speaker.provider
+                "The model's answers below come from a recording of {model} with the provider `{provider}`."
             ));
         }
         story.say(&format!("Goal: {GOAL}\n"));
-        let options = options(provider, speaker.model);
         let outcome = app.block_on(async {
-            baseline(Arc::clone(&sandbox), &app.env, &repo).await?;
-            identify(&repo)?;
-            let git = world.repository(&repo).await?;
-            let id = create(&world, &git, options, &mut ledger, &mut story).await?;
-            let dir = RunDir::of(&world.runs_root, &id);
+            let dir = demo.create(&mut story).await?;
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let client = RunClient::new(&world, &ledger_path, &dir, &config)?;
-            let open = |opening: &Opening<'_>| client.open(|_| Ok(backend.clone()), opening);
-            let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
-            let landing = match state {
-                RunState::Verified => {
-                    Some(land(&world, &dir, None, &mut ledger, &mut story).await?)
-                }
-                _ => None,
-            };
+            let (state, landing) = demo.finish(&config, &dir, &mut story).await?;
             Ok((dir, state, landing))
         });
         story.progress.finish();
@@ -124,20 +69,16 @@ impl Demo {
             write_atomic(&app.absolute(path), &dir.read(crucible_run::CASSETTE)?)?;
         }
         let Some(landing) = landing else {
-            let failure = status(&dir, &ledger)?
+            let failure = status(&dir, demo.ledger())?
                 .failure
                 .map(|finding| finding.hint)
                 .unwrap_or_default();
-            return Err(CommandError::new(
-                ExitStatus::Refused,
-                format!("the demo ended {}", state.name()),
-            )
-            .hint(failure));
+            return Err(Failure::refused(format!("the demo ended {}", state.name())).hint(failure));
         };
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-demo-v1", "repository": repo, "evidence": dir.root(), "commit": landing.commit,
-                "recorded_model": status(&dir, &ledger)?.run.settings.model,
+                "recorded_model": status(&dir, demo.ledger())?.run.settings.model,
             }))?;
             return Ok(ExitStatus::Success);
         }
@@ -161,94 +102,21 @@ impl Demo {
         Ok(ExitStatus::Success)
     }
 
-    fn root(&self, app: &App) -> Result<PathBuf, CommandError> {
+    fn root(&self, app: &App) -> Result<PathBuf, Failure> {
         match &self.directory {
             Some(directory) => {
                 let directory = app.absolute(directory);
                 if directory.symlink_metadata().is_ok() {
-                    return Err(CommandError::usage(format!(
-                        "{} already exists",
-                        directory.display()
-                    ))
-                    .hint("Name a directory that does not exist yet."));
+                    return Err(
+                        Failure::usage(format!("{} already exists", directory.display()))
+                            .hint("Name a directory that does not exist yet."),
+                    );
                 }
                 create_dir_all(&directory)?;
                 Ok(directory)
             }
             None => Ok(temp_dir_in(&app.env.temporary_directory(), "crucible-demo-")?.keep()),
         }
-    }
-
-    fn provider(&self, app: &App) -> Result<(&'static str, ProviderSettings), CommandError> {
-        if self.record.is_some() {
-            let config = app.config(app.env.working_directory(), &[])?;
-            let runtime = app.runtime();
-            return Ok((
-                "gateway",
-                configured::provider_settings(&runtime, &config, "gateway"),
-            ));
-        }
-        let cassette = Some(CassetteSource::Bytes(CASSETTE.into()));
-        Ok((
-            "replay",
-            ProviderSettings {
-                cassette,
-                ..ProviderSettings::default()
-            },
-        ))
-    }
-}
-
-/// Gives the demo's repository a name to commit under: the user may have none.
-fn identify(repo: &Path) -> Result<(), CommandError> {
-    let path = repo.join(".git/config");
-    let mut config = read_up_to(&path, ByteLimit(64 * 1024))?;
-    config.extend_from_slice(b"[user]\n\tname = Crucible demo\n\temail = demo@localhost\n");
-    Ok(write_atomic(&path, &config)?)
-}
-
-/// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
-fn options(provider: &str, model: String) -> RunOptions {
-    let settings = RunSettings {
-        provider: provider.to_owned(),
-        model,
-        role_models: BTreeMap::new(),
-        edit_format: EditFormat::WholeFile,
-        parameters: BTreeMap::from([
-            ("max_tokens".to_owned(), 1500.into()),
-            ("temperature".to_owned(), 1.0.into()),
-        ]),
-        model_timeout_s: Duration::from_secs(300).as_secs(),
-        max_calls: MAX_CALLS,
-        gates: Vec::new(),
-        sandbox: Strength::BestEffort,
-        patch: PatchLimits {
-            max_files: DEFAULT_MAX_FILES,
-            max_added_lines: DEFAULT_MAX_ADDED_LINES,
-        },
-        max_files: 20,
-        max_total_bytes: 60_000,
-        max_iterations: 4,
-        max_malformed: 0,
-        max_file_requests: 0,
-        context_window: None,
-        candidates: 1,
-        named: Vec::new(),
-        directories: Vec::new(),
-        message: None,
-        may_drop: Vec::new(),
-        context: ContextSettings::default(),
-        dispatch: None,
-        agents: AgentCommands::default(),
-        web: None,
-    };
-    RunOptions {
-        goal: GOAL.to_owned(),
-        settings,
-        found_gate_timeout: GATE_TIMEOUT,
-        started_in: None,
-        answers: AnswersFrom::Provider,
-        warnings: Vec::new(),
     }
 }
 

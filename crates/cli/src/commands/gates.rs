@@ -6,16 +6,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crucible_llm::configured::strength;
-use crucible_model::{ExitStatus, Finding, Outcome, VerdictReport, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_run::configured::{GateChoice, no_repository};
-use crucible_run::{GateCheck, GateState, judge_checks};
+use crucible_run::{CheckedGates, GateCheck, GateDocument, ListedGates};
 use crucible_verify::GateSpec;
-use serde::Serialize;
 
 use crate::app::App;
-use crate::arguments::strengths;
-use crate::error::CommandError;
-use crate::gate_output::{GateShown, checked, show_results, shown};
+use crate::arguments::{overrides, strengths};
+use crate::gate_output::{checked, show_results};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,30 +49,10 @@ pub(crate) struct Gates {
     sandbox: Option<String>,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct GatesShown {
-    schema_version: &'static str,
-    gates: Vec<GateShown>,
-}
-
-/// What `--run --json` prints.
-#[derive(Serialize)]
-struct RunShown {
-    schema_version: String,
-    verdict: Outcome,
-    findings: Vec<Finding>,
-    gates: Vec<GateShown>,
-}
-
 impl Gates {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let start = app.absolute(&self.repo);
-        let flags: Vec<(&str, String)> = self
-            .sandbox
-            .iter()
-            .map(|strength| ("sandbox.strength", strength.clone()))
-            .collect();
+        let flags = overrides([("sandbox.strength", self.sandbox.clone())]);
         let config = app.config(&start, &flags)?;
         let top = app
             .repository_of(&start)
@@ -90,14 +68,14 @@ impl Gates {
     }
 
     /// Those of the gates that are named.
-    fn chosen(&self, gates: Vec<GateSpec>) -> Result<Vec<GateSpec>, CommandError> {
+    fn chosen(&self, gates: Vec<GateSpec>) -> Result<Vec<GateSpec>, Failure> {
         if let Some(unknown) = self
             .names
             .iter()
             .find(|name| gates.iter().all(|gate| gate.id.as_str() != *name))
         {
             let known: Vec<&str> = gates.iter().map(|gate| gate.id.as_str()).collect();
-            return Err(CommandError::usage(format!("no gate {unknown:?}"))
+            return Err(Failure::usage(format!("no gate {unknown:?}"))
                 .hint(format!("There are: {}", known.join(", "))));
         }
         let is_named = |gate: &GateSpec| self.names.iter().any(|name| name == gate.id.as_str());
@@ -108,97 +86,27 @@ impl Gates {
     }
 }
 
-fn show(app: &App, gates: &[GateSpec]) -> Result<(), CommandError> {
+fn show(app: &App, gates: &[GateSpec]) -> Result<(), Failure> {
     if app.output.is_json() {
-        let gates: Vec<GateShown> = gates.iter().map(|gate| shown(gate, None)).collect();
-        return app.output.json(&GatesShown {
-            schema_version: "crucible-gates-v1",
-            gates,
-        });
+        return app.output.json(&ListedGates::new(gates));
     }
     for (index, gate) in gates.iter().enumerate() {
         if index > 0 {
             app.output.line("");
         }
-        lines(gate)
-            .iter()
-            .for_each(|line| app.output.line(&one_line(line)));
+        for line in GateDocument::lines(gate) {
+            app.output.line(&one_line(&line));
+        }
     }
     Ok(())
 }
 
-/// A gate for people.
-fn lines(gate: &GateSpec) -> Vec<String> {
-    let shown = shown(gate, None);
-    let mut lines = vec![
-        shown.id,
-        format!("  command  {}", gate.command_line()),
-        format!("  from     {}", shown.source),
-        format!(
-            "  in       {}",
-            if shown.cwd.is_empty() {
-                "the repository's top"
-            } else {
-                &shown.cwd
-            }
-        ),
-    ];
-    lines.extend(
-        gate.setup
-            .iter()
-            .map(|words| format!("  setup    {}", command_line(words))),
-    );
-    if !shown.env.is_empty() {
-        lines.push(format!("  env      {}", shown.env.join(", ")));
-    }
-    if shown.canary.is_some() {
-        lines.push("  canary   off: it counts without a canary run".to_owned());
-    }
-    lines.push(format!(
-        "  limits   {} s, network {}, level {}",
-        shown.timeout_s, shown.network, shown.level
-    ));
-    lines
-}
-
 /// Prints how the gates fare, and turns it into the way the process ends.
-fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitStatus, CommandError> {
+fn report(app: &App, gates: &[GateSpec], checks: &[GateCheck]) -> Result<ExitStatus, Failure> {
     if app.output.is_json() {
-        let VerdictReport {
-            schema_version,
-            verdict,
-            findings,
-        } = judge_checks(checks).report("crucible-gates-run-v1");
-        let gates = gates
-            .iter()
-            .zip(checks)
-            .map(|(gate, check)| shown(gate, Some(check)))
-            .collect();
-        app.output.json(&RunShown {
-            schema_version,
-            verdict,
-            findings,
-            gates,
-        })?;
+        app.output.json(&CheckedGates::new(gates, checks))?;
     } else {
         show_results(app, checks);
     }
-    let is_any = |wanted: fn(&GateState) -> bool| checks.iter().any(|check| wanted(&check.state));
-    Ok(
-        if is_any(|state| matches!(state, GateState::CouldNotRun { .. })) {
-            ExitStatus::Usage
-        } else if is_any(|state| matches!(state, GateState::Fails { .. })) {
-            ExitStatus::Refused
-        } else {
-            ExitStatus::Success
-        },
-    )
-}
-
-fn command_line(words: &[String]) -> String {
-    words
-        .iter()
-        .map(|word| crucible_host::words::shell_word(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    Ok(CheckedGates::exit_status(checks))
 }

@@ -7,18 +7,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_llm::configured::strength;
-use crucible_model::{ExitStatus, one_line};
-use crucible_repo::RepoError;
-use crucible_run::configured::{GateChoice, WrittenSettings, write_project_settings};
-use crucible_run::{GateCheck, GateState, RunError};
+use crucible_model::{ExitStatus, Failure, one_line};
+use crucible_run::configured::{GateChoice, MissingPart, WrittenSettings, write_project_settings};
+use crucible_run::{GateCheck, GateDocument, GateState};
 use crucible_settings::Settings;
 use crucible_spec::keep_out_of_git;
 use crucible_verify::GateSpec;
-use serde::Serialize;
 
 use crate::app::App;
-use crate::error::CommandError;
-use crate::gate_output::{checked, show_results, shown};
+use crate::gate_output::{checked, show_results};
 
 /// Set up a project: write .crucible/config.toml
 ///
@@ -43,20 +40,12 @@ pub(crate) struct Init {
     no_run: bool,
 }
 
-/// Something that a run would lack.
-#[derive(Serialize)]
-struct Missing {
-    what: String,
-    /// What to type, or to do.
-    command: String,
-}
-
 impl Init {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let root = app.absolute(&self.directory);
         if !root.is_dir() {
             return Err(
-                CommandError::usage(format!("{} is not a directory", root.display()))
+                Failure::usage(format!("{} is not a directory", root.display()))
                     .hint("Name an existing directory; init creates only .crucible in it."),
             );
         }
@@ -65,7 +54,7 @@ impl Init {
             && root.join("objects").is_dir()
         {
             return Err(
-                CommandError::usage(format!("{} is a bare repository", root.display()))
+                Failure::usage(format!("{} is a bare repository", root.display()))
                     .hint("Clone it and run init in the clone."),
             );
         }
@@ -89,13 +78,9 @@ impl Init {
             }
             _ => Vec::new(),
         };
-        missing.extend(lacks(top.as_deref(), &gates, &checks));
+        missing.extend(MissingPart::of_project(top.as_deref(), &gates, &checks));
         if app.output.is_json() {
-            let gates: Vec<_> = gates
-                .iter()
-                .enumerate()
-                .map(|(index, gate)| shown(gate, checks.get(index)))
-                .collect();
+            let gates = GateDocument::list(&gates, &checks);
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-init-v1", "config": path, "created": written == WrittenSettings::Created,
                 "gates": gates, "missing": missing,
@@ -113,7 +98,7 @@ impl Init {
         root: &Path,
         top: Option<&Path>,
         written: WrittenSettings,
-        missing: &[Missing],
+        missing: &[MissingPart],
     ) {
         if let (WrittenSettings::Created, Some(top)) = (written, top)
             && top != root
@@ -127,7 +112,7 @@ impl Init {
         if !missing.is_empty() {
             app.output.line("missing:");
         }
-        for Missing { what, command } in missing {
+        for MissingPart { what, command } in missing {
             app.output.line(&one_line(&format!("  {what}")));
             if !command.is_empty() {
                 app.output.line(&one_line(&format!("    to do: {command}")));
@@ -142,56 +127,21 @@ impl Init {
     }
 }
 
-/// Runs the gates once. What stands in the way of that is missing, and no error: the file is written.
+/// Runs the gates once. What prevents that is missing, and not an error: the file is written.
 fn try_gates(
     app: &App,
     config: &Settings,
     top: &Path,
     gates: &[GateSpec],
-    missing: &mut Vec<Missing>,
-) -> Result<Vec<GateCheck>, CommandError> {
-    let lack = match checked(app, config, top, gates, strength(config)?)? {
-        Ok(checks) => return Ok(checks),
-        Err(RunError::Repo(RepoError::Empty { .. })) => Missing {
-            what: "the repository has no commit yet; a run needs one".to_owned(),
-            command: "git add --all && git commit -m \"Begin\"".to_owned(),
-        },
+    missing: &mut Vec<MissingPart>,
+) -> Result<Vec<GateCheck>, Failure> {
+    match checked(app, config, top, gates, strength(config)?)? {
+        Ok(checks) => Ok(checks),
         Err(error) => {
-            let error = CommandError::from(error);
-            let command = error.hints.join(" ");
-            Missing {
-                what: format!("the gates did not run: {}", error.message),
-                command,
-            }
+            missing.push(MissingPart::for_gates(error));
+            Ok(Vec::new())
         }
-    };
-    missing.push(lack);
-    Ok(Vec::new())
-}
-
-/// What a run here would lack.
-fn lacks(top: Option<&Path>, gates: &[GateSpec], checks: &[GateCheck]) -> Vec<Missing> {
-    let mut missing = Vec::new();
-    if top.is_none() {
-        missing.push(Missing {
-            what: "not a git repository yet; a run needs one with a commit".to_owned(),
-            command: "git init && git add --all && git commit -m \"Begin\"".to_owned(),
-        });
     }
-    if gates.is_empty() {
-        missing.push(Missing {
-            what: "no gate found, so no change could be verified".to_owned(),
-            command: "crucible init --test \"./run-tests\"".to_owned(),
-        });
-    }
-    missing.extend(checks.iter().filter_map(|check| match &check.state {
-        GateState::CouldNotRun { cause, remedy } => Some(Missing {
-            what: format!("gate {} could not run: {cause}", check.id),
-            command: remedy.clone(),
-        }),
-        GateState::Passes | GateState::Fails { .. } => None,
-    }));
-    missing
 }
 
 /// Tells what was written, and how the gates fare that ran.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_ledger::{Anchor, Ledger};
-use crucible_model::{Digest, ExitStatus, IdError, counted, one_line};
+use crucible_model::{Digest, ExitStatus, Failure, IdError, counted, one_line};
 use crucible_repo::Git;
 use crucible_run::{LEDGER_TRAILER, run_id, verify_ledger};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check and read the record of what happened
 #[derive(Subcommand)]
@@ -52,7 +51,7 @@ pub(crate) struct Show {
 }
 
 impl LedgerCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match self {
             Self::Verify(verify) => verify.run(app),
             Self::Log(log) => log.run(app),
@@ -61,21 +60,21 @@ impl LedgerCommand {
     }
 }
 
-fn existing(app: &App) -> Result<Ledger, CommandError> {
+fn existing(app: &App) -> Result<Ledger, Failure> {
     let path = app.ledger_path()?;
     Ledger::open_existing(&path)?.ok_or_else(|| {
-        CommandError::usage(format!("there is no ledger at {} yet", path.display()))
+        Failure::usage(format!("there is no ledger at {} yet", path.display()))
             .hint("It is made by the first `crucible run start`.")
     })
 }
 
 impl Verify {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let ledger = existing(app)?;
         let mut anchors = Vec::new();
         for text in &self.anchor {
             anchors.push(parse_anchor(text).ok_or_else(|| {
-                CommandError::usage(format!("{:?} is no anchor", text))
+                Failure::usage(format!("{:?} is no anchor", text))
                     .hint("An anchor is SEQ:HASH, as in a commit's Crucible-Ledger trailer.")
             })?);
         }
@@ -113,7 +112,7 @@ fn parse_anchor(text: &str) -> Option<Anchor> {
 }
 
 impl Log {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let ledger = existing(app)?;
         let runs = ledger.runs()?;
         let ids = || runs.iter().map(|run| run.id.as_str());
@@ -124,10 +123,8 @@ impl Log {
             .transpose()?;
         let events = ledger.events(run.as_ref())?;
         if let Some(run) = run.filter(|_| events.is_empty()) {
-            return Err(
-                CommandError::usage(format!("the ledger knows no run {run}"))
-                    .hint("`crucible run list` shows the ones there are."),
-            );
+            return Err(Failure::usage(format!("the ledger knows no run {run}"))
+                .hint("`crucible run list` shows the ones there are."));
         }
         if app.output.is_json() {
             let rows: Vec<_> = events
@@ -154,23 +151,23 @@ impl Log {
     }
 }
 
-fn unknown(error: IdError) -> CommandError {
-    CommandError::usage(error.to_string())
+fn unknown(error: IdError) -> Failure {
+    Failure::usage(error.to_string())
 }
 
 impl Show {
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let digest: Digest =
             self.digest
                 .parse()
                 .map_err(|error: crucible_model::DigestError| {
-                    CommandError::usage(error.to_string()).hint(
+                    Failure::usage(error.to_string()).hint(
                     "`crucible run status --json` lists the artifacts of a run with their digests.",
                 )
                 })?;
         let ledger = existing(app)?;
         let bytes = ledger.artifact(&digest)?.ok_or_else(|| {
-            CommandError::usage(format!("the ledger holds no artifact {digest}")).hint(
+            Failure::usage(format!("the ledger holds no artifact {digest}")).hint(
                 "`crucible run status --json` lists the artifacts of a run with their digests.",
             )
         })?;

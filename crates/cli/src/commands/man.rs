@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Command};
+use clap::{Args, Command, CommandFactory};
 use crucible_host::fs::{create_dir_all, write_atomic};
-use crucible_model::{ExitStatus, counted};
+use crucible_model::{ExitStatus, Failure, counted};
 
+use super::Arguments;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Print the manual page, or write the pages of all commands
 ///
@@ -20,7 +20,8 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(&self, app: &App, mut all: Command) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let mut all = Arguments::command();
         // Gives each command its options and its whole name.
         all.build();
         let Some(dir) = &self.dir else {
@@ -59,8 +60,8 @@ impl Man {
 fn each(
     command: &Command,
     words: &str,
-    with: &mut impl FnMut(&Command, &str) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+    with: &mut impl FnMut(&Command, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     with(command, words)?;
     for below in command
         .get_subcommands()
@@ -86,10 +87,7 @@ fn page(command: &Command) -> Vec<u8> {
 mod tests {
     use std::fmt::Write as _;
 
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::commands::Arguments;
 
     /// Every command with its help, as `docs/commands.md` holds it.
     fn reference() -> String {

@@ -1,5 +1,12 @@
 //! One command, one file: the arguments with their help, and what they do.
 
+/// Runs the command that a variant of `Self` holds.
+macro_rules! dispatch {
+    ($command:expr, $app:expr, [$($variant:ident),+ $(,)?]) => {
+        match $command { $(Self::$variant(command) => command.run($app),)+ }
+    };
+}
+
 mod behaviors;
 mod completions;
 mod config;
@@ -26,11 +33,10 @@ mod spec;
 mod template;
 mod verify;
 
-use clap::{CommandFactory, Parser, Subcommand};
-use crucible_model::ExitStatus;
+use clap::{Parser, Subcommand};
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::output::{Format, OutputMode};
 
 /// Models propose. Crucible decides what lands.
@@ -111,36 +117,40 @@ impl Arguments {
 }
 
 impl Command {
-    pub(crate) fn dispatch(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        match self {
-            Self::Init(command) => command.run(app),
-            Self::Demo(command) => command.run(app),
-            Self::Doctor(command) => command.run(app),
-            Self::Models(command) => command.run(app),
-            Self::Run(command) => command.run(app),
-            Self::Gates(command) => command.run(app),
-            Self::Eval(command) => command.run(app),
-            Self::Crawl(command) => command.run(app),
-            Self::Ask(command) => command.run(app),
-            Self::Chat(command) => command.run(app),
-            Self::Spec(command) => command.run(app),
-            Self::Resume(command) => command.run(app),
-            Self::Status(command) => command.run(app),
-            Self::Gate(command) => command.run(app),
-            Self::Project(command) => command.run(app),
-            Self::Template(command) => command.run(app),
-            Self::Skill(command) => command.run(app),
-            Self::Context(command) => command.run(app),
-            Self::Patch(command) => command.run(app),
-            Self::Plan(command) => command.run(app),
-            Self::Behaviors(command) => command.run(app),
-            Self::Verify(command) => command.run(app),
-            Self::Sandbox(command) => command.run(app),
-            Self::Ledger(command) => command.run(app),
-            Self::Secrets(command) => command.run(app),
-            Self::Config(command) => command.run(app),
-            Self::Completions(command) => command.run(app, Arguments::command()),
-            Self::Man(command) => command.run(app, Arguments::command()),
-        }
+    pub(crate) fn dispatch(&self, app: &App) -> Result<ExitStatus, Failure> {
+        dispatch!(
+            self,
+            app,
+            [
+                Init,
+                Demo,
+                Doctor,
+                Models,
+                Run,
+                Gates,
+                Eval,
+                Crawl,
+                Ask,
+                Chat,
+                Spec,
+                Resume,
+                Status,
+                Gate,
+                Project,
+                Template,
+                Skill,
+                Context,
+                Patch,
+                Plan,
+                Behaviors,
+                Verify,
+                Sandbox,
+                Ledger,
+                Secrets,
+                Config,
+                Completions,
+                Man
+            ]
+        )
     }
 }

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand};
-use crucible_model::{ExitStatus, Verdict};
+use crucible_model::{ExitStatus, Failure, Verdict};
 use crucible_run::{Evidence, PlanCheck, RunDir};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check a plan
 #[derive(Subcommand)]
@@ -40,7 +39,7 @@ pub(crate) struct Check {
 }
 
 impl PlanCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let Self::Check(check) = self;
         let verdict = check.judge(app)?;
         app.output
@@ -49,7 +48,7 @@ impl PlanCommand {
 }
 
 impl Check {
-    fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
+    fn judge(&self, app: &App) -> Result<Verdict, Failure> {
         let run = self
             .run
             .as_deref()
@@ -73,7 +72,7 @@ impl Check {
 }
 
 /// The run in a directory; if no directory has this name, the run with this id.
-fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
+fn run_dir(app: &App, named: &Path) -> Result<RunDir, Failure> {
     let directory = app.absolute(named);
     if directory.is_dir() {
         return Ok(RunDir::at(directory));
@@ -81,7 +80,7 @@ fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
     let config = app.config(&app.absolute(Path::new(".")), &[])?;
     let id = named
         .to_str()
-        .ok_or_else(|| CommandError::usage("the name of the run is not UTF-8"))?;
+        .ok_or_else(|| Failure::usage("the name of the run is not UTF-8"))?;
     let sandbox = app.runtime().sandbox;
     Ok(app.find_run(&app.world(&sandbox, &config)?, Some(id))?.1)
 }

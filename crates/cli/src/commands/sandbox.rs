@@ -10,7 +10,7 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
 use crucible_llm::configured::strength;
-use crucible_model::{ExitStatus, Finding, counted, one_line};
+use crucible_model::{ExitStatus, Failure, Finding, counted, one_line};
 use crucible_repo::{Git, has_hard_link};
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
@@ -20,7 +20,6 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::arguments::strengths;
-use crate::error::CommandError;
 
 /// Crucible's own directory in a project.
 const OWN: &str = ".crucible";
@@ -101,7 +100,7 @@ impl From<CallClass> for Calls {
 }
 
 impl SandboxCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match self {
             Self::Status => status(app),
             Self::Exec(exec) => exec.run(app),
@@ -122,7 +121,7 @@ struct Status<'a> {
     findings: &'a [Finding],
 }
 
-fn status(app: &App) -> Result<ExitStatus, CommandError> {
+fn status(app: &App) -> Result<ExitStatus, Failure> {
     let config = app.config(app.env.working_directory(), &[])?;
     let strength = strength(&config)?;
     let sandbox = app.sandbox();
@@ -164,7 +163,7 @@ impl Exec {
     }
 
     /// The directories that the command may write to, without links and without those that lie in others.
-    fn directories(&self, app: &App) -> Result<Vec<PathBuf>, CommandError> {
+    fn directories(&self, app: &App) -> Result<Vec<PathBuf>, Failure> {
         let mut directories = BTreeSet::new();
         for path in &self.write {
             // What is no directory is refused by the sandbox, with its own words.
@@ -173,7 +172,7 @@ impl Exec {
             };
             if let Some(git) = git_directory_around(&real).filter(|_| !self.write_git) {
                 let (real, git) = (real.display(), git.display());
-                return Err(CommandError::usage(format!(
+                return Err(Failure::usage(format!(
                     "cannot hand out {real}: {git} is a git directory"
                 ))
                 .hint(
@@ -199,14 +198,14 @@ impl Exec {
         sandbox: &Arc<Sandbox>,
         before: &[DirectoryState],
         directories: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, CommandError> {
+    ) -> Result<Vec<PathBuf>, Failure> {
         let mut places: BTreeSet<PathBuf> = BTreeSet::new();
         for directory in directories {
             match Git::guarded_places(Arc::clone(sandbox), &app.env, directory).await {
                 Ok(found) => places.extend(found),
                 Err(_) if self.write_git => {}
                 Err(error) => {
-                    return Err(CommandError::usage(format!(
+                    return Err(Failure::usage(format!(
                         "cannot tell what git runs in {}: {error}",
                         directory.display()
                     ))
@@ -234,13 +233,13 @@ impl Exec {
             } else {
                 continue;
             };
-            return Err(CommandError::usage(format!("{}: {problem}", place.display()))
+            return Err(Failure::usage(format!("{}: {problem}", place.display()))
                 .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected."));
         }
         Ok(places.into_iter().collect())
     }
 
-    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let here = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> = self
             .sandbox
@@ -249,9 +248,7 @@ impl Exec {
             .collect();
         let config = app.config(&here, &flags)?;
         let Some((program, args)) = self.command.split_first() else {
-            return Err(CommandError::usage(
-                "there is no command; name it after `--`",
-            ));
+            return Err(Failure::usage("there is no command; name it after `--`"));
         };
         let mut env = base_env(&app.env);
         env.extend(toolchain_env(&app.env));
@@ -342,11 +339,10 @@ impl Exec {
         // Inside namespaces a program that was killed shows as one that exited with 137.
         let is_killed = matches!(completed.end, End::Exited(137) | End::Signalled(9));
         if completed.ran_out_of_memory && is_killed {
-            return Err(CommandError::new(
-                ExitStatus::Refused,
-                "the command was ended because it used up its memory",
-            )
-            .hint("Give it more with [sandbox] memory_mib in the configuration."));
+            return Err(
+                Failure::refused("the command was ended because it used up its memory")
+                    .hint("Give it more with [sandbox] memory_mib in the configuration."),
+            );
         }
         if completed.ran_out_of_memory {
             app.output.remark(
@@ -356,28 +352,23 @@ impl Exec {
         match completed.end {
             End::Exited(0) => Ok(ExitStatus::Success),
             End::Exited(code) => {
-                let error = CommandError::new(
-                    ExitStatus::Refused,
-                    format!("the command ended with exit code {code}; what it printed says why"),
-                );
+                let error = Failure::refused(format!(
+                    "the command ended with exit code {code}; what it printed says why"
+                ));
                 Err(if needs_git {
                     error.hint("Git directories are read-only; pass --write-git if the command has to commit or change them.")
                 } else {
                     error
                 })
             }
-            End::Signalled(signal) => Err(CommandError::new(
-                ExitStatus::Refused,
-                format!(
-                    "the command was ended by signal {signal}; try it again, or find out which program sent it"
-                ),
-            )),
-            End::Forbidden => Err(CommandError::new(
-                ExitStatus::Refused,
+            End::Signalled(signal) => Err(Failure::refused(format!(
+                "the command was ended by signal {signal}; try it again, or find out which program sent it"
+            ))),
+            End::Forbidden => Err(Failure::refused(
                 "the command was ended because it made a system call that --calls does not allow",
             )
             .hint("Choose a wider class with --calls, or let the command do without.")),
-            End::TimedOut => Err(CommandError::new(
+            End::TimedOut => Err(Failure::new(
                 ExitStatus::TimedOut,
                 format!(
                     "the command was ended after {}{}",
@@ -386,7 +377,7 @@ impl Exec {
                 ),
             )
             .hint("Give it more time with --timeout.")),
-            End::OutputLimit => Err(CommandError::new(
+            End::OutputLimit => Err(Failure::new(
                 ExitStatus::OverLimit,
                 format!(
                     "the command was ended because it printed without end{}",
@@ -394,7 +385,7 @@ impl Exec {
                 ),
             )
             .hint("Send its output to a file below a directory given with --write.")),
-            End::DiskLimit => Err(CommandError::new(
+            End::DiskLimit => Err(Failure::new(
                 ExitStatus::OverLimit,
                 format!(
                     "the command was ended because it wrote too much to the disk{}",

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use crucible_host::fs::read_up_to;
-use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict, counted};
+use crucible_model::{ByteLimit, Code, ExitStatus, Failure, Finding, Verdict, counted};
 use crucible_secrets::{Scanner, is_secret_file};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 const UNREAD: Code = Code::new("secrets-file-unread");
 const SECRET_FILE: Code = Code::new("secrets-file");
@@ -34,17 +33,15 @@ pub(crate) struct Scan {
 }
 
 impl Secrets {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let Self::Scan(scan) = self;
         let mut verdict = Verdict::default();
         let mut files = 0_u64;
         for root in &scan.paths {
             let absolute = app.absolute(root);
             if !absolute.exists() {
-                return Err(
-                    CommandError::usage(format!("{} does not exist", root.display()))
-                        .hint("Name an existing file or directory, such as `.`."),
-                );
+                return Err(Failure::usage(format!("{} does not exist", root.display()))
+                    .hint("Name an existing file or directory, such as `.`."));
             }
             for found in crucible_host::walk::files(&absolute) {
                 files += 1;

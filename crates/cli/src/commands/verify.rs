@@ -3,14 +3,11 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use crucible_ledger::Ledger;
-use crucible_model::{ExitStatus, Finding, Outcome, RunId};
-use crucible_run::{RunDir, missing_ledger, verify_again};
-use crucible_verify::{GateLevel, VerifyReport};
-use serde::Serialize;
+use crucible_model::{ExitStatus, Failure, RunId};
+use crucible_run::{RunDir, verify_again};
+use crucible_verify::GateLevel;
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::progress::Progress;
 
 /// Run the gates of a run's change again and judge them
@@ -33,27 +30,11 @@ enum Set {
     Full,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct VerifyOutput<'a> {
-    schema_version: &'static str,
-    verdict: Outcome,
-    findings: &'a [Finding],
-    report: Option<&'a VerifyReport>,
-}
-
 impl Verify {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = app.runtime().sandbox;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let world = app.world(&sandbox, &config)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let world = app.world_here()?;
         let (ledger, dir) = match directory(&app.absolute(Path::new(&self.run))) {
-            Some(dir) => {
-                let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
-                    return Err(missing_ledger(&app.ledger_path()?).into());
-                };
-                (ledger, dir)
-            }
+            Some(dir) => (app.required_ledger()?, dir),
             None => app.find_run(&world, Some(&self.run))?,
         };
         let level = match self.gate {
@@ -61,23 +42,13 @@ impl Verify {
             Set::Full => GateLevel::Full,
         };
         let mut progress = Progress::new(&app.output);
-        let again = app.block_on(async {
-            Ok(verify_again(&world, &dir, &ledger, level, &mut progress).await?)
-        });
+        let again = app.drive(verify_again(&world, &dir, &ledger, level, &mut progress));
         progress.finish();
         let again = again?;
         let report = again.verdict.report("crucible-verify-v1");
         if app.output.is_json() {
-            app.output.json(&VerifyOutput {
-                schema_version: "crucible-verify-v1",
-                verdict: report.verdict,
-                findings: &report.findings,
-                report: again.report.as_ref(),
-            })?;
-            return Ok(match report.verdict {
-                Outcome::Pass => ExitStatus::Success,
-                Outcome::Fail => ExitStatus::Refused,
-            });
+            app.output.json(&again.document())?;
+            return Ok(report.verdict.exit_status());
         }
         for row in again.report.iter().flat_map(|report| &report.commands) {
             app.output

@@ -127,7 +127,7 @@ fn fully_configured(desk: &Desk, args: &[&str], server: &TcpListener) -> Call {
             format!("{url}/v1"),
         );
     }
-    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/demo/cassette.jsonl");
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../run/demo/cassette.jsonl");
     call.env("CRUCIBLE_LLM_REPLAY_CASSETTE", recording)
         .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
 }

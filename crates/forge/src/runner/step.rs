@@ -13,7 +13,9 @@ use crucible_ledger::{
     Ledger, LedgerError, Moment, NewSkillRun, PromotionRow, SideEffect, SkillRow, SkillRunOutcome,
     SkillStatus,
 };
-use crucible_model::{Code, Digest, Finding, RepoPath, RepoPathError, Secret, Verdict, short_line};
+use crucible_model::{
+    Code, Digest, ExitStatus, Finding, RepoPath, RepoPathError, Secret, Verdict, short_line,
+};
 use crucible_sandbox::{Captured, IsolationLevel, IsolationReceipt};
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
@@ -73,6 +75,32 @@ pub struct SkillRunReport {
     pub duration: Duration,
     /// Which walls stood, where it ran.
     pub receipt: Option<IsolationReceipt>,
+}
+
+impl SkillRunReport {
+    /// Returns the result of the skill, if it gave one.
+    #[must_use]
+    pub fn result(&self) -> Option<&Value> {
+        match &self.end {
+            Some(SkillEnd::Returned(value)) => Some(value),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Returns how the command ends.
+    #[must_use]
+    pub fn exit_status(&self) -> ExitStatus {
+        match (self.outcome, &self.end) {
+            (SkillRunOutcome::Succeeded, _) => ExitStatus::Success,
+            (SkillRunOutcome::Failed, Some(SkillEnd::TimedOut)) => ExitStatus::TimedOut,
+            (SkillRunOutcome::Failed, Some(SkillEnd::HoldsSecret { .. })) => {
+                ExitStatus::SecretDetected
+            }
+            (SkillRunOutcome::Failed | SkillRunOutcome::Denied | SkillRunOutcome::Refused, _) => {
+                ExitStatus::Refused
+            }
+        }
+    }
 }
 
 /// Why nothing was run, and nothing recorded.

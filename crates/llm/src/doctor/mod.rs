@@ -10,6 +10,7 @@
 mod judge;
 mod program;
 mod provider;
+mod words;
 
 use std::collections::BTreeMap;
 

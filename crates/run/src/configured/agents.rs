@@ -1,9 +1,9 @@
 //! The commands that serve roles of a run.
 
 use crucible_host::env::Environment;
-use crucible_model::Verdict;
+use crucible_model::{ExitStatus, Failure, Verdict};
 use crucible_secrets::Scanner;
-use crucible_settings::{Settings, SetupError, SetupFault, Switch};
+use crucible_settings::{Settings, Switch};
 
 use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRole, Service};
 use crate::dispatch::check_agents;
@@ -17,7 +17,7 @@ pub fn agents(
     env: &Environment,
     config: &Settings,
     dispatch: Option<&DispatchConfig>,
-) -> Result<AgentCommands, SetupError> {
+) -> Result<AgentCommands, Failure> {
     let Some(dispatch) = dispatch.filter(|dispatch| dispatch.clients().contains(API_AGENT)) else {
         return Ok(AgentCommands::default());
     };
@@ -32,13 +32,13 @@ pub fn agents(
                 "a command that serves a role holds what looks like a secret ({})",
                 found.rule
             );
-            return Err(SetupError::new(SetupFault::Secret, message)
+            return Err(Failure::new(ExitStatus::SecretDetected, message)
                 .hint("A run keeps its commands: hand the key over by the name of its variable, in [dispatch] agent_env."));
         }
     }
     for name in &agents.env {
         if env.get_os(name).is_none() {
-            return Err(SetupError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "dispatch.agent_env names {name:?}, which is not set"
             ))
             .hint("Set the variable, or take its name out of [dispatch] agent_env."));
@@ -50,7 +50,7 @@ pub fn agents(
     {
         if let Some(program) = agents.of(role).first() {
             env.find_program(program).map_err(|error| {
-                SetupError::invalid(format!("the command that serves {}: {error}", role.name()))
+                Failure::usage(format!("the command that serves {}: {error}", role.name()))
                     .hint("Install it, or set [dispatch] plan_command, patch_command or agent_command; `crucible doctor` looks for them.")
             })?;
         }
@@ -63,11 +63,11 @@ pub fn agents(
 /// # Errors
 ///
 /// Fails if a value is not allowed.
-pub fn configured_agents(config: &Settings) -> Result<AgentCommands, SetupError> {
+pub fn configured_agents(config: &Settings) -> Result<AgentCommands, Failure> {
     let section = &config.dispatch;
     let timeout_s = section.agent_timeout_s;
     if timeout_s == 0 {
-        return Err(SetupError::invalid("dispatch.agent_timeout_s is no limit")
+        return Err(Failure::usage("dispatch.agent_timeout_s is no limit")
             .hint("It takes a whole number of seconds from 1."));
     }
     let network = match section.agent_network.get() {
@@ -75,7 +75,7 @@ pub fn configured_agents(config: &Settings) -> Result<AgentCommands, SetupError>
         Ok(Switch::On) => AgentNetwork::On,
         Err(other) => {
             return Err(
-                SetupError::invalid(format!("dispatch.agent_network is {other:?}"))
+                Failure::usage(format!("dispatch.agent_network is {other:?}"))
                     .hint("It takes \"off\" or \"on\"."),
             );
         }
@@ -90,9 +90,9 @@ pub fn configured_agents(config: &Settings) -> Result<AgentCommands, SetupError>
     })
 }
 
-pub(super) fn refuse(verdict: &Verdict, hint: &str) -> Result<(), SetupError> {
+pub(super) fn refuse(verdict: &Verdict, hint: &str) -> Result<(), Failure> {
     match verdict.errors().next() {
-        Some(first) => Err(SetupError::invalid(format!("invalid dispatch: {first}")).hint(hint)),
+        Some(first) => Err(Failure::usage(format!("invalid dispatch: {first}")).hint(hint)),
         None => Ok(()),
     }
 }

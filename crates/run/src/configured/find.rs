@@ -1,6 +1,7 @@
 //! The section `[find]` of the settings: whether a run may use the web, and how much of it.
 
-use crucible_settings::{FindScope, Settings, SetupError};
+use crucible_model::Failure;
+use crucible_settings::{FindScope, Settings};
 
 use crate::contract::{FindMode, WebLimits};
 use crate::find::Domain;
@@ -10,8 +11,8 @@ use crate::find::Domain;
 /// # Errors
 ///
 /// Fails if a value is not allowed, or if the web is allowed without a host.
-pub fn find_settings(config: &Settings) -> Result<FindMode, SetupError> {
-    let refuse = |message: String, hint: &str| Err(SetupError::invalid(message).hint(hint));
+pub fn find_settings(config: &Settings) -> Result<FindMode, Failure> {
+    let refuse = |message: String, hint: &str| Err(Failure::usage(message).hint(hint));
     match config.find.find_mode.get() {
         Ok(FindScope::ResolverOnly) => return Ok(FindMode::ResolverOnly),
         Ok(FindScope::ResolverPlusWeb) => {}

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crucible_host::words::split_words;
-use crucible_model::RepoPath;
+use crucible_model::{ExitStatus, Failure, RepoPath};
 use crucible_secrets::Scanner;
-use crucible_settings::{GateEntry, GateTier, Settings, SetupError, SetupFault};
+use crucible_settings::{GateEntry, GateTier, Settings};
 use crucible_verify::{GateCanary, GateLevel, GateSpec, check_variable};
 
-use super::StartError;
 use crate::contract::required_gates;
 use crate::found::{directory_in, found_gates, no_gates};
 
@@ -39,7 +38,7 @@ impl<'c> GateChoice<'c> {
     /// # Errors
     ///
     /// Fails if a command, a variable or another value of a gate is not allowed.
-    pub fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
+    pub fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, Failure> {
         if self.tests.is_empty() {
             configured(config)
         } else {
@@ -52,7 +51,7 @@ impl<'c> GateChoice<'c> {
     /// # Errors
     ///
     /// Fails as [`GateChoice::named`] does, or if no gate is detected.
-    pub fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, StartError> {
+    pub fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, Failure> {
         let named = self.named(config)?;
         if !named.is_empty() {
             return Ok(named);
@@ -64,7 +63,7 @@ impl<'c> GateChoice<'c> {
         Ok(found)
     }
 
-    fn given(&self) -> Result<Vec<GateSpec>, SetupError> {
+    fn given(&self) -> Result<Vec<GateSpec>, Failure> {
         let mut gates = Vec::new();
         for (index, text) in self.tests.iter().enumerate() {
             let origin = format!("--test {text:?}");
@@ -78,7 +77,7 @@ impl<'c> GateChoice<'c> {
                 words.remove(0);
             }
             if words.is_empty() {
-                return Err(SetupError::invalid(format!("{origin} names no command"))
+                return Err(Failure::usage(format!("{origin} names no command"))
                     .hint("For example: --test \"python3 -m pytest -q\""));
             }
             let name = if index == 0 {
@@ -105,17 +104,18 @@ pub fn default_timeout() -> Duration {
 }
 
 /// Reads the gates that the settings name.
-fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
+fn configured(config: &Settings) -> Result<Vec<GateSpec>, Failure> {
     let mut gates = Vec::new();
     for (name, entry) in &config.gates {
         let key = |field: &str| format!("gates.{name}.{field}");
         let command = entry.command.clone();
         if command.is_empty() {
-            return Err(SetupError::invalid(format!("gates.{name} has no command"))
-                .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
+            return Err(Failure::usage(format!("gates.{name} has no command")).hint(
+                "Write it as a list, one text for each argument: command = [\"make\", \"test\"]",
+            ));
         }
         if required_gates().any(|gate| gate == *name) {
-            return Err(SetupError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "gates.{name}: this name is one of Crucible's own gates"
             ))
             .hint("Give the gate another name, such as `tests`."));
@@ -129,12 +129,12 @@ fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
             Ok(GateTier::Lite) => GateLevel::Lite,
             Ok(GateTier::Full) => GateLevel::Full,
             Err(other) => {
-                return Err(SetupError::invalid(format!("{} is {other:?}", key("level")))
+                return Err(Failure::usage(format!("{} is {other:?}", key("level")))
                     .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
             }
         };
         if let Err(given) = entry.network.get() {
-            return Err(SetupError::invalid(format!("{} is {given:?}", key("network")))
+            return Err(Failure::usage(format!("{} is {given:?}", key("network")))
                 .hint("It takes loopback or none: a gate reaches its own 127.0.0.1 and no other network."));
         }
         for (variable, value) in &entry.env {
@@ -143,7 +143,7 @@ fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
         let setup = entry.setup.iter().map(|text| {
             let words = self::command(&key("setup"), text)?;
             if words.is_empty() {
-                return Err(SetupError::invalid(format!(
+                return Err(Failure::usage(format!(
                     "{} holds an empty command",
                     key("setup")
                 )));
@@ -171,7 +171,7 @@ fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
     }
     if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
         return Err(
-            SetupError::invalid("no gate has level lite, so no change could be verified")
+            Failure::usage("no gate has level lite, so no change could be verified")
                 .hint("Give one of [gates.*] level = \"lite\"."),
         );
     }
@@ -179,7 +179,7 @@ fn configured(config: &Settings) -> Result<Vec<GateSpec>, SetupError> {
 }
 
 /// The directory that a setting names; nothing for the repository's top.
-fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, SetupError> {
+fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, Failure> {
     let text = named
         .unwrap_or_default()
         .trim_start_matches("./")
@@ -188,14 +188,14 @@ fn directory(key: &str, named: Option<&str>) -> Result<Option<RepoPath>, SetupEr
         return Ok(None);
     }
     text.parse().map(Some).map_err(|error| {
-        SetupError::invalid(format!("{key} is {text:?}: {error}"))
+        Failure::usage(format!("{key} is {text:?}: {error}"))
             .hint("Name a directory relative to the repository's top, such as \"packages/web\".")
     })
 }
 
-fn command(origin: &str, text: &str) -> Result<Vec<String>, SetupError> {
+fn command(origin: &str, text: &str) -> Result<Vec<String>, Failure> {
     split_words(text).map_err(|problem| {
-        SetupError::invalid(format!("{origin}: {problem}"))
+        Failure::usage(format!("{origin}: {problem}"))
             .hint("Commands run without a shell; to use one, write: sh -c 'a && b'")
     })
 }
@@ -211,33 +211,32 @@ fn assignment(word: &str) -> Option<(String, String)> {
 }
 
 /// Checks a variable of a gate.
-fn set(origin: &str, name: &str, value: &str) -> Result<(), SetupError> {
-    check_variable(name, value)
-        .map_err(|error| SetupError::invalid(format!("{origin}: {error}")))?;
+fn set(origin: &str, name: &str, value: &str) -> Result<(), Failure> {
+    check_variable(name, value).map_err(|error| Failure::usage(format!("{origin}: {error}")))?;
     refuse_secret(&format!("{origin}: {name}"), &format!("{name}={value}"))
 }
 
 /// What a gate is set to is recorded with the run, and what it prints may reach a model.
-fn refuse_secret(origin: &str, text: &str) -> Result<(), SetupError> {
+fn refuse_secret(origin: &str, text: &str) -> Result<(), Failure> {
     match Scanner::builtin().scan(text.as_bytes()).first() {
         None => Ok(()),
         Some(found) => {
             let message = format!("{origin} looks like a secret ({})", found.rule);
-            Err(SetupError::new(SetupFault::Secret, message).hint(
+            Err(Failure::new(ExitStatus::SecretDetected, message).hint(
                 "A run records its gates. Use a value made for tests, or have a script read it from a file.",
             ))
         }
     }
 }
 
-fn usage(error: impl std::fmt::Display) -> SetupError {
-    SetupError::invalid(error.to_string())
+fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::usage(error.to_string())
 }
 
 /// Returns the error of a command that needs gates outside of a repository.
 #[must_use]
-pub fn no_repository(start: &Path) -> SetupError {
-    SetupError::invalid(format!("{} is not in a git repository", start.display())).hint(
+pub fn no_repository(start: &Path) -> Failure {
+    Failure::usage(format!("{} is not in a git repository", start.display())).hint(
         "Gates run on a copy of a repository's files; create one with `git init`, and commit.",
     )
 }

@@ -1,7 +1,7 @@
 //! The limits of a run and of its context pack, and the documents that a pack begins with.
 
-use crucible_model::{EditFormat, RepoPath};
-use crucible_settings::{Settings, SetupError};
+use crucible_model::{EditFormat, Failure, RepoPath};
+use crucible_settings::Settings;
 
 use crate::contract::{ContextSettings, ContractDocuments, PatchLimits};
 use crate::pack_limits::PackLimits;
@@ -20,21 +20,19 @@ pub fn patch_limits(config: &Settings) -> PatchLimits {
 /// # Errors
 ///
 /// Fails if a value is not allowed.
-pub fn context_settings(config: &Settings) -> Result<ContextSettings, SetupError> {
+pub fn context_settings(config: &Settings) -> Result<ContextSettings, Failure> {
     let contract = match config.context.contract.as_deref() {
         None => ContractDocuments::WherePresent,
         Some("ctcp") => ContractDocuments::Required,
         Some(other) => {
-            return Err(
-                SetupError::invalid(format!("context.contract is {other:?}"))
-                    .hint("It takes \"ctcp\", or nothing."),
-            );
+            return Err(Failure::usage(format!("context.contract is {other:?}"))
+                .hint("It takes \"ctcp\", or nothing."));
         }
     };
     let mut mandatory = Vec::new();
     for path in &config.context.mandatory {
         mandatory.push(path.parse::<RepoPath>().map_err(|error| {
-            SetupError::invalid(format!("context.mandatory: {path:?}: {error}"))
+            Failure::usage(format!("context.mandatory: {path:?}: {error}"))
                 .hint("Name documents relative to the repository's top directory.")
         })?);
     }
@@ -53,7 +51,7 @@ pub fn context_settings(config: &Settings) -> Result<ContextSettings, SetupError
 pub fn pack_limits(
     config: &Settings,
     provider: &str,
-) -> Result<(PackLimits, Option<u64>), SetupError> {
+) -> Result<(PackLimits, Option<u64>), Failure> {
     let (files, bytes) = ("run.max_files", "run.max_total_bytes");
     let set = PackLimits {
         max_files: limit(files, config.run.max_files)?,
@@ -80,20 +78,20 @@ pub fn pack_limits(
 }
 
 /// A limit that a run writes into its guardrails.
-pub(super) fn limit(key: &str, number: u64) -> Result<u64, SetupError> {
+pub(super) fn limit(key: &str, number: u64) -> Result<u64, Failure> {
     if u32::try_from(number).is_ok_and(|number| number > 0) {
         return Ok(number);
     }
-    Err(SetupError::invalid(format!("{key} is no limit"))
+    Err(Failure::usage(format!("{key} is no limit"))
         .hint("It takes a whole number from 1 to 4294967295."))
 }
 
-pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, SetupError> {
+pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failure> {
     let Some(name) = config.run.edit_format.as_deref() else {
         return Ok(None);
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {
-        SetupError::invalid(format!("run.edit_format is {name:?}"))
+        Failure::usage(format!("run.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace, definitions or unified-diff.")
     })
 }

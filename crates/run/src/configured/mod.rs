@@ -3,19 +3,19 @@
 //! A run keeps what it started with, so each value is checked here, before the run exists.
 
 mod agents;
-mod error;
 mod find;
 mod gates;
 mod limits;
+mod missing;
 mod project;
 mod roles;
 mod start;
 
 pub use agents::{agents, configured_agents};
-pub use error::StartError;
 pub use find::find_settings;
 pub use gates::{GateChoice, default_timeout, no_repository};
 pub use limits::{context_settings, pack_limits, patch_limits};
+pub use missing::MissingPart;
 pub use project::{WrittenSettings, write_project_settings};
 pub use roles::{RoleBackends, configured_dispatch, needs_provider};
 pub use start::{StartRequest, StartedRun, StartedWith, parameters};

@@ -6,11 +6,10 @@
 use std::path::Path;
 
 use crucible_host::fs::{create_dir_all, read_regular_up_to, write_atomic};
-use crucible_model::{ByteLimit, one_line};
-use crucible_settings::{Settings, SetupError};
+use crucible_model::{ByteLimit, Failure, one_line};
+use crucible_settings::Settings;
 use crucible_verify::GateSpec;
 
-use super::StartError;
 use super::gates::{GateChoice, default_timeout};
 use crate::error::RunError;
 use crate::found::found_gates;
@@ -59,7 +58,7 @@ pub fn write_project_settings(
     settings: &Settings,
     root: &Path,
     choice: &GateChoice<'_>,
-) -> Result<WrittenSettings, StartError> {
+) -> Result<WrittenSettings, Failure> {
     let path = root.join(".crucible/config.toml");
     let existed = path.symlink_metadata().is_ok();
     let named = if existed {
@@ -73,9 +72,8 @@ pub fn write_project_settings(
     };
     if !named.is_empty() {
         if !choice.tests.is_empty() {
-            return Err(SetupError::invalid(format!("{} already configures gates", path.display()))
-                .hint("Change them there, or try a command without writing it: crucible gates --run --test \"CMD\"")
-                .into());
+            return Err(Failure::usage(format!("{} already configures gates", path.display()))
+                .hint("Change them there, or try a command without writing it: crucible gates --run --test \"CMD\""));
         }
         return Ok(WrittenSettings::Nothing);
     }

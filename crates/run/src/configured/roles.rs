@@ -4,15 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crucible_host::fs::read_regular_up_to;
-use crucible_llm::configured::{
-    BackendError, check_cassette, context, named_provider, selected_with,
-};
+use crucible_llm::configured::{check_cassette, context, named_provider, selected_with};
 use crucible_llm::{Backend, CassetteSource, FellBack, NamedProvider, construct};
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, ExitStatus, Failure};
 use crucible_sandbox::Runtime;
-use crucible_settings::{DispatchSection, Settings, SetupError, SetupFault};
+use crucible_settings::{DispatchSection, Settings};
 
-use super::StartError;
 use super::agents::refuse;
 use crate::clients::stand_in;
 use crate::contract::{
@@ -51,26 +48,29 @@ impl RoleBackends {
         config: &Settings,
         file: Option<&Path>,
         cassette: Option<&Path>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, Failure> {
         let named = config.llm.provider.as_deref().unwrap_or_default();
         let mut dispatch = assigned(runtime, config, named, file)?;
         let asked = clients(dispatch.as_ref(), named);
         if cassette.is_some() && !asked.contains(REPLAY) {
             check_cassette(cassette, named)?;
-            return Err(SetupError::invalid(
+            return Err(Failure::usage(
                 "--cassette has no effect: no role uses the provider `replay`",
             )
-            .hint("Remove it, or assign a role to `replay`.")
-            .into());
+            .hint("Remove it, or assign a role to `replay`."));
         }
         let context = context(runtime, config)?;
         let (mut models, mut fell_back, mut answers) =
             (BTreeMap::new(), None, AnswersFrom::Provider);
         if asked.contains(named) {
             let selected =
-                selected_with(runtime, config, &context, named).map_err(|error| match error {
-                    BackendError::Llm(error) if named.is_empty() => StartError::NoProvider(error),
-                    error => error.into(),
+                selected_with(runtime, config, &context, named).map_err(|error| {
+                    let failure = Failure::from(error);
+                    if named.is_empty() {
+                        failure.hint("Or answer the prompts yourself, without any provider: --mode manual_outbox.")
+                    } else {
+                        failure
+                    }
                 })?;
             if selected.fell_back.is_some() {
                 dispatch = assigned(runtime, config, &selected.candidate.name, file)?;
@@ -190,7 +190,7 @@ pub fn configured_dispatch(
     runtime: &Runtime<'_>,
     config: &Settings,
     provider: &str,
-) -> Result<Option<DispatchConfig>, StartError> {
+) -> Result<Option<DispatchConfig>, Failure> {
     let dispatch = assigned(runtime, config, provider, None)?;
     judge(dispatch.as_ref())?;
     Ok(dispatch)
@@ -212,7 +212,7 @@ fn assigned(
     config: &Settings,
     provider: &str,
     file: Option<&Path>,
-) -> Result<Option<DispatchConfig>, StartError> {
+) -> Result<Option<DispatchConfig>, Failure> {
     match file {
         Some(path) => read(&runtime.absolute(path)).map(Some),
         None => Ok(configured(config, provider)?),
@@ -220,7 +220,7 @@ fn assigned(
 }
 
 /// Refuses an invalid dispatch before a run exists that could not advance.
-fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), SetupError> {
+fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), Failure> {
     let Some(dispatch) = dispatch else {
         return Ok(());
     };
@@ -242,23 +242,22 @@ fn clients(dispatch: Option<&DispatchConfig>, provider: &str) -> BTreeSet<String
     )
 }
 
-fn read(path: &Path) -> Result<DispatchConfig, StartError> {
+fn read(path: &Path) -> Result<DispatchConfig, Failure> {
     let bytes = read_regular_up_to(path, MAX_FILE).map_err(RunError::from)?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        SetupError::new(
-            SetupFault::Malformed,
+        Failure::new(
+            ExitStatus::Schema,
             format!(
                 "{} is not a valid dispatch configuration: {error}",
                 path.display()
             ),
         )
         .hint("docs/contracts/dispatch_config.md shows one.")
-        .into()
     })
 }
 
 /// Reads the section `[dispatch]`; `None` if it sets nothing.
-fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig>, SetupError> {
+fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig>, Failure> {
     let mode = config.dispatch.mode.as_deref().map(mode).transpose()?;
     let mut listed = BTreeMap::new();
     for role in RunRole::ALL {
@@ -302,9 +301,9 @@ fn service_of(section: &DispatchSection, role: RunRole) -> Option<&String> {
     service.as_ref()
 }
 
-fn mode(name: &str) -> Result<DispatchMode, SetupError> {
+fn mode(name: &str) -> Result<DispatchMode, Failure> {
     serde_json::from_value(name.into()).map_err(|_| {
-        SetupError::invalid(format!("dispatch.mode is {name:?}"))
+        Failure::usage(format!("dispatch.mode is {name:?}"))
             .hint("It takes manual_outbox, ollama_agent, api_agent or local_exec.")
     })
 }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crucible_ledger::Ledger;
 use crucible_llm::configured::{strength, temperature};
 use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
-use crucible_model::EditFormat;
+use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
-use crucible_settings::{Settings, SetupError, SetupFault};
+use crucible_settings::Settings;
 
-use super::StartError;
 use super::agents::agents;
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
@@ -59,13 +58,13 @@ impl StartRequest<'_> {
     /// # Errors
     ///
     /// Fails if the goal is too long, or if the path is not UTF-8.
-    pub fn check(&self) -> Result<(), SetupError> {
+    pub fn check(&self) -> Result<(), Failure> {
         if self.goal.len() > MAX_GOAL {
             let message = format!(
                 "the goal has {} bytes; the limit is {MAX_GOAL}",
                 self.goal.len()
             );
-            return Err(SetupError::new(SetupFault::TooLarge, message)
+            return Err(Failure::new(ExitStatus::OverLimit, message)
                 .hint("Shorten it; name documents with the details in [context] mandatory."));
         }
         if self.directory.to_str().is_none() {
@@ -74,8 +73,9 @@ impl StartRequest<'_> {
                 "the repository's path is not UTF-8: {}",
                 self.directory.display()
             );
-            return Err(SetupError::invalid(message)
-                .hint("Rename the directory, or work in a clone elsewhere."));
+            return Err(
+                Failure::usage(message).hint("Rename the directory, or work in a clone elsewhere.")
+            );
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl StartRequest<'_> {
         settings: &Settings,
         git: &Git,
         backends: &RoleBackends,
-    ) -> Result<RunOptions, StartError> {
+    ) -> Result<RunOptions, Failure> {
         let named = if self.files.is_empty() {
             NamedPlaces::default()
         } else {
@@ -165,16 +165,16 @@ impl StartRequest<'_> {
         &self,
         runtime: &Runtime<'_>,
         tracked: &[TrackedFile],
-    ) -> Result<NamedPlaces, SetupError> {
+    ) -> Result<NamedPlaces, Failure> {
         let places = named_places(self.files, tracked).map_err(|(text, error)| {
-            SetupError::invalid(format!("--file {text:?}: {error}")).hint(
+            Failure::usage(format!("--file {text:?}: {error}")).hint(
                 "Name files, directories or globs relative to the repository's top directory.",
             )
         })?;
         for path in &places.new {
             match self.top.map(|top| top.join(path.as_str())) {
                 Some(place) if place.is_dir() => {
-                    return Err(SetupError::invalid(format!(
+                    return Err(Failure::usage(format!(
                         "--file {path:?}: git tracks nothing in this directory"
                     ))
                     .hint("Name the files that the model may create in it."));
@@ -277,7 +277,7 @@ impl StartedRun {
         ledger_file: &Path,
         pool: Option<Arc<CallPool>>,
         observer: &mut dyn RunObserver,
-    ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), SetupError> {
+    ) -> Result<(RunDir, Ledger, Result<RunState, RunError>), Failure> {
         let Self {
             settings,
             mut models,

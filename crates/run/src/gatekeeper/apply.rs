@@ -5,15 +5,21 @@
 
 use std::path::Path;
 
-use crucible_model::{Code, Digest, Finding, Verdict};
+use crucible_host::fs::create_dir_all;
+use crucible_host::lock::Lock;
+use crucible_model::{Code, Digest, Finding, Outcome, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::{
-    AppliedFile, AppliedTree, ApplyError, DirtyEntry, DirtyKind, EditRecovery, Git, RepoError,
-    TreeEditError,
+    AppliedFile, AppliedTree, ApplyError, ChangeStatus, DirtyEntry, DirtyKind, EditRecovery, Git,
+    RepoError, TreeEditError,
 };
+use serde::Serialize;
 
 use super::check::check;
 use crate::error::RunError;
+
+/// The directory of journals and locks of work trees, in Crucible's own directory.
+const APPLYING: &str = "applying";
 
 const DIRTY: Code = Code::new("patch-file-dirty");
 const BLOCKED: Code = Code::new("patch-file-blocked");
@@ -27,6 +33,75 @@ pub struct AppliedPatch {
     pub verdict: Verdict,
     /// The files that now match the patch; empty if it was not applied.
     pub files: Vec<AppliedFile>,
+}
+
+/// The document of `patch apply`.
+#[derive(Serialize)]
+pub struct AppliedPatchDocument<'a> {
+    schema_version: &'static str,
+    verdict: Outcome,
+    findings: &'a [Finding],
+    files: Vec<ChangedFile<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChangedFile<'a> {
+    path: &'a str,
+    change: &'static str,
+    /// The digest of its content; `null` if it was removed.
+    sha256: Option<String>,
+}
+
+impl<'a> From<&'a AppliedFile> for ChangedFile<'a> {
+    fn from(file: &'a AppliedFile) -> Self {
+        Self {
+            path: file.path.as_str(),
+            change: AppliedPatch::word(file.status),
+            sha256: file.after.map(|digest| digest.to_string()),
+        }
+    }
+}
+
+impl AppliedPatch {
+    /// Returns the result as JSON.
+    #[must_use]
+    pub fn document(&self) -> AppliedPatchDocument<'_> {
+        AppliedPatchDocument {
+            schema_version: "crucible-patch-apply-v1",
+            verdict: self.verdict.outcome(),
+            findings: self.verdict.findings(),
+            files: self.files.iter().map(ChangedFile::from).collect(),
+        }
+    }
+
+    /// Returns the change of a file in a word.
+    #[must_use]
+    pub const fn word(status: ChangeStatus) -> &'static str {
+        match status {
+            ChangeStatus::Added => "added",
+            ChangeStatus::Modified | ChangeStatus::TypeChanged => "changed",
+            ChangeStatus::Deleted => "removed",
+        }
+    }
+}
+
+/// Applies a patch as [`apply_patch`] does, under the lock of the work tree in Crucible's own directory `home`.
+///
+/// # Errors
+///
+/// As [`apply_patch`], and if another process applies a patch to this work tree.
+pub async fn apply_patch_in_turn(
+    git: &Git,
+    policy: &Policy,
+    patch: &[u8],
+    home: &Path,
+) -> Result<AppliedPatch, RunError> {
+    let place = home.join(APPLYING);
+    create_dir_all(&place)?;
+    let tree = Digest::of(git.top().as_os_str().as_encoded_bytes());
+    let lock = place.join(format!("{tree}.lock"));
+    let _one_at_a_time = Lock::acquire(&lock, "applying a patch to this work tree")?;
+    apply_patch(git, policy, patch, &place.join(format!("{tree}.json"))).await
 }
 
 /// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree if it passes:

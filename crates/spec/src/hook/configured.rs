@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::configured::strength;
+use crucible_model::{ExitStatus, Failure};
 use crucible_repo::Git;
 use crucible_sandbox::{Runtime, Strength, base_env, toolchain_env};
 use crucible_secrets::{SecretInName, free_of_secrets};
 use crucible_settings::{
-    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, SetupError,
-    SetupFault, Switch, Words, variable_of,
+    ConfigFiles, HookEntry, HookPoint, OnHookFailure, OneOf, SettingSource, Settings, Switch,
+    Words, variable_of,
 };
 
 use super::{
@@ -53,7 +54,7 @@ impl Hooks {
         runtime: &Runtime<'_>,
         config: &Settings,
         project: &SpecProject,
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, Failure> {
         let hooks = config.hooks.iter();
         // The sandbox knows Crucible's own directory; only the configuration knows another place of the
         // runs.
@@ -126,9 +127,9 @@ fn hook(
     project: &SpecProject,
     name: &str,
     entry: &HookEntry,
-) -> Result<Hook, SetupError> {
+) -> Result<Hook, Failure> {
     free_of_secrets("the name of a hook in the configuration", name).map_err(|error| {
-        SetupError::new(SetupFault::Secret, error.to_string()).hint(SecretInName::HINT)
+        Failure::new(ExitStatus::SecretDetected, error.to_string()).hint(SecretInName::HINT)
     })?;
     let key = |field: &str| format!("hooks.{name}.{field}");
     let command = entry.command.clone();
@@ -136,13 +137,14 @@ fn hook(
         .first()
         .is_none_or(|program| program.trim().is_empty())
     {
-        return Err(SetupError::invalid(format!("hooks.{name} has no command"))
-            .hint("Write it as a list with one string for each argument: command = [\"make\", \"lint\"]"));
+        return Err(Failure::usage(format!("hooks.{name} has no command")).hint(
+            "Write it as a list with one string for each argument: command = [\"make\", \"lint\"]",
+        ));
     }
     let phases = entry.phases.iter().map(|phase| phase.parse::<PhaseId>());
     let seconds = entry.timeout_s;
     if !(1..=MAX_SECONDS).contains(&seconds) {
-        return Err(SetupError::invalid(format!(
+        return Err(Failure::usage(format!(
             "hooks.{name}.timeout_s is {seconds}; use 1 to {MAX_SECONDS} seconds"
         )));
     }
@@ -156,7 +158,7 @@ fn hook(
         },
         phases: phases
             .collect::<Result<_, _>>()
-            .map_err(|error| SetupError::invalid(format!("hooks.{name}.phases: {error}")))?,
+            .map_err(|error| Failure::usage(format!("hooks.{name}.phases: {error}")))?,
         command,
         on_fail: match listed(&key("on_fail"), &entry.on_fail)? {
             OnHookFailure::Warn => OnFail::Warn,
@@ -175,9 +177,9 @@ fn hook(
 }
 
 /// Parses a setting that takes one of a few words.
-fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, SetupError> {
+fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, Failure> {
     value.get().map_err(|text| {
-        SetupError::invalid(format!(
+        Failure::usage(format!(
             "{key} is {text:?}; use one of {}",
             T::WORDS.join(", ")
         ))
@@ -192,14 +194,14 @@ fn check_whose_hook(
     config: &Settings,
     project: &SpecProject,
     hook: &Hook,
-) -> Result<(), SetupError> {
+) -> Result<(), Failure> {
     let prefix = format!("hooks.{}.", hook.name);
     let walls = format!("{prefix}sandbox");
     let Some(SettingSource::File(file)) = config.source(&walls) else {
         return Ok(());
     };
     let refuse = |why: String| {
-        Err(SetupError::invalid(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
+        Err(Failure::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
             "Define the whole hook in your own configuration, under another name and with the program's \
             absolute path, or set {}=off once.",
             variable_of(&walls)

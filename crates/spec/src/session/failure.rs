@@ -1,20 +1,19 @@
 //! The end of an attempt that failed or was interrupted: its receipt, and the error of the program.
 
-use crucible_model::{ExitStatus, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_sandbox::Runtime;
 
-use super::host::SessionFailure;
 use crate::engine::failure_class;
 use crate::error::SpecError;
 use crate::fixup::AppliedFixup;
 use crate::phase_id::PhaseId;
 
 /// Why work that ends with a receipt stopped.
-pub(super) enum Stopped<E> {
+pub(super) enum Stopped {
     /// It failed.
     Failed(SpecError),
     /// The user ended it, or the event loop could not start.
-    Interrupted(E),
+    Interrupted(Failure),
 }
 
 /// What the receipt of a failure records.
@@ -31,14 +30,14 @@ pub(super) enum Hooked {
     No,
 }
 
-impl<E: SessionFailure> Stopped<E> {
+impl Stopped {
     /// Ends the work with the receipt that `fail` writes.
     pub(super) fn ended(
         self,
         runtime: &Runtime<'_>,
         fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
         hooked: Hooked,
-    ) -> E {
+    ) -> Failure {
         match self {
             Self::Failed(error) => ended(runtime, fail, error, hooked),
             Self::Interrupted(error) => interrupted(runtime, fail, error),
@@ -46,7 +45,7 @@ impl<E: SessionFailure> Stopped<E> {
     }
 
     /// Ends the work without a receipt.
-    pub(super) fn without_receipt(self) -> E {
+    pub(super) fn without_receipt(self) -> Failure {
         match self {
             Self::Failed(error) => error.into(),
             Self::Interrupted(error) => error,
@@ -55,7 +54,7 @@ impl<E: SessionFailure> Stopped<E> {
 }
 
 /// Adds the changed files to an error that follows an applied fixup.
-pub(super) fn with_changed_files<E: SessionFailure>(error: E, applied: &AppliedFixup) -> E {
+pub(super) fn with_changed_files(error: Failure, applied: &AppliedFixup) -> Failure {
     let files: Vec<&str> = applied
         .files
         .iter()
@@ -63,10 +62,10 @@ pub(super) fn with_changed_files<E: SessionFailure>(error: E, applied: &AppliedF
         .collect();
     let message = format!(
         "{}; the files are changed: {}",
-        error.message(),
+        error.message,
         one_line(&files.join(", "))
     );
-    error.with_message(message)
+    Failure { message, ..error }
 }
 
 /// Warns about cleanup that failed after a phase had its receipt.
@@ -80,15 +79,15 @@ pub(super) fn warn_unfinished(runtime: &Runtime<'_>, phase: PhaseId, unfinished:
 
 /// Ends a failed attempt with its receipt. A usage error leaves no receipt if no hook ran, and a lost
 /// lock never leaves one.
-pub(super) fn ended<E: SessionFailure>(
+pub(super) fn ended(
     runtime: &Runtime<'_>,
     fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
     error: SpecError,
     hooked: Hooked,
-) -> E {
+) -> Failure {
     let class = failure_class(&error);
     let message = runtime.env.without_home(&error.to_string());
-    let error = E::from(error);
+    let error = Failure::from(error);
     let is_recorded = match class {
         "lock" => false,
         "usage" => hooked == Hooked::Yes,
@@ -98,7 +97,7 @@ pub(super) fn ended<E: SessionFailure>(
         let note = FailureNote {
             class,
             message: &message,
-            exit: error.exit_status(),
+            exit: error.status,
         };
         record(runtime, fail, note);
     }
@@ -106,18 +105,18 @@ pub(super) fn ended<E: SessionFailure>(
 }
 
 /// Ends an interrupted attempt with its receipt.
-fn interrupted<E: SessionFailure>(
+fn interrupted(
     runtime: &Runtime<'_>,
     fail: impl FnOnce(FailureNote<'_>) -> Result<(), SpecError>,
-    error: E,
-) -> E {
-    let exit = error.exit_status();
+    error: Failure,
+) -> Failure {
+    let exit = error.status;
     let class = if exit == ExitStatus::Interrupted {
         "interrupted"
     } else {
         "internal"
     };
-    let message = runtime.env.without_home(error.message());
+    let message = runtime.env.without_home(&error.message);
     let note = FailureNote {
         class,
         message: &message,
@@ -125,10 +124,9 @@ fn interrupted<E: SessionFailure>(
     };
     record(runtime, fail, note);
     match exit {
-        ExitStatus::Interrupted => error.with_hint(
+        ExitStatus::Interrupted => error.hint(
             "Finished phases are kept. Run the same command to continue; \
-        answers that were received are reused."
-                .to_owned(),
+        answers that were received are reused.",
         ),
         _ => error,
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crucible_ledger::Ledger;
-use crucible_model::one_line;
+use crucible_model::{Failure, one_line};
 use crucible_repo::GuardedPlaces;
 
 use super::failure::{FailureNote, Hooked, Stopped, warn_unfinished, with_changed_files};
-use super::host::{SessionFailure, SessionHost};
+use super::host::SessionHost;
 use super::phases::{Applying, PhaseWork};
 use super::{SpecSession, no_fixup_pending};
 use crate::engine::{FixupRun, WaitingFixup, waiting_fixup};
@@ -25,7 +25,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
     /// # Errors
     ///
     /// Fails if the fixup cannot be applied, or if none is pending and the command ends before its phase.
-    pub fn apply_pending(&mut self, last: PhaseId) -> Result<Option<Applying>, H::Error> {
+    pub fn apply_pending(&mut self, last: PhaseId) -> Result<Option<Applying>, Failure> {
         if !self.session.applies_fixups() {
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
         match applying {
             Applying::Applied => {}
             Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
-                return Err(no_fixup_pending(self.session.store.spec()).into());
+                return Err(no_fixup_pending(self.session.store.spec()));
             }
             Applying::Settled => self.host.result("no fixup is pending; none was applied"),
             Applying::Missing => {
@@ -45,7 +45,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
     }
 
     /// Applies the pending fixup between the hooks of its phase.
-    fn apply(&mut self) -> Result<Applying, H::Error> {
+    fn apply(&mut self) -> Result<Applying, Failure> {
         let (host, session) = (self.host, self.session);
         let runtime = session.runtime;
         let mut run = match waiting_fixup(&self.lock, runtime.clock, &self.ledger)? {
@@ -56,7 +56,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
         let spec = session.store.spec();
         let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
-        let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped<H::Error>| {
+        let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
             let fail = |note: FailureNote<'_>| {
                 run.fail(note.class, note.message, note.exit, ledger)
                     .map(drop)
@@ -68,11 +68,9 @@ impl<H: SessionHost> PhaseWork<'_, H> {
             ..HookSubject::before(spec.clone(), PhaseId::Fixup)
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
-            return Err(
-                unapplied(&run, &mut self.ledger, stopped).with_hint(format!(
-                    "The fixup is pending: {again} continues with it, without a model call."
-                )),
-            );
+            return Err(unapplied(&run, &mut self.ledger, stopped).hint(format!(
+                "The fixup is pending: {again} continues with it, without a model call."
+            )));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
         let applied = choice.and_then(|choice| {
@@ -96,7 +94,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
             // On any error, the message must name the files that were changed.
             Err(stopped) => {
                 let error = unapplied(&run, &mut self.ledger, stopped);
-                return Err(with_changed_files(error, &applied).with_hint(format!(
+                return Err(with_changed_files(error, &applied).hint(format!(
                     "Run {again} again for the receipt; no model is called for it."
                 )));
             }
@@ -119,7 +117,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
     }
 
     /// What fixups may change now.
-    pub(super) fn fixups(&self) -> Result<FixupChoice, H::Error> {
+    pub(super) fn fixups(&self) -> Result<FixupChoice, Failure> {
         let SpecSession {
             runtime,
             project,
@@ -144,7 +142,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
         run: &mut FixupRun<'_>,
         moment: HookMoment,
         subject: &HookSubject,
-    ) -> Result<(), Stopped<H::Error>> {
+    ) -> Result<(), Stopped> {
         let session = self.session;
         let hooks = session.hooks.run(session.runtime, moment, subject);
         let outcome = self.host.drive(hooks).map_err(Stopped::Interrupted)?;

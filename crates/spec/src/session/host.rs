@@ -1,15 +1,11 @@
-//! The program around a session: its event loop, its output and its errors.
+//! The program around a session: its event loop and its output.
 
 use std::future::Future;
 use std::sync::Arc;
 
-use crucible_host::fs::FsError;
-use crucible_ledger::LedgerError;
 use crucible_llm::CallWatch;
-use crucible_llm::configured::BackendError;
-use crucible_model::ExitStatus;
+use crucible_model::Failure;
 use crucible_repo::RecoveredEdit;
-use crucible_settings::SetupError;
 
 use crate::error::SpecError;
 use crate::fixup::AppliedFixup;
@@ -20,15 +16,12 @@ use crate::store::SpecStore;
 
 /// The program that runs a session.
 pub trait SessionHost {
-    /// The error that the program ends with.
-    type Error: SessionFailure;
-
     /// Runs `work` to its end. If the user interrupts, drops it where it is and fails.
     ///
     /// # Errors
     ///
     /// Fails if the user interrupts, or if the event loop cannot start.
-    fn drive<T>(&self, work: impl Future<Output = T>) -> Result<T, Self::Error>;
+    fn drive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure>;
 
     /// Returns an observer of the calls to `model`, if progress is shown.
     fn watch(&self, model: &str) -> Option<Arc<dyn CallWatch>>;
@@ -63,23 +56,4 @@ pub trait SessionHost {
 
     /// Called with a warning about a fixup that was applied.
     fn remark(&self, text: &str);
-}
-
-/// The error of the program that runs a session. The receipt of a failed phase has its exit code.
-pub trait SessionFailure:
-    From<SpecError> + From<SetupError> + From<BackendError> + From<LedgerError> + From<FsError>
-{
-    /// Returns the status that the program ends with.
-    fn exit_status(&self) -> ExitStatus;
-
-    /// Returns the message.
-    fn message(&self) -> &str;
-
-    /// Replaces the message.
-    #[must_use]
-    fn with_message(self, message: String) -> Self;
-
-    /// Adds a hint.
-    #[must_use]
-    fn with_hint(self, hint: String) -> Self;
 }

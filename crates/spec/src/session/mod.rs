@@ -21,23 +21,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_llm::configured::{self, BackendError, positive};
+use crucible_llm::configured::{self, positive};
 use crucible_llm::{
     Backend, BudgetLimits, CallBudget, CallWatch, Limit, PriceTable, ReceiptWarning, RecordingFile,
     Selected, UNSPECIFIED,
 };
-use crucible_model::{ByteLimit, RepoPath};
+use crucible_model::{ByteLimit, Failure, RepoPath};
 use crucible_patch::Policy;
 use crucible_repo::LinkPolicy;
 use crucible_sandbox::Runtime;
-use crucible_settings::{Settings, SetupError, variable_of};
+use crucible_settings::{Settings, variable_of};
 
-pub use self::host::{SessionFailure, SessionHost};
+pub use self::host::SessionHost;
 pub use self::idea::{GivenIdea, IdeaOrigin};
 use self::named_files::in_project;
 pub use self::phases::{Applying, PhaseWork};
 use crate::engine::Trial;
-use crate::error::SpecError;
 use crate::fixup::{fixup_policy, not_nameable};
 use crate::hook::Hooks;
 use crate::id::SpecId;
@@ -86,17 +85,6 @@ pub enum FixupWish {
     Apply,
 }
 
-/// Why a session cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// A setting or an argument cannot be used.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The spec or a source cannot be read.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-}
-
 /// Everything that is known before the lock is taken.
 pub struct SpecSession<'a> {
     runtime: &'a Runtime<'a>,
@@ -143,7 +131,7 @@ impl<'a> SpecSession<'a> {
         project: SpecProject,
         home: &Path,
         arguments: SessionArguments,
-    ) -> Result<Self, SessionError> {
+    ) -> Result<Self, Failure> {
         configured::require_controlled(&settings)?;
         configured::check_cassette(
             arguments.cassette.as_deref(),
@@ -162,16 +150,15 @@ impl<'a> SpecSession<'a> {
         let hooks = Hooks::read(runtime, &settings, &project)?;
         let refused = |path| not_nameable(project.root(), path);
         if let Some(why) = arguments.allow_paths.iter().find_map(refused) {
-            return Err(SetupError::invalid(format!("--allow-path: {why}")).into());
+            return Err(Failure::usage(format!("--allow-path: {why}")));
         }
         let record = match &arguments.record {
             // A dry run has no calls to record.
             Some(_) if arguments.trial == Trial::Dry => {
-                return Err(SetupError::invalid(
+                return Err(Failure::usage(
                     "a dry run makes no model call, so --record has nothing to write",
                 )
-                .hint("Omit one of the two.")
-                .into());
+                .hint("Omit one of the two."));
             }
             Some(path) => Some(RecordingFile::new(path.clone())?),
             None => None,
@@ -216,7 +203,7 @@ impl<'a> SpecSession<'a> {
     /// # Errors
     ///
     /// Fails if no provider is chosen or if it cannot be prepared.
-    pub fn prepare_model<H: SessionHost>(&self, host: &H) -> Result<PhaseModel, BackendError> {
+    pub fn prepare_model<H: SessionHost>(&self, host: &H) -> Result<PhaseModel, Failure> {
         let settings = &self.settings;
         let provider = settings.llm.provider.as_deref().ok_or_else(no_provider)?;
         let Selected {
@@ -286,7 +273,7 @@ impl<'a> SpecSession<'a> {
 
 /// Returns the error of `--apply-fixups` if the command ends before the fixup phase and none is pending.
 #[must_use]
-pub fn no_fixup_pending(spec: &SpecId) -> SetupError {
+pub fn no_fixup_pending(spec: &SpecId) -> Failure {
     applies_nothing(
         "no fixup is pending, and this command proposes none, so --apply-fixups has no effect",
         spec,
@@ -295,15 +282,15 @@ pub fn no_fixup_pending(spec: &SpecId) -> SetupError {
 
 /// Returns the error of `--apply-fixups` if it cannot apply anything.
 #[must_use]
-pub fn applies_nothing(why: &str, spec: &SpecId) -> SetupError {
-    SetupError::invalid(why.to_owned()).hint(format!(
+pub fn applies_nothing(why: &str, spec: &SpecId) -> Failure {
+    Failure::usage(why.to_owned()).hint(format!(
         "`crucible resume {spec} --phase fixup --apply-fixups` applies pending fixups; without --apply-fixups \
         this command does the rest."
     ))
 }
 
-fn no_provider() -> SetupError {
-    SetupError::invalid(UNSPECIFIED).hint(format!(
+fn no_provider() -> Failure {
+    Failure::usage(UNSPECIFIED).hint(format!(
         "Pass --provider NAME, or set {} for every command; `crucible doctor` shows which providers are ready.",
         variable_of("llm.provider")
     ))

@@ -2,13 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crucible_settings::SetupError;
+use crucible_model::Failure;
 
 /// Converts a path or glob relative to the working directory into one relative to the project's
 /// directory.
-pub(super) fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, SetupError> {
+pub(super) fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Failure> {
     let outside = || {
-        SetupError::invalid(format!(
+        Failure::usage(format!(
             "--context {text}: it is not in the project {}",
             root.display()
         ))

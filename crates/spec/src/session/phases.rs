@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crucible_ledger::Ledger;
 use crucible_llm::{CassetteHeader, ClientOptions, ModelClient, ReceiptWarning};
-use crucible_model::{EditFormat, one_line};
+use crucible_model::{EditFormat, Failure, one_line};
 use crucible_repo::RecoveredEdit;
 use crucible_secrets::Scanner;
 
@@ -62,7 +62,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
         host: &'a H,
         session: &'a SpecSession<'a>,
         mut ledger: Ledger,
-    ) -> Result<Self, H::Error> {
+    ) -> Result<Self, Failure> {
         // Checked before any model call, because a call that cannot be recorded must not be paid for.
         ledger.check_writable()?;
         let name = format!("crucible spec {}", session.store.spec());
@@ -97,7 +97,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     /// # Errors
     ///
     /// Fails if the spec or the ledger cannot be read.
-    pub fn status(&self) -> Result<SpecStatus, H::Error> {
+    pub fn status(&self) -> Result<SpecStatus, Failure> {
         let state = self.state()?;
         let mut status = spec_status(&state, self.session.runtime.clock.now());
         // A dry run does not store the idea, so the next command needs it again.
@@ -124,7 +124,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     /// # Errors
     ///
     /// Fails with the first phase that fails.
-    pub fn run(&mut self, phases: &[PhaseId]) -> Result<(), H::Error> {
+    pub fn run(&mut self, phases: &[PhaseId]) -> Result<(), Failure> {
         for phase in phases {
             let receipt = self.phase(*phase)?;
             self.ran.push(*phase);
@@ -138,7 +138,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     /// # Errors
     ///
     /// Fails if the prompt cannot be built.
-    pub fn try_dry(&mut self, phase: PhaseId) -> Result<SpecReceipt, H::Error> {
+    pub fn try_dry(&mut self, phase: PhaseId) -> Result<SpecReceipt, Failure> {
         let order = PhaseOrder {
             trial: Trial::Dry,
             ..self.order(phase, EditFormat::WholeFile, String::new(), Vec::new())
@@ -164,10 +164,10 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     }
 
     /// Runs one phase until its receipt is written.
-    fn phase(&mut self, phase: PhaseId) -> Result<SpecReceipt, H::Error> {
+    fn phase(&mut self, phase: PhaseId) -> Result<SpecReceipt, Failure> {
         self.prepare_model()?;
         let Some(asked) = &self.model else {
-            return Err(no_provider().into());
+            return Err(no_provider());
         };
         let format = asked.backend.capabilities().edit_format;
         let mut order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
@@ -214,7 +214,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
         &self,
         run: &mut PhaseRun<'_>,
         asked: &PhaseModel,
-    ) -> Result<Result<(), SpecError>, H::Error> {
+    ) -> Result<Result<(), SpecError>, Failure> {
         let phase = run.phase();
         let subject = HookSubject {
             receipt_id: Some(run.id().as_str().to_owned()),
@@ -385,7 +385,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     }
 
     /// Prepares the backend once.
-    fn prepare_model(&mut self) -> Result<(), H::Error> {
+    fn prepare_model(&mut self) -> Result<(), Failure> {
         if self.model.is_none() {
             self.model = Some(self.session.prepare_model(self.host)?);
         }
@@ -393,7 +393,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     }
 
     /// Shows the result of a phase, and the fixups that it proposes.
-    fn show(&self, phase: PhaseId, receipt: &SpecReceipt) -> Result<(), H::Error> {
+    fn show(&self, phase: PhaseId, receipt: &SpecReceipt) -> Result<(), Failure> {
         if !self.host.shows_results() {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{FsError, read_prefix, read_regular_up_to};
 use crucible_host::walk::{self, WalkedEntry};
-use crucible_model::{ByteLimit, Untrusted, says_nothing, short_line};
+use crucible_model::{ByteLimit, Untrusted, one_line, says_nothing, short_line};
 use crucible_repo::Gh;
 use crucible_secrets::{Scanner, is_secret_file};
 
@@ -132,6 +132,18 @@ impl IdeaBuilder {
             text_of(bytes).ok_or_else(no_text)?,
         );
         Ok(())
+    }
+
+    /// Adds a file or a directory that the user named, relative to `directory`. Errors name it as the user did.
+    ///
+    /// # Errors
+    ///
+    /// As [`IdeaBuilder::path`].
+    pub fn source(&mut self, source: &Path, directory: &Path) -> Result<(), SpecError> {
+        let name = shown(source, directory);
+        let path: PathBuf = directory.join(source).components().collect();
+        self.path(&name, &path)
+            .map_err(|error| as_given(error, &name, source))
     }
 
     /// Adds a file, or the files of a directory in name order with a heading each, except those that git ignores. `name` is the name in
@@ -466,5 +478,46 @@ fn refused(name: &str, why: &str) -> SpecError {
     SpecError::Source {
         source_name: redacted(&short_line(name, LONGEST_NAME)),
         why: redacted(why),
+    }
+}
+
+/// The name of a source in the idea. An absolute path would reveal the machine, and would differ between
+/// machines.
+fn shown(source: &Path, directory: &Path) -> String {
+    let below = source.strip_prefix(directory).unwrap_or(source);
+    let name = if below.is_absolute() {
+        below.file_name().map_or(below, Path::new)
+    } else {
+        below
+    };
+    if name.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        name.display().to_string()
+    }
+}
+
+/// Names a source in an error by the path that the user typed, not by its name in the idea.
+fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
+    match error {
+        SpecError::Source { source_name, why } if source_name == name => SpecError::Source {
+            source_name: one_line(&source.display().to_string()),
+            why,
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_absolute_path_reaches_the_idea() {
+        let here = Path::new("/home/me/shop");
+        assert_eq!(shown(Path::new("notes/a.md"), here), "notes/a.md");
+        assert_eq!(shown(Path::new("/home/me/shop/notes"), here), "notes");
+        assert_eq!(shown(Path::new("/tmp/x/idea.md"), here), "idea.md");
+        assert_eq!(shown(here, here), ".");
     }
 }

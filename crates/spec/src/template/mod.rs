@@ -4,7 +4,11 @@
 //! `README.md` with the next commands; both are compiled into the program. [`TEMPLATES`] lists them:
 //! adding one takes a folder and an entry.
 
+mod start;
+
 use crate::id::SpecId;
+
+pub use start::{OnExisting, StartedSpec, TemplateStart};
 
 /// A problem statement from which to start a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crucible_host::fs::{read_regular_up_to, write_atomic, write_atomic_as};
 use crucible_host::lock::{DirectoryTurn, TurnPurpose};
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, Failure};
 use crucible_secrets::Scanner;
 
 use super::edit::{new_text, with_entry, with_replaced};
@@ -89,6 +89,37 @@ impl WorkspaceFile {
             |place: &Path| repository.is_none_or(|repository| place.starts_with(repository));
         start.ancestors().find_map(|place| {
             Self::within(place).filter(|file| is_ours(place) || file.load().is_ok())
+        })
+    }
+
+    /// The file of `--workspace FILE`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is not a file.
+    pub fn named(file: PathBuf) -> Result<Self, Failure> {
+        if file.is_file() {
+            return Ok(Self::at(file));
+        }
+        Err(
+            Failure::usage(format!("--workspace: {} is not a file", file.display()))
+                .hint("Name the file workspace.yaml itself; `crucible project init` creates one."),
+        )
+    }
+
+    /// The file that [`WorkspaceFile::discover`] finds.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn required(start: &Path) -> Result<Self, Failure> {
+        Self::discover(start).ok_or_else(|| {
+            let message = format!(
+                "no workspace.yaml in {} or any parent directory",
+                start.display()
+            );
+            Failure::usage(message)
+                .hint("Create one with `crucible project init`, or name one with --workspace FILE.")
         })
     }
 

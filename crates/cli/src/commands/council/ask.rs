@@ -7,16 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 use crucible_council::configured::CouncilSession;
 use crucible_council::{
-    CallUsage, CouncilError, CouncilFailure, Degradation, ExecutorResult, LoopRecord,
-    Observability, Part, TriageContext, TriageOutput, text,
+    CouncilError, CouncilFailure, ExecutorResult, Observability, TriageContext, text,
 };
-use crucible_model::{ExitStatus, Untrusted, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 use serde::Serialize;
 
 use super::progress::CouncilProgress;
 use super::{CouncilFlags, session, show};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{self, Awaited};
 
 /// The schema name of the JSON result, described in `docs/contracts/council.schema.json`.
@@ -58,19 +56,12 @@ pub(crate) struct Ask {
 #[derive(Serialize)]
 struct Document<'r> {
     schema_version: &'static str,
-    final_response: &'r Untrusted,
-    loops_executed: u32,
-    early_exit: bool,
-    /// Null without `--trace`, as is the configuration.
-    reasoning_trace: Option<&'r [LoopRecord]>,
-    triage: Option<&'r TriageOutput>,
-    degradations: &'r [Degradation],
-    usage: CallUsage,
-    usage_by_part: &'r BTreeMap<Part, CallUsage>,
+    #[serde(flatten)]
+    result: &'r ExecutorResult,
 }
 
 impl Ask {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let context = self.context()?;
         let assembly = session(app, &self.council)?;
         let question = self.question(app, assembly.limits().query_bytes)?;
@@ -99,7 +90,7 @@ impl Ask {
     }
 
     /// The trimmed question, from the argument or from standard input.
-    fn question(&self, app: &App, limit: usize) -> Result<String, CommandError> {
+    fn question(&self, app: &App, limit: usize) -> Result<String, Failure> {
         let question = match self.question.as_deref() {
             Some(question) if question != "-" => question.to_owned(),
             None if std::io::stdin().is_terminal() => return Err(no_question()),
@@ -114,14 +105,12 @@ impl Ask {
     }
 
     /// The context for the triage.
-    fn context(&self) -> Result<TriageContext, CommandError> {
+    fn context(&self) -> Result<TriageContext, Failure> {
         let mut known = BTreeMap::new();
         for (key, value) in &self.context {
             if known.insert(key, value).is_some() {
-                return Err(
-                    CommandError::usage(format!("--context names {key:?} twice"))
-                        .hint("Give each key once, with its whole value."),
-                );
+                return Err(Failure::usage(format!("--context names {key:?} twice"))
+                    .hint("Give each key once, with its whole value."));
             }
         }
         Ok(known
@@ -135,9 +124,12 @@ impl Ask {
         app: &App,
         assembly: &CouncilSession,
         result: &ExecutorResult,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         if app.output.is_json() {
-            return app.output.json(&document(result));
+            return app.output.json(&Document {
+                schema_version: SCHEMA,
+                result,
+            });
         }
         for warning in show::warnings(&result.degradations) {
             app.output.remark(&warning);
@@ -145,7 +137,7 @@ impl Ask {
         if self.trace {
             app.output.line(&format!(
                 "{}\n{}",
-                show::answer(result),
+                text::answer(result),
                 show::trace(result).trim_end()
             ));
         } else {
@@ -173,31 +165,6 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
         .remark(&format!("no answer; {}", text::took(&failure.usage)));
 }
 
-/// The document of a result. It names every field of the result, so that a new one is not forgotten.
-fn document(result: &ExecutorResult) -> Document<'_> {
-    let ExecutorResult {
-        final_response,
-        loops_executed,
-        early_exit,
-        reasoning_trace,
-        triage,
-        degradations,
-        usage,
-        usage_by_part,
-    } = result;
-    Document {
-        schema_version: SCHEMA,
-        final_response,
-        loops_executed: *loops_executed,
-        early_exit: *early_exit,
-        reasoning_trace: reasoning_trace.as_deref(),
-        triage: triage.as_ref(),
-        degradations,
-        usage: *usage,
-        usage_by_part,
-    }
-}
-
 /// Parses an entry of the context, `KEY=VALUE`.
 fn entry(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -208,8 +175,8 @@ fn entry(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn no_question() -> CommandError {
-    CommandError::usage("no question given")
+fn no_question() -> Failure {
+    Failure::usage("no question given")
         .hint("Pass it as an argument: crucible ask \"Should we split our program into services?\"")
         .hint(
             "Or pass it on standard input: crucible ask - < question.txt. For a conversation: crucible chat",
@@ -217,10 +184,10 @@ fn no_question() -> CommandError {
 }
 
 /// Reads all of standard input.
-fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
+fn from_standard_input(app: &App, limit: usize) -> Result<String, Failure> {
     let most = limit.saturating_add(input::SPACE_AROUND);
     let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
-        CommandError::usage(format!(
+        Failure::usage(format!(
             "cannot read the question from standard input: {why}"
         ))
         .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
@@ -233,14 +200,14 @@ fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> 
         let message = format!(
             "the question on standard input has more than {limit} bytes, which is the limit"
         );
-        return Err(CommandError {
+        return Err(Failure {
             message,
             ..error.into()
         });
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        CommandError::usage(format!(
+        Failure::usage(format!(
             "the question on standard input is not UTF-8 (at byte {})",
             at + 1
         ))

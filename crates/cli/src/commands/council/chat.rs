@@ -15,12 +15,11 @@ use clap::Args;
 use crucible_council::configured::CouncilSession;
 use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
 use crucible_llm::CallError;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use super::ask::tell_in_vain;
 use super::{CouncilFlags, session, show};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{self, Line};
 
 /// The first line of a conversation. Its version is that of the conversation format in the seed, not of
@@ -65,9 +64,9 @@ enum Wish<'l> {
 }
 
 impl Chat {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         if app.output.is_json() {
-            return Err(CommandError::usage("a conversation has no JSON output")
+            return Err(Failure::usage("a conversation has no JSON output")
                 .hint("Ask each question with `crucible ask --json`."));
         }
         let assembly = session(app, &self.council)?;
@@ -84,7 +83,7 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    fn hold(&self) -> Result<(), CommandError> {
+    fn hold(&self) -> Result<(), Failure> {
         let output = &self.app.output;
         output.line(BANNER);
         output.line(WORDS);
@@ -99,7 +98,7 @@ impl Conversation<'_> {
                 }
                 Line::NotText => {
                     self.tell(
-                        &CommandError::usage("the question is not UTF-8")
+                        &Failure::usage("the question is not UTF-8")
                             .hint("Write it as UTF-8 text."),
                     );
                     continue;
@@ -138,7 +137,7 @@ impl Conversation<'_> {
     }
 
     /// Waits for a line. The conversation also ends when standard output is closed.
-    fn listen(&self, most: usize) -> Result<Line, CommandError> {
+    fn listen(&self, most: usize) -> Result<Line, Failure> {
         self.app.output.part("> ");
         if self.app.output.is_lost() {
             return Ok(Line::End);
@@ -147,15 +146,12 @@ impl Conversation<'_> {
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");
-            CommandError::new(
-                ExitStatus::Refused,
-                format!("cannot read standard input: {error}"),
-            )
+            Failure::refused(format!("cannot read standard input: {error}"))
         })
     }
 
     /// Asks the council and prints the result. Fails if the conversation cannot continue.
-    fn answer(&self, question: &str, observability: Observability) -> Result<(), CommandError> {
+    fn answer(&self, question: &str, observability: Observability) -> Result<(), Failure> {
         let output = &self.app.output;
         output.part("\n[Processing...");
         if output.is_lost() {
@@ -187,7 +183,7 @@ impl Conversation<'_> {
                         ..
                     }
                 );
-                let error = CommandError::from(failure);
+                let error = Failure::from(failure);
                 if unrecorded {
                     return Err(error.hint(
                         "The conversation ends, because further calls would not be recorded.",
@@ -227,7 +223,7 @@ impl Conversation<'_> {
     }
 
     /// Prints an error as a part of the conversation.
-    fn tell(&self, error: &CommandError) {
+    fn tell(&self, error: &Failure) {
         // Indent continuation lines, so that quoted text cannot pass for ours.
         let set_off = |text: &str| text.trim_end().replace('\n', "\n  ");
         let mut text = format!("error: {}\n", set_off(&error.message));

@@ -15,12 +15,11 @@ use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::configured::{
     ConfiguredCouncil, CouncilSession, DELTAS, FEWEST_CALLS, ModelArguments, provider,
 };
-use crucible_llm::RecordingFile;
 use crucible_llm::configured::check_cassette;
+use crucible_model::Failure;
 
 use crate::app::App;
-use crate::arguments::providers;
-use crate::error::CommandError;
+use crate::arguments::{overrides, path_text, providers};
 
 /// The flags that choose the models and limits of a council.
 #[derive(Args)]
@@ -59,28 +58,22 @@ impl CouncilFlags {
     /// The settings that the options override. Lists of models are not among them, because a model name
     /// may contain the comma that separates list entries.
     fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut settings = Vec::new();
-        let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
-        add("council.provider", self.provider.clone());
-        add("council.triage_model", self.triage_model.clone());
-        add("council.default_model", self.model.clone());
-        add("council.delta", self.delta.clone());
-        add(
-            "council.calls",
-            self.max_calls.map(|calls| calls.to_string()),
-        );
-        add(
-            "llm.replay.cassette",
-            self.cassette
-                .as_ref()
-                .map(|path| path.display().to_string()),
-        );
-        settings
+        overrides([
+            ("council.provider", self.provider.clone()),
+            ("council.triage_model", self.triage_model.clone()),
+            ("council.default_model", self.model.clone()),
+            ("council.delta", self.delta.clone()),
+            (
+                "council.calls",
+                self.max_calls.map(|calls| calls.to_string()),
+            ),
+            ("llm.replay.cassette", path_text(&self.cassette)),
+        ])
     }
 }
 
 /// Reads the settings and prepares the council. Sends nothing.
-fn session(app: &App, flags: &CouncilFlags) -> Result<CouncilSession, CommandError> {
+fn session(app: &App, flags: &CouncilFlags) -> Result<CouncilSession, Failure> {
     let config = app.config(app.env.working_directory(), &flags.settings())?;
     let provider = provider(&config)?;
     check_cassette(flags.cassette.as_deref(), provider)?;
@@ -90,11 +83,7 @@ fn session(app: &App, flags: &CouncilFlags) -> Result<CouncilSession, CommandErr
         hinted_models: flags.hinted_models.clone(),
     };
     let council = ConfiguredCouncil::new(&app.runtime(), &config, &arguments, provider)?;
-    let record = flags
-        .record
-        .as_deref()
-        .map(|path| RecordingFile::new(app.absolute(path)))
-        .transpose()?;
+    let record = app.recording(flags.record.as_deref())?;
     Ok(CouncilSession::new(council, record))
 }
 

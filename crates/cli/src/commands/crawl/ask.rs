@@ -5,11 +5,10 @@
 use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
-use crucible_model::one_line;
+use crucible_model::{Failure, one_line};
 
 use super::flags::OutputArgs;
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{self, Line};
 
 /// The longest accepted line, in bytes.
@@ -22,7 +21,7 @@ pub(crate) fn may_ask(output_args: &OutputArgs) -> bool {
 
 /// Asks until a valid line is entered; returns nothing at the end of the input. Space around an answer is
 /// ignored.
-pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandError> {
+pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, Failure> {
     loop {
         app.output.question(&one_line(question));
         match input::line(app, MAX_LINE)? {
@@ -37,11 +36,7 @@ pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandEr
 }
 
 /// Asks for a number from 1 to `most`; returns nothing at the end of the input.
-pub(crate) fn ask_number(
-    app: &App,
-    question: &str,
-    most: usize,
-) -> Result<Option<usize>, CommandError> {
+pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Option<usize>, Failure> {
     loop {
         let Some(answer) = ask(app, &format!("{question} [1-{most}]"))? else {
             return Ok(None);
@@ -56,7 +51,7 @@ pub(crate) fn ask_number(
 }
 
 /// Asks for yes or no; anything but yes means no.
-pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, CommandError> {
+pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, Failure> {
     let answer = ask(app, &format!("{question} [y/N]"))?.unwrap_or_default();
     Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
@@ -65,7 +60,7 @@ pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, CommandError> {
 pub(crate) fn choose_result<'a>(
     app: &App,
     results: &'a [SearchItem],
-) -> Result<&'a SearchItem, CommandError> {
+) -> Result<&'a SearchItem, Failure> {
     for item in results {
         let line = format!(
             "{:>3}) {:.4}  {}  {}",
@@ -85,7 +80,7 @@ pub(crate) fn choose_project(
     app: &App,
     top: Option<&str>,
     projects: &[SubProject],
-) -> Result<Option<String>, CommandError> {
+) -> Result<Option<String>, Failure> {
     app.output.remark(match top {
         Some(_) => "The repository contains several projects:",
         None => "The repository contains several projects, none of them at its top level:",
@@ -108,8 +103,8 @@ pub(crate) fn choose_project(
     place.map(|(path, _)| path).ok_or_else(nothing_chosen)
 }
 
-fn nothing_chosen() -> CommandError {
-    CommandError::usage("nothing was chosen").hint(
+fn nothing_chosen() -> Failure {
+    Failure::usage("nothing was chosen").hint(
         "Name the repository, with --ref REF:PATH for one of its projects; or turn off questions: \
         --non-interactive.",
     )

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_crawl::{CheckedArtifact, OutputDir};
-use crucible_model::{ExitStatus, counted, one_line};
+use crucible_crawl::{CheckedArtifact, LookUp, OutputDir};
+use crucible_model::{ExitStatus, Failure, counted, one_line};
 
-use super::context::{CrawlContext, LookUp};
 use super::flags::{Debating, OutputArgs, Place, Trace, Which};
-use super::wanted::RepoSelection;
+use super::host::CommandHost;
+use super::wanted::selection;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Search, inspect, plan, and export the result for another program
 ///
@@ -33,8 +32,8 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let wanted = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = self.debating.backends(app, &config, self.trace)?;
         // Refused before anything is fetched or sent, and checked again before anything is written.
@@ -44,18 +43,16 @@ impl Export {
             .as_ref()
             .map(|dir| OutputDir::resolve(&app.absolute(dir)))
             .transpose()?;
-        let intent = wanted.intent(&self.trace).with(minds.options());
-        CrawlContext::open(app, &config, intent, |context| {
+        let intent = wanted.intent(self.trace.dry_run).with(minds.options());
+        CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
             let (inspected, search) = context.inspect(&wanted, LookUp::Yes)?;
             let planned = context.plan(&inspected, &minds)?;
             let prepared = context.prepare(search, &inspected, &planned)?;
             if self.trace.dry_run {
                 let dir = named.as_ref().map(|dir| dir.path().to_owned());
-                let dir = dir.map_or_else(
-                    || Ok(app.home()?.join("exports/SESSION")),
-                    Ok::<_, CommandError>,
-                )?;
+                let dir =
+                    dir.map_or_else(|| Ok(app.home()?.join("exports/SESSION")), Ok::<_, Failure>)?;
                 print(
                     app,
                     prepared.manifest(),
@@ -66,8 +63,9 @@ impl Export {
             }
             let dir = match &named {
                 Some(dir) => dir.clone(),
-                None => OutputDir::in_home(&app.home()?, context.session())
-                    .map_err(CommandError::from)?,
+                None => {
+                    OutputDir::in_home(&app.home()?, context.session()).map_err(Failure::from)?
+                }
             };
             let exported = context.export(&prepared, &dir)?;
             let files: Vec<_> = exported

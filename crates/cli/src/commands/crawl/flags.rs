@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum};
 use crucible_crawl::{
     DebateRounds, MaxResults, PlannerBackends, RefChoice, SearchOptions, UseCache,
 };
+use crucible_model::Failure;
 use crucible_settings::Settings;
 
 use crate::app::App;
-use crate::arguments::providers;
-use crate::error::CommandError;
+use crate::arguments::{overrides, providers};
 
 /// The number of results shown without `--max-results`.
 const DEFAULT_RESULTS: u32 = 10;
@@ -138,7 +138,7 @@ impl Debating {
         app: &App,
         config: &Settings,
         trace: Trace,
-    ) -> Result<PlannerBackends, CommandError> {
+    ) -> Result<PlannerBackends, Failure> {
         if self.offline {
             return Ok(PlannerBackends::Offline);
         }
@@ -154,16 +154,14 @@ impl Debating {
 
     /// The settings that the options override.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut settings = Vec::new();
-        let mut add =
-            |key, value: &Option<String>| settings.extend(value.clone().map(|value| (key, value)));
-        add("crawl.gpt_provider", &self.gpt_provider);
-        add("crawl.claude_provider", &self.claude_provider);
-        settings
+        overrides([
+            ("crawl.gpt_provider", self.gpt_provider.clone()),
+            ("crawl.claude_provider", self.claude_provider.clone()),
+        ])
     }
 
     /// Whether both owners of the debate have a provider.
-    pub(crate) fn somebody_plans(&self, app: &App) -> Result<bool, CommandError> {
+    pub(crate) fn somebody_plans(&self, app: &App) -> Result<bool, Failure> {
         let config = app.config(app.env.working_directory(), &self.settings())?;
         let both = config.crawl.gpt_provider.is_some() && config.crawl.claude_provider.is_some();
         Ok(config.llm.provider.is_some() || both)
@@ -182,10 +180,10 @@ impl Debating {
 
 impl Which {
     /// Parses the ref and the sub-project.
-    pub(crate) fn choice(&self) -> Result<RefChoice, CommandError> {
+    pub(crate) fn choice(&self) -> Result<RefChoice, Failure> {
         let choice = self.reference.as_deref().map(RefChoice::parse).transpose();
         Ok(choice
-            .map_err(|error| CommandError::usage(error.to_string()))?
+            .map_err(|error| Failure::usage(error.to_string()))?
             .unwrap_or_default())
     }
 }

@@ -1,14 +1,14 @@
 //! `crucible crawl inspect`: describes a repository, its build system and the evidence for that.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_crawl::LookUp;
+use crucible_model::{ExitStatus, Failure};
 
-use super::context::{CrawlContext, LookUp};
 use super::flags::{OutputArgs, Trace, Which};
+use super::host::CommandHost;
 use super::show;
-use super::wanted::RepoSelection;
+use super::wanted::selection;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Describe a repository, its build system and the evidence
 ///
@@ -27,17 +27,22 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let wanted = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &[])?;
-        CrawlContext::open(app, &config, wanted.intent(&self.trace), |context| {
-            let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
-            if app.output.is_json() {
-                app.output.json_text(inspected.artifact.json());
-            } else {
-                show::inspection(&app.output, &inspected);
-            }
-            Ok(ExitStatus::Success)
-        })
+        CommandHost::run(
+            app,
+            &config,
+            &wanted.intent(self.trace.dry_run),
+            |context| {
+                let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
+                if app.output.is_json() {
+                    app.output.json_text(inspected.artifact.json());
+                } else {
+                    show::inspection(&app.output, &inspected);
+                }
+                Ok(ExitStatus::Success)
+            },
+        )
     }
 }

@@ -6,12 +6,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use super::flags::{Debating, OutputArgs, Place, Searching, Trace, Which};
 use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
-use crate::error::CommandError;
 
 /// The text of seed 000 §1.4.
 const MENU: &str = "\
@@ -40,9 +39,9 @@ pub(crate) struct Menu {
 }
 
 impl Menu {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         if !ask::may_ask(&self.output_args) {
-            return Err(CommandError::usage(
+            return Err(Failure::usage(
                 "the menu needs a terminal, and no subcommand was given",
             )
             .hint("Name a subcommand: search, inspect, plan, export, history or validate; `crucible crawl --help` describes them."));
@@ -88,7 +87,7 @@ impl Menu {
         }
     }
 
-    fn plan(&self, app: &App) -> Result<plan::Plan, CommandError> {
+    fn plan(&self, app: &App) -> Result<plan::Plan, Failure> {
         let debating = self.debating(app)?;
         Ok(plan::Plan {
             which: self.which(),
@@ -98,7 +97,7 @@ impl Menu {
         })
     }
 
-    fn export(&self, app: &App) -> Result<export::Export, CommandError> {
+    fn export(&self, app: &App) -> Result<export::Export, Failure> {
         let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
         if place.output_dir.is_none() {
             let question = "Directory to write to (leave empty for exports/SESSION in Crucible's own directory):";
@@ -123,7 +122,7 @@ impl Menu {
     }
 
     /// The debate options. If no model is configured, asks whether to use the standard steps.
-    fn debating(&self, app: &App) -> Result<Debating, CommandError> {
+    fn debating(&self, app: &App) -> Result<Debating, Failure> {
         let mut debating = self.debating.clone();
         if !debating.offline && !debating.somebody_plans(app)? {
             debating.offline = ask::confirm(

@@ -1,10 +1,10 @@
 //! `crucible crawl`: finds a repository, inspects it and derives a build plan that is safe to run.
 
 mod ask;
-mod context;
 mod export;
 mod flags;
 mod history;
+mod host;
 mod inspect;
 mod menu;
 mod plan;
@@ -17,11 +17,10 @@ mod wanted;
 use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use flags::{FormatName, OutputArgs};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::output::{Format, OutputMode, Voice};
 
 /// The exit codes, as the help lists them.
@@ -95,7 +94,7 @@ impl Crawl {
         matches!(&self.command, Some(CrawlCommand::Search(search)) if search.ndjson)
     }
 
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match &self.command {
             None => self.menu.run(app),
             Some(CrawlCommand::Search(command)) => command.run(app),

@@ -1,15 +1,14 @@
 //! `crucible crawl plan`: a build plan that models draft and review, and code judges.
 
 use clap::Args;
-use crucible_crawl::PlannedCrawl;
-use crucible_model::{ExitStatus, counted};
+use crucible_crawl::{LookUp, PlannedCrawl};
+use crucible_model::{ExitStatus, Failure, counted};
 
-use super::context::{CrawlContext, LookUp};
 use super::flags::{Debating, OutputArgs, Trace, Which};
+use super::host::CommandHost;
 use super::show;
-use super::wanted::RepoSelection;
+use super::wanted::selection;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Derive a build plan with two models; check its safety
 ///
@@ -31,12 +30,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let wanted = RepoSelection::of(app, &self.which, &self.output_args)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let wanted = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = self.debating.backends(app, &config, self.trace)?;
-        let intent = wanted.intent(&self.trace).with(minds.options());
-        CrawlContext::open(app, &config, intent, |context| {
+        let intent = wanted.intent(self.trace.dry_run).with(minds.options());
+        CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
             let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
             let planned = context.plan(&inspected, &minds)?;

@@ -1,15 +1,13 @@
 //! `crucible crawl search`: ranks repositories and explains each score.
 
 use clap::Args;
-use crucible_crawl::{Checked, CheckedArtifact, SearchV1};
-use crucible_model::ExitStatus;
+use crucible_crawl::{Checked, CheckedArtifact, Intent, SearchV1};
+use crucible_model::{ExitStatus, Failure};
 
-use super::context::{CrawlContext, Intent};
 use super::flags::{OutputArgs, Searching, Trace};
-use super::wanted::options_of;
+use super::host::CommandHost;
 use super::{ask, show};
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Search GitHub and rank the results with reasons
 ///
@@ -36,7 +34,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let query = self.asked(app)?;
         let options = self.searching.options(app);
         let config = app.config(app.env.working_directory(), &[])?;
@@ -45,10 +43,8 @@ impl Search {
                 "Warning: --auto-select chooses for inspect, plan and export; a search lists what it finds",
             );
         }
-        let intent = Intent::new(&self.trace)
-            .query(&query)
-            .with([options_of(&options)]);
-        CrawlContext::open(app, &config, intent, |context| {
+        let intent = Intent::new(self.trace.dry_run).search(&query, &options);
+        CommandHost::run(app, &config, &intent, |context| {
             let found = context.search(&query, &options)?;
             self.print(app, &found);
             Ok(searched(app, &found.document))
@@ -56,7 +52,7 @@ impl Search {
     }
 
     /// The query: as given, or asked for on a terminal.
-    fn asked(&self, app: &App) -> Result<String, CommandError> {
+    fn asked(&self, app: &App) -> Result<String, Failure> {
         let given = self.query.as_ref().or(self.named.as_ref()).cloned();
         let asked = match given {
             None if ask::may_ask(&self.output_args) => ask::ask(app, "Search for:")?,
@@ -65,7 +61,7 @@ impl Search {
         asked
             .filter(|query| !query.trim().is_empty())
             .ok_or_else(|| {
-                CommandError::usage("no search query given")
+                Failure::usage("no search query given")
                     .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")
             })
     }

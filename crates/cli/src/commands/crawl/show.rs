@@ -2,8 +2,7 @@
 
 use comfy_table::ContentArrangement;
 use crucible_crawl::{
-    FetchMethod, Inspected, Inspection, KeyFileRole, PlanStep, PlannedCrawl, RedactedMessage,
-    ScoreBreakdown, SearchItem, SearchV1,
+    Inspected, Inspection, PlanStep, PlannedCrawl, RedactedMessage, SearchItem, SearchV1,
 };
 use crucible_model::{counted, one_line};
 
@@ -33,7 +32,7 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
     for item in &found.results {
         let why = format!(
             "{}\n{}",
-            reasons(&item.score_breakdown),
+            item.score_breakdown.reasons(),
             one_line(&cut_to(&item.description, DESCRIPTION))
         );
         let pushed = item.pushed_at.to_string();
@@ -48,37 +47,6 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
     }
     output.line(&all.trim_fmt());
     output.line("\nnext: crucible crawl plan OWNER/REPO");
-}
-
-/// The parts of a score that are not zero.
-fn reasons(breakdown: &ScoreBreakdown) -> String {
-    let parts = [
-        ("exact name", breakdown.exact_name),
-        ("part of the name", breakdown.partial_name),
-        ("stars", breakdown.star_score),
-        ("pushed recently", breakdown.recency),
-        ("organization", breakdown.verified_owner),
-        ("releases", breakdown.has_releases),
-        ("build system known", breakdown.build_files),
-        ("penalties", breakdown.penalties),
-    ];
-    let counts = parts.iter().filter(|(_, value)| *value != 0.0);
-    let parts: Vec<String> = counts
-        .map(|(name, value)| format!("{name} {}", signed(*value)))
-        .collect();
-    if parts.is_empty() {
-        "no points".to_owned()
-    } else {
-        parts.join(", ")
-    }
-}
-
-fn signed(value: f64) -> String {
-    let text = format!("{value:+.4}");
-    let short = text.trim_end_matches('0');
-    // Two decimals at least: +0.20, +0.1937.
-    let kept = short.len().max(text.len() - 2);
-    text.get(..kept).unwrap_or(&text).to_owned()
 }
 
 fn marks(item: &SearchItem) -> String {
@@ -117,7 +85,7 @@ pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
     );
     row(
         "from",
-        &format!("{}, as a {}", repo.url, method(artifact.fetch_method)),
+        &format!("{}, as a {}", repo.url, artifact.fetch_method.words()),
     );
     let system = &artifact.build_system;
     row(
@@ -182,7 +150,7 @@ pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
         artifact
             .key_files
             .iter()
-            .map(|file| format!("{} ({})", file.path, role(file.role))),
+            .map(|file| format!("{} ({})", file.path, file.role.words())),
     );
     let readme = artifact
         .readme_excerpt
@@ -344,34 +312,9 @@ fn cut_to(text: &str, characters: usize) -> String {
     format!("{}...", kept.trim_end())
 }
 
-fn method(method: FetchMethod) -> &'static str {
-    match method {
-        FetchMethod::Tarball => "release archive",
-        FetchMethod::ShallowClone => "shallow clone",
-    }
-}
-
-fn role(role: KeyFileRole) -> &'static str {
-    match role {
-        KeyFileRole::BuildConfig => "build configuration",
-        KeyFileRole::EntryPoint => "entry point",
-        KeyFileRole::Readme => "readme",
-        KeyFileRole::License => "licence",
-        KeyFileRole::Ci => "continuous integration",
-        KeyFileRole::Dockerfile => "container",
-        KeyFileRole::Source => "source",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_of_a_score_have_a_sign_and_two_decimals_at_least() {
-        let shown = [0.4, 0.1937, -0.35, 0.05, -0.1].map(signed);
-        assert_eq!(shown, ["+0.40", "+0.1937", "-0.35", "+0.05", "-0.10"]);
-    }
 
     #[test]
     fn long_text_is_cut_between_characters_and_says_so() {

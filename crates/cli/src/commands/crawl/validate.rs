@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use crucible_crawl::{Workspace, judge_plan, workspace_of};
 use crucible_host::fs::read_regular_up_to;
-use crucible_model::{ByteLimit, ExitStatus};
+use crucible_model::{ByteLimit, ExitStatus, Failure};
 
 use super::flags::OutputArgs;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// The largest plan that is read.
 const MAX_PLAN: ByteLimit = ByteLimit(4 * 1024 * 1024);
@@ -37,7 +36,7 @@ pub(crate) struct Validate {
 }
 
 impl Validate {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let bytes = self.read(app)?;
         let workspace = match &self.repo {
             Some(directory) => workspace_of(&app.absolute(directory))?,
@@ -60,7 +59,7 @@ impl Validate {
         Ok(if passes { ExitStatus::Success } else { refused })
     }
 
-    fn read(&self, app: &App) -> Result<Vec<u8>, CommandError> {
+    fn read(&self, app: &App) -> Result<Vec<u8>, Failure> {
         if self.plan != Path::new("-") {
             return Ok(read_regular_up_to(&app.absolute(&self.plan), MAX_PLAN)?);
         }
@@ -70,15 +69,14 @@ impl Validate {
             .take(MAX_PLAN.0.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|error| {
-                CommandError::usage(format!("cannot read the plan from standard input: {error}"))
+                Failure::usage(format!("cannot read the plan from standard input: {error}"))
                     .hint("Pipe it in, or name its file.")
             })?;
         if bytes.len() as u64 > MAX_PLAN.0 {
-            return Err(CommandError::usage(format!(
-                "the plan has more than {} bytes",
-                MAX_PLAN.0
-            ))
-            .hint("A plan is a short list of commands; check that this is one."));
+            return Err(
+                Failure::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
+                    .hint("A plan is a short list of commands; check that this is one."),
+            );
         }
         Ok(bytes)
     }

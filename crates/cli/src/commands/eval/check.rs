@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_eval::{Machine, validate};
+use crucible_eval::configured::{TaskDirectory, machine};
+use crucible_eval::validate;
 use crucible_host::fs::temp_dir_in;
-use crucible_llm::configured::strength;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use super::tasks_of;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check that each task fails before and passes with its solution
 ///
@@ -29,17 +28,12 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let (directory, tasks) =
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let TaskDirectory { path, tasks } =
             tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
         let config = app.config(std::path::Path::new("/"), &[])?;
         let room = temp_dir_in(&app.env.temporary_directory(), "crucible-eval-check-")?;
-        let machine = Machine {
-            env: &app.env,
-            sandbox: app.runtime().sandbox,
-            strength: strength(&config)?,
-            masked: vec![directory],
-        };
+        let machine = machine(&app.runtime(), &config, path)?;
         let proved = app.block_on(async {
             let mut proved = Vec::new();
             for task in &tasks {

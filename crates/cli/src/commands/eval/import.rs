@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crucible_eval::{ImportSummary, import_swe_bench};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Create tasks from a file in SWE-bench format
 ///
@@ -27,7 +26,7 @@ pub(super) struct Import {
 }
 
 impl Import {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let [file, repos, out] =
             [&self.file, &self.repos, &self.out].map(|path| app.absolute(path));
         let ImportSummary { written, skipped } = import_swe_bench(&file, &repos, &out)?;

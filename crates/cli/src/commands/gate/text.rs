@@ -3,30 +3,29 @@
 use std::time::Duration;
 
 use crucible_model::{Outcome, counted};
+use crucible_spec::gate_output::GateView;
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 
-use super::{GateView, policy_words};
 use crate::output::Output;
-use crate::phase_text::words;
 use crate::table::{lines_of, table};
 
-pub(super) fn print(output: &Output, told: &GateView<'_>) {
-    for found in told.findings {
+pub(super) fn print(output: &Output, view: &GateView<'_>) {
+    for found in view.findings {
         output.finding(&found.finding);
     }
-    conclude(output, told);
+    conclude(output, view);
 }
 
 /// Prints the number of findings left out, the phases, and the verdict.
-pub(super) fn conclude(output: &Output, told: &GateView<'_>) {
-    if told.left_out > 0 {
+pub(super) fn conclude(output: &Output, view: &GateView<'_>) {
+    if view.left_out > 0 {
         output.line(&format!(
             "and {} more",
-            counted(told.left_out as u64, "finding")
+            counted(view.left_out as u64, "finding")
         ));
     }
-    output.line(&phases(told.report));
-    output.line(&verdict(told.report, told.policy));
+    output.line(&phases(view.report));
+    output.line(&verdict(view.report, view.policy));
 }
 
 /// The required phases, and later ones that have run.
@@ -37,7 +36,7 @@ fn phases(report: &GateReport) -> String {
             let asked = if phase.required { "" } else { "not required" };
             rows.add_row([
                 phase.phase_id.as_str(),
-                words(phase.status),
+                phase.status.words(),
                 &last_success(phase),
                 asked,
             ]);
@@ -52,11 +51,7 @@ fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
         Outcome::Pass => ("pass", "meets"),
         Outcome::Fail => ("fail", "does not meet"),
     };
-    format!(
-        "{word}: {} {verb} the policy: {}",
-        report.spec_id,
-        policy_words(policy)
-    )
+    format!("{word}: {} {verb} the policy: {}", report.spec_id, policy)
 }
 
 fn last_success(phase: &GatePhase) -> String {

@@ -1,12 +1,11 @@
 //! `crucible patch check`.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_run::check_patch;
 
 use super::input::{Measured, PatchInput};
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check a patch against a plan or policy without applying it
 ///
@@ -19,7 +18,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let verdict = match self.input.read(app)? {
             Measured::By { patch, policy } => app.block_on(async {
                 let git = self.input.open(app).await?;

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use crucible_host::fs::{read_prefix, read_up_to};
-use crucible_model::{ByteLimit, ExitStatus, Verdict};
+use crucible_model::{ByteLimit, ExitStatus, Failure, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::Git;
 use crucible_run::configured::patch_limits;
 use crucible_run::{SignedPlan, plan_policy, signed_plan};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{Awaited, whole};
 
 /// Larger patches are refused by the gate in any case.
@@ -54,18 +53,18 @@ pub(super) enum Measured {
 
 impl PatchInput {
     /// Reads the patch and what it is measured by.
-    pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
+    pub(super) fn read(&self, app: &App) -> Result<Measured, Failure> {
         let patch = match self.patch.to_str() {
             Some("-") => piped(app)?,
             _ => read_up_to(&app.absolute(&self.patch), MAX_FILE)
-                .map_err(CommandError::unreadable)?,
+                .map_err(|error| error.unreadable_input())?,
         };
         let policy = match (&self.plan, &self.policy) {
             (_, Some(path)) => {
-                let bytes =
-                    read_up_to(&app.absolute(path), MAX_FILE).map_err(CommandError::unreadable)?;
+                let bytes = read_up_to(&app.absolute(path), MAX_FILE)
+                    .map_err(|error| error.unreadable_input())?;
                 Policy::parse(&bytes).map_err(|problem| {
-                    CommandError::new(ExitStatus::Schema, format!("{} is not a valid policy: {problem}", path.display()))
+                    Failure::new(ExitStatus::Schema, format!("{} is not a valid policy: {problem}", path.display()))
                         .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
                 })?
             }
@@ -76,7 +75,7 @@ impl PatchInput {
                 ),
                 SignedPlan::Refused(verdict) => return Ok(Measured::Refused(verdict)),
             },
-            (None, None) => return Err(CommandError::usage("name a plan or a policy")),
+            (None, None) => return Err(Failure::usage("name a plan or a policy")),
         };
         Ok(Measured::By {
             patch,
@@ -85,19 +84,19 @@ impl PatchInput {
     }
 
     /// Opens the repository.
-    pub(super) async fn open(&self, app: &App) -> Result<Git, CommandError> {
+    pub(super) async fn open(&self, app: &App) -> Result<Git, Failure> {
         Ok(Git::open(app.runtime().sandbox, &app.env, &app.absolute(&self.repo)).await?)
     }
 }
 
 /// The patch that standard input brings.
-fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
+fn piped(app: &App) -> Result<Vec<u8>, Failure> {
     let said = Awaited::Saying("reading the patch from standard input");
     let most = usize::try_from(MAX_FILE.0).unwrap_or(usize::MAX);
     let bytes = whole(app, most, said)?
-        .map_err(|error| CommandError::usage(format!("cannot read standard input: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
     if bytes.len() > most {
-        return Err(CommandError::new(
+        return Err(Failure::new(
             ExitStatus::OverLimit,
             format!("the patch is larger than {} bytes", MAX_FILE.0),
         ));
@@ -106,7 +105,7 @@ fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
 }
 
 /// The plan at a path. One that cannot be read is a wrong input, no judgement.
-fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
-    read_prefix(path, ByteLimit(1)).map_err(CommandError::unreadable)?;
+fn plan_at(path: &Path) -> Result<SignedPlan, Failure> {
+    read_prefix(path, ByteLimit(1)).map_err(|error| error.unreadable_input())?;
     Ok(signed_plan(path)?)
 }

@@ -5,10 +5,9 @@ mod check;
 mod input;
 
 use clap::Subcommand;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check a patch, or apply one that passes
 #[derive(Subcommand)]
@@ -18,7 +17,7 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match self {
             Self::Check(check) => check.run(app),
             Self::Apply(apply) => apply.run(app),

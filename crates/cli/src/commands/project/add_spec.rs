@@ -3,11 +3,10 @@
 use std::error::Error;
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_spec::{EntryChange, OnListed, SpecId, SpecTag, WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::{named, spec_id};
 
 /// Add a spec to the workspace
@@ -28,11 +27,7 @@ pub(crate) struct AddSpec {
 }
 
 impl AddSpec {
-    pub(crate) fn run(
-        &self,
-        app: &App,
-        workspace: &WorkspaceFile,
-    ) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, Failure> {
         let mut tags: Vec<String> = Vec::new();
         for tag in self.tags.iter().map(ToString::to_string) {
             if !tags.contains(&tag) {

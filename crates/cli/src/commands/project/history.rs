@@ -3,15 +3,12 @@
 use std::path::Path;
 
 use clap::Args;
-use crucible_llm::dollars;
-use crucible_model::{ClockSource, ExitStatus, counted, one_line, short_line};
+use crucible_model::{ClockSource, ExitStatus, Failure, counted, one_line, short_line};
 use crucible_spec::{
-    HistoryRow, PhaseStatus, SpecAbsence, SpecError, SpecHistory, SpecId, SpecProject, SpecStore,
-    spec_history,
+    HistoryRow, SpecAbsence, SpecError, SpecId, SpecProject, SpecStore, spec_history,
 };
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::spec_id;
 use crate::phase_text::{cost, tokens};
 use crate::spec_project::{list_of, project};
@@ -32,7 +29,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, Failure> {
         // A spec has a history even without a workspace file.
         let project = project(app, named)?;
         let store = SpecStore::new(&project, self.spec.clone());
@@ -63,7 +60,7 @@ impl History {
                 rows.add_row([
                     row.emitted_at.map(|at| at.to_string()).unwrap_or_default(),
                     one_line(&row.phase_id),
-                    words(row.status).to_owned(),
+                    row.status.words().to_owned(),
                     one_line(row.model_used.as_deref().unwrap_or_default()),
                     tokens(row.tokens_input, row.tokens_output),
                     cost(row.cost_micro_dollars, row.cost_basis),
@@ -71,7 +68,7 @@ impl History {
                 ]);
             }
             app.output.line(&lines_of(&rows));
-            app.output.line(&totals(&history));
+            app.output.line(&history.sums());
         }
         for problem in &history.problems {
             app.output.line(&format!(
@@ -91,19 +88,11 @@ impl History {
         app: &App,
         named: Option<&Path>,
         project: &SpecProject,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<bool, Failure> {
         let list = list_of(app, named, project)?
             .map(|file| file.load())
             .transpose()?;
         Ok(list.is_some_and(|list| list.entry(&self.spec).is_some()))
-    }
-}
-
-fn words(status: PhaseStatus) -> &'static str {
-    match status {
-        PhaseStatus::Success => "done",
-        PhaseStatus::Failed => "failed",
-        PhaseStatus::DryRun => "dry run",
     }
 }
 
@@ -123,41 +112,4 @@ fn note(row: &HistoryRow) -> String {
         parts.push("pinned clock".to_owned());
     }
     parts.join("; ")
-}
-
-fn totals(history: &SpecHistory) -> String {
-    let totals = &history.totals;
-    let mut parts = vec![counted(totals.runs, "run")];
-    for (count, word) in [
-        (totals.succeeded, "done"),
-        (totals.failed, "failed"),
-        (totals.dry_runs, "dry"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
-        }
-    }
-    parts.push(format!(
-        "{} tokens in, {} out",
-        totals.tokens_input, totals.tokens_output
-    ));
-    // The sum of no known costs is not a price of zero.
-    if totals.cost_unknown == 0
-        || history
-            .timeline
-            .iter()
-            .any(|row| row.cost_micro_dollars.is_some())
-    {
-        let estimate = if totals.cost_estimated > 0 {
-            " (estimate)"
-        } else {
-            ""
-        };
-        parts.push(format!("{}{estimate}", dollars(totals.cost_micro_dollars)));
-    }
-    let unknown = match totals.cost_unknown {
-        0 => String::new(),
-        unknown => format!("; the cost of {} is not known", counted(unknown, "run")),
-    };
-    format!("together: {}{unknown}", parts.join(", "))
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
-use crucible_model::{ExitStatus, says_nothing};
+use crucible_model::{ExitStatus, Failure, says_nothing};
 use crucible_spec::{SpecProject, WorkspaceFile};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Create a workspace: write workspace.yaml
 ///
@@ -22,7 +21,7 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, Failure> {
         let here = app.env.working_directory();
         let file = match named {
             Some(file) => WorkspaceFile::at(app.absolute(file)),
@@ -30,25 +29,20 @@ impl Init {
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {
-                return Err(
-                    CommandError::usage("the name of a workspace must not be empty")
-                        .hint("Omit --name to use the name of the directory."),
-                );
+                return Err(Failure::usage("the name of a workspace must not be empty")
+                    .hint("Omit --name to use the name of the directory."));
             }
             Some(name) => name.clone(),
             None => directory_name(file.path()),
         };
         file.create(&name)?;
-        if app.output.is_json() {
-            app.output.json(&serde_json::json!({
+        app.output.show(|| serde_json::json!({
                 "schema_version": "workspace-init-json.v1", "workspace": file.path(), "name": name,
-            }))?;
-        } else {
+            }), || {
             app.output.line(&format!("wrote {}", file.path().display()));
             app.output
                 .line("next: crucible project add-spec SPEC-ID --tag TAG");
-        }
-        Ok(ExitStatus::Success)
+        })
     }
 }
 

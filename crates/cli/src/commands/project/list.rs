@@ -1,11 +1,10 @@
 //! `crucible project list`: the specs of the workspace.
 
 use clap::Args;
-use crucible_model::{ExitStatus, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_spec::{WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::{lines_of, table};
 
 /// List the specs of the workspace
@@ -19,11 +18,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn run(
-        &self,
-        app: &App,
-        workspace: &WorkspaceFile,
-    ) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, Failure> {
         let content = workspace.load()?;
         let wanted = |entry: &&WorkspaceEntry| self.tags.iter().all(|tag| entry.tags.contains(tag));
         let specs: Vec<&WorkspaceEntry> = content.specs.iter().filter(wanted).collect();

@@ -10,10 +10,9 @@ mod tui;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::spec_project::workspace;
 
 /// Work on many specs at once: the workspace
@@ -40,7 +39,7 @@ enum ProjectCommand {
 }
 
 impl Project {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let named = self.workspace.as_deref();
         match &self.command {
             ProjectCommand::Init(command) => command.run(app, named),

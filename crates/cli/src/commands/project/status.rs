@@ -1,11 +1,10 @@
 //! `crucible project status`: the state of the specs in the workspace.
 
 use clap::Args;
-use crucible_model::{ExitStatus, counted, one_line};
-use crucible_spec::{PhaseId, SpecStanding, WorkspaceCounts, WorkspaceFile, WorkspaceSpec};
+use crucible_model::{ExitStatus, Failure, counted, one_line};
+use crucible_spec::{PhaseId, WorkspaceFile};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::{lines_of, table};
 
 /// Show the state of the specs in the workspace
@@ -16,11 +15,7 @@ use crate::table::{lines_of, table};
 pub(crate) struct Status {}
 
 impl Status {
-    pub(crate) fn run(
-        &self,
-        app: &App,
-        workspace: &WorkspaceFile,
-    ) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, Failure> {
         let ledger = app.ledger_to_ask()?;
         let status = workspace
             .survey(app.clock.now(), ledger.as_ref())?
@@ -32,16 +27,16 @@ impl Status {
         app.output.line(&one_line(&format!(
             "{}: {}",
             status.name,
-            counts(&status.counts)
+            status.counts.words()
         )));
         if !status.specs.is_empty() {
             let mut rows = table(["spec", "state", "reached", "trouble", "next"]);
             for spec in &status.specs {
                 rows.add_row([
                     spec.spec_id.as_str(),
-                    words(spec.standing),
+                    spec.standing.words(),
                     spec.reached.map_or("", PhaseId::as_str),
-                    &one_line(&troubles(spec).join("; ")),
+                    &one_line(&spec.troubles().join("; ")),
                     spec.next.as_ref().map_or("", |next| next.command.as_str()),
                 ]);
             }
@@ -56,56 +51,4 @@ impl Status {
         }
         Ok(ExitStatus::Success)
     }
-}
-
-/// The number of specs in each state, on one line.
-pub(super) fn counts(counts: &WorkspaceCounts) -> String {
-    let mut parts = vec![counted(counts.specs, "spec")];
-    for (count, word) in [
-        (counts.done, "done"),
-        (counts.failed, "failed"),
-        (counts.pending, "pending"),
-        (counts.stale, "stale"),
-        (counts.damaged, "damaged"),
-        (counts.not_started, "not started"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
-        }
-    }
-    parts.join(", ")
-}
-
-/// The state of a spec in words.
-pub(super) fn words(standing: SpecStanding) -> &'static str {
-    match standing {
-        SpecStanding::Damaged => "damaged",
-        SpecStanding::Failed => "failed",
-        SpecStanding::Stale => "stale",
-        SpecStanding::Pending => "pending",
-        SpecStanding::NotStarted => "not started",
-        SpecStanding::InProgress => "in progress",
-        SpecStanding::Done => "done",
-    }
-}
-
-/// The problems and pending work of a spec, a few words each.
-pub(super) fn troubles(spec: &WorkspaceSpec) -> Vec<String> {
-    let phases = |phases: &[PhaseId], what: &str| {
-        let names: Vec<&str> = phases.iter().map(|phase| phase.as_str()).collect();
-        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
-    };
-    let mut troubles: Vec<String> = spec.error.iter().cloned().collect();
-    troubles.extend(phases(&spec.failed, "failed"));
-    troubles.extend(phases(&spec.stale, "stale"));
-    if spec.pending_fixups > 0 {
-        troubles.push(format!(
-            "pending fixups: {}",
-            counted(spec.pending_fixups, "file")
-        ));
-    }
-    if spec.problems > 0 {
-        troubles.push(counted(spec.problems, "problem"));
-    }
-    troubles
 }

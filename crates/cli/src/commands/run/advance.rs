@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use crucible_llm::{CallError, CassetteSource, configured, construct};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_run::{CASSETTE, Opening, RunClient, SOURCE, advance, allow, raise_budget, status};
 
 use super::{ENDS, conclude};
 use crate::app::App;
-use crate::error::CommandError;
+use crate::arguments::{overrides, path_text};
 use crate::progress::Progress;
 use crate::run_council::council_of_run;
 
@@ -36,15 +36,11 @@ pub(crate) struct Advance {
 }
 
 impl Advance {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
         let sandbox = Arc::clone(&runtime.sandbox);
         let here = app.env.working_directory().to_owned();
-        let flags: Vec<(&str, String)> = self
-            .cassette
-            .iter()
-            .map(|path| ("llm.replay.cassette", path.display().to_string()))
-            .collect();
+        let flags = overrides([("llm.replay.cassette", path_text(&self.cassette))]);
         let nearby = app.config(&here, &flags)?;
         let world = app.world(&sandbox, &nearby)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
@@ -86,12 +82,9 @@ impl Advance {
             )?;
         }
         if !self.allow.is_empty() {
-            app.block_on(async {
-                Ok(allow(&world, &dir, &self.allow, &mut ledger, &mut progress).await?)
-            })?;
+            app.drive(allow(&world, &dir, &self.allow, &mut ledger, &mut progress))?;
         }
-        let advanced = app
-            .block_on(async { Ok(advance(&world, &dir, open, &mut ledger, &mut progress).await?) });
+        let advanced = app.drive(advance(&world, &dir, open, &mut ledger, &mut progress));
         progress.finish();
         advanced?;
         conclude(app, &dir, &ledger)

@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_host::fs::{read_regular_up_to, write_atomic};
-use crucible_model::{ByteLimit, Digest, ExitStatus, RunId, counted};
-use crucible_run::{AccountedFiles, FilesListed, RunError, status, unrecorded};
-use crucible_verify::failure_bundle;
+use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, counted};
+use crucible_run::{FilesListed, RunBundle, status};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Write a run's evidence to a zip archive without secrets
 #[derive(Args)]
@@ -25,12 +23,12 @@ pub(crate) struct Bundle {
 }
 
 /// Refuses a place where something else lies. The same bundle once more changes nothing there.
-fn require_free(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+fn require_free(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let most = ByteLimit(bytes.len() as u64);
     match path.symlink_metadata() {
         Err(_) => Ok(()),
         Ok(_) if read_regular_up_to(path, most).is_ok_and(|present| present == bytes) => Ok(()),
-        Ok(_) => Err(CommandError::usage(format!(
+        Ok(_) => Err(Failure::usage(format!(
             "{} already exists and differs from this bundle",
             path.display()
         ))
@@ -39,19 +37,11 @@ fn require_free(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
 }
 
 impl Bundle {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = app.runtime().sandbox;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let (ledger, dir) = app.find_run(&app.world(&sandbox, &config)?, Some(&self.run))?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let world = app.world_here()?;
+        let (ledger, dir) = app.find_run(&world, Some(&self.run))?;
         let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
-        let events = match id.parse::<RunId>() {
-            Ok(run) => ledger.events(Some(&run))?,
-            Err(_) => Vec::new(),
-        };
-        let left_out = unrecorded(&dir, &events);
-        let accounted = AccountedFiles::of(&events);
-        let bytes =
-            failure_bundle(dir.root(), &|path| accounted.has(path)).map_err(RunError::from)?;
+        let RunBundle { bytes, left_out } = RunBundle::new(&dir, &ledger)?;
         let out = self
             .out
             .clone()

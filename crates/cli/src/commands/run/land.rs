@@ -1,12 +1,11 @@
 //! `crucible run land`: the verified change becomes a commit.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_run::land;
 
 use crate::app::App;
 use crate::arguments::subject;
-use crate::error::CommandError;
 use crate::progress::Progress;
 
 /// Commit a verified change to the branch it started from
@@ -25,46 +24,39 @@ pub(crate) struct Land {
 }
 
 impl Land {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = app.runtime().sandbox;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let world = app.world(&sandbox, &config)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let world = app.world_here()?;
         let here = app.env.working_directory();
         if self.run.is_none() && app.repository_of(here).is_none() {
-            return Err(CommandError::usage(format!(
-                "{} is not in a git repository",
-                here.display()
-            ))
-            .hint(
-                "Name the run, or change to its repository; `crucible run list` shows the ids.",
-            ));
+            return Err(
+                Failure::usage(format!("{} is not in a git repository", here.display())).hint(
+                    "Name the run, or change to its repository; `crucible run list` shows the ids.",
+                ),
+            );
         }
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
-        let landed = app.block_on(async {
-            Ok(land(
-                &world,
-                &dir,
-                self.message.as_deref(),
-                &mut ledger,
-                &mut progress,
-            )
-            .await?)
-        });
+        let landed = app.drive(land(
+            &world,
+            &dir,
+            self.message.as_deref(),
+            &mut ledger,
+            &mut progress,
+        ));
         progress.finish();
         let landed = landed?;
-        if app.output.is_json() {
-            app.output.json(&landed)?;
-        } else {
-            app.output.line(&format!("landed {}", landed.commit));
-            for line in landed
-                .message
-                .lines()
-                .filter(|line| line.starts_with("Crucible-"))
-            {
-                app.output.line(&format!("  {line}"));
-            }
-        }
-        Ok(ExitStatus::Success)
+        app.output.show(
+            || &landed,
+            || {
+                app.output.line(&format!("landed {}", landed.commit));
+                for line in landed
+                    .message
+                    .lines()
+                    .filter(|line| line.starts_with("Crucible-"))
+                {
+                    app.output.line(&format!("  {line}"));
+                }
+            },
+        )
     }
 }

@@ -1,10 +1,9 @@
 //! `crucible run list`: the runs there are.
 
 use clap::Args;
-use crucible_model::{ExitStatus, one_line};
+use crucible_model::{ExitStatus, Failure, one_line};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::{lines_of, table};
 
 /// How much of a goal a row shows, in characters.
@@ -15,7 +14,7 @@ const SHOWN_GOAL: usize = 60;
 pub(crate) struct List {}
 
 impl List {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let path = app.ledger_path()?;
         let mut runs = match crucible_ledger::Ledger::open_existing(&path)? {
             Some(ledger) => ledger.runs()?,

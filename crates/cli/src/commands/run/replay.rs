@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use crucible_llm::{CassetteSource, configured};
-use crucible_model::{ExitStatus, counted, one_line};
+use crucible_model::{ExitStatus, Failure, counted, one_line};
 use crucible_run::{CASSETTE, replay};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::progress::Progress;
 
 /// Replay a run from its recording and compare its artifacts
@@ -22,7 +21,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
         let sandbox = Arc::clone(&runtime.sandbox);
         let config = app.config(app.env.working_directory(), &[])?;
@@ -33,8 +32,7 @@ impl Replay {
         let client =
             configured::replaying(configured::backend(&runtime, &config, "replay", &settings)?);
         let mut progress = Progress::new(&app.output);
-        let replayed = app
-            .block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });
+        let replayed = app.drive(replay(&world, &dir, &client, &ledger, &mut progress));
         progress.finish();
         let replayed = replayed?;
         if app.output.is_json() {

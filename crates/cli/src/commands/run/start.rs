@@ -1,11 +1,10 @@
 //! `crucible run start` and `crucible run new`.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use super::{ENDS, conclude};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::progress::Progress;
 use crate::run_start::{Options, begin};
 
@@ -34,7 +33,7 @@ pub(crate) struct New {
 }
 
 impl Start {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let mut progress = Progress::new(&app.output);
         let (config, sandbox, started) =
             app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
@@ -57,7 +56,7 @@ impl Start {
 }
 
 impl New {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let mut progress = Progress::new(&app.output);
         let (_, _, started) = app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
         progress.finish();

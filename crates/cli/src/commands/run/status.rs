@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{ExitStatus, RunId, Timestamp, one_line};
-use crucible_run::{RunDir, RunState, RunStatus, status};
+use crucible_model::{ExitStatus, Failure, RunId, Timestamp, one_line};
+use crucible_run::{RunDir, RunState, status};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::summary;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// How long to wait between two looks at the ledger.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -42,10 +40,8 @@ struct EventLine<'a> {
 }
 
 impl Status {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = app.runtime().sandbox;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let world = app.world(&sandbox, &config)?;
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let world = app.world_here()?;
         let (ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         if self.watch {
             return app.block_on(follow(app, &dir, &ledger));
@@ -55,7 +51,7 @@ impl Status {
             app.output.json(&status)?;
             return Ok(ExitStatus::Success);
         }
-        for line in summary(&status).into_iter().chain(accounts(&status)) {
+        for line in status.summary().into_iter().chain(status.accounts()) {
             app.output.line(&one_line(&line));
         }
         app.output.line("");
@@ -83,58 +79,8 @@ impl Status {
     }
 }
 
-/// What is missing, who owes what, and the budgets.
-fn accounts(status: &RunStatus) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !status.missing.is_empty() {
-        lines.push(format!("missing   {}", status.missing.join(", ")));
-    }
-    if let Some(owed) = &status.owed {
-        lines.push(format!(
-            "owed      {} by the {}: {} (asked in {})",
-            owed.target, owed.role, owed.action, owed.prompt
-        ));
-    }
-    let budgets = &status.budgets;
-    let left =
-        |used: u64, most: u64| format!("{used} of {most} used, {} left", most.saturating_sub(used));
-    lines.push(format!(
-        "calls     {}",
-        left(budgets.calls, budgets.max_calls)
-    ));
-    lines.push(format!(
-        "tries     {}",
-        left(budgets.iterations, budgets.max_iterations)
-    ));
-    let settings = &status.run.settings;
-    if settings.max_file_requests > 0 {
-        lines.push(format!(
-            "requests  {}",
-            left(budgets.file_requests, budgets.max_file_requests)
-        ));
-    }
-    let from = match settings.context_window {
-        Some(tokens) => format!(", for a context window of {tokens} tokens"),
-        None => String::new(),
-    };
-    let (files, bytes) = (settings.max_files, settings.max_total_bytes);
-    lines.push(format!(
-        "context   at most {files} files, {bytes} bytes{from}"
-    ));
-    if budgets.max_outbox_prompts > 0 {
-        lines.push(format!(
-            "prompts   {}",
-            left(budgets.outbox_prompts, budgets.max_outbox_prompts)
-        ));
-    }
-    if budgets.tokens > 0 {
-        lines.push(format!("tokens    {}", budgets.tokens));
-    }
-    lines
-}
-
 /// Prints each new event of a run, until the run has ended or nobody goes on with it.
-async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> {
     let begun = status(dir, ledger)?;
     let run = &begun.run.run_id;
     let mut seen = ledger
@@ -171,7 +117,7 @@ async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, 
     }
 }
 
-fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
+fn show(app: &App, event: &EventRecord) -> Result<(), Failure> {
     let path = event.path.as_deref().unwrap_or_default();
     if !app.output.is_json() {
         let name = event.event.to_lowercase().replace('_', " ");
@@ -191,18 +137,14 @@ fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
         path,
         hash: event.hash.to_string(),
     };
-    let text = serde_json::to_string(&seen).map_err(|error| {
-        CommandError::new(
-            ExitStatus::Refused,
-            format!("the event has no JSON form: {error}"),
-        )
-    })?;
+    let text = serde_json::to_string(&seen)
+        .map_err(|error| Failure::refused(format!("the event has no JSON form: {error}")))?;
     app.output.json_text(&text);
     Ok(())
 }
 
 /// Tells why the following ends, beside the events.
-fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> {
     let status = status(dir, ledger)?;
     let said = if status.state.is_end() {
         format!(

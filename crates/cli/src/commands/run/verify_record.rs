@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_ledger::Ledger;
-use crucible_model::{ExitStatus, RunId, counted};
-use crucible_run::{RecordCheck, RunDir, missing_ledger, run_id, verify_record};
+use crucible_model::{ExitStatus, Failure, RunId, counted};
+use crucible_run::{RecordCheck, RunDir, run_id, verify_record};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Check a run's complete record offline
 ///
@@ -24,13 +22,9 @@ pub(crate) struct VerifyRecord {
 }
 
 impl VerifyRecord {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let sandbox = app.runtime().sandbox;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let world = app.world(&sandbox, &config)?;
-        let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
-            return Err(missing_ledger(&app.ledger_path()?).into());
-        };
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let world = app.world_here()?;
+        let ledger = app.required_ledger()?;
         let runs = ledger.runs()?;
         let named = run_id(&self.run, runs.iter().map(|run| run.id.as_str()))?;
         // A directory that lost its run.json, or that the ledger knows nothing of, is judged all the same.
@@ -41,8 +35,7 @@ impl VerifyRecord {
             Ok(_) | Err(_) => world.open_run(named)?,
         };
         let repo = self.repo.as_ref().map(|repo| app.absolute(repo));
-        let check = app
-            .block_on(async { Ok(verify_record(&world, &dir, &ledger, repo.as_deref()).await?) })?;
+        let check = app.drive(verify_record(&world, &dir, &ledger, repo.as_deref()))?;
         let report = check.verdict.report("crucible-verify-record-v1");
         app.output.verdict(&report, &passed(&check))
     }

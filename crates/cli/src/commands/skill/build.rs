@@ -1,38 +1,25 @@
 //! `crucible skill build`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use crucible_forge::configured::{AuthorKind, ModelArguments};
 use crucible_forge::{
-    AdoptExisting, AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness,
-    ClaudeSkillAgent, CommandSkillAgent, CopyBackError, FailureKind, SkillAgent, SkillBuildError,
-    SkillBuildOutcome, SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild,
-    WholeFileSkillAgent, WorkspaceError, build_skill, settle_interrupted,
+    Approval, BuildRequest, BuildWitness, SkillBuildOutcome, SkillBuildReport, SkillName, Touched,
+    build_skill, settle_interrupted,
 };
-use crucible_llm::{
-    CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording,
-    RecordingFile, configured,
-};
-use crucible_model::{ByteLimit, ExitStatus, Finding, one_line};
-use crucible_sandbox::AllowedHost;
-use crucible_settings::{Settings, SkillAuthor};
+use crucible_llm::CostBasis;
+use crucible_model::{ExitStatus, Failure, one_line};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::place;
+use super::place::{self, SkillContext};
 use crate::app::App;
 use crate::arguments::{provider_settings, providers};
-use crate::error::CommandError;
 use crate::output::Output;
 use crate::phase_text::{cost, tokens};
 use crate::spinner::Spinner;
-
-/// The form of the document.
-const FORM: &str = "skill-build.v1";
-/// The section of the program that writes.
-const CLAUDE: &str = "claude-cli";
 
 /// Let an agent write a skill and its test, on a copy of the project
 ///
@@ -95,44 +82,32 @@ enum Agent {
 }
 
 impl Build {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let review = match (&self.reviewed_by, &self.reason) {
             (Some(by), Some(reason)) => Some(Approval::new(by, reason)?),
             _ => None,
         };
-        let project = place::project(app)?;
-        let config = app.config(
-            project.root(),
-            &provider_settings(&self.provider, &self.cassette),
-        )?;
-        let world = place::world(app, &project)?;
-        // A skill that nobody proposed needs neither an agent nor a ledger.
-        let _known = place::skill(app, &project, &self.name)?;
-        let kind = self.kind(&config)?;
-        let record = self
-            .record
-            .as_deref()
-            .map(|path| RecordingFile::new(app.absolute(path)))
-            .transpose()?;
-        let agent = self.agent(app, &config, kind, record.as_ref())?;
-        let seconds = self.timeout.unwrap_or(config.forge.agent_timeout_s);
-        let mebibytes = config.forge.agent_disk_mib;
-        for (key, number) in [
-            ("forge.agent_timeout_s", seconds),
-            ("forge.agent_disk_mib", mebibytes),
-        ] {
-            if number == 0 {
-                return Err(CommandError::usage(format!(
-                    "{key} is 0, with which no agent can work"
-                ))
-                .hint("It takes a whole number from 1."));
-            }
-        }
+        let flags = provider_settings(&self.provider, &self.cassette);
+        let context = SkillContext::new(app, &flags)?;
+        let (project, settings) = (&context.project, &context.settings);
+        let world = context.world()?;
+        // A skill that nobody proposed needs no agent.
+        let _known = context.skill(&self.name)?;
+        let arguments = ModelArguments {
+            provider: self.provider.as_deref(),
+            cassette: self.cassette.as_deref(),
+            record: self.record.as_deref(),
+        };
+        let named = self.agent.map(AuthorKind::from);
+        let kind = AuthorKind::from_settings(settings, named, arguments)?;
+        let record = app.recording(self.record.as_deref())?;
+        let agent = kind.agent(&app.runtime(), settings, record.as_ref())?;
+        let (timeout, disk) = AuthorKind::bounds(settings, self.timeout)?;
         let request = BuildRequest {
             name: &self.name,
             agent: agent.as_ref(),
-            timeout: Duration::from_secs(seconds),
-            disk: ByteLimit(mebibytes.saturating_mul(1 << 20)),
+            timeout,
+            disk,
             review: review.as_ref(),
         };
         let mut ledger = app.ledger()?;
@@ -142,15 +117,15 @@ impl Build {
             told: false,
         };
         let built = app.block_on(async {
-            build_skill(&world, &project, &mut ledger, &request, &mut view)
+            build_skill(&world, project, &mut ledger, &request, &mut view)
                 .await
-                .map_err(CommandError::from)
+                .map_err(Failure::from)
         });
         view.spinner.finish();
         match built {
-            Ok(report) => self.tell(app, kind, &report),
+            Ok(report) => self.show(app, kind, &report),
             Err(error) if error.status == ExitStatus::Interrupted => {
-                settle_interrupted(&world, &project, &mut ledger, &self.name)?;
+                settle_interrupted(&world, project, &mut ledger, &self.name)?;
                 let hint = "The attempt is recorded as aborted, and the project is as it was.";
                 Err(error.hint(hint))
             }
@@ -158,121 +133,23 @@ impl Build {
         }
     }
 
-    fn kind(&self, config: &Settings) -> Result<Agent, CommandError> {
-        let kind = match self.agent {
-            Some(agent) => agent,
-            // That nobody is asked, only the command line says.
-            None => match config.forge.agent.get() {
-                Ok(SkillAuthor::Claude) => Agent::Claude,
-                Ok(SkillAuthor::Command) => Agent::Command,
-                Ok(SkillAuthor::WholeFile) => Agent::WholeFile,
-                Err(named) => {
-                    let message = format!(
-                        "forge.agent: unknown agent {named:?}; use claude, command or whole-file"
-                    );
-                    return Err(CommandError::usage(message));
-                }
-            },
-        };
-        let of_models = [
-            ("--provider", self.provider.is_some()),
-            ("--cassette", self.cassette.is_some()),
-            ("--record", self.record.is_some()),
-        ];
-        if let Some((flag, _)) = of_models
-            .iter()
-            .find(|(_, given)| *given && kind != Agent::WholeFile)
-        {
-            let message = format!("{flag} is of use to the agent whole-file alone");
-            return Err(
-                CommandError::usage(message).hint("Add --agent whole-file, or leave it out.")
-            );
-        }
-        if kind == Agent::WholeFile {
-            configured::check_cassette(
-                self.cassette.as_deref(),
-                config.llm.provider.as_deref().unwrap_or_default(),
-            )?;
-        }
-        Ok(kind)
-    }
-
-    fn agent(
+    fn show(
         &self,
         app: &App,
-        config: &Settings,
-        kind: Agent,
-        record: Option<&RecordingFile>,
-    ) -> Result<Box<dyn SkillAgent>, CommandError> {
-        let runtime = app.runtime();
-        let mut limits = configured::limits(config)?;
-        match kind {
-            Agent::AsIs => Ok(Box::new(AdoptExisting)),
-            Agent::Claude => {
-                let claude = ClaudeAgent::find(
-                    &configured::provider_settings(&runtime, config, CLAUDE),
-                    &app.env,
-                )?;
-                Ok(Box::new(ClaudeSkillAgent::new(
-                    claude,
-                    limits.micro_dollars,
-                )))
-            }
-            Agent::Command => {
-                let hosts: Vec<AllowedHost> = config
-                    .forge
-                    .agent_network
-                    .iter()
-                    .map(|host| host.parse::<AllowedHost>())
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| {
-                        CommandError::usage(format!("forge.agent_network: {error}"))
-                    })?;
-                let forge = &config.forge;
-                Ok(Box::new(CommandSkillAgent::new(
-                    &forge.agent_command,
-                    hosts,
-                    &forge.agent_env,
-                    &app.env,
-                )?))
-            }
-            Agent::WholeFile => {
-                let named = config.llm.provider.as_deref().unwrap_or_default();
-                let selected = configured::selected(&runtime, config, named)?;
-                limits.calls = Limit::At(config.budget.calls);
-                let recording = record
-                    .map(|record| record.recording(&selected.backend))
-                    .transpose()?;
-                let options = ClientOptions {
-                    recording: recording.unwrap_or(Recording::Off),
-                    prices: Arc::new(configured::prices(config)?),
-                    ..ClientOptions::new(CallBudget::new(limits))
-                };
-                Ok(Box::new(WholeFileSkillAgent::new(ModelClient::new(
-                    selected.backend,
-                    options,
-                ))))
-            }
-        }
-    }
-
-    fn tell(
-        &self,
-        app: &App,
-        kind: Agent,
+        kind: AuthorKind,
         report: &SkillBuildReport,
-    ) -> Result<ExitStatus, CommandError> {
-        let (status, findings) = match &report.outcome {
-            SkillBuildOutcome::Built { findings, .. } => (ExitStatus::Success, findings),
-            SkillBuildOutcome::Failed(failure) => (status_of(kind, failure), &failure.findings),
+    ) -> Result<ExitStatus, Failure> {
+        let status = match &report.outcome {
+            SkillBuildOutcome::Built { .. } => ExitStatus::Success,
+            SkillBuildOutcome::Failed(failure) => kind.exit_status(failure),
         };
         if app.output.is_json() {
-            app.output.json(&self.document(report, findings))?;
+            app.output.json(&report.document(&self.name))?;
             return Ok(status);
         }
         let name = &self.name;
         app.output.diff(&report.diff);
-        for finding in findings {
+        for finding in report.findings() {
             app.output.finding(finding);
         }
         if let Some(took) = took(&report.facts) {
@@ -296,20 +173,16 @@ impl Build {
         }
         Ok(status)
     }
+}
 
-    fn document(&self, report: &SkillBuildReport, findings: &[Finding]) -> Value {
-        let (verdict, failure, skill, test) = match &report.outcome {
-            SkillBuildOutcome::Built { skill, test, .. } => ("pass", None, Some(skill), Some(test)),
-            SkillBuildOutcome::Failed(failure) => ("fail", Some(failure.kind), None, None),
-        };
-        json!({
-            "schema_version": FORM, "verdict": verdict, "findings": findings,
-            "name": self.name, "attempt": report.build.attempt, "agent": report.build.agent,
-            "status": if verdict == "pass" { "SUCCEEDED" } else { "FAILED" },
-            "failure": failure, "measured": report.facts, "skill_digest": skill, "test_digest": test,
-            "diff": String::from_utf8_lossy(&report.diff), "packet": report.packet, "log": report.log,
-            "isolation": report.receipt,
-        })
+impl From<Agent> for AuthorKind {
+    fn from(agent: Agent) -> Self {
+        match agent {
+            Agent::Claude => Self::Claude,
+            Agent::Command => Self::Command,
+            Agent::WholeFile => Self::WholeFile,
+            Agent::AsIs => Self::AsIs,
+        }
     }
 }
 
@@ -328,19 +201,6 @@ fn took(facts: &Map<String, Value>) -> Option<String> {
         cost => cost,
     };
     Some(format!("took tokens: {counted}; {cost}"))
-}
-
-/// How a command ends whose attempt came to nothing.
-fn status_of(kind: Agent, failure: &SkillFailure) -> ExitStatus {
-    if failure.holds_secret() {
-        ExitStatus::SecretDetected
-    } else if failure.kind == FailureKind::Timeout {
-        ExitStatus::TimedOut
-    } else if kind == Agent::Claude && failure.agent_failed() {
-        ExitStatus::Provider
-    } else {
-        ExitStatus::Refused
-    }
 }
 
 /// Shows on standard error what an agent does.
@@ -377,62 +237,5 @@ impl BuildWitness for View {
             what.as_str(),
             one_line(&path.to_string_lossy())
         ));
-    }
-}
-
-impl From<AgentCommandError> for CommandError {
-    fn from(error: AgentCommandError) -> Self {
-        Self::usage(error.to_string())
-            .hint("`crucible skill build --help` shows which agents there are.")
-    }
-}
-
-impl From<SkillBuildError> for CommandError {
-    fn from(error: SkillBuildError) -> Self {
-        let message = error.to_string();
-        match error {
-            SkillBuildError::Unknown { .. } => {
-                Self::usage(message).hint("`crucible skill list` shows those there are.")
-            }
-            SkillBuildError::Step(refused) => refused.into(),
-            SkillBuildError::NeedsReview { name, .. } => Self::new(ExitStatus::Refused, message).hint(format!(
-                "`crucible skill research {name}` reports what is known. The reviewer confirms it with --reviewed-by WHO --reason TEXT"
-            )),
-            SkillBuildError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
-                "Look at the skill's files and at .crucible/skills/policy.yaml, and take it out. If it is a real one, revoke it.",
-            ),
-            SkillBuildError::Lock(error) => error.into(),
-            SkillBuildError::Ledger(error) => error.into(),
-            SkillBuildError::Workspace(error) | SkillBuildError::Agent(AgentError::Workspace(error)) => {
-                no_workspace(error)
-            }
-            SkillBuildError::Read(_) => Self::new(ExitStatus::Refused, message),
-            SkillBuildError::Unsettled(error) => error.into(),
-            SkillBuildError::Agent(AgentError::Sandbox(error)) => error.into(),
-            SkillBuildError::Agent(AgentError::Call(error)) => error.into(),
-            SkillBuildError::Agent(AgentError::Fs(error)) => error.into(),
-            SkillBuildError::Path(error) => place::no_path(&error),
-        }
-    }
-}
-
-impl From<UnsettledBuild> for CommandError {
-    fn from(error: UnsettledBuild) -> Self {
-        match error {
-            UnsettledBuild::CopyBack(CopyBackError::Own(error)) => error.into(),
-            UnsettledBuild::CopyBack(error) => Self::new(ExitStatus::Refused, error.to_string())
-                .hint("A build that was killed left it. Look at both files of the skill, and put them right by hand."),
-            UnsettledBuild::Fs(error) => error.into(),
-            UnsettledBuild::Ledger(error) => error.into(),
-            UnsettledBuild::Path(error) => place::no_path(&error),
-        }
-    }
-}
-
-fn no_workspace(error: WorkspaceError) -> CommandError {
-    match error {
-        WorkspaceError::InsideProject { .. } => CommandError::usage(error.to_string()),
-        WorkspaceError::Repo(error) => error.into(),
-        WorkspaceError::Fs(error) => error.into(),
     }
 }

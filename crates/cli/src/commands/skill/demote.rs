@@ -2,11 +2,11 @@
 
 use clap::Args;
 use crucible_forge::{Approval, SkillName, demote_skill};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
-use super::{place, promote};
+use super::place::{self, SkillContext};
+use super::promote;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Withdraw the approval of a skill, so that it no longer runs
 ///
@@ -31,14 +31,12 @@ pub(crate) struct Demote {
 }
 
 impl Demote {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let approval = Approval::new(&self.by, &self.reason)?;
-        let project = place::project(app)?;
-        // A skill that nobody proposed needs no ledger to be made for it.
-        let _known = place::skill(app, &project, &self.name)?;
-        let world = place::world(app, &project)?;
-        let mut ledger = app.ledger()?;
-        let change = demote_skill(&world, &mut ledger, &project, &self.name, &approval)?;
-        promote::tell(app, &self.name, &change, "demoted", "verify")
+        let context = SkillContext::new(app, &[])?;
+        let _known = context.skill(&self.name)?;
+        let (world, mut ledger) = (context.world()?, app.ledger()?);
+        let change = demote_skill(&world, &mut ledger, &context.project, &self.name, &approval)?;
+        promote::show(app, &self.name, &change, "demoted", "verify")
     }
 }

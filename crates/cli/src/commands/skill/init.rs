@@ -1,13 +1,12 @@
 //! `crucible skill init`.
 
 use clap::Args;
-use crucible_forge::{Skeleton, SkeletonError};
-use crucible_model::ExitStatus;
+use crucible_forge::Skeleton;
+use crucible_model::{ExitStatus, Failure};
 use crucible_spec::keep_out_of_git;
 
-use super::place;
+use super::place::SkillContext;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Lay a Python package for skills in this project
 ///
@@ -20,9 +19,9 @@ use crate::error::CommandError;
 pub(crate) struct Init {}
 
 impl Init {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
-        let skeleton = Skeleton::of(project.package()).map_err(|error| place::no_path(&error))?;
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let project = SkillContext::new(app, &[])?.project;
+        let skeleton = Skeleton::of(project.package())?;
         let laid = skeleton.lay(&project, &app.home()?)?;
         keep_out_of_git(project.root())?;
         if app.output.is_json() {
@@ -47,17 +46,5 @@ impl Init {
         app.output
             .line("next: crucible skill propose NAME --describe TEXT --io FILE --effects CLASS");
         Ok(ExitStatus::Success)
-    }
-}
-
-impl From<SkeletonError> for CommandError {
-    fn from(error: SkeletonError) -> Self {
-        match error {
-            SkeletonError::Fs(error) => error.into(),
-            SkeletonError::Own(error) => error.into(),
-            SkeletonError::Path(error) => place::no_path(&error),
-            SkeletonError::Edit(_) => Self::new(ExitStatus::Refused, error.to_string())
-                .hint("Nothing was written. Put right what is in the way, and run it again."),
-        }
     }
 }

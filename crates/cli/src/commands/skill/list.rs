@@ -1,13 +1,12 @@
 //! `crucible skill list`.
 
 use clap::Args;
-use crucible_forge::{ForgeProject, RegistryError, SkillRegistry, SkillStep, TrustedFile};
+use crucible_forge::{ForgeProject, SkillRegistry, SkillStep, TrustedFile};
 use crucible_ledger::{Ledger, SkillRow};
-use crucible_model::{ExitStatus, one_line, short_line};
+use crucible_model::{ExitStatus, Failure, one_line, short_line};
 
-use super::place;
+use super::place::SkillContext;
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::{lines_of, table};
 
 /// The most characters of a description that are shown in a table.
@@ -18,8 +17,8 @@ const SHOWN: usize = 60;
 pub(crate) struct List {}
 
 impl List {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let project = SkillContext::new(app, &[])?.project;
         let (skills, known) = match app.ledger_to_ask()? {
             Some(ledger) => (ledger.skills(project.key())?, known(app, &ledger, &project)),
             None => (Vec::new(), SkillRegistry::default()),
@@ -65,23 +64,11 @@ impl List {
     }
 }
 
-/// What the ledger trusts. Tells where the project's registry says something else, and what cannot be read: a list is a list all the same.
+/// What the ledger trusts, with a warning for each problem: a list is a list all the same.
 fn known(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
-    let warn = |error: RegistryError| app.output.remark(&format!("warning: {error}"));
-    let known = SkillRegistry::of(ledger, project).unwrap_or_else(|error| {
-        warn(error);
-        SkillRegistry::default()
-    });
-    match SkillRegistry::read(project) {
-        Ok(written) => {
-            let differences = written
-                .map(|written| known.differences(&written))
-                .unwrap_or_default();
-            for finding in differences.findings() {
-                app.output.remark(&format!("warning: {finding}"));
-            }
-        }
-        Err(error) => warn(error),
+    let (known, problems) = SkillRegistry::compared(ledger, project);
+    for problem in problems {
+        app.output.remark(&format!("warning: {problem}"));
     }
     known
 }

@@ -14,10 +14,9 @@ mod show;
 mod verify;
 
 use clap::Subcommand;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Propose, build, verify, trust and run skills: code that a model wrote
 #[derive(Subcommand)]
@@ -36,19 +35,13 @@ pub(crate) enum Skill {
 }
 
 impl Skill {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        match self {
-            Self::Init(command) => command.run(app),
-            Self::Propose(command) => command.run(app),
-            Self::Build(command) => command.run(app),
-            Self::List(command) => command.run(app),
-            Self::Show(command) => command.run(app),
-            Self::Check(command) => command.run(app),
-            Self::Verify(command) => command.run(app),
-            Self::Research(command) => command.run(app),
-            Self::Promote(command) => command.run(app),
-            Self::Demote(command) => command.run(app),
-            Self::Run(command) => command.run(app),
-        }
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        dispatch!(
+            self,
+            app,
+            [
+                Init, Propose, Build, List, Show, Check, Verify, Research, Promote, Demote, Run
+            ]
+        )
     }
 }

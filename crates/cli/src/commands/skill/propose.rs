@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_forge::{
-    ForgeProject, Grants, HeldOutExample, HostName, IoSchema, MAX_EXAMPLES_BYTES, MAX_SCHEMA_BYTES,
+    Grants, HeldOutExample, HostName, IoSchema, MAX_EXAMPLES_BYTES, MAX_SCHEMA_BYTES,
     ProposalError, ProposalParts, SecretName, SkillName, SkillProposal,
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::{Moment, SideEffect};
-use crucible_model::{ByteLimit, Digest, ExitStatus, PathPrefix, RepoPath};
+use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, PathPrefix};
 
-use super::place;
+use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{Awaited, whole};
 
 /// The name of a file that stands for standard input.
@@ -69,9 +68,9 @@ pub(crate) struct Propose {
 }
 
 impl Propose {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
-        let there = check_begun(&project, &self.name)?;
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let project = SkillContext::new(app, &[])?.project;
+        let there = project.check_begun(&self.name)?;
         let proposal = self.proposal(app)?;
         let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
         let mut ledger = app.ledger()?;
@@ -97,7 +96,7 @@ impl Propose {
         Ok(ExitStatus::Success)
     }
 
-    fn proposal(&self, app: &App) -> Result<SkillProposal, CommandError> {
+    fn proposal(&self, app: &App) -> Result<SkillProposal, Failure> {
         let bytes = if self.io == Path::new(STANDARD_INPUT) {
             let awaited =
                 Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
@@ -106,7 +105,7 @@ impl Propose {
             read(app, "--io", &self.io, MOST_SCHEMA)?
         };
         let io_schema = IoSchema::parse(&bytes).map_err(|error| {
-            CommandError::new(ExitStatus::Schema, error.to_string())
+            Failure::new(ExitStatus::Schema, error.to_string())
                 .hint("`crucible skill propose --help` shows one that is taken.")
         })?;
         let examples = match &self.examples {
@@ -114,7 +113,7 @@ impl Propose {
             Some(path) => {
                 let bytes = read(app, "--examples", path, MAX_EXAMPLES_BYTES)?;
                 HeldOutExample::read(&bytes, &io_schema)
-                    .map_err(|error| CommandError::new(ExitStatus::Schema, error.to_string()))?
+                    .map_err(|error| Failure::new(ExitStatus::Schema, error.to_string()))?
             }
         };
         let grants = Grants {
@@ -134,60 +133,13 @@ impl Propose {
     }
 }
 
-/// Refuses a project without the package of its skills. Returns a file of the skill that is there before any build.
-fn check_begun(project: &ForgeProject, name: &SkillName) -> Result<Option<RepoPath>, CommandError> {
-    let paths = project
-        .paths(name)
-        .map_err(|error| place::no_path(&error))?;
-    if !project.root().join(paths.base.as_str()).is_file() {
-        return Err(CommandError::usage(format!(
-            "there is no {} in {}",
-            paths.base,
-            project.root().display()
-        ))
-        .hint("Lay the package first: crucible skill init"));
-    }
-    Ok(paths
-        .files()
-        .into_iter()
-        .find(|path| {
-            project
-                .root()
-                .join(path.as_str())
-                .symlink_metadata()
-                .is_ok()
-        })
-        .cloned())
-}
-
-fn read(app: &App, flag: &str, path: &Path, most: usize) -> Result<Vec<u8>, CommandError> {
+fn read(app: &App, flag: &str, path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
     let limit = ByteLimit(u64::try_from(most).unwrap_or(u64::MAX));
     read_regular_up_to(&app.absolute(path), limit).map_err(|error| {
-        CommandError::usage(format!("{flag}: {error}")).hint("Name a file that can be read.")
+        Failure::usage(format!("{flag}: {error}")).hint("Name a file that can be read.")
     })
 }
 
-fn unreadable(flag: &str, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, CommandError> {
-    read.map_err(|error| {
-        CommandError::usage(format!("{flag}: standard input cannot be read: {error}"))
-    })
-}
-
-impl From<ProposalError> for CommandError {
-    fn from(error: ProposalError) -> Self {
-        let message = error.to_string();
-        match error {
-            ProposalError::Ledger(error @ crucible_ledger::LedgerError::SkillTaken { .. }) => {
-                Self::from(error).hint("`crucible skill list` shows where it stands; take another name for another skill.")
-            }
-            ProposalError::Ledger(error) => error.into(),
-            ProposalError::NoDescription
-            | ProposalError::LongDescription { .. }
-            | ProposalError::HiddenCharacter { .. }
-            | ProposalError::Grants(_) => Self::usage(message),
-            ProposalError::Canonical(_) => Self::new(ExitStatus::Schema, message),
-            ProposalError::Secret { .. } => Self::new(ExitStatus::SecretDetected, message)
-                .hint("Take it out; a skill is handed a secret by its name, with --allow-secret. If it is a real one, revoke it."),
-        }
-    }
+fn unreadable(flag: &str, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, Failure> {
+    read.map_err(|error| Failure::usage(format!("{flag}: standard input cannot be read: {error}")))
 }

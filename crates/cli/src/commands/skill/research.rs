@@ -1,26 +1,15 @@
 //! `crucible skill research`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
-use crucible_forge::{
-    AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName,
-    research,
-};
-use crucible_llm::{
-    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient,
-    Recording, RecordingFile, UNSPECIFIED, configured, select,
-};
-use crucible_model::{ExitStatus, Untrusted};
-use crucible_settings::{Settings, Switch};
-use serde_json::{Value, json};
+use crucible_forge::configured::ConfiguredAdviser;
+use crucible_forge::{NotedAdvice, ResearchOutcome, SkillName};
+use crucible_model::{ExitStatus, Failure, Untrusted};
 
-use super::place;
+use super::place::{self, SkillContext};
 use crate::app::App;
 use crate::arguments::{provider_settings, providers};
-use crate::error::CommandError;
 
 /// Look into what failed last: of which kind it is, what is known, and whether a person has to look before the next attempt
 ///
@@ -51,161 +40,38 @@ pub(crate) struct Research {
     record: Option<PathBuf>,
 }
 
-/// Who is asked for advice.
-enum AdviceModel {
-    Nobody,
-    Model(Box<ModelClient>, AdviceLimits),
-    Unavailable(AdviceError),
-}
-
 impl Research {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
-        let config = app.config(
-            project.root(),
-            &provider_settings(&self.provider, &self.cassette),
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let flags = provider_settings(&self.provider, &self.cassette);
+        let context = SkillContext::new(app, &flags)?;
+        let world = context.world()?;
+        let _known = context.skill(&self.name)?;
+        let record = app.recording(self.record.as_deref())?;
+        let adviser = ConfiguredAdviser::from_settings(
+            &app.runtime(),
+            &context.settings,
+            self.advice,
+            self.cassette.as_deref(),
+            record.as_ref(),
         )?;
-        let world = place::world(app, &project)?;
-        let _known = place::skill(app, &project, &self.name)?;
-        let record = self
-            .record
-            .as_deref()
-            .map(|path| RecordingFile::new(app.absolute(path)))
-            .transpose()?;
-        let asked = self.asked(app, &config, record.as_ref())?;
         let mut ledger = app.ledger()?;
+        if let Some(provider) = adviser.provider() {
+            app.output.remark(&format!("asking {provider} for advice"));
+        }
         let outcome = app.block_on(async {
-            let looked = match asked {
-                AdviceModel::Nobody => {
-                    research(
-                        &world,
-                        &project,
-                        &self.name,
-                        &mut ledger,
-                        AdviceSource::NotAsked,
-                    )
-                    .await
-                }
-                AdviceModel::Unavailable(error) => {
-                    let none = AdviceSource::Unavailable(error);
-                    research(&world, &project, &self.name, &mut ledger, none).await
-                }
-                AdviceModel::Model(client, limits) => {
-                    app.output
-                        .remark(&format!("asking {} for advice", client.provider()));
-                    let advisor = Advisor::new(&client, limits);
-                    research(
-                        &world,
-                        &project,
-                        &self.name,
-                        &mut ledger,
-                        AdviceSource::Of(&advisor),
-                    )
-                    .await
-                }
-            };
-            Ok(looked?)
+            let project = &context.project;
+            let outcome = adviser.research(&world, project, &self.name, &mut ledger);
+            Ok(outcome.await?)
         })?;
-        if app.output.is_json() {
-            app.output.json(&self.document(&outcome))?;
-        } else {
-            self.tell(app, &outcome);
-        }
-        Ok(ExitStatus::Success)
+        app.output.show(
+            || outcome.document(&self.name),
+            || {
+                self.show(app, &outcome);
+            },
+        )
     }
 
-    /// Makes the adviser ready. One that cannot be made ready gives no advice, and that is all.
-    fn asked(
-        &self,
-        app: &App,
-        config: &Settings,
-        record: Option<&RecordingFile>,
-    ) -> Result<AdviceModel, CommandError> {
-        let configured = match config.forge.advise.get() {
-            Ok(Switch::On) => true,
-            Ok(Switch::Off) | Err("") => false,
-            Err(other) => {
-                return Err(CommandError::usage(format!(
-                    "forge.advise: {other:?} is neither on nor off"
-                )));
-            }
-        };
-        if !self.advice && !configured {
-            return Ok(AdviceModel::Nobody);
-        }
-        let named = config.llm.provider.as_deref().ok_or_else(|| {
-            CommandError::usage(format!("{UNSPECIFIED}: advice is asked of a model"))
-                .hint("Say whom to ask: --provider NAME.")
-        })?;
-        let chars = config.forge.advice_prompt_chars;
-        let seconds = config.forge.advice_timeout_s;
-        for (key, number) in [
-            ("forge.advice_prompt_chars", chars),
-            ("forge.advice_timeout_s", seconds),
-        ] {
-            if number == 0 {
-                return Err(CommandError::usage(format!(
-                    "{key} is 0, with which nobody can be asked"
-                ))
-                .hint("It takes a whole number from 1."));
-            }
-        }
-        configured::check_budget(config)?;
-        configured::check_cassette(self.cassette.as_deref(), named)?;
-        let runtime = app.runtime();
-        let context = configured::context(&runtime, config)?;
-        let selected = match select(
-            configured::named_provider(&runtime, config, named),
-            Fallback::None,
-            &context,
-        ) {
-            Ok(selected) => selected,
-            Err(error) => return Ok(AdviceModel::Unavailable(error.into())),
-        };
-        let mut limits = configured::limits(config)?;
-        limits.calls = Limit::At(config.budget.calls);
-        let recording = record
-            .map(|record| record.recording(&selected.backend))
-            .transpose()?;
-        let options = ClientOptions {
-            recording: recording.unwrap_or(Recording::Off),
-            prices: Arc::new(configured::prices(config)?),
-            ..ClientOptions::new(CallBudget::new(limits))
-        };
-        let bounds = AdviceLimits {
-            max_prompt_chars: usize::try_from(chars).unwrap_or(usize::MAX),
-            timeout: Duration::from_secs(seconds),
-        };
-        Ok(AdviceModel::Model(
-            Box::new(ModelClient::new(selected.backend, options)),
-            bounds,
-        ))
-    }
-
-    fn document(&self, outcome: &ResearchOutcome) -> Value {
-        let ResearchOutcome {
-            note,
-            digest,
-            proposed,
-            unreviewed,
-        } = outcome;
-        let diagnosis = &note.diagnosis;
-        let mut advice = json!(note.advice);
-        if let Some(proposed) = proposed {
-            advice["proposed"] = json!(proposed);
-        }
-        json!({
-            "schema_version": "skill-research.v1",
-            "name": self.name, "attempt": note.attempt, "verification": note.verification,
-            "failures_in_a_row": note.failures_in_a_row,
-            "kind": diagnosis.kind, "basis": diagnosis.basis, "why": diagnosis.why,
-            "facts": diagnosis.facts, "facts_left_out": diagnosis.facts_left_out, "measured": diagnosis.measured,
-            "log": note.log, "excerpt": note.excerpt, "advice": advice, "triggers": note.triggers, "needs_review": unreviewed,
-            "note": digest, "next": self.next(unreviewed),
-        })
-    }
-
-    fn tell(&self, app: &App, outcome: &ResearchOutcome) {
+    fn show(&self, app: &App, outcome: &ResearchOutcome) {
         let ResearchOutcome {
             note,
             digest,
@@ -244,30 +110,7 @@ impl Research {
             ));
         }
         app.output.line(&format!("note {digest}"));
-        app.output.line(&format!("next: {}", self.next(unreviewed)));
-    }
-
-    fn next(&self, unreviewed: &[EscalationTrigger]) -> String {
-        let name = &self.name;
-        match unreviewed {
-            [] => format!("crucible skill build {name}"),
-            _ => format!("crucible skill build {name} --reviewed-by WHO --reason TEXT"),
-        }
-    }
-}
-
-impl From<ResearchError> for CommandError {
-    fn from(error: ResearchError) -> Self {
-        match error {
-            ResearchError::Unknown { .. } => {
-                Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
-            }
-            ResearchError::NothingFailed { .. } => Self::usage(error.to_string()),
-            ResearchError::Refused(refused) => refused.into(),
-            ResearchError::Lock(error) => error.into(),
-            ResearchError::Unsettled(error) => error.into(),
-            ResearchError::Ledger(error) => error.into(),
-            ResearchError::Canonical(error) => Self::new(ExitStatus::Refused, error.to_string()),
-        }
+        app.output
+            .line(&format!("next: {}", outcome.next(&self.name)));
     }
 }

@@ -1,22 +1,19 @@
 //! `crucible skill run`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use crucible_forge::configured::PythonPlaces;
 use crucible_forge::{
-    Listed, MAX_INPUT_BYTES, REGISTRY_FILE, RunRequest, RunStepError, RunnerError, SkillEnd,
-    SkillName, SkillRunReport, UnhashedEntry, run_skill,
+    MAX_INPUT_BYTES, SkillEnd, SkillName, SkillRunReport, UnhashedEntry, run_skill,
 };
 use crucible_host::fs::read_regular_up_to;
-use crucible_ledger::SkillRunOutcome;
-use crucible_model::{ByteLimit, ExitStatus, UniqueJson, one_line};
+use crucible_model::{ByteLimit, ExitStatus, Failure, UniqueJson, one_line};
 use crucible_sandbox::Extent;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::place;
+use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{Awaited, whole};
 
 /// The name of a file that stands for standard input.
@@ -52,64 +49,46 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
-        let config = app.config(project.root(), &[])?;
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let context = SkillContext::new(app, &[])?;
+        let (project, settings) = (&context.project, &context.settings);
         let input = self.input(app)?;
-        let world = place::world(app, &project)?;
-        let python = config.forge.python.clone().map(PathBuf::from);
-        let site_packages = place::site_packages(&config)?;
-        let seconds = match self.timeout.unwrap_or(config.forge.run_timeout_s) {
-            0 => {
-                return Err(CommandError::usage(
-                    "forge.run_timeout_s: a skill needs at least one second",
-                ));
-            }
-            seconds => seconds,
+        let world = context.world()?;
+        let places = PythonPlaces::from_settings(settings)?;
+        let unhashed = match self.allow_unhashed {
+            true => UnhashedEntry::Allowed,
+            false => UnhashedEntry::Refused,
         };
-        let request = RunRequest {
-            name: &self.name,
-            input: &input,
-            timeout: Duration::from_secs(seconds),
-            unhashed: if self.allow_unhashed {
-                UnhashedEntry::Allowed
-            } else {
-                UnhashedEntry::Refused
-            },
-            python: python.as_deref(),
-            site_packages: &site_packages,
-            demote_after: u32::try_from(config.forge.demote_after_failures).unwrap_or(u32::MAX),
-        };
+        let request = places.run_request(settings, &self.name, &input, self.timeout, unhashed)?;
         let mut ledger = app.ledger()?;
-        let report =
-            app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;
-        self.tell(app, &report)?;
-        Ok(status_of(&report))
+        let report = app.drive(run_skill(&world, &mut ledger, project, &request))?;
+        self.show(app, &report)?;
+        Ok(report.exit_status())
     }
 
-    fn input(&self, app: &App) -> Result<Value, CommandError> {
+    fn input(&self, app: &App) -> Result<Value, Failure> {
         let bytes = match (&self.input, &self.input_file) {
             (Some(text), _) => text.clone().into_bytes(),
             (None, Some(path)) if path != Path::new(STANDARD_INPUT) => {
                 read_regular_up_to(&app.absolute(path), ByteLimit(MAX_INPUT_BYTES))
-                    .map_err(CommandError::unreadable)?
+                    .map_err(|error| error.unreadable_input())?
             }
             (None, _) => {
                 let awaited =
                     Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
                 let most = usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX);
                 whole(app, most, awaited)?.map_err(|error| {
-                    CommandError::usage(format!("standard input cannot be read: {error}"))
+                    Failure::usage(format!("standard input cannot be read: {error}"))
                 })?
             }
         };
         if bytes.len() as u64 > MAX_INPUT_BYTES {
             let message = format!("the input has more than {MAX_INPUT_BYTES} bytes");
-            return Err(CommandError::new(ExitStatus::OverLimit, message)
+            return Err(Failure::new(ExitStatus::OverLimit, message)
                 .hint("Hand over less, or the name of where it lies."));
         }
         UniqueJson::exact(&bytes).map_err(|error| {
-            CommandError::new(
+            Failure::new(
                 ExitStatus::Schema,
                 format!("the input is no JSON that can be handed over as it is: {error}"),
             )
@@ -117,27 +96,11 @@ impl Run {
         })
     }
 
-    fn tell(&self, app: &App, report: &SkillRunReport) -> Result<(), CommandError> {
-        let result = match &report.end {
-            Some(SkillEnd::Returned(value)) => Some(value),
-            Some(_) | None => None,
-        };
-        let printed = &report.printed;
+    fn show(&self, app: &App, report: &SkillRunReport) -> Result<(), Failure> {
         if app.output.is_json() {
-            let verdict = report.verdict.report("skill-run.v1");
-            let traceback = match &report.end {
-                Some(SkillEnd::Raised { traceback, .. }) => Some(traceback),
-                Some(_) | None => None,
-            };
-            return app.output.json(&json!({
-                "schema_version": verdict.schema_version, "verdict": verdict.verdict, "findings": verdict.findings,
-                "name": self.name, "outcome": report.outcome, "result": result, "traceback": traceback,
-                "skill_digest": report.skill, "promotion": report.promotion,
-                "duration_ms": u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-                "printed": { "text": printed.text(), "bytes": printed.total, "extent": printed.extent },
-                "isolation": report.receipt,
-            }));
+            return app.output.json(&report.document(&self.name));
         }
+        let printed = &report.printed;
         // Whose words these are is said of each line, and no line steers a terminal or whoever shows a log.
         for line in printed.text().lines() {
             app.output.remark(&format!("[skill] {}", one_line(line)));
@@ -157,59 +120,8 @@ impl Run {
             app.output
                 .remark(&format!("{}: {}", finding.code, finding.hint));
         }
-        result.map_or(Ok(()), |value| app.output.json(value))
-    }
-}
-
-fn status_of(report: &SkillRunReport) -> ExitStatus {
-    match (report.outcome, &report.end) {
-        (SkillRunOutcome::Succeeded, _) => ExitStatus::Success,
-        (SkillRunOutcome::Failed, Some(SkillEnd::TimedOut)) => ExitStatus::TimedOut,
-        (SkillRunOutcome::Failed, Some(SkillEnd::HoldsSecret { .. })) => ExitStatus::SecretDetected,
-        (SkillRunOutcome::Failed | SkillRunOutcome::Denied | SkillRunOutcome::Refused, _) => {
-            ExitStatus::Refused
-        }
-    }
-}
-
-impl From<RunStepError> for CommandError {
-    fn from(error: RunStepError) -> Self {
-        let message = error.to_string();
-        match error {
-            RunStepError::Unknown { listed: Listed::Nowhere, .. } => Self::usage(message)
-                .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another."),
-            RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
-                Self::new(ExitStatus::Refused, format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
-                    .hint("The registry is the word of the author of the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
-                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and approve it yourself.")
-            }
-            RunStepError::Input { .. } => Self::new(ExitStatus::Schema, message),
-            RunStepError::Record { .. } => Self::new(ExitStatus::Refused, message),
-            RunStepError::Runner(error) => error.into(),
-            RunStepError::Staging(_) => Self::new(ExitStatus::Refused, message),
-            RunStepError::Ledger(error) => error.into(),
-            RunStepError::Trust(error) => error.into(),
-            RunStepError::Path(error) => place::no_path(&error),
-        }
-    }
-}
-
-impl From<RunnerError> for CommandError {
-    fn from(error: RunnerError) -> Self {
-        match error {
-            RunnerError::Sandbox(error) => error.into(),
-            RunnerError::Fs(error) => error.into(),
-            RunnerError::InputTooLarge { .. } => {
-                Self::new(ExitStatus::OverLimit, error.to_string())
-            }
-            RunnerError::NotText
-            | RunnerError::GrantedPath { .. }
-            | RunnerError::TooManyPlaces { .. }
-            | RunnerError::TooMuchToCopy { .. }
-            | RunnerError::SecretMissing { .. }
-            | RunnerError::SecretUnfit { .. }
-            | RunnerError::NoPython { .. }
-            | RunnerError::PythonInProject { .. } => Self::usage(error.to_string()),
-        }
+        report
+            .result()
+            .map_or(Ok(()), |value| app.output.json(value))
     }
 }

@@ -1,25 +1,18 @@
 //! `crucible skill verify`.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use clap::Args;
+use crucible_forge::configured::PythonPlaces;
 use crucible_forge::{
-    GateObstacle, SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification,
-    SkillVerified, ToolsMissing, VerifyRequest, VerifyStepError, WorkspaceError,
+    SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
 };
 use crucible_ledger::{SkillStatus, VerificationLevel};
-use crucible_model::{ExitStatus, Level, Verdict};
+use crucible_model::{ExitStatus, Failure, Level, Verdict};
 use crucible_repo::{Omission, OmitReason};
-use serde_json::{Value, json};
 
-use super::place;
+use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::{lines_of, table};
 
-/// The form of the result.
-const FORM: &str = "skill-verify.v1";
 /// The most paths left out of the copy that are named.
 const NAMED: usize = 5;
 
@@ -64,36 +57,19 @@ impl SkillGateObserver for GateProgress<'_> {
 }
 
 impl Verify {
-    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let project = place::project(app)?;
-        let config = app.config(project.root(), &[])?;
-        let tools = config.forge.tools.clone().map(PathBuf::from);
-        let python = config.forge.python.clone().map(PathBuf::from);
-        let site_packages = place::site_packages(&config)?;
-        let seconds = match config.forge.gate_timeout_s {
-            0 => {
-                return Err(CommandError::usage(
-                    "forge.gate_timeout_s: a gate needs at least one second",
-                ));
-            }
-            seconds => seconds,
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let context = SkillContext::new(app, &[])?;
+        let (project, settings) = (&context.project, &context.settings);
+        let places = PythonPlaces::from_settings(settings)?;
+        let level = match self.full {
+            true => VerificationLevel::Full,
+            false => VerificationLevel::Skill,
         };
-        let request = VerifyRequest {
-            name: &self.name,
-            level: if self.full {
-                VerificationLevel::Full
-            } else {
-                VerificationLevel::Skill
-            },
-            tools: tools.as_deref(),
-            python: python.as_deref(),
-            site_packages: &site_packages,
-            timeout: Duration::from_secs(seconds),
-        };
-        let world = place::world(app, &project)?;
-        let (mut ledger, _) = place::skill(app, &project, &self.name)?;
+        let request = places.verify_request(settings, &self.name, level)?;
+        let world = context.world()?;
+        let (mut ledger, _) = context.skill(&self.name)?;
         let mut verification = app.block_on(async {
-            Ok(SkillVerification::prepare(&world, &mut ledger, &project, request).await?)
+            Ok(SkillVerification::prepare(&world, &mut ledger, project, request).await?)
         })?;
         tell_omitted(app, verification.omitted());
         let verified =
@@ -114,22 +90,12 @@ impl Verify {
         app: &App,
         verification: &SkillVerification<'_>,
         verified: &SkillVerified,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         let row = &verified.row;
         if app.output.is_json() {
-            let report = verified.verdict.report(FORM);
-            let tools: Vec<Value> = verification
-                .tools()
-                .all()
-                .map(|tool| json!({ "name": tool.name, "version": tool.version }))
-                .to_vec();
-            return app.output.json(&json!({
-                "schema_version": report.schema_version, "verdict": report.verdict, "findings": report.findings,
-                "name": self.name, "status": verified.status, "level": row.level, "verification": row.id,
-                "build": row.build, "skill_digest": row.skill, "test_digest": row.test,
-                "gates": verified.gates.iter().map(SkillGateOutcome::document).collect::<Vec<_>>(),
-                "tools": tools, "report": verified.report,
-            }));
+            return app
+                .output
+                .json(&verified.document(&self.name, verification));
         }
         for finding in verified.verdict.findings() {
             app.output.finding(finding);
@@ -211,49 +177,4 @@ fn tell_omitted(app: &App, omitted: &[Omission]) {
     app.output.remark(&format!(
         "not in the copy, for it holds what looks like a secret: {named}{more}"
     ));
-}
-
-impl From<VerifyStepError> for CommandError {
-    fn from(error: VerifyStepError) -> Self {
-        let message = error.to_string();
-        match error {
-            VerifyStepError::Unknown { .. } => {
-                Self::usage(message).hint("`crucible skill list` shows those there are.")
-            }
-            VerifyStepError::Lock(error) => error.into(),
-            VerifyStepError::Unsettled(error) => error.into(),
-            VerifyStepError::Step(refused) => refused.into(),
-            VerifyStepError::Record { .. } => Self::new(ExitStatus::Refused, message),
-            VerifyStepError::File { source, .. } => {
-                let status = Self::unreadable(source).status;
-                Self::new(status, message).hint("`crucible skill build` makes both files.")
-            }
-            VerifyStepError::Tools(error) => error.into(),
-            VerifyStepError::Policy(error) => error.into(),
-            VerifyStepError::Workspace(WorkspaceError::InsideProject { .. }) => {
-                Self::usage(message)
-            }
-            VerifyStepError::Workspace(WorkspaceError::Repo(error)) => error.into(),
-            VerifyStepError::Workspace(WorkspaceError::Fs(error)) => error.into(),
-            VerifyStepError::Python(error) => error.into(),
-            VerifyStepError::Obstacle { source, .. } => {
-                let status = match source {
-                    GateObstacle::Sandbox(error) => Self::from(error).status,
-                    GateObstacle::Runner(error) => Self::from(error).status,
-                    GateObstacle::Fs(error) => Self::from(error).status,
-                };
-                Self::new(status, message)
-            }
-            VerifyStepError::Ledger(error) => error.into(),
-            VerifyStepError::Path(error) => place::no_path(&error),
-            VerifyStepError::Canonical(_) => Self::new(ExitStatus::Refused, message),
-        }
-    }
-}
-
-impl From<ToolsMissing> for CommandError {
-    fn from(error: ToolsMissing) -> Self {
-        Self::usage(error.to_string())
-            .hint("`crucible doctor` says which programs are there; nothing was recorded.")
-    }
 }

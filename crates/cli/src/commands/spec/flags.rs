@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use crucible_model::Failure;
 use crucible_sandbox::Runtime;
 use crucible_spec::session::{FixupWish, SessionArguments, SpecSession, applies_nothing};
 use crucible_spec::{LockClaim, PhaseId, SpecId, Trial};
@@ -10,8 +11,7 @@ use crucible_spec::{LockClaim, PhaseId, SpecId, Trial};
 use super::fixups::FixupFlags;
 use super::sources::SourceFlags;
 use crate::app::App;
-use crate::arguments::providers;
-use crate::error::CommandError;
+use crate::arguments::{overrides, path_text, providers};
 use crate::spec_project::project;
 
 /// The flags for running phases
@@ -59,7 +59,7 @@ impl PhaseFlags {
         app: &App,
         runtime: &'a Runtime<'a>,
         spec: &SpecId,
-    ) -> Result<SpecSession<'a>, CommandError> {
+    ) -> Result<SpecSession<'a>, Failure> {
         let project = project(app, self.workspace.as_deref())?;
         let config = app.config(project.root(), &self.settings())?;
         let arguments = SessionArguments {
@@ -94,18 +94,12 @@ impl PhaseFlags {
 
     /// The settings that the options override.
     fn settings(&self) -> Vec<(&'static str, String)> {
-        let mut settings = Vec::new();
-        let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
-        add("llm.provider", self.provider.clone());
-        add("llm.fallback_provider", self.fallback_provider.clone());
-        add("llm.execution_strategy", self.execution_strategy.clone());
-        add(
-            "llm.replay.cassette",
-            self.cassette
-                .as_ref()
-                .map(|path| path.display().to_string()),
-        );
-        settings
+        overrides([
+            ("llm.provider", self.provider.clone()),
+            ("llm.fallback_provider", self.fallback_provider.clone()),
+            ("llm.execution_strategy", self.execution_strategy.clone()),
+            ("llm.replay.cassette", path_text(&self.cassette)),
+        ])
     }
 
     /// Whether to apply fixups.
@@ -114,10 +108,10 @@ impl PhaseFlags {
     }
 
     /// Refuses the fixup flags if no phase of the command proposes or applies a fixup.
-    pub(crate) fn check_fixups(&self, first: PhaseId, last: PhaseId) -> Result<(), CommandError> {
+    pub(crate) fn check_fixups(&self, first: PhaseId, last: PhaseId) -> Result<(), Failure> {
         let proposes = !self.dry_run && (first..=last).contains(&PhaseId::Fixup);
         match self.fixups.widening().filter(|_| !proposes && !self.applies()) {
-            Some(flag) => Err(CommandError::usage(format!(
+            Some(flag) => Err(Failure::usage(format!(
                 "no fixup is proposed or applied here, so {flag} has no effect"
             ))
             .hint(format!(
@@ -128,7 +122,7 @@ impl PhaseFlags {
     }
 
     /// Refuses `--apply-fixups` in a dry run, where it has no effect.
-    pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
+    pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), Failure> {
         match self.applies() && self.dry_run {
             true => Err(applies_nothing(
                 "a dry run changes nothing, so --apply-fixups has no effect",

@@ -5,16 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crucible_llm::CallWatch;
-use crucible_model::ExitStatus;
+use crucible_model::Failure;
 use crucible_repo::RecoveredEdit;
-use crucible_spec::session::{PhaseWork, SessionFailure, SessionHost};
+use crucible_spec::session::{PhaseWork, SessionHost};
 use crucible_spec::{AppliedFixup, PhaseId, SpecError, SpecProject, SpecReceipt, SpecStore};
 
 use super::fixups::{show_applied, show_pending, show_recovered};
 use super::progress::PhaseProgress;
 use super::show::{show_dry, show_next, show_phase};
 use crate::app::App;
-use crate::error::CommandError;
 
 /// The host of one command.
 pub(crate) struct CommandHost<'a> {
@@ -35,7 +34,7 @@ impl<'a> CommandHost<'a> {
         &self,
         work: &PhaseWork<'_, Self>,
         dry_run: bool,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         if dry_run && !work.state()?.has_idea {
             self.app
                 .output
@@ -47,9 +46,7 @@ impl<'a> CommandHost<'a> {
 }
 
 impl SessionHost for CommandHost<'_> {
-    type Error = CommandError;
-
-    fn drive<T>(&self, work: impl Future<Output = T>) -> Result<T, CommandError> {
+    fn drive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         self.app.block_on(async { Ok(work.await) })
     }
 
@@ -108,23 +105,5 @@ impl SessionHost for CommandHost<'_> {
         if self.shows_results() {
             self.app.output.remark(text);
         }
-    }
-}
-
-impl SessionFailure for CommandError {
-    fn exit_status(&self) -> ExitStatus {
-        self.status
-    }
-
-    fn message(&self) -> &str {
-        &self.message
-    }
-
-    fn with_message(self, message: String) -> Self {
-        Self { message, ..self }
-    }
-
-    fn with_hint(self, hint: String) -> Self {
-        self.hint(hint)
     }
 }

@@ -1,7 +1,7 @@
 //! `crucible resume`.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_spec::session::{Applying, GivenIdea, PhaseWork, SpecSession};
 use crucible_spec::{IDEA, PhaseId, ResumeOverview, SpecId, SpecState, phases_to_run};
 
@@ -10,7 +10,6 @@ use super::host::CommandHost;
 use super::sources::Unnamed;
 use super::start::{ENDS, phase};
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::spec_id;
 
 /// Continue a spec from any phase
@@ -36,7 +35,7 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
         let session = self.phases.session(app, &runtime, &self.spec)?;
         let host = CommandHost::new(app);
@@ -107,10 +106,10 @@ impl Resume {
         app: &App,
         session: &SpecSession<'_>,
         phase: PhaseId,
-    ) -> Result<(PhaseId, PhaseId, Option<GivenIdea>), CommandError> {
+    ) -> Result<(PhaseId, PhaseId, Option<GivenIdea>), Failure> {
         let through = self.through.unwrap_or(phase);
         if through < phase {
-            return Err(CommandError::usage(format!("--through {through} comes before {phase}"))
+            return Err(Failure::usage(format!("--through {through} comes before {phase}"))
                 .hint("The phases are requirements, design, tasks, review, fixup, final, in this order."));
         }
         self.phases.check_fixups(phase, through)?;
@@ -122,7 +121,7 @@ impl Resume {
                 Unnamed::Kept,
             )?),
             _ if self.phases.sources.names_an_idea() => {
-                return Err(CommandError::usage(format!("the phase {phase} does not read an idea")).hint(
+                return Err(Failure::usage(format!("the phase {phase} does not read an idea")).hint(
                     "Only the requirements phase does; use --context to show files of the project to \
                     another phase.",
                 ));

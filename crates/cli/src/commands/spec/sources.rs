@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_host::words::shell_word;
-use crucible_model::{ByteLimit, one_line};
+use crucible_model::{ByteLimit, Failure, one_line};
 use crucible_repo::Gh;
 use crucible_spec::session::{GivenIdea, IdeaOrigin};
 use crucible_spec::{IDEA, IdeaBuilder, IssueRef, SpecError, SpecId, SpecStore};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::input::{self, Awaited};
 
 /// The note if standard input is open but was not named, and nothing arrives.
@@ -79,7 +78,7 @@ impl SourceFlags {
         store: &SpecStore,
         limit: ByteLimit,
         unnamed: Unnamed,
-    ) -> Result<GivenIdea, CommandError> {
+    ) -> Result<GivenIdea, Failure> {
         if self
             .source
             .iter()
@@ -87,7 +86,7 @@ impl SourceFlags {
             .count()
             > 1
         {
-            return Err(CommandError::usage(
+            return Err(Failure::usage(
                 "--source - is given twice, but standard input can be read only once",
             )
             .hint("Name it once."));
@@ -142,12 +141,7 @@ impl SourceFlags {
         }
     }
 
-    fn read(
-        &self,
-        app: &App,
-        builder: &mut IdeaBuilder,
-        limit: ByteLimit,
-    ) -> Result<(), CommandError> {
+    fn read(&self, app: &App, builder: &mut IdeaBuilder, limit: ByteLimit) -> Result<(), Failure> {
         for source in &self.source {
             if is_standard_input(source) {
                 builder.text(
@@ -155,10 +149,7 @@ impl SourceFlags {
                     standard_input(app, limit, Awaited::Silently)?,
                 )?;
             } else {
-                let name = shown(source, app.env.working_directory());
-                builder
-                    .path(&name, &app.absolute(source))
-                    .map_err(|error| as_given(error, &name, source))?;
+                builder.source(source, app.env.working_directory())?;
             }
         }
         if self.issue.is_empty() {
@@ -174,10 +165,10 @@ impl SourceFlags {
     }
 }
 
-fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
+fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, Failure> {
     let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
     input::whole(app, most, awaited)?.map_err(|why| {
-        CommandError::usage(format!("cannot read the idea from standard input: {why}"))
+        Failure::usage(format!("cannot read the idea from standard input: {why}"))
             .hint("Pipe it in, or name a file with --source.")
     })
 }
@@ -211,33 +202,6 @@ fn as_word(text: &str) -> String {
     shell_word(&one_line(text))
 }
 
-/// The name of a source in the idea. An absolute path would reveal the machine, and would differ between
-/// machines.
-fn shown(source: &Path, directory: &Path) -> String {
-    let below = source.strip_prefix(directory).unwrap_or(source);
-    let name = if below.is_absolute() {
-        below.file_name().map_or(below, Path::new)
-    } else {
-        below
-    };
-    if name.as_os_str().is_empty() {
-        ".".to_owned()
-    } else {
-        name.display().to_string()
-    }
-}
-
-/// Names a source in an error by the path that the user typed, not by its name in the idea.
-fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
-    match error {
-        SpecError::Source { source_name, why } if source_name == name => SpecError::Source {
-            source_name: one_line(&source.display().to_string()),
-            why,
-        },
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,14 +228,5 @@ mod tests {
             r"crucible spec e3 --source 'my '\''idea'\''; rm.md'"
         );
         assert_eq!(again(&["a.md"; 100], &[]), "crucible spec e3");
-    }
-
-    #[test]
-    fn no_absolute_path_reaches_the_idea() {
-        let here = Path::new("/home/me/shop");
-        assert_eq!(shown(Path::new("notes/a.md"), here), "notes/a.md");
-        assert_eq!(shown(Path::new("/home/me/shop/notes"), here), "notes");
-        assert_eq!(shown(Path::new("/tmp/x/idea.md"), here), "idea.md");
-        assert_eq!(shown(here, here), ".");
     }
 }

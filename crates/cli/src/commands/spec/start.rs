@@ -1,7 +1,7 @@
 //! `crucible spec`.
 
 use clap::Args;
-use crucible_model::{ClockSource, ExitStatus};
+use crucible_model::{ClockSource, ExitStatus, Failure};
 use crucible_spec::session::{Applying, PhaseWork, no_fixup_pending};
 use crucible_spec::{PhaseId, PhaseIdError, SpecId, SpecOverview, SpecState, phases_to_run};
 
@@ -9,7 +9,6 @@ use super::flags::PhaseFlags;
 use super::host::CommandHost;
 use super::sources::Unnamed;
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::spec_id;
 
 /// The exit codes of commands that run phases, as their help lists them.
@@ -42,7 +41,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
         let session = self.phases.session(app, &runtime, &self.spec)?;
         let host = CommandHost::new(app);

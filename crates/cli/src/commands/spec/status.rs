@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_llm::dollars;
-use crucible_model::{ExitStatus, counted, one_line};
+use crucible_model::{ExitStatus, Failure, counted, one_line};
 use crucible_spec::{
-    PhaseStanding, SpecId, SpecStatus as Status, StepReason, age_words, fixup_under_way,
-    spec_status,
+    PhaseStanding, SpecId, SpecStatus as Status, age_words, fixup_under_way, spec_status,
 };
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::spec_id;
 use crate::output::Output;
-use crate::phase_text::{cost, tokens, words};
+use crate::phase_text::{cost, tokens};
 use crate::spec_project::{project, spec_to_read};
 use crate::table::{lines_of, table};
 
@@ -34,18 +32,18 @@ pub(crate) struct SpecStatus {
 }
 
 impl SpecStatus {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = project(app, self.workspace.as_deref())?;
         let store = spec_to_read(app, &project, self.spec.clone());
         let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
         let status = status.with_under_way(fixup_under_way(&store)?.as_ref());
-        if app.output.is_json() {
-            app.output.json(&status)?;
-        } else {
-            print(&app.output, &status);
-        }
-        Ok(ExitStatus::Success)
+        app.output.show(
+            || &status,
+            || {
+                print(&app.output, &status);
+            },
+        )
     }
 }
 
@@ -56,7 +54,7 @@ fn print(output: &Output, status: &Status) {
     for phase in &status.phase_statuses {
         rows.add_row([
             phase.phase_id.as_str(),
-            words(phase.status),
+            phase.status.words(),
             &age(phase),
             &one_line(phase.model_used.as_deref().unwrap_or_default()),
             &tokens(phase.tokens_input, phase.tokens_output),
@@ -115,22 +113,8 @@ fn print(output: &Output, status: &Status) {
         output.line(&format!("the runs above, together: {}", total.join(", ")));
     }
     match &status.next {
-        Some(next) => output.line(&format!("next: {} ({})", next.command, reason(next.reason))),
+        Some(next) => output.line(&format!("next: {} ({})", next.command, next.reason.words())),
         None => output.line("next: nothing, every phase is done"),
-    }
-}
-
-/// The reason for the next step in words.
-fn reason(reason: StepReason) -> &'static str {
-    match reason {
-        StepReason::NotRun => "it has not run",
-        StepReason::Failed => "it failed",
-        StepReason::Stale => "its inputs have changed",
-        StepReason::Changed => "its artifact was changed",
-        StepReason::Damaged => "its receipt cannot be trusted",
-        StepReason::FixupsPending => "changes are not applied yet",
-        StepReason::FixupsApplied => "its changes are applied, but its receipt records a failure",
-        StepReason::Problem => "receipts are invalid",
     }
 }
 

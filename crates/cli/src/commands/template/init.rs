@@ -4,15 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use crucible_host::fs::write_atomic;
-use crucible_model::ExitStatus;
-use crucible_spec::{
-    IDEA, LockClaim, OnListed, SpecId, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry,
-    WorkspaceFile, keep_out_of_git,
-};
+use crucible_model::{ExitStatus, Failure};
+use crucible_spec::{OnExisting, SpecId, SpecTemplate, TEMPLATES, TemplateStart};
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::names::spec_id;
 use crate::spec_project::{list_of, project};
 
@@ -48,67 +43,39 @@ fn names() -> PossibleValuesParser {
 }
 
 impl Init {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let template = SpecTemplate::find(&self.template)
-            .ok_or_else(|| CommandError::usage(format!("unknown template {:?}", self.template)))?;
+            .ok_or_else(|| Failure::usage(format!("unknown template {:?}", self.template)))?;
         let project = project(app, self.workspace.as_deref())?;
         let workspace = list_of(app, self.workspace.as_deref(), &project)?;
-        let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
-        let store = SpecStore::new(&project, self.spec.clone());
-        if store.exists()? && !self.force {
-            return Err(self.taken());
-        }
-        // Done first, because it can be refused. A list may name a spec that has not started; the next
-        // attempt starts it.
-        let unlisted = listed.is_some_and(|listed| listed.entry(&self.spec).is_none());
-        if let Some(workspace) = workspace.as_ref().filter(|_| unlisted) {
-            let tags = vec![template.name.to_owned()];
-            let entry = WorkspaceEntry {
-                id: self.spec.clone(),
-                tags,
-                added: Some(app.clock.now()),
-            };
-            workspace.add(&entry, OnListed::Refuse)?;
-        }
-        let lock = store.lock("crucible template init", LockClaim::IfFree)?;
-        keep_out_of_git(project.root())?;
-        // Another process may have just started the same spec.
-        if !self.force && store.read(IDEA)?.is_some() {
-            return Err(self.taken());
-        }
-        lock.write_context(
-            IDEA.trim_start_matches("context/"),
-            template.idea.as_bytes(),
-        )?;
-        let readme = store.dir().join("README.md");
-        write_atomic(&readme, template.readme(&self.spec).as_bytes())?;
-        drop(lock);
-        let idea = store.dir().join(IDEA);
+        let start = TemplateStart {
+            template,
+            project: &project,
+            workspace: workspace.as_ref(),
+            spec: &self.spec,
+            now: app.clock.now(),
+        };
+        let started = start.write(match self.force {
+            true => OnExisting::Overwrite,
+            false => OnExisting::Refuse,
+        })?;
         let next = format!("crucible spec {} --through tasks", self.spec);
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
-                "schema_version": SCHEMA, "template": template.name, "spec_id": self.spec, "idea": idea,
-                "readme": readme, "listed_in": workspace.as_ref().filter(|_| unlisted).map(WorkspaceFile::path), "next": next,
+                "schema_version": SCHEMA, "template": template.name, "spec_id": self.spec, "idea": started.idea,
+                "readme": started.readme, "listed_in": started.listed_in, "next": next,
             }))?;
             return Ok(ExitStatus::Success);
         }
-        app.output.line(&format!("wrote {}", idea.display()));
-        app.output.line(&format!("wrote {}", readme.display()));
-        if let Some(workspace) = workspace.filter(|_| unlisted) {
-            app.output
-                .line(&format!("listed in {}", workspace.path().display()));
+        for path in [&started.idea, &started.readme] {
+            app.output.line(&format!("wrote {}", path.display()));
+        }
+        if let Some(list) = &started.listed_in {
+            app.output.line(&format!("listed in {}", list.display()));
         }
         app.output
             .line("next: edit the parts marked `Yours:` in the idea, then");
         app.output.line(&format!("      {next}"));
         Ok(ExitStatus::Success)
-    }
-
-    fn taken(&self) -> CommandError {
-        CommandError::usage(format!(
-            "the spec {} already exists and was not changed",
-            self.spec
-        ))
-        .hint("Choose another id, or overwrite its idea and its README with --force.")
     }
 }

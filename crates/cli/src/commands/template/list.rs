@@ -1,11 +1,10 @@
 //! `crucible template list`.
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_spec::TEMPLATES;
 
 use crate::app::App;
-use crate::error::CommandError;
 use crate::table::table;
 
 /// The schema name of the list.
@@ -16,7 +15,7 @@ const SCHEMA: &str = "crucible-templates-v1";
 pub(crate) struct List {}
 
 impl List {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         if app.output.is_json() {
             let rows: Vec<_> = TEMPLATES
                 .iter()

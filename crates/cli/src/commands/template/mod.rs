@@ -4,10 +4,9 @@ mod init;
 mod list;
 
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-use crate::error::CommandError;
 
 /// Start a spec from a template
 #[derive(Args)]
@@ -23,7 +22,7 @@ enum Which {
 }
 
 impl TemplateCommand {
-    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         match &self.command {
             Which::List(command) => command.run(app),
             Which::Init(command) => command.run(app),

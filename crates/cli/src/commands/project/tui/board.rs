@@ -5,8 +5,6 @@
 use crucible_spec::{SpecId, SpecStatus, WorkspaceSpec, WorkspaceSurvey};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::super::status::counts;
-
 /// The longest filter, in characters.
 const LONGEST_FILTER: usize = 64;
 
@@ -86,7 +84,7 @@ impl Board {
         let selected = self.selected_id();
         let summary = survey.summary();
         self.name = summary.name;
-        self.counts = counts(&summary.counts);
+        self.counts = summary.counts.words();
         let statuses = survey
             .statuses
             .iter()

@@ -14,9 +14,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wrap};
 
-use super::super::status::{troubles, words};
 use super::board::{Board, Row, View};
-use crate::phase_text::{cost, tokens, words as phase_words};
+use crate::phase_text::{cost, tokens};
 
 /// Below this number of columns only the list is shown.
 const NARROW: u16 = 60;
@@ -132,7 +131,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
                 .collect::<String>();
             let text = format!(
                 "{:<11} {}{tags}",
-                words(row.spec.standing),
+                row.spec.standing.words(),
                 row.spec.spec_id
             );
             ListItem::new(one_line(&text)).style(palette.style(row.spec.standing))
@@ -150,7 +149,7 @@ fn in_short(row: &Row) -> Vec<String> {
     let spec = &row.spec;
     let mut lines = vec![
         spec.spec_id.to_string(),
-        format!("stands: {}", words(spec.standing)),
+        format!("stands: {}", spec.standing.words()),
     ];
     if !spec.tags.is_empty() {
         lines.push(format!("tags: {}", spec.tags.join(", ")));
@@ -166,7 +165,7 @@ fn in_short(row: &Row) -> Vec<String> {
         None => {}
     }
     lines.push(String::new());
-    lines.extend(troubles(spec));
+    lines.extend(spec.troubles());
     lines.extend(problems(row));
     lines.extend(
         spec.next
@@ -182,9 +181,9 @@ fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
         lines.push(format!(
             "{}: {}",
             row.spec.spec_id,
-            words(row.spec.standing)
+            row.spec.standing.words()
         ));
-        lines.extend(troubles(&row.spec));
+        lines.extend(row.spec.troubles());
         lines.extend(problems(row));
         lines.push(String::new());
         lines.extend(
@@ -249,7 +248,7 @@ fn phase_lines(phase: &PhaseStanding) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {}{}",
         phase.phase_id,
-        phase_words(phase.status),
+        phase.status.words(),
         age.unwrap_or_default()
     )];
     lines.extend(

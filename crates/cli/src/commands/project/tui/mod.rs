@@ -17,7 +17,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_spec::WorkspaceFile;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -27,7 +27,6 @@ use self::draw::Palette;
 use self::pause::{Paused, SignalRequest, Signals};
 use self::screen::Screen;
 use crate::app::App;
-use crate::error::CommandError;
 
 /// How long the keyboard thread waits before it checks whether the receiver is gone.
 const TURN: Duration = Duration::from_millis(100);
@@ -44,11 +43,7 @@ const WAITING: usize = 64;
 pub(crate) struct Tui {}
 
 impl Tui {
-    pub(crate) fn run(
-        &self,
-        app: &App,
-        workspace: WorkspaceFile,
-    ) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App, workspace: WorkspaceFile) -> Result<ExitStatus, Failure> {
         let dumb = app
             .env
             .get("TERM")
@@ -60,17 +55,15 @@ impl Tui {
             !app.output.is_json(),
         ];
         if lacking.contains(&false) {
-            return Err(
-                CommandError::usage("the workspace view needs a terminal").hint(
-                    "`crucible project status` prints the workspace, and with --json for programs.",
-                ),
-            );
+            return Err(Failure::usage("the workspace view needs a terminal").hint(
+                "`crucible project status` prints the workspace, and with --json for programs.",
+            ));
         }
         let ledger = app.ledger_to_ask()?;
         let survey = || {
             workspace
                 .survey(app.clock.now(), ledger.as_ref())
-                .map_err(CommandError::from)
+                .map_err(Failure::from)
         };
         let mut board = Board::new(&survey()?);
         let palette = Palette::of(&app.env);
@@ -104,7 +97,7 @@ impl Tui {
                     Reaction::Stay => {}
                     Reaction::Leave => return Ok(ExitStatus::Success),
                     Reaction::Interrupt => {
-                        return Err(CommandError::new(ExitStatus::Interrupted, "interrupted"));
+                        return Err(Failure::new(ExitStatus::Interrupted, "interrupted"));
                     }
                     Reaction::Pause => {
                         drop(screen);
@@ -130,8 +123,8 @@ impl Tui {
     }
 }
 
-fn terminal_failed(error: &io::Error) -> CommandError {
-    CommandError::new(ExitStatus::Refused, format!("the terminal failed: {error}"))
+fn terminal_failed(error: &io::Error) -> Failure {
+    Failure::refused(format!("the terminal failed: {error}"))
         .hint("`crucible project status` prints the same.")
 }
 

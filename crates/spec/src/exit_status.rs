@@ -1,19 +1,18 @@
-//! The errors of a spec, as commands end with them.
+//! The exit status and the hints of each error of this crate.
 
 use std::path::Path;
 
-use crucible_crawl::GitHubError;
-use crucible_model::{ExitStatus, Verdict, one_line};
+use crucible_model::{ExitStatus, Failure, Verdict, one_line};
 use crucible_settings::variable_of;
-use crucible_spec::session::SessionError;
-use crucible_spec::{PacketManifest, PacketRow, SpecAbsence, SpecError, SpecId};
 
-use super::CommandError;
+use crate::error::{SpecAbsence, SpecError};
+use crate::id::SpecId;
+use crate::packet::{PacketManifest, PacketRow};
 
-/// How many findings, and how many entries of a packet, an error tells one by one.
-const TOLD: usize = 5;
+/// The most findings, and entries of a packet, that a hint names.
+const SHOWN: usize = 5;
 
-/// What a fixup is not refused for where the user names the path.
+/// Findings that go away if the user names the path.
 const NAMING_HELPS: [&str; 8] = [
     "fixup-file-not-named",
     "patch-test-edited",
@@ -25,16 +24,7 @@ const NAMING_HELPS: [&str; 8] = [
     "patch-deletes-file",
 ];
 
-impl From<SessionError> for CommandError {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Setup(error) => error.into(),
-            SessionError::Spec(error) => error.into(),
-        }
-    }
-}
-
-impl From<SpecError> for CommandError {
+impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Self {
         let message = error.to_string();
         match error {
@@ -51,7 +41,7 @@ impl From<SpecError> for CommandError {
                 Self::usage(message)
             }
             // GitHub's answers end every command in the same way.
-            SpecError::GitHub { error, .. } => Self { message, ..Self::from(GitHubError::Gh(error)) },
+            SpecError::GitHub { error, .. } => Self { message, ..Self::from(error) },
             SpecError::PacketOverLimit { manifest } => over_limit(message, &manifest),
             SpecError::SecretInPacket { line: 0, .. } => Self::new(ExitStatus::SecretDetected, message).hint(
                 "Give the file another name, or leave it out with [spec] exclude; if the name is a real secret, revoke it.",
@@ -74,7 +64,7 @@ impl From<SpecError> for CommandError {
             SpecError::Answer { verdict, .. } => findings(Self::new(ExitStatus::Schema, message), &verdict)
                 .hint("The refused answers lie in the spec's context/; run the phase again, or choose a stronger model with --model."),
             SpecError::FixupRefused { verdict } => {
-                let command = findings(Self::new(ExitStatus::Refused, message), &verdict);
+                let command = findings(Self::refused(message), &verdict);
                 match verdict.findings().iter().any(|finding| NAMING_HELPS.contains(&finding.code.as_str())) {
                     true => command.hint("A path that a fixup may touch all the same is named with --allow-path."),
                     false => command,
@@ -83,7 +73,7 @@ impl From<SpecError> for CommandError {
             SpecError::FixupBlocked { .. }
             | SpecError::FixupBrokenOff { .. }
             | SpecError::Hook { .. }
-            | SpecError::Canonical(_) => Self::new(ExitStatus::Refused, message),
+            | SpecError::Canonical(_) => Self::refused(message),
             SpecError::HookTimedOut { .. } => Self::new(ExitStatus::TimedOut, message),
             SpecError::Fs(error) => error.into(),
             SpecError::Ledger(error) => error.into(),
@@ -92,16 +82,11 @@ impl From<SpecError> for CommandError {
 }
 
 /// Which specs there are, as far as that is known, and how one is begun.
-fn unknown(
-    message: String,
-    spec: &SpecId,
-    near: &[SpecId],
-    workspace: Option<&Path>,
-) -> CommandError {
+fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&Path>) -> Failure {
     let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
     let error = match names.is_empty() {
-        true => CommandError::usage(message),
-        false => CommandError::usage(message).hint(format!("There is: {}.", names.join(", "))),
+        true => Failure::usage(message),
+        false => Failure::usage(message).hint(format!("There is: {}.", names.join(", "))),
     };
     let error = match workspace {
         Some(file) => error.hint(format!(
@@ -114,7 +99,7 @@ fn unknown(
 }
 
 /// The largest entries, and what makes them fewer.
-fn over_limit(message: String, manifest: &PacketManifest) -> CommandError {
+fn over_limit(message: String, manifest: &PacketManifest) -> Failure {
     let mut rows: Vec<&PacketRow> = manifest.entries.iter().collect();
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
     let row = |row: &&PacketRow| {
@@ -125,8 +110,8 @@ fn over_limit(message: String, manifest: &PacketManifest) -> CommandError {
             row.lines
         )
     };
-    let largest: Vec<String> = rows.iter().take(TOLD).map(row).collect();
-    CommandError::new(ExitStatus::OverLimit, message).hint(format!("The largest: {}.", largest.join(", "))).hint(format!(
+    let largest: Vec<String> = rows.iter().take(SHOWN).map(row).collect();
+    Failure::new(ExitStatus::OverLimit, message).hint(format!("The largest: {}.", largest.join(", "))).hint(format!(
         "Say the idea shorter, or name less with --context; or raise spec.max_packet_bytes ({}) and spec.max_packet_lines ({}).",
         variable_of("spec.max_packet_bytes"),
         variable_of("spec.max_packet_lines"),
@@ -134,14 +119,12 @@ fn over_limit(message: String, manifest: &PacketManifest) -> CommandError {
 }
 
 /// What was found, the first few.
-fn findings(command: CommandError, verdict: &Verdict) -> CommandError {
-    let told = verdict.findings().iter().take(TOLD);
-    let command = told.fold(command, |command, finding| {
-        command.hint(finding.to_string())
-    });
-    match verdict.findings().len().saturating_sub(TOLD) {
-        0 => command,
-        more => command.hint(format!("and {more} more; the receipt tells them.")),
+fn findings(failure: Failure, verdict: &Verdict) -> Failure {
+    let told = verdict.findings().iter().take(SHOWN);
+    let failure = told.fold(failure, |failure, finding| failure.hint(finding.to_string()));
+    match verdict.findings().len().saturating_sub(SHOWN) {
+        0 => failure,
+        more => failure.hint(format!("and {more} more; the receipt tells them.")),
     }
 }
 
@@ -166,7 +149,7 @@ mod tests {
         let hints = |code: &'static str| {
             let finding = Finding::error(Code::new(code), "src/a.rs", "Leave it.");
             let verdict = Verdict::new(vec![finding]);
-            CommandError::from(SpecError::FixupRefused { verdict })
+            Failure::from(SpecError::FixupRefused { verdict })
                 .hints
                 .join("\n")
         };

@@ -3,17 +3,16 @@
 
 use std::fmt::Write as _;
 
-use crucible_model::{Digest, Level, Timestamp};
-use crucible_spec::GateFinding;
+use crucible_model::{Digest, Failure, Level, Timestamp};
 use serde_json::{Value, json};
 
 use super::{GateView, Places};
-use crate::error::CommandError;
+use crate::gate::GateFinding;
 
 /// The page of the gate's codes; its text is the rules' help.
-const PAGE: &str = include_str!("../../../../../docs/codes/gate.md");
+const PAGE: &str = include_str!("../../../../docs/codes/gate.md");
 /// The page and the code of the one finding that is not the gate's own.
-const FIXUP_PAGE: &str = include_str!("../../../../../docs/codes/fixup.md");
+const FIXUP_PAGE: &str = include_str!("../../../../docs/codes/fixup.md");
 const FIXUP_CODE: &str = "fixup-under-way";
 
 /// The schema that the log follows.
@@ -21,13 +20,14 @@ const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The log of one judgement.
-pub(super) fn log(told: &GateView<'_>) -> Value {
+#[must_use]
+pub fn log(view: &GateView<'_>) -> Value {
     let rules = every_rule();
-    let report = told.report;
-    let results: Vec<Value> = told
+    let report = view.report;
+    let results: Vec<Value> = view
         .findings
         .iter()
-        .map(|found| result(found, &rules, &told.places))
+        .map(|found| result(found, &rules, &view.places))
         .collect();
     let rules: Vec<Value> = rules.iter().map(rule).collect();
     json!({
@@ -47,13 +47,14 @@ pub(super) fn log(told: &GateView<'_>) -> Value {
                 "endTimeUtc": report.judged_at,
             }],
             "results": results,
-            "properties": { "findingsLeftOut": told.left_out },
+            "properties": { "findingsLeftOut": view.left_out },
         }],
     })
 }
 
 /// The log of a gate that reached no verdict: no result, and the reason.
-pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value {
+#[must_use]
+pub fn unjudged(spec: &str, at: Timestamp, error: &Failure) -> Value {
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",

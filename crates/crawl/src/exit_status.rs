@@ -1,19 +1,22 @@
-//! The errors of a crawl, as commands end with them.
+//! The exit status and the hints of each error of this crate.
 
-use crucible_crawl::{
-    ArtifactError, CrawlError, DebateError, ExportError, FetchError, GitHubError, InspectError,
-    ReplyFault, SearchError, SessionError,
-};
 use crucible_llm::{CallError, LlmError};
-use crucible_model::ExitStatus;
 use crucible_model::strict_json::StrictFault;
-use crucible_repo::{CloneError, GhError};
-use crucible_secrets::Scanner;
+use crucible_model::{ExitStatus, Failure};
+use crucible_repo::GhError;
 use crucible_settings::variable_of;
 
-use super::CommandError;
+use crate::artifact::ArtifactError;
+use crate::debate::{DebateError, ReplyFault};
+use crate::export::ExportError;
+use crate::fetch::FetchError;
+use crate::github::GitHubError;
+use crate::inspect::InspectError;
+use crate::pipeline::CrawlError;
+use crate::search::SearchError;
+use crate::session::SessionError;
 
-impl From<CrawlError> for CommandError {
+impl From<CrawlError> for Failure {
     fn from(error: CrawlError) -> Self {
         let message = error.to_string();
         let status = match error {
@@ -25,7 +28,7 @@ impl From<CrawlError> for CommandError {
             CrawlError::Export(error) => return error.into(),
             CrawlError::Inspect(InspectError::Repo(error)) => return error.into(),
             CrawlError::Offline(error) => {
-                return Self::new(ExitStatus::Refused, message).hint(error.hint());
+                return Self::refused(message).hint(error.hint());
             }
             CrawlError::Inspect(
                 InspectError::NoSubProject { .. } | InspectError::ChooseSubProject { .. },
@@ -42,7 +45,7 @@ impl From<CrawlError> for CommandError {
     }
 }
 
-impl From<ArtifactError> for CommandError {
+impl From<ArtifactError> for Failure {
     fn from(error: ArtifactError) -> Self {
         let status = match &error {
             ArtifactError::Mismatch { .. } => ExitStatus::Schema,
@@ -52,7 +55,7 @@ impl From<ArtifactError> for CommandError {
     }
 }
 
-impl From<SearchError> for CommandError {
+impl From<SearchError> for Failure {
     fn from(error: SearchError) -> Self {
         let message = error.to_string();
         let status = match error {
@@ -64,38 +67,24 @@ impl From<SearchError> for CommandError {
     }
 }
 
-impl From<GitHubError> for CommandError {
+impl From<GitHubError> for Failure {
     fn from(error: GitHubError) -> Self {
-        let status = match &error {
-            GitHubError::RateLimited { .. } | GitHubError::Gh(GhError::RateLimited(_)) => {
-                ExitStatus::RateLimited
-            }
+        let message = error.to_string();
+        let status = match error {
+            GitHubError::Gh(error) => return error.into(),
+            GitHubError::RateLimited { .. } => ExitStatus::RateLimited,
             GitHubError::NotFound { .. } | GitHubError::Odd { .. } => ExitStatus::Refused,
-            GitHubError::Gh(
-                GhError::Missing { .. } | GhError::NotLoggedIn { .. } | GhError::Unusable { .. },
-            ) => ExitStatus::Usage,
-            GitHubError::Gh(GhError::TimedOut { .. }) => ExitStatus::TimedOut,
-            GitHubError::Gh(GhError::TooLarge { .. }) => ExitStatus::OverLimit,
-            GitHubError::Gh(
-                GhError::Forbidden { .. }
-                | GhError::NotFound { .. }
-                | GhError::Invalid { .. }
-                | GhError::Server { .. }
-                | GhError::Unreachable { .. }
-                | GhError::Unreadable { .. }
-                | GhError::NotRun { .. },
-            ) => ExitStatus::Refused,
         };
-        Self::new(status, error.to_string())
+        Self::new(status, message)
     }
 }
 
-impl From<FetchError> for CommandError {
+impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
         let message = error.to_string();
         let status = match error {
             FetchError::GitHub(GitHubError::Gh(error @ GhError::TooLarge { .. })) => {
-                return Self::from(GitHubError::Gh(error)).hint(
+                return Self::from(error).hint(
                     "Name a branch or tag with --ref NAME to have the repository cloned instead.",
                 );
             }
@@ -118,30 +107,7 @@ impl From<FetchError> for CommandError {
     }
 }
 
-impl From<CloneError> for CommandError {
-    fn from(error: CloneError) -> Self {
-        // git's own words may quote a URL with credentials.
-        let message = Scanner::builtin()
-            .redact(&error.to_string())
-            .text
-            .into_owned();
-        let status = match error {
-            CloneError::Repo(error) => return error.into(),
-            CloneError::Address { .. } => ExitStatus::Usage,
-            CloneError::TimedOut { .. } => ExitStatus::TimedOut,
-            CloneError::TooLarge { .. } => ExitStatus::OverLimit,
-            CloneError::NoSuchRef { .. }
-            | CloneError::NotACommit { .. }
-            | CloneError::NoAccess { .. }
-            | CloneError::Unreachable { .. }
-            | CloneError::Empty { .. }
-            | CloneError::Sha256 { .. } => ExitStatus::Refused,
-        };
-        Self::new(status, message)
-    }
-}
-
-impl From<DebateError> for CommandError {
+impl From<DebateError> for Failure {
     fn from(error: DebateError) -> Self {
         let message = error.to_string();
         let status = match error {
@@ -177,7 +143,7 @@ impl From<DebateError> for CommandError {
     }
 }
 
-impl From<SessionError> for CommandError {
+impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let message = error.to_string();
         let status = match error {
@@ -190,7 +156,7 @@ impl From<SessionError> for CommandError {
     }
 }
 
-impl From<ExportError> for CommandError {
+impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         let message = error.to_string();
         let status = match error {

@@ -1,11 +1,10 @@
-//! The errors of an evaluation.
+//! The exit status and the hints of each error of this crate.
 
-use crucible_eval::EvalError;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 
-use super::CommandError;
+use crate::error::EvalError;
 
-impl From<EvalError> for CommandError {
+impl From<EvalError> for Failure {
     fn from(error: EvalError) -> Self {
         let status = match error {
             EvalError::Fs(error) => return error.into(),

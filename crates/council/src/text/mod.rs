@@ -1,11 +1,15 @@
 //! A council's result and its usage, in words.
 
+mod argument;
+
 use crucible_llm::{CostBasis, dollars};
 use crucible_model::{counted, one_line};
 
 use crate::degradation::{Degradation, DegradationKind};
 use crate::result::ExecutorResult;
 use crate::usage::CallUsage;
+
+pub use argument::{answer, argument};
 
 /// Returns the degradations, one line each.
 #[must_use]

@@ -1,47 +1,13 @@
-//! The errors of a run, as commands end with them.
+//! The exit status and the hints of each error of this crate.
 
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, Failure};
 use crucible_pack::{OmittedReason, PackError};
-use crucible_run::configured::StartError;
-use crucible_run::{LookupError, PlanCheckError, RunError};
 use crucible_settings::variable_of;
 use crucible_verify::DetectError;
 
-use super::CommandError;
+use crate::error::RunError;
 
-impl From<StartError> for CommandError {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Setup(error) => error.into(),
-            StartError::Llm(error) => error.into(),
-            StartError::NoProvider(error) => Self::from(error).hint(
-                "Or answer the prompts yourself, without any provider: --mode manual_outbox.",
-            ),
-            StartError::Run(error) => error.into(),
-        }
-    }
-}
-
-impl From<LookupError> for CommandError {
-    fn from(error: LookupError) -> Self {
-        match error {
-            LookupError::Setup(error) => error.into(),
-            LookupError::Run(error) => error.into(),
-        }
-    }
-}
-
-impl From<PlanCheckError> for CommandError {
-    fn from(error: PlanCheckError) -> Self {
-        match error {
-            PlanCheckError::Setup(error) => error.into(),
-            PlanCheckError::Unreadable(error) => Self::unreadable(error),
-            PlanCheckError::Run(error) => error.into(),
-        }
-    }
-}
-
-impl From<RunError> for CommandError {
+impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let status = match error {
             RunError::Fs(error) => return error.into(),
@@ -137,20 +103,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secret_that_a_service_finds_ends_the_run_like_any_other() {
+    fn secret_found_by_service_has_secret_status() {
         let fault = Fault::new("council", "council", "it holds a secret", "revoke it");
         let error = LlmError::Unsupported(Box::new(Fault {
             request: Some(RequestFault::Secret),
             ..*fault.clone()
         }));
-        let ended = CommandError::from(RunError::Call(error.into()));
+        let ended = Failure::from(RunError::Call(error.into()));
         assert_eq!(
             ended.status,
             ExitStatus::SecretDetected,
             "{}",
             ended.message
         );
-        let ended = CommandError::from(LlmError::Misconfiguration(fault));
+        let ended = Failure::from(LlmError::Misconfiguration(fault));
         assert_eq!(ended.status, ExitStatus::Usage, "{}", ended.message);
     }
 }

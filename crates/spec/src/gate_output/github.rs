@@ -5,20 +5,19 @@
 //! starts on a line of ours.
 
 use crucible_model::Level;
-use crucible_spec::GateFinding;
 
-use super::{GateView, text};
-use crate::output::Output;
+use super::GateView;
+use crate::gate::GateFinding;
 
-pub(super) fn print(output: &Output, told: &GateView<'_>) {
-    for finding in told.findings {
-        output.line(&annotation(finding, &told.places.file(finding)));
-    }
-    text::conclude(output, told);
+/// The workflow commands for the findings of a view.
+pub fn annotations(view: &GateView<'_>) -> impl Iterator<Item = String> {
+    let line = |found| annotation(found, &view.places.file(found));
+    view.findings.iter().map(line)
 }
 
 /// The workflow command for a gate that reached no verdict.
-pub(super) fn unjudged(why: &str) -> String {
+#[must_use]
+pub fn unjudged(why: &str) -> String {
     format!("::error title=crucible gate::{}", message(why))
 }
 

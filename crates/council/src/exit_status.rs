@@ -1,35 +1,22 @@
-//! The errors of a council, as commands end with them.
+//! The exit status and the hints of each error of this crate.
 
-use crucible_council::configured::ConfiguredError;
-use crucible_council::{CouncilError, CouncilFailure};
 use crucible_llm::LlmError;
-use crucible_model::ExitStatus;
 use crucible_model::strict_json::StrictFault;
+use crucible_model::{ExitStatus, Failure};
 use crucible_settings::variable_of;
 
-use super::CommandError;
+use crate::error::{CouncilError, CouncilFailure};
 
-/// What a user does about a triage that is not what was asked for.
+/// How to get a better triage.
 const OTHER_TRIAGE: &str = "Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.";
 
-impl From<CouncilFailure> for CommandError {
+impl From<CouncilFailure> for Failure {
     fn from(failure: CouncilFailure) -> Self {
         CouncilError::from(failure).into()
     }
 }
 
-impl From<ConfiguredError> for CommandError {
-    fn from(error: ConfiguredError) -> Self {
-        match error {
-            ConfiguredError::Setup(error) => error.into(),
-            ConfiguredError::Llm(error) => error.into(),
-            ConfiguredError::Council(error) => error.into(),
-            ConfiguredError::Recording(error) => error.into(),
-        }
-    }
-}
-
-impl From<CouncilError> for CommandError {
+impl From<CouncilError> for Failure {
     fn from(error: CouncilError) -> Self {
         let message = error.to_string();
         match error {
@@ -80,7 +67,7 @@ impl From<CouncilError> for CommandError {
             CouncilError::TooFewSeats { .. } => Self::new(ExitStatus::Provider, message).hint(
                 "Ask again later, or choose another model with --model or another provider with --provider.",
             ),
-            CouncilError::Runtime(_) => Self::new(ExitStatus::Refused, message),
+            CouncilError::Runtime(_) => Self::refused(message),
             CouncilError::Backend(error) => {
                 let exhausted = matches!(error, LlmError::BudgetExceeded { .. });
                 let command = Self::from(error);
@@ -90,7 +77,7 @@ impl From<CouncilError> for CommandError {
     }
 }
 
-/// How a question may take more.
+/// How to allow a question more.
 fn more() -> String {
     format!(
         "Allow a question more with --max-calls or {} (calls), {} (tokens) or {} (dollars).",
@@ -104,13 +91,15 @@ fn more() -> String {
 mod tests {
     use std::io;
 
-    use crucible_council::{CouncilRole, Part, SeatId, Violation};
     use crucible_llm::{CallError, Fault, Resource};
 
     use super::*;
+    use crate::degradation::Part;
+    use crate::error::Violation;
+    use crate::seat::{CouncilRole, SeatId};
 
     fn ends(error: CouncilError) -> (u8, bool) {
-        let command = CommandError::from(error);
+        let command = Failure::from(error);
         (command.status.code(), command.budget_exhausted)
     }
 
@@ -239,7 +228,7 @@ mod tests {
             limit: 1,
             attempted: 2,
         };
-        let error = CommandError::from(call(exhausted));
+        let error = Failure::from(call(exhausted));
         assert!(
             error.message.contains("synthesis gave no answer"),
             "{}",
@@ -253,7 +242,7 @@ mod tests {
             "{:?}",
             error.hints
         );
-        let error = CommandError::from(CouncilError::BudgetTooSmall {
+        let error = Failure::from(CouncilError::BudgetTooSmall {
             needed: 9,
             left: 4,
             limit: 5,
