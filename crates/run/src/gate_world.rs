@@ -245,6 +245,7 @@ impl<'w> GateWorld<'w> {
             Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
             None => env.clone(),
         };
+        let env = self.with_packages_of(gate, env);
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
@@ -255,6 +256,31 @@ impl<'w> GateWorld<'w> {
             strength: self.base.sandbox,
             log_limit: MAX_LOG,
         })
+    }
+
+    /// Returns the variables with the programs that are installed for the gate's directory on `PATH`.
+    fn with_packages_of(
+        &self,
+        gate: &GateId,
+        mut env: Vec<(OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        let spec = self.base.gates.iter().find(|spec| spec.id == *gate);
+        let directory = spec.and_then(|spec| spec.cwd.as_ref());
+        let programs = directory
+            .map(|directory| {
+                self.survey
+                    .top
+                    .join(directory.as_str())
+                    .join("node_modules/.bin")
+            })
+            .filter(|programs| programs.is_dir());
+        if let Some(programs) = programs
+            && let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH")
+            && let Ok(joined) = std::env::join_paths(std::env::split_paths(path).chain([programs]))
+        {
+            *path = joined;
+        }
+        env
     }
 
     /// Returns installed tools that the gates' variables name and that neither a tree nor the copy has;
