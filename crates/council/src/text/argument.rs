@@ -306,6 +306,7 @@ mod tests {
                 moved_to_majority: None,
                 distinct_models: 0,
             },
+            _counted: crate::trace::made::record(),
         }
     }
 
