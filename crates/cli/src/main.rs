@@ -9,7 +9,6 @@ mod gate_output;
 mod input;
 mod names;
 mod output;
-mod phase_text;
 mod program;
 mod progress;
 mod run_council;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::configured::{self, positive};
-use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, RecordingFile, Selected, UNSPECIFIED};
+use crucible_llm::{
+    Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, RecordingFile,
+    Selected, UNSPECIFIED,
+};
 use crucible_model::Failure;
 use crucible_sandbox::Runtime;
 use crucible_settings::{DeltaRule, SettingSource, Settings, variable_of};

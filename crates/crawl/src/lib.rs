@@ -30,6 +30,7 @@ mod safety;
 mod search;
 mod session;
 mod target;
+pub mod text;
 mod witness;
 mod words;
 

@@ -52,6 +52,7 @@ mod scan;
 mod select;
 mod strategy;
 mod template;
+mod usage_text;
 mod watch;
 mod wire_json;
 
@@ -88,4 +89,5 @@ pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
 pub use template::PromptTemplate;
+pub use usage_text::{cost_in_words, tokens_in_words};
 pub use watch::CallWatch;

@@ -18,11 +18,7 @@ impl RunStatus {
             ),
         ];
         if !self.scope_sources.is_empty() {
-            let places: Vec<String> = self
-                .scope_sources
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let places: Vec<String> = self.scope_sources.iter().map(ToString::to_string).collect();
             lines.push(format!(
                 "scope     the plan's files and any source in {}",
                 places.join(", ")

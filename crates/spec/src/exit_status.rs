@@ -121,7 +121,9 @@ fn over_limit(message: String, manifest: &PacketManifest) -> Failure {
 /// What was found, the first few.
 fn findings(failure: Failure, verdict: &Verdict) -> Failure {
     let told = verdict.findings().iter().take(SHOWN);
-    let failure = told.fold(failure, |failure, finding| failure.hint(finding.to_string()));
+    let failure = told.fold(failure, |failure, finding| {
+        failure.hint(finding.to_string())
+    });
     match verdict.findings().len().saturating_sub(SHOWN) {
         0 => failure,
         more => failure.hint(format!("and {more} more; the receipt tells them.")),

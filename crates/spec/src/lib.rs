@@ -32,6 +32,7 @@ mod source;
 mod state;
 mod store;
 mod template;
+pub mod text;
 mod words;
 mod workspace;
 

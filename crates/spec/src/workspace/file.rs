@@ -111,7 +111,7 @@ impl WorkspaceFile {
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if no file is found.
     pub fn required(start: &Path) -> Result<Self, Failure> {
         Self::discover(start).ok_or_else(|| {
             let message = format!(

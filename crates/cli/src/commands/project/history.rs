@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use crucible_llm::{cost_in_words, tokens_in_words};
 use crucible_model::{ClockSource, ExitStatus, Failure, counted, one_line, short_line};
 use crucible_spec::{
     HistoryRow, SpecAbsence, SpecError, SpecId, SpecProject, SpecStore, spec_history,
@@ -10,7 +11,6 @@ use crucible_spec::{
 
 use crate::app::App;
 use crate::names::spec_id;
-use crate::phase_text::{cost, tokens};
 use crate::spec_project::{list_of, project};
 use crate::table::{lines_of, table};
 
@@ -62,8 +62,8 @@ impl History {
                     one_line(&row.phase_id),
                     row.status.words().to_owned(),
                     one_line(row.model_used.as_deref().unwrap_or_default()),
-                    tokens(row.tokens_input, row.tokens_output),
-                    cost(row.cost_micro_dollars, row.cost_basis),
+                    tokens_in_words(row.tokens_input, row.tokens_output),
+                    cost_in_words(row.cost_micro_dollars, row.cost_basis),
                     one_line(&note(row)),
                 ]);
             }

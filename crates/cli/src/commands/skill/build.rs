@@ -9,16 +9,12 @@ use crucible_forge::{
     Approval, BuildRequest, BuildWitness, SkillBuildOutcome, SkillBuildReport, SkillName, Touched,
     build_skill, settle_interrupted,
 };
-use crucible_llm::CostBasis;
 use crucible_model::{ExitStatus, Failure, one_line};
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::place::{self, SkillContext};
 use crate::app::App;
 use crate::arguments::{provider_settings, providers};
 use crate::output::Output;
-use crate::phase_text::{cost, tokens};
 use crate::spinner::Spinner;
 
 /// Let an agent write a skill and its test, on a copy of the project
@@ -152,7 +148,7 @@ impl Build {
         for finding in report.findings() {
             app.output.finding(finding);
         }
-        if let Some(took) = took(&report.facts) {
+        if let Some(took) = report.usage() {
             app.output.line(&took);
         }
         match &report.outcome {
@@ -184,23 +180,6 @@ impl From<Agent> for AuthorKind {
             Agent::AsIs => Self::AsIs,
         }
     }
-}
-
-/// What a call took: its tokens and what they cost; nothing where nobody counted any.
-fn took(facts: &Map<String, Value>) -> Option<String> {
-    let number = |name: &str| facts.get(name).and_then(Value::as_u64);
-    let counted = tokens(number("tokens_input"), number("tokens_output"));
-    if counted.is_empty() {
-        return None;
-    }
-    let basis = facts
-        .get("cost_basis")
-        .and_then(|basis| CostBasis::deserialize(basis).ok());
-    let cost = match cost(number("cost_micro_dollars"), basis) {
-        unknown if unknown.is_empty() => "cost unknown".to_owned(),
-        cost => cost,
-    };
-    Some(format!("took tokens: {counted}; {cost}"))
 }
 
 /// Shows on standard error what an agent does.

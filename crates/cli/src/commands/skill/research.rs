@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use crucible_forge::SkillName;
 use crucible_forge::configured::ConfiguredAdviser;
-use crucible_forge::{NotedAdvice, ResearchOutcome, SkillName};
-use crucible_model::{ExitStatus, Failure, Untrusted};
+use crucible_model::{ExitStatus, Failure};
 
 use super::place::{self, SkillContext};
 use crate::app::App;
@@ -66,51 +66,9 @@ impl Research {
         app.output.show(
             || outcome.document(&self.name),
             || {
-                self.show(app, &outcome);
+                let lines = outcome.lines(&self.name);
+                lines.iter().for_each(|line| app.output.line(line));
             },
         )
-    }
-
-    fn show(&self, app: &App, outcome: &ResearchOutcome) {
-        let ResearchOutcome {
-            note,
-            digest,
-            proposed,
-            unreviewed,
-        } = outcome;
-        app.output.line(&note.text);
-        match &note.advice {
-            NotedAdvice::NotAsked => {}
-            NotedAdvice::Missing { why } => app.output.line(&format!(
-                "There is no advice, and the packet stays what it was: {why}"
-            )),
-            NotedAdvice::Kept {
-                note,
-                model,
-                left_out_chars,
-            } => {
-                app.output
-                    .line(&format!("## What {model} advises (kept as {note})\n"));
-                if *left_out_chars > 0 {
-                    app.output.line(&format!(
-                        "It was not shown {left_out_chars} characters of failure and packet.\n"
-                    ));
-                }
-                let proposed = proposed.as_ref().map_or("", Untrusted::as_str);
-                let indented: Vec<String> =
-                    proposed.lines().map(|line| format!("    {line}")).collect();
-                app.output.line(&indented.join("\n"));
-                app.output.line("");
-            }
-        }
-        for trigger in unreviewed {
-            app.output.line(&format!(
-                "a person has to look: {trigger}: {}",
-                trigger.why()
-            ));
-        }
-        app.output.line(&format!("note {digest}"));
-        app.output
-            .line(&format!("next: {}", outcome.next(&self.name)));
     }
 }

@@ -6,15 +6,11 @@ use crucible_forge::{
     SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
 };
 use crucible_ledger::{SkillStatus, VerificationLevel};
-use crucible_model::{ExitStatus, Failure, Level, Verdict};
-use crucible_repo::{Omission, OmitReason};
+use crucible_model::{ExitStatus, Failure};
 
 use super::place::{self, SkillContext};
 use crate::app::App;
 use crate::table::{lines_of, table};
-
-/// The most paths left out of the copy that are named.
-const NAMED: usize = 5;
 
 /// Ask every gate about a skill that is built: ruff, mypy, its test, the policy, the invariants, and its held-out examples where it has some
 ///
@@ -71,7 +67,9 @@ impl Verify {
         let mut verification = app.block_on(async {
             Ok(SkillVerification::prepare(&world, &mut ledger, project, request).await?)
         })?;
-        tell_omitted(app, verification.omitted());
+        if let Some(note) = verification.omission_note() {
+            app.output.remark(&note);
+        }
         let verified =
             app.block_on(async { Ok(verification.run(&mut ledger, &GateProgress(app)).await?) });
         // Where it was interrupted it stopped in the middle, and nobody has said so yet.
@@ -111,7 +109,7 @@ impl Verify {
                 outcome.gate.as_str(),
                 word,
                 &seconds(outcome),
-                &found(&outcome.verdict),
+                &outcome.found(),
             ]);
         }
         app.output.line(&lines_of(&rows));
@@ -134,47 +132,4 @@ impl Verify {
 
 fn seconds(outcome: &SkillGateOutcome) -> String {
     format!("{:.2} s", outcome.duration.as_secs_f64())
-}
-
-fn found(verdict: &Verdict) -> String {
-    let count = |level: Level| {
-        verdict
-            .findings()
-            .iter()
-            .filter(|finding| finding.level == level)
-            .count()
-    };
-    match (count(Level::Error), count(Level::Warning)) {
-        (0, 0) => String::new(),
-        (0, warnings) => format!("{warnings} to look at"),
-        (errors, 0) => errors.to_string(),
-        (errors, warnings) => format!("{errors}, and {warnings} to look at"),
-    }
-}
-
-/// Says what the copy does not have because it looks like a secret: a test could miss it.
-fn tell_omitted(app: &App, omitted: &[Omission]) {
-    let secrets: Vec<String> = omitted
-        .iter()
-        .filter(|left| matches!(left.reason, OmitReason::Secret(_)))
-        .map(|left| left.path.display().to_string())
-        .collect();
-    if secrets.is_empty() {
-        return;
-    }
-    let named = secrets
-        .iter()
-        .take(NAMED)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let more = secrets.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    app.output.remark(&format!(
-        "not in the copy, for it holds what looks like a secret: {named}{more}"
-    ));
 }

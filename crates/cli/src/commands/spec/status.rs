@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_llm::dollars;
+use crucible_llm::{cost_in_words, dollars, tokens_in_words};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
 use crucible_spec::{
     PhaseStanding, SpecId, SpecStatus as Status, age_words, fixup_under_way, spec_status,
@@ -13,7 +13,6 @@ use crucible_spec::{
 use crate::app::App;
 use crate::names::spec_id;
 use crate::output::Output;
-use crate::phase_text::{cost, tokens};
 use crate::spec_project::{project, spec_to_read};
 use crate::table::{lines_of, table};
 
@@ -57,8 +56,8 @@ fn print(output: &Output, status: &Status) {
             phase.status.words(),
             &age(phase),
             &one_line(phase.model_used.as_deref().unwrap_or_default()),
-            &tokens(phase.tokens_input, phase.tokens_output),
-            &cost(phase.cost_micro_dollars, phase.cost_basis),
+            &tokens_in_words(phase.tokens_input, phase.tokens_output),
+            &cost_in_words(phase.cost_micro_dollars, phase.cost_basis),
             &number(phase.warnings),
         ]);
     }
@@ -101,7 +100,7 @@ fn print(output: &Output, status: &Status) {
         ));
     }
     let total = [
-        tokens(status.tokens_input, status.tokens_output),
+        tokens_in_words(status.tokens_input, status.tokens_output),
         status.cost_micro_dollars.map(dollars).unwrap_or_default(),
     ];
     let total: Vec<&str> = total

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crucible_host::env::Environment;
+use crucible_llm::{cost_in_words, tokens_in_words};
 use crucible_model::{counted, one_line};
 use crucible_spec::{PhaseStanding, SpecStanding, SpecStatus, age_words};
 use ratatui::Frame;
@@ -15,7 +16,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wrap};
 
 use super::board::{Board, Row, View};
-use crate::phase_text::{cost, tokens};
 
 /// Below this number of columns only the list is shown.
 const NARROW: u16 = 60;
@@ -266,8 +266,8 @@ fn phase_lines(phase: &PhaseStanding) -> Vec<String> {
         lines.push(format!("  model: {model}{provider}"));
     }
     let taken = [
-        tokens(phase.tokens_input, phase.tokens_output),
-        cost(phase.cost_micro_dollars, phase.cost_basis),
+        tokens_in_words(phase.tokens_input, phase.tokens_output),
+        cost_in_words(phase.cost_micro_dollars, phase.cost_basis),
     ];
     let taken: Vec<&str> = taken
         .iter()

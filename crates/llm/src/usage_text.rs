@@ -1,19 +1,22 @@
-//! The tokens and the cost of a phase, in words.
+//! Tokens and cost in words.
 
-use crucible_llm::{CostBasis, dollars};
+use crate::price::dollars;
+use crate::receipt::CostBasis;
 
 /// Tokens sent and received, as far as they are known; empty if neither is.
-pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
-    let told =
+#[must_use]
+pub fn tokens_in_words(input: Option<u64>, output: Option<u64>) -> String {
+    let known =
         |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     match (input, output) {
         (None, None) => String::new(),
-        (input, output) => format!("{} in, {} out", told(input), told(output)),
+        (input, output) => format!("{} in, {} out", known(input), known(output)),
     }
 }
 
 /// The cost, and whether it is an estimate; empty if it is not known.
-pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
+#[must_use]
+pub fn cost_in_words(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
     let Some(cost) = micro_dollars.map(dollars) else {
         return String::new();
     };

@@ -1,10 +1,21 @@
-//! The history of a skill as text.
+//! Results of the commands on skills as text.
 
-use crucible_model::short_line;
+use crucible_llm::{CostBasis, cost_in_words, tokens_in_words};
+use crucible_model::{Level, Untrusted, short_line};
+use crucible_repo::OmitReason;
+use serde::Deserialize;
 use serde_json::Value;
 
+use crate::build::SkillBuildReport;
+use crate::gates::SkillGateOutcome;
 use crate::json_output::{SkillHistory, digest_of, newest};
+use crate::name::SkillName;
+use crate::research::{NotedAdvice, ResearchOutcome};
 use crate::status::SkillStep;
+use crate::verify::SkillVerification;
+
+/// The most paths left out of a copy that are named.
+const NAMED: usize = 5;
 
 /// How many findings of one step are shown.
 const FINDINGS: usize = 10;
@@ -143,6 +154,124 @@ impl SkillHistory {
             .collect();
         lines.push(format!("may follow: {}", steps.join(", ")));
         lines
+    }
+}
+
+impl ResearchOutcome {
+    /// Returns the analysis as lines.
+    #[must_use]
+    pub fn lines(&self, name: &SkillName) -> Vec<String> {
+        let ResearchOutcome {
+            note,
+            digest,
+            proposed,
+            unreviewed,
+        } = self;
+        let mut lines = vec![note.text.clone()];
+        match &note.advice {
+            NotedAdvice::NotAsked => {}
+            NotedAdvice::Missing { why } => lines.push(format!(
+                "There is no advice, and the packet stays what it was: {why}"
+            )),
+            NotedAdvice::Kept {
+                note,
+                model,
+                left_out_chars,
+            } => {
+                lines.push(format!("## What {model} advises (kept as {note})\n"));
+                if *left_out_chars > 0 {
+                    lines.push(format!(
+                        "It was not shown {left_out_chars} characters of failure and packet.\n"
+                    ));
+                }
+                let proposed = proposed.as_ref().map_or("", Untrusted::as_str);
+                let indented: Vec<String> =
+                    proposed.lines().map(|line| format!("    {line}")).collect();
+                lines.push(indented.join("\n"));
+                lines.push(String::new());
+            }
+        }
+        for trigger in unreviewed {
+            lines.push(format!(
+                "a person has to look: {trigger}: {}",
+                trigger.why()
+            ));
+        }
+        lines.push(format!("note {digest}"));
+        lines.push(format!("next: {}", self.next(name)));
+        lines
+    }
+}
+
+impl SkillGateOutcome {
+    /// Returns the number of findings in words.
+    #[must_use]
+    pub fn found(&self) -> String {
+        let count = |level: Level| {
+            self.verdict
+                .findings()
+                .iter()
+                .filter(|finding| finding.level == level)
+                .count()
+        };
+        match (count(Level::Error), count(Level::Warning)) {
+            (0, 0) => String::new(),
+            (0, warnings) => format!("{warnings} to look at"),
+            (errors, 0) => errors.to_string(),
+            (errors, warnings) => format!("{errors}, and {warnings} to look at"),
+        }
+    }
+}
+
+impl SkillVerification<'_> {
+    /// Returns which files the copy lacks because they look like secrets: a test could need them.
+    #[must_use]
+    pub fn omission_note(&self) -> Option<String> {
+        let secrets: Vec<String> = self
+            .omitted()
+            .iter()
+            .filter(|left| matches!(left.reason, OmitReason::Secret(_)))
+            .map(|left| left.path.display().to_string())
+            .collect();
+        if secrets.is_empty() {
+            return None;
+        }
+        let named = secrets
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = secrets.len().saturating_sub(NAMED);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "not in the copy, for it holds what looks like a secret: {named}{more}"
+        ))
+    }
+}
+
+impl SkillBuildReport {
+    /// Returns the tokens and the cost of the call, if they were counted.
+    #[must_use]
+    pub fn usage(&self) -> Option<String> {
+        let facts = &self.facts;
+        let number = |name: &str| facts.get(name).and_then(Value::as_u64);
+        let counted = tokens_in_words(number("tokens_input"), number("tokens_output"));
+        if counted.is_empty() {
+            return None;
+        }
+        let basis = facts
+            .get("cost_basis")
+            .and_then(|basis| CostBasis::deserialize(basis).ok());
+        let cost = match cost_in_words(number("cost_micro_dollars"), basis) {
+            unknown if unknown.is_empty() => "cost unknown".to_owned(),
+            cost => cost,
+        };
+        Some(format!("took tokens: {counted}; {cost}"))
     }
 }
 
