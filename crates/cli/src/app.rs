@@ -20,9 +20,6 @@ use crate::output::Output;
 /// The ledger's file, in Crucible's own directory.
 pub(crate) const LEDGER: &str = "ledger.db";
 
-/// What to do when the place for the ledger and the runs is of no use.
-const ELSEWHERE: &str = "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
-
 /// The hidden first argument by which the sandbox re-enters this program for its inner stage.
 pub(crate) const INNER_STAGE: &str = "__sandbox-exec";
 
@@ -125,7 +122,8 @@ impl App {
     /// The ledger, created if missing.
     pub(crate) fn ledger(&self) -> Result<Ledger, Failure> {
         let home = self.home()?;
-        create_dir_all(&home).map_err(|error| Failure::usage(error.to_string()).hint(ELSEWHERE))?;
+        create_dir_all(&home)
+            .map_err(|error| Failure::usage(error.to_string()).hint(HomeError::HINT))?;
         Ok(Ledger::open(&home.join(LEDGER))?)
     }
 
@@ -200,7 +198,7 @@ impl App {
         let file = self.ledger_path()?;
         let ledger = Ledger::open_existing(&file)?;
         let here = self.repository_of(self.env.working_directory());
-        Ok(find_run(world, ledger, &file, named, here.as_deref())?)
+        find_run(world, ledger, &file, named, here.as_deref())
     }
 
     /// The spawner; its inner stage is this very program.

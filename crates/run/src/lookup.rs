@@ -61,10 +61,10 @@ pub fn find_run(
         .map(|named| run_id(named, runs.iter().map(|run| run.id.as_str())))
         .transpose()?;
     let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
-    Ok(ledger.zip(dir).ok_or_else(|| {
+    ledger.zip(dir).ok_or_else(|| {
         Failure::usage("no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")
-    })?)
+    })
 }
 
 /// Returns the id that `named` is, or the only one that begins with it; `named` itself if none does.

@@ -67,7 +67,7 @@ impl Check {
             },
         };
         let runtime = app.runtime();
-        app.block_on(async { Ok(check.judge(&runtime).await?) })
+        app.block_on(check.judge(&runtime))
     }
 }
 

@@ -144,12 +144,7 @@ impl Debating {
         }
         let rounds = self.rounds(app);
         let temporary = trace.dry_run.then(|| app.env.temporary_directory());
-        Ok(PlannerBackends::for_debate(
-            &app.runtime(),
-            config,
-            rounds,
-            temporary,
-        )?)
+        PlannerBackends::for_debate(&app.runtime(), config, rounds, temporary)
     }
 
     /// The settings that the options override.

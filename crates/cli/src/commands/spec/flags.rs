@@ -83,13 +83,7 @@ impl PhaseFlags {
             },
             restart: self.sources.again(spec),
         };
-        Ok(SpecSession::new(
-            runtime,
-            config,
-            project,
-            &app.home()?,
-            arguments,
-        )?)
+        SpecSession::new(runtime, config, project, &app.home()?, arguments)
     }
 
     /// The settings that the options override.
@@ -127,8 +121,7 @@ impl PhaseFlags {
             true => Err(applies_nothing(
                 "a dry run changes nothing, so --apply-fixups has no effect",
                 spec,
-            )
-            .into()),
+            )),
             false => Ok(()),
         }
     }

@@ -51,7 +51,7 @@ impl Spec {
         // A spec that does not exist has no pending fixup, and no directory is created for a refused
         // command.
         if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
-            return Err(no_fixup_pending(&self.spec).into());
+            return Err(no_fixup_pending(&self.spec));
         }
         let idea = self.phases.sources.idea(
             app,
