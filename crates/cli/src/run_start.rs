@@ -5,19 +5,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use crucible_llm::configured::{check_budget, require_controlled};
 use crucible_model::Failure;
-use crucible_run::configured::{RoleBackends, StartRequest, StartedRun, StartedWith};
+use crucible_run::configured::{StartRequest, StartedRun};
 use crucible_run::{RunObserver, RunOptions, is_definition_name};
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::arguments::{overrides, path_text, providers, strengths, subject};
-use crate::run_council::council_of_run;
 
 /// What a run is started with
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Options {
     /// What to achieve, in one sentence
     pub(crate) goal: String,
@@ -89,36 +87,16 @@ pub(crate) async fn begin(
         tests: &options.tests,
         may_drop: &options.may_drop,
         message: options.message.as_deref(),
+        dispatch: options.dispatch.as_deref(),
+        cassette: options.cassette.as_deref(),
     };
     request.check()?;
     let config = app.config(&directory, &options.flags())?;
-    require_controlled(&config)?;
-    check_budget(&config)?;
     let runtime = app.runtime();
-    let backends = RoleBackends::new(
-        &runtime,
-        &config,
-        options.dispatch.as_deref(),
-        options.cassette.as_deref(),
-    )?;
-    let provider = backends.provider(config.llm.provider.as_deref().unwrap_or_default());
-    let council = match &backends.dispatch {
-        Some(dispatch) => council_of_run(&runtime, &config, dispatch, provider)?,
-        None => None,
-    };
     let world = app.world(&runtime.sandbox, &config)?;
-    let git = world.repository(&directory).await?;
-    let mut run_options = request
-        .run_options(&runtime, &config, &git, &backends)
+    let started = request
+        .start(&runtime, &config, &world, app, adjust, observer)
         .await?;
-    adjust(&mut run_options);
-    let started = StartedWith {
-        settings: config.clone(),
-        models: backends.models,
-        council,
-    };
-    let started =
-        StartedRun::create(&world, &git, run_options, started, app.ledger()?, observer).await?;
     Ok((config, Arc::clone(&runtime.sandbox), started))
 }
 

@@ -173,6 +173,28 @@ impl ConfiguredCouncil {
         Ok(council)
     }
 
+    /// Prepares the council that serves a run of this provider: `council.provider`, else the run's own if it is a model, else the
+    /// configured one.
+    pub fn for_run(
+        runtime: &Runtime<'_>,
+        config: &Settings,
+        provider: &str,
+    ) -> Result<Self, Failure> {
+        let is_model = |name: &&str| crucible_llm::provider(name).is_ok();
+        let named = config.council.provider.as_deref();
+        let named = named
+            .or(Some(provider).filter(is_model))
+            .or(config.llm.provider.as_deref());
+        let provider = named.ok_or_else(|| {
+            let message = "a council serves this run, and it needs models";
+            Failure::usage(format!("{UNSPECIFIED}: {message}")).hint(format!(
+                "Set council.provider ({}).",
+                variable_of("council.provider")
+            ))
+        })?;
+        Self::new(runtime, config, &ModelArguments::default(), provider)
+    }
+
     /// Creates an engine for one question under the caller's own budget and record. Each call also counts
     /// against `budget`, and the triage does not reword the question.
     pub fn engine_within(

@@ -40,6 +40,17 @@ pub trait RunObserver: Send {
     fn event(&mut self, event: &EventRecord);
 }
 
+/// Shows nothing: the run's own directory has everything.
+pub struct Unwatched;
+
+impl RunObserver for Unwatched {
+    fn working(&mut self, _: &str, _: &str) {}
+
+    fn note(&mut self, _: &str) {}
+
+    fn event(&mut self, _: &EventRecord) {}
+}
+
 /// The event field with the source of its time, and its value for a pinned one.
 const CLOCK: &str = "clock";
 const PINNED: &str = "pinned";

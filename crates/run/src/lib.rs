@@ -105,7 +105,7 @@ pub use gatekeeper::{
     AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch, apply_patch_in_turn, check_patch,
     plan_policy, run_of, signed_plan,
 };
-pub use journal::RunObserver;
+pub use journal::{RunObserver, Unwatched};
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
 pub use lookup::{find_run, missing_ledger, run_id, verify_ledger};

@@ -5,6 +5,7 @@
 mod agents;
 mod find;
 mod gates;
+mod launch;
 mod limits;
 mod missing;
 mod project;
@@ -14,6 +15,7 @@ mod start;
 pub use agents::{agents, configured_agents};
 pub use find::find_settings;
 pub use gates::{GateChoice, default_timeout, no_repository};
+pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun};
 pub use limits::{context_settings, pack_limits, patch_limits};
 pub use missing::MissingPart;
 pub use project::{WrittenSettings, write_project_settings};

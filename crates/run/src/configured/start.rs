@@ -50,6 +50,10 @@ pub struct StartRequest<'a> {
     pub may_drop: &'a [String],
     /// The subject of the commit.
     pub message: Option<&'a str>,
+    /// The dispatch configuration.
+    pub dispatch: Option<&'a Path>,
+    /// The recording that answers.
+    pub cassette: Option<&'a Path>,
 }
 
 impl StartRequest<'_> {

@@ -16,6 +16,7 @@ mod host;
 mod idea;
 mod named_files;
 mod phases;
+mod resume;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use self::host::SessionHost;
 pub use self::idea::{GivenIdea, IdeaOrigin};
 use self::named_files::in_project;
 pub use self::phases::{Applying, PhaseWork};
+pub use self::resume::StartedPhases;
 use crate::engine::Trial;
 use crate::fixup::{fixup_policy, not_nameable};
 use crate::hook::Hooks;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
-use crucible_spec::session::{Applying, GivenIdea, PhaseWork, SpecSession};
-use crucible_spec::{IDEA, PhaseId, ResumeOverview, SpecId, SpecState, phases_to_run};
+use crucible_spec::session::{GivenIdea, PhaseWork, SpecSession};
+use crucible_spec::{PhaseId, SpecId};
 
 use super::flags::PhaseFlags;
 use super::host::CommandHost;
@@ -56,44 +56,12 @@ impl Resume {
         let mut work = PhaseWork::begin(&host, &session, app.ledger()?)?;
         let (phase, through, idea) = match prepared {
             Some(prepared) => prepared,
-            None => self.prepared(app, &session, next_phase(&work.state()?))?,
+            None => self.prepared(app, &session, work.next_phase()?)?,
         };
         work.idea = idea;
-        let applying = work.apply_pending(through)?;
-        let mut packet = None;
-        if self.phases.dry_run {
-            let receipt = work.try_dry(phase)?;
-            packet = receipt.phases.into_iter().find_map(|entry| entry.packet);
-        } else {
-            let is_done = matches!(applying, Some(Applying::Applied | Applying::Settled))
-                && phase == PhaseId::Fixup;
-            let first = |later: &PhaseId| {
-                if is_done {
-                    *later > phase
-                } else {
-                    *later >= phase
-                }
-            };
-            let phases: Vec<PhaseId> = through.up_to().filter(first).collect();
-            work.run(&phases)?;
-        }
+        let packet = work.resume(phase, through)?;
         if app.output.is_json() {
-            let overview = ResumeOverview::new(
-                work.status()?,
-                phase,
-                session.summary(),
-                work.ran().to_vec(),
-            );
-            let overview = if session.store.read(IDEA)?.is_some() {
-                overview.with_idea()
-            } else {
-                overview
-            };
-            app.output.json(&if self.phases.dry_run {
-                overview.of_a_dry_run(packet)
-            } else {
-                overview
-            })?;
+            app.output.json(&work.resume_overview(phase, packet)?)?;
         } else {
             host.conclude(&work, self.phases.dry_run)?;
         }
@@ -130,12 +98,4 @@ impl Resume {
         };
         Ok((phase, through, idea))
     }
-}
-
-/// The next phase; for a finished spec the last phase again.
-fn next_phase(state: &SpecState) -> PhaseId {
-    phases_to_run(state, PhaseId::Final)
-        .first()
-        .copied()
-        .unwrap_or(PhaseId::Final)
 }

@@ -1,9 +1,9 @@
 //! `crucible spec`.
 
 use clap::Args;
-use crucible_model::{ClockSource, ExitStatus, Failure};
-use crucible_spec::session::{Applying, PhaseWork, no_fixup_pending};
-use crucible_spec::{PhaseId, PhaseIdError, SpecId, SpecOverview, SpecState, phases_to_run};
+use crucible_model::{ExitStatus, Failure};
+use crucible_spec::session::{Applying, PhaseWork, StartedPhases, no_fixup_pending};
+use crucible_spec::{PhaseId, PhaseIdError, SpecId};
 
 use super::flags::PhaseFlags;
 use super::host::CommandHost;
@@ -68,41 +68,23 @@ impl Spec {
         let mut work = PhaseWork::begin(&host, &session, app.ledger()?)?;
         work.model = model;
         work.idea = Some(idea);
-        let applying = work.apply_pending(self.through)?;
-        let state = work.state()?;
-        let phases: Vec<PhaseId> = match is_new {
-            true => self.through.up_to().collect(),
-            false => phases_to_run(&state, self.through),
-        };
-        if self.phases.dry_run {
-            if let Some(first) = phases.first() {
-                work.try_dry(*first)?;
-            }
-        } else {
-            work.run(&phases)?;
-        }
+        let StartedPhases {
+            due,
+            applying,
+            pinned,
+        } = work.start(self.through, is_new)?;
         if app.output.is_json() {
-            let overview =
-                SpecOverview::new(work.status()?, session.summary(), work.ran().to_vec());
-            app.output.json(&if self.phases.dry_run {
-                overview.of_a_dry_run()
-            } else {
-                overview
-            })?;
+            app.output.json(&work.start_overview()?)?;
             return Ok(ExitStatus::Success);
         }
-        match phases.as_slice() {
+        match due.as_slice() {
             [] if applying == Some(Applying::Applied) => {}
             [] => {
                 app.output.line(&format!(
                     "{} is done up to {}; no model was called",
                     self.spec, self.through
                 ));
-                for phase in self
-                    .through
-                    .up_to()
-                    .filter(|phase| is_pinned(&state, *phase))
-                {
+                for phase in pinned {
                     app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
                 }
                 app.output.remark(&format!(
@@ -122,14 +104,6 @@ impl Spec {
         host.conclude(&work, self.phases.dry_run)?;
         Ok(ExitStatus::Success)
     }
-}
-
-/// Whether the newest receipt of the phase was written under a pinned clock.
-fn is_pinned(state: &SpecState, phase: PhaseId) -> bool {
-    let real = state
-        .phase(phase)
-        .and_then(|known| known.newest_real.as_ref());
-    real.is_some_and(|receipt| receipt.clock == Some(ClockSource::Pinned))
 }
 
 /// Parses the name of a phase.
