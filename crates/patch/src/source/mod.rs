@@ -23,7 +23,7 @@ use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
-pub(crate) use included::{Included, Names, Reach, included};
+pub(crate) use included::{Included, Reach, included};
 pub(crate) use language::Language;
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use test_code::{NewNames, TestCode, TestItem};
@@ -169,8 +169,7 @@ mod tests {
                         "a/b.rst", "a/b.zig", "a/b.x",
                     ] {
                         let path = path.parse().unwrap();
-                        let names = Names::of([(&path, source.as_bytes())]);
-                        let _ = included(&path, source.as_bytes(), &names);
+                        let _ = included(&[(&path, source.as_bytes())]);
                     }
                     for role in [Role::Test, Role::Source] {
                         let _ = sights(*language, role, source.as_bytes());

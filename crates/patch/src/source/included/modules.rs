@@ -53,6 +53,13 @@ impl Modules {
         }
     }
 
+    /// Takes note of a path that an inline module is given inside of it.
+    pub(super) fn name_around(&mut self, path: String) {
+        if let Some(Some(around)) = self.open.last_mut() {
+            *around = (path, true);
+        }
+    }
+
     /// Where the file of a module lies that is given this path here.
     pub(super) fn judge(&self, path: &str) -> Option<Reach> {
         let around: Vec<&(String, bool)> = self.open.iter().flatten().collect();

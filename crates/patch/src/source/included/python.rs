@@ -8,15 +8,22 @@ use super::super::token::tokens;
 use super::*;
 
 /// Functions that run or load the file of a path.
-const LOADERS: [&str; 8] = [
+const LOADERS: [&str; 15] = [
     "ExtensionFileLoader",
+    "FileFinder",
+    "PathFinder",
     "SourceFileLoader",
     "SourcelessFileLoader",
     "addsitedir",
     "execfile",
+    "load_compiled",
+    "load_dynamic",
+    "load_package",
     "load_source",
     "run_path",
     "spec_from_file_location",
+    "submodule_search_locations",
+    "zipimporter",
 ];
 /// Functions that run a text, which may be that of a file.
 const RUNNERS: [&str; 3] = ["compile", "eval", "exec"];
@@ -116,8 +123,11 @@ impl<'a> Aliases<'a> {
             return false;
         }
         let is_member = at > 0 && items[at - 1].is(".");
+        if item.is("__path__") {
+            return true;
+        }
         if !is_member {
-            return item.is("__path__") || self.searched.contains(item.text);
+            return self.searched.contains(item.text);
         }
         let of = at.checked_sub(2).map(|of| &items[of]);
         item.is("path")
@@ -188,9 +198,13 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     {
         return;
     }
-    let masked = masked(Language::Python, source);
+    let mut masked = masked(Language::Python, source);
+    join_lines(&mut masked.open);
     let tokens = tokens(&masked.open);
     let items = items(source, &tokens, &masked.literals);
+    let mut lines = source.to_vec();
+    join_lines(&mut lines);
+    let source = lines.as_slice();
     let aliases = Aliases::of(&items, source);
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     // Uses of a name that loads of which nobody can tell what they come to.
@@ -247,6 +261,18 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
         for name in &others {
             found.unknown(&format!("another use of {name}"), text);
         }
+    }
+}
+
+/// Blanks each backslash by which a line goes on, and the end of that line.
+fn join_lines(code: &mut [u8]) {
+    for at in 0..code.len() {
+        let end = match code.get(at..) {
+            Some([b'\\', b'\n', ..]) => at + 1,
+            Some([b'\\', b'\r', b'\n', ..]) => at + 2,
+            _ => continue,
+        };
+        code[at..=end].fill(b' ');
     }
 }
 
@@ -352,9 +378,12 @@ fn searched(
         }
         return None;
     }
+    let is_of_package = items[at].is("__path__") && at > 0 && is(at - 1, ".");
     let value = match () {
         () if is(next, "=") && !is(next + 1, "=") => next + 1,
         () if is(next, "+") && is(next + 1, "=") => next + 2,
+        // The places of a package are often handed on to be read.
+        () if is_of_package => return None,
         () => {
             // `x in sys.path`, `len(sys.path)`, `for x in sys.path:`
             let mut start = at;
