@@ -153,7 +153,8 @@ pub(crate) fn included<'a>(
     for (at, (path, _)) in files.iter().enumerate() {
         by_name.entry(path.file_name()).or_default().push(at);
     }
-    for round in 0.. {
+    let mut round = 0;
+    loop {
         let each = || files.iter().zip(&families);
         let names = Names::of(
             each().flat_map(|((_, source), families)| families.iter().map(|one| (*one, *source))),
@@ -172,12 +173,12 @@ pub(crate) fn included<'a>(
                 }
             }
         }
-        if !has_more || round == MOST_NESTED {
+        round += 1;
+        if !has_more || round > MOST_NESTED {
             let lists = found.into_iter().map(|found| found.list);
             return files.iter().map(|(path, _)| *path).zip(lists).collect();
         }
     }
-    Vec::new()
 }
 
 /// Reads a text in each of these languages.
@@ -303,7 +304,10 @@ impl Found<'_> {
             ending => ending == family,
         };
         if !is_own && !leaves(target, self.depth) {
-            self.unknown(&format!("{construct} with the ending of another language"), target);
+            self.unknown(
+                &format!("{construct} with the ending of another language"),
+                target,
+            );
         }
     }
 

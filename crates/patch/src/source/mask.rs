@@ -396,14 +396,17 @@ impl Masker<'_> {
                         self.literal(length + 2)
                     } else {
                         // The name of a lifetime is no prefix of a literal behind it.
-                        let is_part =
-                            |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80;
+                        let is_part = |byte: &&u8| {
+                            byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80
+                        };
                         self.at += 1 + rest[1..].iter().take_while(is_part).count();
                     }
                 }
                 None => self.at += 1,
             },
-            Language::C if self.dialect.has_separators && self.is_in_number() => self.at += 1,
+            Language::C if self.dialect.has_separators && is_in_number(self.source, self.at) => {
+                self.at += 1
+            }
             _ => self.string(b'\'', false),
         }
     }
@@ -537,15 +540,6 @@ impl Masker<'_> {
         })
     }
 
-    /// Whether the byte here stands behind the digits of a number.
-    fn is_in_number(&self) -> bool {
-        let before = self.source[..self.at].iter().rev().take(MOST_DIGITS);
-        let word = before.take_while(|byte| {
-            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'' | b'.')
-        });
-        word.last().is_some_and(u8::is_ascii_digit)
-    }
-
     /// Whether a raw literal may begin here in the dialect.
     fn takes_raw(&self) -> bool {
         let is_of_c = self.at > 0 && self.source[self.at - 1] == b'c';
@@ -587,6 +581,14 @@ impl Masker<'_> {
         }
         self.at = end;
     }
+}
+
+/// Whether the byte at `at` stands behind the digits of a number.
+pub(super) fn is_in_number(source: &[u8], at: usize) -> bool {
+    let before = source[..at].iter().rev().take(MOST_DIGITS);
+    let word = before
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'' | b'.'));
+    word.last().is_some_and(u8::is_ascii_digit)
 }
 
 #[derive(Clone, Copy)]

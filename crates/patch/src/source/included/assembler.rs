@@ -67,7 +67,9 @@ fn directives(text: &str) -> impl Iterator<Item = (&str, &str)> {
             text.as_bytes()
                 .get(at..behind)
                 .is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-                && text.get(behind..).is_some_and(|rest| !rest.starts_with(is_part))
+                && text
+                    .get(behind..)
+                    .is_some_and(|rest| !rest.starts_with(is_part))
         })
     };
     let starts = text.bytes().enumerate();
@@ -124,7 +126,9 @@ pub(super) fn template(text: &str, names: &Names, found: &mut Found<'_>) {
                 _ if rest.is_empty() => {}
                 _ => found.unknown(CONSTRUCT, statement),
             }
-        } else if names_reader(rest) || names_reader(&word) || names.holds_directive(word.as_bytes())
+        } else if names_reader(rest)
+            || names_reader(&word)
+            || names.holds_directive(word.as_bytes())
         {
             found.unknown(CONSTRUCT, statement);
         } else if word.chars().all(|c| c == HOLE)
@@ -200,7 +204,10 @@ fn statements(text: &str) -> impl Iterator<Item = &str> {
 /// A line without the comments that it begins with.
 fn behind_comments(line: &str) -> &str {
     let mut line = line.trim_start();
-    while let Some((_, behind)) = line.strip_prefix("/*").and_then(|line| line.split_once("*/")) {
+    while let Some((_, behind)) = line
+        .strip_prefix("/*")
+        .and_then(|line| line.split_once("*/"))
+    {
         line = behind.trim_start();
     }
     line

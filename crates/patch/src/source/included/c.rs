@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Language;
-use super::super::mask::{Dialect, read_dialect};
+use super::super::mask::{Dialect, is_in_number, read_dialect};
 use super::super::token::{Position, tokens};
 use super::names::MOST_NAMES;
 use super::*;
@@ -16,6 +16,8 @@ const SOURCES: [&str; 12] = [
 const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
 /// What stands where a word may go on in the next line.
 const JOINED: [&str; 4] = ["\\\n", "\\\r", "\\ ", "??/"];
+/// How long the tag of a raw literal may be, with its bracket.
+const MOST_TAG: usize = 17;
 /// How much of a line is looked at.
 const MOST_LINE: usize = 4096;
 
@@ -65,8 +67,20 @@ impl Reading {
         let is_trigraph = |window: &[u8]| {
             window.starts_with(b"??") && TRIGRAPHS.iter().any(|(third, _)| window[2] == *third)
         };
-        let is_quoted_number =
-            |window: &[u8]| window[0].is_ascii_alphanumeric() && window[1] == b'\'';
+        let divides_digits = || {
+            let quotes = source.iter().enumerate();
+            let mut quotes = quotes.filter(|(_, byte)| **byte == b'\'');
+            quotes.any(|(at, _)| is_in_number(source, at))
+        };
+        let has_raw = || {
+            let begins = source.windows(2).enumerate();
+            let mut begins = begins.filter(|(_, pair)| *pair == b"R\"");
+            begins.any(|(at, _)| {
+                let tag = source[at + 2..].iter().take(MOST_TAG);
+                let mut tag = tag.skip_while(|byte| !b"(\") \\\n".contains(byte));
+                tag.next() == Some(&b'(')
+            })
+        };
         let has_blanks = || {
             let after = source.windows(2).enumerate();
             let mut after = after
@@ -88,10 +102,10 @@ impl Reading {
                 .any(|pair| pair[0] == b'\r' && pair[1] != b'\n'),
             |reading| reading.has_returns = true,
         );
-        double(has(source, "R\""), |reading| {
+        double(has_raw(), |reading| {
             reading.dialect.has_raw_literals = false;
         });
-        double(source.windows(2).any(is_quoted_number), |reading| {
+        double(divides_digits(), |reading| {
             reading.dialect.has_separators = false;
         });
         let is_assembled = has_any(source, &["asm", "incbin", ".include"]);
@@ -141,7 +155,7 @@ impl Text {
     /// The text in each way in which it may be read.
     fn all(source: &[u8]) -> impl Iterator<Item = Self> + use<'_> {
         let readings = Reading::all(source).into_iter();
-        readings.map(|reading| Self::read(reading, source))
+        readings.map(move |reading| Self::read(reading, source))
     }
 
     fn read(reading: Reading, source: &[u8]) -> Self {
@@ -276,7 +290,7 @@ fn defines_of(text: &Text, names: &mut Names) {
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     directives(source, names, found);
-    let words = ["asm", "incbin", "INCBIN", "INCTXT", ".include"];
+    let words = ["##", "asm", "incbin", "INCBIN", "INCTXT", ".include"];
     if has_any(source, &words)
         || has_any(source, &JOINED)
         || names.has_c_readers()
@@ -287,11 +301,7 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
 }
 
 /// Reads a text in each way in which it may be read. What one of them finds counts, and counts once.
-fn each_reading(
-    source: &[u8],
-    found: &mut Found<'_>,
-    mut read: impl FnMut(&Text, &mut Found<'_>),
-) {
+fn each_reading(source: &[u8], found: &mut Found<'_>, read: impl Fn(&Text, &mut Found<'_>)) {
     let start = found.list.len();
     for text in Text::all(source) {
         let known = found.list.split_off(start);
@@ -339,8 +349,7 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
             }
             continue;
         }
-        let is_prose =
-            at > 0 && text.joined[at - 1] != b'#' && found.family == Family::Assembly;
+        let is_prose = at > 0 && text.joined[at - 1] != b'#' && found.family == Family::Assembly;
         match text.operand(token.range.end) {
             Operand::File(target, _) => header(&construct, &target, found),
             Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
@@ -583,9 +592,10 @@ fn joined_lines(source: &[u8], joins_blanks: bool) -> Vec<u8> {
     while let Some(byte) = source.get(at) {
         at += 1;
         // Blanks between the backslash and the end of its line are left out, too.
-        let blanks = source[at..].iter().take(MOST_LINE).take_while(|byte| {
-            **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t')
-        });
+        let blanks = source[at..]
+            .iter()
+            .take(MOST_LINE)
+            .take_while(|byte| **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t'));
         let end = at + blanks.count();
         if *byte == b'\\' && source.get(end) == Some(&b'\n') {
             at = end + 1;

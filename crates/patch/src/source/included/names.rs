@@ -109,7 +109,11 @@ impl Names {
                 let (names, literals) = c::parts(value.as_bytes());
                 out.extend(literals);
                 let names = names.into_iter().filter(|_| seen.len() <= MOST_NAMES);
-                next.extend(names.filter(|name| seen.insert(name.clone())).collect::<Vec<_>>());
+                next.extend(
+                    names
+                        .filter(|name| seen.insert(name.clone()))
+                        .collect::<Vec<_>>(),
+                );
             }
         }
         out
@@ -206,7 +210,8 @@ impl Names {
             let mut tokens = tokens(&closed);
             plain_names(&mut tokens);
             let renamed = tokens.windows(3).filter(|window| window[1].is("as"));
-            aliases.extend(renamed.map(|window| (window[2].text.to_vec(), window[0].text.to_vec())));
+            aliases
+                .extend(renamed.map(|window| (window[2].text.to_vec(), window[0].text.to_vec())));
         }
         for (name, calls) in &self.rust_calls {
             aliases.extend(calls.iter().map(|called| (name.clone(), called.clone())));

@@ -240,8 +240,7 @@ fn is_opened_by_macro(items: &[Item<'_>], open: usize, names: &Names) -> bool {
 /// A word that reads a file and does not stand in its plain form.
 fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut Found<'_>) {
     let item = &items[at];
-    let next =
-        |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
+    let next = |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
     let before = |word: &str| at > 0 && items[at - 1].is(word);
     let is_word = |words: &[&str]| words.iter().any(|word| item.is(word));
     let is_reading = is_word(&ONLY_READING);
@@ -270,16 +269,17 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         let value = items.get(at + 2).filter(|_| next(1, "="));
         let value = value.and_then(Item::value).unwrap_or_default();
         let is_module = names_place(&value, found.depth) && value.ends_with(".rs");
-        if is_visualizer || calls.around(at) && is_module {
+        if calls.around(at) && (is_visualizer || is_module) {
             found.unknown("another use", &format!("{text} {value}"));
         }
         return;
     }
-    if is_reading {
-        return found.unknown("another use", &text);
-    }
+    // Without a macro around it, a word that is not called makes no call.
     if !calls.around(at) {
         return;
+    }
+    if is_reading {
+        return found.unknown("another use", &text);
     }
     let is_field = before(".") || before("fn") || next(1, ":") && !next(2, ":") || next(1, ".");
     let mut near = items[at..].iter().take(MOST_BEHIND).filter_map(Item::value);
@@ -292,7 +292,10 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
 fn is_in_attribute(items: &[Item<'_>], at: usize) -> bool {
     let from = at.saturating_sub(MOST_BEHIND);
     (from..at).any(|hash| {
-        items[hash].is("#") && items.get(hash + 1).is_some_and(|open| open.is("[") || open.is("!"))
+        items[hash].is("#")
+            && items
+                .get(hash + 1)
+                .is_some_and(|open| open.is("[") || open.is("!"))
     })
 }
 
@@ -316,7 +319,9 @@ fn exported(items: &[Item<'_>], names: &Names, found: &mut Found<'_>) {
         return;
     };
     let directories: Vec<&str> = found.path.segments().rev().skip(1).collect();
-    let part = directories.iter().position(|name| PACKAGE_PARTS.contains(name));
+    let part = directories
+        .iter()
+        .position(|name| PACKAGE_PARTS.contains(name));
     let Some(depth) = part.map(|at| directories.len() - at) else {
         return;
     };
@@ -536,14 +541,14 @@ const COMPILED: [&str; 2] = ["debugger_visualizer", "link"];
 const COMPILED_KEYS: [&str; 3] = ["gdb_script_file", "name", "natvis_file"];
 
 /// `#[path = "…"]`, also behind a condition, and the files that other attributes name.
-fn attribute(
-    list: &[Item<'_>],
-    is_inner: bool,
-    modules: &mut Modules,
-    found: &mut Found<'_>,
-) {
+fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &mut Found<'_>) {
     let is_conditional = list.first().is_some_and(|first| first.is("cfg_attr"));
-    let is_compiled = list
+    let names = if is_conditional {
+        list
+    } else {
+        &list[..list.len().min(1)]
+    };
+    let is_compiled = names
         .iter()
         .any(|item| COMPILED.iter().any(|word| item.is(word)));
     for (at, window) in list.windows(3).enumerate() {
@@ -597,6 +602,7 @@ fn path(name: &str, argument: &[Item<'_>], found: &mut Found<'_>) {
     let mut pieces = Vec::new();
     expression(argument, &mut pieces);
     if name == "include!"
+        && !pieces.iter().any(|piece| matches!(piece, Piece::OutDir))
         && let Some(Piece::Text(text)) = pieces.last()
     {
         found.source(Family::Rust, name, text);

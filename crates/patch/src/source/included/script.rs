@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::mask::{Masked, read as masked};
-use super::super::{Language, grammar};
 use super::super::token::tokens;
+use super::super::{Language, grammar};
 use super::*;
 
 /// Words before the bracket of a call that has a file read, and what they are called.

@@ -9,7 +9,10 @@ fn outside(path: &str, source: &str) -> Vec<Reach> {
 
 /// What is found in each of these files.
 fn of(files: &[(&str, &str)]) -> Vec<Vec<Included>> {
-    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.parse().unwrap()).collect();
+    let paths: Vec<RepoPath> = files
+        .iter()
+        .map(|(path, _)| path.parse().unwrap())
+        .collect();
     let sources = files.iter().map(|(_, source)| source.as_bytes());
     let files: Vec<(&RepoPath, &[u8])> = paths.iter().zip(sources).collect();
     let found = included(&files).into_iter().map(|(_, found)| found);
@@ -280,26 +283,80 @@ fn included_file_outside_the_repository_is_found() {
         ("go.mod", "module a\n\nreplace b => ../../b\n"),
         ("package.json", "{\"dependencies\": {\"x\": \"file:../x\"}}"),
         ("src/a.pyx", "cdef extern from \"/etc/passwd\":\n    pass\n"),
-        ("src/a.rs", "const K: &str = include_str!(concat!('/', \"etc/passwd\"));"),
-        ("src/a.rs", "#!/bin/sh /*\nconst K: &str = include_str!(\"/etc/passwd\"); // */\n"),
-        ("src/a.rs", "m!(cr\"\\\" , \"); const K: &str = include_str!(\"/etc/passwd\"); //\""),
-        ("src/a.rs", "m!('r\"\\\" , \"); const K: &str = include_str!(\"/etc/passwd\"); //\""),
-        ("src/a.rs", "#![debugger_visualizer(gdb_script_file = \"/data/x.py\")]"),
-        ("src/a.rs", "#[cfg_attr(all(), debugger_visualizer(natvis_file = \"/mnt/x.natvis\"))] mod v {}"),
-        ("src/a.rs", "#[link(name = \"/tmp/x.a\", kind = \"static\", modifiers = \"+verbatim\")] extern \"C\" {}"),
-        ("src/a.rs", "#[link(name = \"../../x.a\", modifiers = \"+verbatim\")] extern \"C\" {}"),
-        ("src/lib.rs", "mod a { #![path = \"..\"] #[path = \"../../x.rs\"] pub mod x; }"),
-        ("src/a.rs", "global_asm!(\"/* c */ .incbin \\\"/etc/passwd\\\"\");"),
-        ("src/a.rs", "global_asm!(\"; .incbin \\\"/etc/passwd\\\"\");"),
-        ("src/a.rs", "global_asm!(\"/*\\n*/ .incbin \\\"/etc/passwd\\\"\");"),
-        ("src/a.rs", "global_asm!(stringify!(.incbin \"/etc/passwd\"));"),
-        ("src/a.rs", "macro_rules! q { () => { \"bin \\\"/etc/passwd\\\"\" } }\nglobal_asm!(concat!(\"nop; .inc\", q!()));"),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!('/', \"etc/passwd\"));",
+        ),
+        (
+            "src/a.rs",
+            "#!/bin/sh /*\nconst K: &str = include_str!(\"/etc/passwd\"); // */\n",
+        ),
+        (
+            "src/a.rs",
+            "m!(cr\"\\\" , \"); const K: &str = include_str!(\"/etc/passwd\"); //\"",
+        ),
+        (
+            "src/a.rs",
+            "m!('r\"\\\" , \"); const K: &str = include_str!(\"/etc/passwd\"); //\"",
+        ),
+        (
+            "src/a.rs",
+            "#![debugger_visualizer(gdb_script_file = \"/data/x.py\")]",
+        ),
+        (
+            "src/a.rs",
+            "#[cfg_attr(all(), debugger_visualizer(natvis_file = \"/mnt/x.natvis\"))] mod v {}",
+        ),
+        (
+            "src/a.rs",
+            "#[link(name = \"/tmp/x.a\", kind = \"static\", modifiers = \"+verbatim\")] extern \"C\" {}",
+        ),
+        (
+            "src/a.rs",
+            "#[link(name = \"../../x.a\", modifiers = \"+verbatim\")] extern \"C\" {}",
+        ),
+        (
+            "src/lib.rs",
+            "mod a { #![path = \"..\"] #[path = \"../../x.rs\"] pub mod x; }",
+        ),
+        (
+            "src/a.rs",
+            "global_asm!(\"/* c */ .incbin \\\"/etc/passwd\\\"\");",
+        ),
+        (
+            "src/a.rs",
+            "global_asm!(\"; .incbin \\\"/etc/passwd\\\"\");",
+        ),
+        (
+            "src/a.rs",
+            "global_asm!(\"/*\\n*/ .incbin \\\"/etc/passwd\\\"\");",
+        ),
+        (
+            "src/a.rs",
+            "global_asm!(stringify!(.incbin \"/etc/passwd\"));",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! q { () => { \"bin \\\"/etc/passwd\\\"\" } }\nglobal_asm!(concat!(\"nop; .inc\", q!()));",
+        ),
         ("src/a.c", "// what??/\n#include \"/etc/passwd\"\n"),
-        ("src/a.c", "const char *a = \"a??/\";\n#include \"/etc/passwd\"\n//\"\n"),
-        ("src/a.c", "#define R\nconst char *a = R\"(\";\n#include \"/etc/passwd\"\nconst char *b = \")\";\n"),
-        ("src/a.c", "int a = X(1'/*');\n#include \"/etc/passwd\"\n/* */\n"),
-        ("src/a.c", "int a = 4 //**/ 2; asm(\".incbin \\\"/etc/passwd\\\"\");\n"),
-        ("src/a.c", "// a#include \"/etc/passwd\"\n"),
+        (
+            "src/a.c",
+            "const char *a = \"a??/\";\n#include \"/etc/passwd\"\n//\"\n",
+        ),
+        (
+            "src/a.c",
+            "#define R\nconst char *a = R\"(\";\n#include \"/etc/passwd\"\nconst char *b = \")\";\n",
+        ),
+        (
+            "src/a.c",
+            "int a = X(1'/*');\n#include \"/etc/passwd\"\n/* */\n",
+        ),
+        (
+            "src/a.c",
+            "int a = 4 //**/ 2; asm(\".incbin \\\"/etc/passwd\\\"\");\n",
+        ),
+        ("src/a.c", "// a\r#include \"/etc/passwd\"\n"),
         ("src/a.c", "// a\\ \n#include \"/etc/passwd\"\n"),
         ("src/a.c", "\u{b}#include \"/etc/passwd\"\n"),
         ("src/a.c", "a\\\nsm(\".incbin \\\"/etc/passwd\\\"\");\n"),
@@ -307,31 +364,73 @@ fn included_file_outside_the_repository_is_found() {
         ("src/a.c", "asm(\"; .incbin \\\"/etc/passwd\\\"\");\n"),
         ("src/a.S", "/* c */ .incbin \"/etc/passwd\"\n"),
         ("src/a.S", "; .incbin \"/etc/passwd\"\n"),
-        ("src/a.jsx", "const a = <p>don't {require(\"/etc/x.json\")} won't</p>;\n"),
-        ("src/a.jsx", "const a = <p>`</p>;\nrequire(\"/etc/x.json\");\nconst b = <p>`</p>;\n"),
-        ("src/a.jsx", "const a = <p>/*</p>;\nrequire(\"/etc/x.json\");\nconst b = <p>*/</p>;\n"),
+        (
+            "src/a.jsx",
+            "const a = <p>don't {require(\"/etc/x.json\")} won't</p>;\n",
+        ),
+        (
+            "src/a.jsx",
+            "const a = <p>`</p>;\nrequire(\"/etc/x.json\");\nconst b = <p>`</p>;\n",
+        ),
+        (
+            "src/a.jsx",
+            "const a = <p>/*</p>;\nrequire(\"/etc/x.json\");\nconst b = <p>*/</p>;\n",
+        ),
         ("src/a.js", "<!-- /*\nrequire(\"/etc/x.json\");\n// */\n"),
-        ("src/a.js", "let a;\n--> /*\nrequire(\"/etc/x.json\");\n// */\n"),
-        ("src/a.js", "#!/usr/bin/env node /*\nrequire(\"/etc/x.json\");\n// */\n"),
+        (
+            "src/a.js",
+            "let a;\n--> /*\nrequire(\"/etc/x.json\");\n// */\n",
+        ),
+        (
+            "src/a.js",
+            "#!/usr/bin/env node /*\nrequire(\"/etc/x.json\");\n// */\n",
+        ),
         ("src/a.js", "require((0, \"/etc/x.json\"));"),
         ("src/a.js", "const p = \"/etc/\";\nrequire(p + \"x.json\");"),
-        ("src/a.go", "package a\n\n// #include \"/etc/passwd\"\nimport `C`\n"),
-        ("src/a.go", "package a\n\n// #include \"/etc/passwd\"\nimport \"\\x43\"\n"),
-        ("src/a.go", "package a\n\n//go:embed\t../../key\nvar k string\n"),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"/etc/passwd\"\nimport `C`\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"/etc/passwd\"\nimport \"\\x43\"\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n//go:embed\t../../key\nvar k string\n",
+        ),
         ("a.go", "package a\n\n// #cgo CFLAGS: -I..\nimport \"C\"\n"),
         ("a.go", "package a\n\n// #cgo CFLAGS: -I ..\nimport \"C\"\n"),
-        ("a.go", "package a\n\n// #cgo LDFLAGS: -L../lib -lx\nimport \"C\"\n"),
-        ("a.go", "package a\n\n// #cgo LDFLAGS: -Wl,--format=binary,/etc/passwd\nimport \"C\"\n"),
+        (
+            "a.go",
+            "package a\n\n// #cgo LDFLAGS: -L../lib -lx\nimport \"C\"\n",
+        ),
+        (
+            "a.go",
+            "package a\n\n// #cgo LDFLAGS: -Wl,--format=binary,/etc/passwd\nimport \"C\"\n",
+        ),
         ("src/a.py", "import sys\nsys.\\\npath.append(\"/tmp/x\")\n"),
         ("src/a.py", "import pkg\npkg.__path__.append(\"/tmp/x\")\n"),
-        ("src/a.py", "import zipimport\nzipimport.zipimporter(\"/tmp/x.zip\").load_module(\"x\")\n"),
-        ("src/a.py", "import imp\nimp.load_dynamic(\"x\", \"/tmp/x.so\")\n"),
+        (
+            "src/a.py",
+            "import zipimport\nzipimport.zipimporter(\"/tmp/x.zip\").load_module(\"x\")\n",
+        ),
+        (
+            "src/a.py",
+            "import imp\nimp.load_dynamic(\"x\", \"/tmp/x.so\")\n",
+        ),
         ("package.json", "{\"dependencies\": {\"x\": \"../../x\"}}"),
         ("package.json", "{\"devDependencies\": {\"x\": \"/tmp/x\"}}"),
         ("package.json", "{\"overrides\": {\"a\": {\"x\": \"~/x\"}}}"),
-        ("package.json", "{\"optionalDependencies\": {\"x\": \"git+file:///tmp/x\"}}"),
+        (
+            "package.json",
+            "{\"optionalDependencies\": {\"x\": \"git+file:///tmp/x\"}}",
+        ),
         ("package.json", "{\"main\": \"../x.js\"}"),
-        ("package.json", "{\"exports\": {\".\": {\"import\": \"./a/../../x.js\"}}}"),
+        (
+            "package.json",
+            "{\"exports\": {\".\": {\"import\": \"./a/../../x.js\"}}}",
+        ),
     ] {
         let found = outside(path, source);
         if found.is_empty() || found.contains(&Reach::Unknown) {
@@ -580,26 +679,86 @@ fn included_file_of_the_repository_is_fine() {
             "{\"name\": \"a\", \"dependencies\": {\"x\": \"file:./x\"}, \"scripts\": {\"a\": \"cat /etc/x\"}}",
         ),
         ("src/a.d", "import std.stdio;\nenum k = import(\"key\");"),
-        ("src/a.rs", "#!/usr/bin/env run-cargo-script\nconst K: &str = include_str!(\"a.txt\");"),
-        ("src/a.rs", "#[link(name = \"z\", kind = \"static\")] extern \"C\" {}\n#![debugger_visualizer(natvis_file = \"x.natvis\")]"),
-        ("src/lib.rs", "mod a { #![path = \"b\"] #[path = \"x.rs\"] pub mod x; }"),
-        ("src/a.rs", "use core::arch::{asm, global_asm};\nglobal_asm!(stringify!(nop));\ncfg_if! { if #[cfg(a)] { use core::arch::global_asm; } }"),
-        ("src/a.rs", "assert_eq!(a.include, [include]);\nm!(a.include(b), A { include: 1 });\nlet include = include(1);"),
-        ("src/a.rs", "macro_rules! nop { () => { \"nop\" } }\nasm!(concat!(nop!(), \"; mov {0}, 1\"), out(reg) a);"),
-        ("src/a.rs", "include!(concat!(env!(\"OUT_DIR\"), \"/\", env!(\"CARGO_PKG_NAME\"), \".rs\"));"),
-        ("src/a.rs", "cfg_if! { if #[cfg(unix)] { #[path = \"unix.rs\"] mod imp; } else { mod imp; } }"),
-        ("src/a.c", "const char *a = R\"(\n#include <a.h>\n)\";\nint b = 1'000; // what??\n#include \"b.inc\"\n"),
-        ("src/a.cpp", "//**********\n// it's \"a\" comment\n//**********\n#include \"a.hpp\"\nasm(\"nop # .incbin\");\n"),
-        ("src/a.c", "#define TEXT \"nop; \" \"hlt // halts\"\nasm(TEXT \"nop\");\n"),
-        ("src/a.S", "/* .incbin is not used */\n; see \"/etc/x\"\n.string \"/etc/x\"\n/* c */ nop\n.incbin \"data/a.bin\"\n"),
-        ("src/a.jsx", "const a = <p>don't {`/etc/x`} won't</p>;\nconst b = require(\"./b\");\n"),
-        ("src/a.js", "// require(\"/etc/x\")\nconst s = 'require(\"/etc/x\")'; const r = /a/.test(\"import('/etc/x')\");\n"),
-        ("src/a.js", "const p = \"./lib/\";\nrequire(p + \"x.json\"); require((\"./a\", \"./b\"));\n"),
-        ("src/a.go", "package a\n\n// #include \"/etc/passwd\"\nimport \"fmt\"\n"),
-        ("src/a.go", "package a\n\n// #cgo CFLAGS: -I../inc -I.. -DX=a/b -Iinc\n// #cgo LDFLAGS: -Wl,-rpath,/usr/local/lib -Wl,-z,now -L.\nimport \"C\"\n"),
-        ("src/a.py", "import pkg, pkgutil\nfor m in pkgutil.iter_modules(pkg.__path__):\n    print(m, pkg.__path__[0])\nF = \"/etc/x\"\n"),
-        ("src/a.py", "import sys\na = 1 + \\\n    2\nsys.\\\nargv.append(\"/tmp/x\")\n"),
-        ("packages/a/package.json", "{\"main\": \"./a.js\", \"exports\": {\".\": \"./a.js\"}, \"dependencies\": {\"b\": \"../b\", \"c\": \"^1.0.0\", \"d\": \"workspace:*\", \"e\": \"git+https://x/../y\"}, \"files\": [\"/dist\"], \"homepage\": \"/x\"}"),
+        (
+            "src/a.rs",
+            "#!/usr/bin/env run-cargo-script\nconst K: &str = include_str!(\"a.txt\");",
+        ),
+        (
+            "src/a.rs",
+            "#[link(name = \"z\", kind = \"static\")] extern \"C\" {}\n#![debugger_visualizer(natvis_file = \"x.natvis\")]",
+        ),
+        (
+            "src/lib.rs",
+            "mod a { #![path = \"b\"] #[path = \"x.rs\"] pub mod x; }",
+        ),
+        (
+            "src/a.rs",
+            "use core::arch::{asm, global_asm};\nglobal_asm!(stringify!(nop));\ncfg_if! { if #[cfg(a)] { use core::arch::global_asm; } }",
+        ),
+        (
+            "src/a.rs",
+            "assert_eq!(a.include, [include]);\nm!(a.include(b), A { include: 1 });\nlet include = include(1);",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! nop { () => { \"nop\" } }\nasm!(concat!(nop!(), \"; mov {0}, 1\"), out(reg) a);",
+        ),
+        (
+            "src/a.rs",
+            "include!(concat!(env!(\"OUT_DIR\"), \"/\", env!(\"CARGO_PKG_NAME\"), \".rs\"));",
+        ),
+        (
+            "src/a.rs",
+            "cfg_if! { if #[cfg(unix)] { #[path = \"unix.rs\"] mod imp; } else { mod imp; } }",
+        ),
+        (
+            "src/a.c",
+            "const char *a = R\"(\n#include <a.h>\n)\";\nint b = 1'000; // what??\n#include \"b.inc\"\n",
+        ),
+        (
+            "src/a.cpp",
+            "//**********\n// it's \"a\" comment\n//**********\n#include \"a.hpp\"\nasm(\"nop # halts\");\n",
+        ),
+        (
+            "src/a.c",
+            "#define TEXT \"nop; \" \"hlt // halts\"\nasm(TEXT \"nop\");\n",
+        ),
+        (
+            "src/a.S",
+            "/* .incbin is not used */\n; see \"/etc/x\"\n.string \"/etc/x\"\n/* c */ nop\n.incbin \"data/a.bin\"\n",
+        ),
+        (
+            "src/a.jsx",
+            "const a = <p>don't {`/etc/x`} won't</p>;\nconst b = require(\"./b\");\n",
+        ),
+        (
+            "src/a.js",
+            "// require(\"/etc/x\")\nconst s = 'require(\"/etc/x\")'; const r = /a/.test(\"import('/etc/x')\");\n",
+        ),
+        (
+            "src/a.js",
+            "const p = \"./lib/\";\nrequire(p + \"x.json\"); require((\"./a\", \"./b\"));\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"/etc/passwd\"\nimport \"fmt\"\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n// #cgo CFLAGS: -I../inc -I.. -DX=a/b -Iinc\n// #cgo LDFLAGS: -Wl,-rpath,/usr/local/lib -Wl,-z,now -L.\nimport \"C\"\n",
+        ),
+        (
+            "src/a.py",
+            "import pkg, pkgutil\nfor m in pkgutil.iter_modules(pkg.__path__):\n    print(m, pkg.__path__[0])\nF = \"/etc/x\"\n",
+        ),
+        (
+            "src/a.py",
+            "import sys\na = 1 + \\\n    2\nsys.\\\nargv.append(\"/tmp/x\")\n",
+        ),
+        (
+            "packages/a/package.json",
+            "{\"main\": \"./a.js\", \"exports\": {\".\": \"./a.js\"}, \"dependencies\": {\"b\": \"../b\", \"c\": \"^1.0.0\", \"d\": \"workspace:*\", \"e\": \"git+https://x/../y\"}, \"files\": [\"/dist\"], \"homepage\": \"/x\"}",
+        ),
     ] {
         let found = outside(path, source);
         if !found.is_empty() {
@@ -741,36 +900,84 @@ fn path_that_is_not_written_plainly_is_unknown() {
             "(function (require, module, exports) { const a = require(\"../../type\"); })",
         ),
         ("src/a.d", "enum k = import(P);"),
-        ("src/a.rs", "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"-b/x\"));"),
-        ("src/a.rs", "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), env!(\"CARGO_PKG_NAME\"), \"/x\"));"),
-        ("src/a.rs", "const K: &str = include_str!(concat!(env!(\"CARGO_PKG_DESCRIPTION\"), \"/x\"));"),
-        ("src/a.rs", "macro_rules! m { ($a:ident $b:tt) => { $a ! $b } }\nconst K: &str = m!(include_str (\"/etc/passwd\"));"),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"-b/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), env!(\"CARGO_PKG_NAME\"), \"/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_PKG_DESCRIPTION\"), \"/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! m { ($a:ident $b:tt) => { $a ! $b } }\nconst K: &str = m!(include_str (\"/etc/passwd\"));",
+        ),
         ("src/a.rs", "const K: &str = m!(include_str (\"a.txt\"));"),
         ("src/a.rs", "m!(include (\"a.rs\"));"),
         ("src/a.rs", "m!(asm (\"nop\"));"),
         ("src/a.rs", "m!(a.include (\"/etc/passwd\"));"),
-        ("src/a.rs", "macro_rules! m { ($g:tt $b:tt) => { include_str $g $b } }"),
-        ("src/a.rs", "macro_rules! info { ($a:ident $b:tt) => { $a ! $b } }\ninfo!(include (\"a.rs\"));"),
-        ("src/a.rs", "paste! { m! { [<inc lude _str>] (\"/etc/passwd\") } }"),
-        ("src/a.rs", "m!(debugger_visualizer(gdb_script_file = \"/tmp/x.py\"));"),
+        (
+            "src/a.rs",
+            "macro_rules! m { ($g:tt $b:tt) => { include_str $g $b } }",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! info { ($a:ident $b:tt) => { $a ! $b } }\ninfo!(include (\"a.rs\"));",
+        ),
+        (
+            "src/a.rs",
+            "paste! { m! { [<inc lude _str>] (\"/etc/passwd\") } }",
+        ),
+        (
+            "src/a.rs",
+            "m!(debugger_visualizer(gdb_script_file = \"/tmp/x.py\"));",
+        ),
         ("src/a.rs", "m!(path = \"/tmp/x.rs\");"),
         ("src/a.rs", "use std::include as x;\nx!(\"/etc/passwd\");"),
-        ("src/a.rs", "#[debugger_visualizer(natvis_file = $x)] mod a {}"),
+        (
+            "src/a.rs",
+            "#[debugger_visualizer(natvis_file = $x)] mod a {}",
+        ),
         ("src/a.rs", "global_asm!(\".incbin \\\"../a.bin\\\"\");"),
-        ("src/a.rs", "macro_rules! q { () => { \"\\n.inc\" } }\nmacro_rules! r { () => { \"bin \\\"x\\\"\" } }\nglobal_asm!(concat!(\"nop\", q!(), r!()));"),
+        (
+            "src/a.rs",
+            "macro_rules! q { () => { \"\\n.inc\" } }\nmacro_rules! r { () => { \"bin \\\"x\\\"\" } }\nglobal_asm!(concat!(\"nop\", q!(), r!()));",
+        ),
         ("src/a.rs", "include!(\"a.txt\");"),
         ("src/a.rs", "#[path = \"a.md\"] mod a;"),
         ("src/a.c", "#include \"a.json\"\n"),
         ("src/a.c", "asm(\".incbin \\\"../a.bin\\\"\");\n"),
-        ("src/a.c", "#define A \"\\n.inc\"\n#define B \"bin \\\"x\\\"\"\nasm(\"nop\" A B);\n"),
-        ("src/a.c", "#define S_(x) #x\n#define S(x) S_(x)\n#define P(a,b) S(.a##b \"/etc/passwd\")\nasm(\"nop\" P(;inc,bin));\n"),
+        (
+            "src/a.c",
+            "#define A \"\\n.inc\"\n#define B \"bin \\\"x\\\"\"\nasm(\"nop\" A B);\n",
+        ),
+        (
+            "src/a.c",
+            "#define S_(x) #x\n#define S(x) S_(x)\n#define P(a,b) S(.a##b \"/etc/passwd\")\nasm(\"nop\" P(;inc,bin));\n",
+        ),
         ("src/a.c", "#define I inc ## bin\n"),
-        ("src/a.S", "#define string .inc##bin\nstring \"/etc/passwd\"\n"),
+        (
+            "src/a.S",
+            "#define string .inc##bin\nstring \"/etc/passwd\"\n",
+        ),
         ("src/a.S", ".incbin \"../a.bin\"\n"),
         ("src/a.S", "/* c */ .incbin FILE\n"),
-        ("src/a.go", "package a\n\n// #include \"a.txt\"\nimport \"C\"\n"),
-        ("src/a.py", "from importlib.machinery import PathFinder\nPathFinder.find_spec(\"x\", [\"/tmp/x\"]).loader.load_module()\n"),
-        ("src/a.py", "__spec__.submodule_search_locations.append(\"/tmp/x\")\n"),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"a.txt\"\nimport \"C\"\n",
+        ),
+        (
+            "src/a.py",
+            "from importlib.machinery import PathFinder\nPathFinder.find_spec(\"x\", [\"/tmp/x\"]).loader.load_module()\n",
+        ),
+        (
+            "src/a.py",
+            "__spec__.submodule_search_locations.append(\"/tmp/x\")\n",
+        ),
     ] {
         let found = outside(path, source);
         if found.is_empty() || found.contains(&Reach::Outside) {
@@ -879,7 +1086,11 @@ fn included_file_is_read_in_the_language_of_its_includer() {
         // Nothing includes it.
         assert_eq!(of_last(&[(includer, "\n"), (path, text)]), [], "{source}");
         let neighbour = "dir/u.x";
-        assert_eq!(of_last(&[(includer, source), (neighbour, text)]), [], "{source}");
+        assert_eq!(
+            of_last(&[(includer, source), (neighbour, text)]),
+            [],
+            "{source}"
+        );
     }
     let chain = of_last(&[
         ("src/a.c", "#include \"b.x\"\n"),
