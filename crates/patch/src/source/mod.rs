@@ -102,6 +102,9 @@ mod tests {
                     "macro_rules! a{",
                     "macro_rules! a{($b:expr)=>{include!($b)}}a!(",
                     "asm!(concat!(",
+                    "m!(include,[<a>]",
+                    "macro_rules! a{()=>{a!(\"..\")}}use a as b;",
+                    "cr\"\\\"",
                 ],
             ),
             (
@@ -120,6 +123,8 @@ mod tests {
                     "require(",
                     "a=require;a(",
                     "import('./'+",
+                    "<a>'</a>import'../../a'",
+                    "require('/etc/",
                 ],
             ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
@@ -136,6 +141,8 @@ mod tests {
                     "asm(",
                     "asm(a ",
                     ".incbin \"",
+                    "??/\n//*R\"(1'",
+                    "#define a a##a b \"c\"\nasm(a)",
                 ],
             ),
             (

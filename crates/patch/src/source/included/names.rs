@@ -108,12 +108,11 @@ impl Names {
             for value in self.values(&name).into_iter().flatten().take(MOST_NAMES) {
                 let (names, literals) = c::parts(value.as_bytes());
                 out.extend(literals);
-                let names = names.into_iter().filter(|_| seen.len() <= MOST_NAMES);
-                next.extend(
-                    names
-                        .filter(|name| seen.insert(name.clone()))
-                        .collect::<Vec<_>>(),
-                );
+                for name in names {
+                    if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
+                        next.push(name);
+                    }
+                }
             }
         }
         out
