@@ -298,11 +298,14 @@ fn is_plain(items: &[Item<'_>], at: usize, source: &[u8]) -> bool {
     let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let before = |word: &str| at > 0 && is(at - 1, word);
     let in_import = || {
-        let list = items[..at].iter().rev().take(MOST_WORDS);
-        let mut words = list.skip_while(|item| {
-            item.is(",") || item.is("(") || item.is("as") || is_word(item) && !item.is("import")
+        let list = (0..at).rev().take(MOST_WORDS);
+        let mut words = list.skip_while(|word| {
+            let item = &items[*word];
+            let goes_on = item.is(",") || item.is("(");
+            let is_name = item.is("as") || is_word(item) && !item.is("import");
+            goes_on || is_name && !ends_line(items, *word, source)
         });
-        words.next().is_some_and(|item| item.is("import"))
+        words.next().is_some_and(|word| items[word].is("import"))
     };
     other_name(items, at, source).is_some()
         || before("def")

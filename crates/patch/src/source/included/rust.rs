@@ -120,7 +120,7 @@ const FILE_ENDS: [&str; 4] = ["_dir", "_file", "_folder", "_path"];
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     let is_concerned = [
         "include", "path", "folder", "asm", "embed", "_file", "grammar", "dir", "template", "file",
-        "link",
+        "link", "[<",
     ];
     if !has_any(source, &is_concerned) && !names.has_rust() {
         return;
