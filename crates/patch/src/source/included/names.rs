@@ -6,7 +6,7 @@ use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
 use super::modules::{
-    has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
+    has_filled_name, is_filled_before, is_variable, may_name_module, Kinds,
 };
 use super::{Family, c, has, inside, items, value};
 
@@ -101,6 +101,9 @@ impl Names {
 
     /// The texts that a name of C stands for, in each of its values and by way of other names.
     pub(super) fn literals_of(&self, name: &[u8]) -> Vec<String> {
+        if self.values(name).is_none() {
+            return Vec::new();
+        }
         let mut next: Vec<Vec<u8>> = vec![name.to_owned()];
         let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
         let mut out = Vec::new();
@@ -150,6 +153,11 @@ impl Names {
     /// The texts of a macro of Rust, where the changed files define it.
     pub(super) fn texts(&self, name: &[u8]) -> Option<&[String]> {
         self.rust_texts.get(name).map(Vec::as_slice)
+    }
+
+    /// The macros that a macro of Rust calls, where the changed files define it.
+    pub(super) fn calls(&self, name: &[u8]) -> Option<&BTreeSet<Vec<u8>>> {
+        self.rust_calls.get(name)
     }
 
     /// Whether other files may call a macro of Rust without its being in their scope.
@@ -251,7 +259,7 @@ impl Names {
         let mut tokens = tokens(&closed);
         plain_names(&mut tokens);
         let tokens = items(source, &tokens, &masked.literals);
-        let visibilities = visibilities(&tokens);
+        let kinds = Kinds::of(&tokens);
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let uses = tokens.windows(2).filter(|pair| pair[0].is("use"));
         let used: BTreeSet<&[u8]> = uses.map(|pair| pair[1].text).collect();
@@ -305,12 +313,12 @@ impl Names {
                         reads |= is(end + 1, "!")
                     }
                     b"mod" => {
-                        self.makes_modules |= is_filled_before(&tokens, end, &visibilities);
+                        self.makes_modules |= is_filled_before(&tokens, end, &kinds);
                     }
                     b"#" if is(end + 1, "[") => {
                         let list = inside(&tokens, end + 1);
                         self.makes_modules |= list.is_some_and(|list| {
-                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3)
+                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3, &kinds)
                         });
                     }
                     name if is(end + 1, "!") && !is(end + 2, "=") => {

@@ -5,7 +5,7 @@ use super::super::mask::{Dialect, Masked, read_dialect};
 use super::super::token::{plain_names, tokens};
 use super::assembler::names_place;
 use super::modules::{
-    Modules, has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
+    Kinds, Modules, has_filled_name, is_filled_before, is_variable, may_name_module, ,
 };
 use super::*;
 
@@ -146,7 +146,7 @@ fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>)
     plain_names(&mut tokens);
     let items = items(source, &tokens, &masked.literals);
     let mut modules = Modules::new(found.path);
-    let visibilities = visibilities(&items);
+    let kinds = Kinds::of(&items);
     let calls = Calls::of(&items, names);
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
@@ -165,7 +165,7 @@ fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>)
                     Some(list) => {
                         attribute(list, open > at + 1, &mut modules, found);
                         let end = open + list.len() + 2;
-                        if has_filled_name(list) && may_name_module(&items, end) {
+                        if has_filled_name(list) && may_name_module(&items, end, &kinds) {
                             found.unknown("an attribute of a module", &written(list));
                         }
                     }
@@ -175,7 +175,7 @@ fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>)
                     None => {}
                 }
             }
-        } else if item.is("mod") && is_filled_before(&items, at, &visibilities) {
+        } else if item.is("mod") && is_filled_before(&items, at, &kinds) {
             found.unknown("an attribute of a module", "that a macro fills in");
         } else if item.is("]") && at > 0 && items[at - 1].is(">") && calls.around(at) {
             put_together(&items[at + 1..], found);
@@ -268,7 +268,8 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         // `path = "…"` that a macro may make an attribute of.
         let value = items.get(at + 2).filter(|_| next(1, "="));
         let value = value.and_then(Item::value).unwrap_or_default();
-        let is_module = names_place(&value, found.depth) && value.ends_with(".rs");
+        let is_module = names_place(&value, found.depth)
+            && (value.ends_with(".rs") || is_place(&value));
         if calls.around(at) && (is_visualizer || is_module) {
             found.unknown("another use", &format!("{text} {value}"));
         }
@@ -371,7 +372,14 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
             }
         }
     }
-    let is_reader = text.starts_with("include") || text.contains("embed") || text.contains("_file");
+    let has_name = text.starts_with("include") || text.contains("embed") || text.contains("_file");
+    // The name says nothing where the macro is known.
+    let is_known = || {
+        let calls = names.calls(name.text);
+        let is_plain = |name: &Vec<u8>| PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == name);
+        calls.is_some_and(|calls| calls.iter().all(is_plain))
+    };
+    let is_reader = has_name && !is_known();
     let names_reader = || {
         argument
             .unwrap_or_default()

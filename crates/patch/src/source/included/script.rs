@@ -106,17 +106,18 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
 /// Uses that are none in the usual reading, and that no grammar calls a comment, a text or a literal.
 fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
     let is_blank = |code: &[u8], at: usize| code.get(at).is_none_or(u8::is_ascii_whitespace);
+    let known = std::mem::take(&mut found.list);
+    let targets: BTreeSet<&str> = known.iter().map(|seen| seen.target.as_str()).collect();
     let mut uses = Vec::new();
     for (at, literal) in anywhere(source) {
         if is_blank(usual, at) {
-            let known = std::mem::take(&mut found.list);
             specifier("a use behind an unclear literal", &literal, found);
-            let seen = std::mem::replace(&mut found.list, known);
-            let is_known = |one: &Included| found.list.iter().any(|seen| seen.target == one.target);
-            let seen = seen.into_iter().filter(|seen| !is_known(seen));
+            let seen = found.list.drain(..);
+            let seen = seen.filter(|seen| !targets.contains(seen.target.as_str()));
             uses.extend(seen.map(|seen| (at, seen)));
         }
     }
+    found.list = known;
     if uses.is_empty() {
         return;
     }

@@ -369,6 +369,10 @@ fn included_file_outside_the_repository_is_found() {
             "const a = <p>don't {require(\"/etc/x.json\")} won't</p>;\n",
         ),
         (
+            "src/a.rs",
+            "macro_rules! load_file { ($a:expr) => { load!($a) } }\nload_file!(\"/etc/x\");",
+        ),
+        (
             "src/a.jsx",
             "const a = <p>`</p>;\nrequire(\"/etc/x.json\");\nconst b = <p>`</p>;\n",
         ),
@@ -709,6 +713,14 @@ fn included_file_of_the_repository_is_fine() {
         ),
         (
             "src/a.rs",
+            "macro_rules! assert_file { ($a:expr) => { assert!(is($a), \"{}\", $a) } }\nassert_file!(\"/etc/x\");",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($($(#[$i:ident $($a:tt)*])* $f:ident;)*) => { n! { $($(#[$i $($a)*])* $f;)* } } }",
+        ),
+        (
+            "src/a.rs",
             "cfg_if! { if #[cfg(unix)] { #[path = \"unix.rs\"] mod imp; } else { mod imp; } }",
         ),
         (
@@ -937,6 +949,10 @@ fn path_that_is_not_written_plainly_is_unknown() {
             "m!(debugger_visualizer(gdb_script_file = \"/tmp/x.py\"));",
         ),
         ("src/a.rs", "m!(path = \"/tmp/x.rs\");"),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($i:ident, $k:ident $f:ident) => { #[$i = \"x.rs\"] $k $f; } }",
+        ),
         ("src/a.rs", "use std::include as x;\nx!(\"/etc/passwd\");"),
         (
             "src/a.rs",
