@@ -423,12 +423,27 @@ fn value(literal: &[u8]) -> String {
         .take(from)
         .take_while(|byte| **byte == quote)
         .count();
-    let text = String::from_utf8_lossy(&inner[..inner.len() - closing]);
+    let inner = &inner[..inner.len() - closing];
+    let text = String::from_utf8_lossy(match literal[..open].last() {
+        Some(b'R') => untagged(inner),
+        _ => inner,
+    });
     if is_raw {
         text.into_owned()
     } else {
         unescaped(&text)
     }
+}
+
+/// The text of a raw literal of C++, without the brackets around it and their tags.
+fn untagged(inner: &[u8]) -> &[u8] {
+    let Some(open) = inner.iter().position(|byte| *byte == b'(') else {
+        return inner;
+    };
+    let (tag, rest) = (&inner[..open], &inner[open + 1..]);
+    let text = rest.strip_suffix(tag);
+    text.and_then(|text| text.strip_suffix(b")"))
+        .unwrap_or(inner)
 }
 
 /// A text with its escapes read, in the notations that languages share.

@@ -150,15 +150,15 @@ fn npm(text: &str, found: &mut Found<'_>) {
         let paths = quoted.filter(|text| text.contains("../") || is_local(text) || is_place(text));
         return paths.for_each(|text| npm_package(&text, found));
     };
-    let Some(manifest) = manifest.as_object() else {
-        return;
-    };
-    for (key, value) in manifest {
+    let all = texts(&manifest).into_iter();
+    all.filter(|text| is_local(text))
+        .for_each(|text| npm_package(text, found));
+    for (key, value) in manifest.as_object().into_iter().flatten() {
         let is_dependencies = key.ends_with("ependencies") || OVERRIDES.contains(&key.as_str());
         if !is_dependencies && !LOADED.contains(&key.as_str()) {
             continue;
         }
-        for text in texts(value) {
+        for text in texts(value).into_iter().filter(|text| !is_local(text)) {
             if is_dependencies {
                 npm_package(text, found);
             } else if text.contains("..") || text.starts_with('/') {

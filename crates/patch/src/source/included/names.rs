@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
-use super::modules::{
-    has_filled_name, is_filled_before, is_variable, may_name_module, Kinds,
-};
+use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
 use super::{Family, c, has, inside, items, value};
 
 /// How many words before a macro may be its attributes.
@@ -318,7 +316,8 @@ impl Names {
                     b"#" if is(end + 1, "[") => {
                         let list = inside(&tokens, end + 1);
                         self.makes_modules |= list.is_some_and(|list| {
-                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3, &kinds)
+                            has_filled_name(list)
+                                && may_name_module(&tokens, end + list.len() + 3, &kinds)
                         });
                     }
                     name if is(end + 1, "!") && !is(end + 2, "=") => {

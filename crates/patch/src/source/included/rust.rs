@@ -5,7 +5,7 @@ use super::super::mask::{Dialect, Masked, read_dialect};
 use super::super::token::{plain_names, tokens};
 use super::assembler::names_place;
 use super::modules::{
-    Kinds, Modules, has_filled_name, is_filled_before, is_variable, may_name_module, ,
+    Kinds, Modules, has_filled_name, is_filled_before, is_variable, may_name_module,
 };
 use super::*;
 
@@ -268,8 +268,8 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         // `path = "…"` that a macro may make an attribute of.
         let value = items.get(at + 2).filter(|_| next(1, "="));
         let value = value.and_then(Item::value).unwrap_or_default();
-        let is_module = names_place(&value, found.depth)
-            && (value.ends_with(".rs") || is_place(&value));
+        let is_module =
+            names_place(&value, found.depth) && (value.ends_with(".rs") || is_place(&value));
         if calls.around(at) && (is_visualizer || is_module) {
             found.unknown("another use", &format!("{text} {value}"));
         }

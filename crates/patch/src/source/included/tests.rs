@@ -433,6 +433,14 @@ fn included_file_outside_the_repository_is_found() {
         ("package.json", "{\"main\": \"../x.js\"}"),
         (
             "package.json",
+            "{\"pnpm\": {\"overrides\": {\"x\": \"link:../x\"}}}",
+        ),
+        (
+            "src/a.cc",
+            "asm(R\"x(.inc)x\" R\"(bin \"/etc/passwd\")\");\n",
+        ),
+        (
+            "package.json",
             "{\"exports\": {\".\": {\"import\": \"./a/../../x.js\"}}}",
         ),
     ] {
