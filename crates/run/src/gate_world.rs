@@ -3,7 +3,7 @@
 //! A [`Survey`] lists the ignored files and packs the history, once for all trials of a session
 //! ([`Surveys`]). For each gate, [`GateWorld::furnish`] completes the copy of the tracked files, and
 //! [`GateWorld::setting`] says how the command runs: the copy is mounted at the path of the original,
-//! packages are shown in it read-only, and a virtual environment of the repository is active. Absolute paths
+//! packages are shown in it so that the original stays as it is, and a virtual environment of the repository is active. Absolute paths
 //! in scripts, editable installs and build caches then lead to the copy, which is what is tested.
 //!
 //! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but
@@ -103,7 +103,7 @@ impl Survey {
             content: Arc::new(by_content),
             limits: IgnoredLimits::STANDARD,
             split: if is_mounted {
-                SplitTrees::WhereWritten
+                SplitTrees::Never
             } else {
                 SplitTrees::Always
             },
@@ -194,24 +194,24 @@ impl<'w> GateWorld<'w> {
                 Some(&self.survey.top),
                 &[],
             ));
-            let trees = trees()
-                .map(|tree| self.survey.top.join(&tree.path))
-                .collect::<Vec<_>>();
-            let tools = self.missing_tools(copy, &trees)?;
-            let shown = trees.into_iter().chain(tools);
-            mounts.extend(shown.map(|place| mount(&place, MountContent::ReadOnly(place.clone()))));
-            let scratch = self
-                .survey
-                .ignored
-                .scratch
-                .iter()
-                .map(|path| self.survey.top.join(path));
-            mounts.extend(scratch.map(|place| mount(&place, MountContent::Scratch)));
-            let private = self.survey.ignored.private.iter();
-            mounts.extend(private.map(|path| {
-                let content = MountContent::Writable(copy.join(path));
-                mount(&self.survey.top.join(path), content)
-            }));
+            let shown = trees().map(|tree| {
+                let place = self.survey.top.join(&tree.path);
+                let content = if tree.is_written() {
+                    MountContent::Overlay(place.clone())
+                } else {
+                    MountContent::ReadOnly(place.clone())
+                };
+                mount(&place, content)
+            });
+            let shown: Vec<Mount> = shown.collect();
+            let places: Vec<PathBuf> = shown.iter().map(|shown| shown.target.clone()).collect();
+            let tools = self.missing_tools(copy, &places)?;
+            mounts.extend(shown);
+            mounts.extend(
+                tools
+                    .iter()
+                    .map(|place| mount(place, MountContent::ReadOnly(place.clone()))),
+            );
         } else {
             let shown: Vec<PathBuf> = trees()
                 .map(|tree| self.survey.top.join(&tree.path))
@@ -245,6 +245,7 @@ impl<'w> GateWorld<'w> {
             Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
             None => env.clone(),
         };
+        let env = self.with_packages_of(gate, env);
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
@@ -255,6 +256,31 @@ impl<'w> GateWorld<'w> {
             strength: self.base.sandbox,
             log_limit: MAX_LOG,
         })
+    }
+
+    /// Returns the variables with the programs that are installed for the gate's directory on `PATH`.
+    fn with_packages_of(
+        &self,
+        gate: &GateId,
+        mut env: Vec<(OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        let spec = self.base.gates.iter().find(|spec| spec.id == *gate);
+        let directory = spec.and_then(|spec| spec.cwd.as_ref());
+        let programs = directory
+            .map(|directory| {
+                self.survey
+                    .top
+                    .join(directory.as_str())
+                    .join("node_modules/.bin")
+            })
+            .filter(|programs| programs.is_dir());
+        if let Some(programs) = programs
+            && let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH")
+            && let Ok(joined) = std::env::join_paths(std::env::split_paths(path).chain([programs]))
+        {
+            *path = joined;
+        }
+        env
     }
 
     /// Returns installed tools that the gates' variables name and that neither a tree nor the copy has;

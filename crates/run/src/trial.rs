@@ -703,6 +703,7 @@ impl TrialResult {
         let end = match judged.verdict.errors().next() {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
+            None if run.failure_output.is_some() => "fails before and after the change".to_owned(),
             None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
                 "cannot run before or after the change".to_owned()
             }
@@ -717,6 +718,7 @@ impl TrialResult {
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             set_aside: None,
+            failure_output: run.failure_output,
             failure: (!judged.verdict.passes()).then(|| {
                 let mut failure = FailureEvidence::read(&log);
                 failure.add_tests(
@@ -1014,6 +1016,7 @@ mod tests {
             report: None,
             isolation: None,
             results: None,
+            failure_output: None,
         };
         let outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 
 use crucible_host::env::Environment;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -15,6 +16,7 @@ use crate::directory::Directory;
 use crate::environment::CONFINED_HOME;
 use crate::error::SandboxError;
 use crate::hosts::{self, HOSTNAME, Route};
+use crate::inner::overlay;
 use crate::layers::{Layer, LayerState, Layers};
 use crate::layout::{Layout, PRIVATE, SHARED_MEMORY};
 use crate::masks::Placeholders;
@@ -22,12 +24,14 @@ use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
 use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
 use crate::spawner::Reach;
 use crate::sys::{ChildSettings, command, prepare_child};
-use crate::wire::{Order, Place, PrivateBound, Surroundings};
+use crate::wire::{Means, Order, OverlayOrder, Overlays, Place, PrivateBound, Surroundings};
 
 /// The name of the outer stage's program.
 pub(crate) const BUBBLEWRAP: &str = "bwrap";
 /// Where the inner stage's own program is found inside, wherever it lies outside.
 const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
+/// The bytes that all private places have at most: they are in memory.
+const MOST: u64 = 4 << 30;
 /// The size that a private place has at least; zero would mean without end.
 const LEAST: u64 = 64 << 10;
 /// The user and group that the superuser becomes inside.
@@ -70,10 +74,14 @@ pub(crate) fn plan(
     profile: &Profile,
     target: Target,
     launcher: &Launcher,
-    surroundings: Surroundings,
-    private: PrivateBound,
+    means: Means,
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
+    let Means {
+        surroundings,
+        private,
+        overlays,
+    } = means;
     let (socket, theirs) = socket_pair()?;
     let routes = match (&profile.network, surroundings) {
         (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,
@@ -98,7 +106,15 @@ pub(crate) fn plan(
             let mut words = world(&profile.network);
             words.extend(size(Path::new(SHARED_MEMORY)));
             words.extend(["--tmpfs", SHARED_MEMORY].map(OsString::from));
-            words.extend(layout.arguments(size));
+            let layered = layout.layered();
+            let layers = match overlays {
+                Overlays::Available if layered.is_empty() => None,
+                Overlays::Available | Overlays::Tried => {
+                    layout.layers_place(&[&launcher.program, &bubblewrap])
+                }
+                Overlays::Missing => None,
+            };
+            words.extend(layout.arguments(size, layers));
             words.extend(["--dir", CONFINED_HOME].map(OsString::from));
             if matches!(profile.network, Network::Hosts(_)) {
                 let (hosts, file) = hosts_file(&routes)?;
@@ -112,7 +128,19 @@ pub(crate) fn plan(
             ]);
             words.extend(["--remount-ro", "/dev", "--chdir", "/"].map(OsString::from));
             let file = words_file(&words)?;
-            let mut command = command(bubblewrap.as_os_str());
+            let mut command = match layers {
+                Some(place) => {
+                    let order = OverlayOrder {
+                        place: place.into(),
+                        size: bound(place, private, spawn.limits.resources.disk),
+                        lower: layered.into_iter().map(OsString::from).collect(),
+                    };
+                    let (command, file) = over(&bubblewrap, launcher, &order)?;
+                    keep.push(file);
+                    command
+                }
+                None => command(bubblewrap.as_os_str()),
+            };
             command.args(["--args", &file.as_raw_fd().to_string(), "--", INNER_PROGRAM]);
             keep.push(file);
             command
@@ -199,15 +227,39 @@ pub(crate) fn plan(
     })
 }
 
+/// The command that becomes `program` once private layers lie over directories, and the descriptor with its order.
+pub(crate) fn over(
+    program: &Path,
+    launcher: &Launcher,
+    order: &OverlayOrder,
+) -> Result<(Command, OwnedFd), SandboxError> {
+    let order = serde_json::to_vec(order).map_err(|error| SandboxError::Setup {
+        detail: error.to_string(),
+    })?;
+    let file = read_by_child("layers", &order)?;
+    let mut command = command(launcher.program.as_os_str());
+    command
+        .args(&launcher.args)
+        .args([overlay::WORD, &file.as_raw_fd().to_string(), "--"]);
+    command.arg(program);
+    Ok((command, file))
+}
+
 /// The option that gives the private place mounted next its size: together they hold what the program may
 /// write to the disk.
 fn size(place: &Path, private: PrivateBound, disk: Cap) -> Vec<OsString> {
+    let option = |size: u64| vec!["--size".into(), size.to_string().into()];
+    bound(place, private, disk).map_or_else(Vec::new, option)
+}
+
+/// The bytes that a private place holds.
+fn bound(place: &Path, private: PrivateBound, disk: Cap) -> Option<u64> {
     match (private, disk) {
         (PrivateBound::Sized, Cap::At(most)) => {
             let part = if place == Path::new(PRIVATE[0]) { 2 } else { 4 };
-            vec!["--size".into(), (most / part).max(LEAST).to_string().into()]
+            Some((most.min(MOST) / part).max(LEAST))
         }
-        (PrivateBound::Unsized, _) | (_, Cap::Unlimited) => Vec::new(),
+        (PrivateBound::Unsized, _) | (_, Cap::Unlimited) => None,
     }
 }
 
@@ -266,9 +318,18 @@ fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
         text.extend_from_slice(word.as_bytes());
         text.push(0);
     }
-    let file = memfd_create("walls", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    read_by_child("walls", &text)
+}
+
+/// A descriptor that a child reads `bytes` from.
+fn read_by_child(name: &str, bytes: &[u8]) -> Result<OwnedFd, SandboxError> {
+    let failed = |source| SandboxError::Supervision {
+        action: "handing over the walls",
+        source,
+    };
+    let file = memfd_create(name, MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
     let mut file = std::fs::File::from(file);
-    file.write_all(&text)
+    file.write_all(bytes)
         .and_then(|()| file.rewind())
         .map_err(failed)?;
     Ok(file.into())

@@ -21,6 +21,7 @@ use crucible_host::env::Environment;
 use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
 use crate::hidden;
+use crate::inner::overlay::merged;
 use crate::masks::{Kind, Placeholders, Presence};
 use crate::mounts::{self, MountContent, MountTable};
 use crate::plan::Target;
@@ -43,6 +44,8 @@ const RESOLVER: [&str; 3] = [
 ];
 /// Where some systems keep their programs.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
+/// Where the memory for private layers is mounted: the first of them that nothing needed lies in.
+const LAYERS: [&str; 4] = ["/var/tmp", "/mnt", "/media", "/tmp"];
 /// Devices are allowed one by one where nothing is mounted over them.
 const DEVICES: &str = "/dev";
 /// Never handed out as writable, nor anything below them.
@@ -71,6 +74,8 @@ enum Mount {
     Writing(PathBuf),
     /// This directory of the machine, read-only.
     Reading(PathBuf),
+    /// This directory of the machine with a private layer over it, or read-only.
+    Layered(PathBuf),
 }
 
 impl Mount {
@@ -197,19 +202,53 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The directories that are to have a private layer, in the order of [`Layout::arguments`].
+    pub(crate) fn layered(&self) -> Vec<&Path> {
+        let lower = |mount| match mount {
+            &Mount::Layered(ref lower) => Some(lower.as_path()),
+            _ => None,
+        };
+        self.mounts.values().filter_map(lower).collect()
+    }
+
+    /// A directory over which something may be mounted before anything else is: nothing that this plan shows, and none of
+    /// `others`, lies in it.
+    pub(crate) fn layers_place(&self, others: &[&Path]) -> Option<&'static Path> {
+        let holds = |place: &Path, path: &Path| path != place && path.starts_with(place);
+        let is_free = |place: &&Path| {
+            let mut shown = self.mounts.keys();
+            place.is_dir()
+                && !others.iter().any(|path| holds(place, path))
+                && !shown.any(|path| holds(place, path) || holds(place, &self.table.outside(path)))
+        };
+        LAYERS.into_iter().map(Path::new).find(is_free)
+    }
+
     /// The options of bubblewrap that build this, after those that mount the world.
-    /// `bounds` gives the private places among them a size.
-    pub(crate) fn arguments(&self, bounds: impl Fn(&Path) -> Vec<OsString>) -> Vec<OsString> {
+    /// `bounds` gives the private places among them a size; private layers lie at `layers`.
+    pub(crate) fn arguments(
+        &self,
+        bounds: impl Fn(&Path) -> Vec<OsString>,
+        layers: Option<&Path>,
+    ) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
+        let mut layered = 0..;
         for (path, mount) in &self.mounts {
+            let overlay = match (mount, layers) {
+                (Mount::Layered(_), Some(place)) => {
+                    layered.next().map(|index| merged(place, index))
+                }
+                _ => None,
+            };
             let (option, source): (&str, Option<PathBuf>) = match mount {
+                Mount::Layered(_) if overlay.is_some() => ("--bind", overlay),
                 Mount::Private | Mount::CoverDirectory => ("--tmpfs", None),
                 Mount::Link(to) => ("--symlink", Some(to.clone())),
                 Mount::CoverFile => ("--ro-bind", Some(PathBuf::from("/dev/null"))),
                 Mount::Writable | Mount::Anchor | Mount::Writing(_) => {
                     ("--bind", Some(self.table.outside(path)))
                 }
-                Mount::Visible | Mount::Kept | Mount::Reading(_) => {
+                Mount::Visible | Mount::Kept | Mount::Reading(_) | Mount::Layered(_) => {
                     ("--ro-bind", Some(self.table.outside(path)))
                 }
             };
@@ -380,7 +419,7 @@ impl Layout {
             return Ok(());
         };
         match self.mounts.get(&place) {
-            Some(Mount::Writable | Mount::Writing(_) | Mount::Reading(_)) => {
+            Some(Mount::Writable | Mount::Writing(_) | Mount::Reading(_) | Mount::Layered(_)) => {
                 return Err(PathProblem::Contradiction);
             }
             Some(Mount::Visible | Mount::Kept | Mount::Anchor | Mount::Link(_)) | None => {}
@@ -485,8 +524,8 @@ impl Layout {
             return Err(PathProblem::Contradiction);
         }
         let directory = self.table.add(mount, env)?;
-        let planned = match (directory, &mount.content) {
-            (Some(directory), MountContent::Writable(_)) => {
+        let planned = match &mount.content {
+            MountContent::Writable(_) => {
                 let path = mount.target.clone().into_os_string();
                 self.writable.push(Place {
                     path,
@@ -494,8 +533,8 @@ impl Layout {
                 });
                 Mount::Writing(directory.path)
             }
-            (Some(directory), _) => Mount::Reading(directory.path),
-            (None, _) => Mount::Private,
+            MountContent::ReadOnly(_) => Mount::Reading(directory.path),
+            MountContent::Overlay(_) => Mount::Layered(directory.path),
         };
         self.mounts.insert(mount.target.clone(), planned);
         Ok(())
@@ -536,7 +575,8 @@ impl Layout {
         {
             None | Some(Mount::Visible) => Around::World,
             Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Around::Writable,
-            Some(Mount::Kept | Mount::Reading(_)) => Around::Kept,
+            // What a layer takes lies over what is covered: nothing below moves away from its cover.
+            Some(Mount::Kept | Mount::Reading(_) | Mount::Layered(_)) => Around::Kept,
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
                 Around::Empty
             }

@@ -32,8 +32,9 @@ pub enum MountContent {
     Writable(PathBuf),
     /// This directory, read-only.
     ReadOnly(PathBuf),
-    /// An empty private directory in memory, which may be written to.
-    Scratch,
+    /// This directory with a private layer over it: what is written lies in memory and is gone after the run. Read-only where
+    /// the kernel has no overlays.
+    Overlay(PathBuf),
 }
 
 impl Mount {
@@ -41,7 +42,7 @@ impl Mount {
     pub(crate) fn writable_source(&self) -> Option<&Path> {
         match &self.content {
             MountContent::Writable(source) => Some(source),
-            MountContent::ReadOnly(_) | MountContent::Scratch => None,
+            MountContent::ReadOnly(_) | MountContent::Overlay(_) => None,
         }
     }
 }
@@ -87,7 +88,7 @@ impl MountTable {
         &mut self,
         mount: &Mount,
         env: &Environment,
-    ) -> Result<Option<Directory>, PathProblem> {
+    ) -> Result<Directory, PathProblem> {
         let target = &mount.target;
         if !target.is_absolute() {
             return Err(PathProblem::Relative);
@@ -104,9 +105,8 @@ impl MountTable {
             return Err(PathProblem::NotADirectory);
         }
         let (source, read_only) = match &mount.content {
-            MountContent::Scratch => return Ok(None),
             MountContent::Writable(source) => (source, false),
-            MountContent::ReadOnly(source) => (source, true),
+            MountContent::ReadOnly(source) | MountContent::Overlay(source) => (source, true),
         };
         let directory = Directory::open(source)?;
         if hidden::is_system(&directory.path) {
@@ -127,7 +127,7 @@ impl MountTable {
             return Err(PathProblem::Hidden);
         }
         self.pairs.push((target.clone(), directory.path.clone()));
-        Ok(Some(directory))
+        Ok(directory)
     }
 }
 
@@ -173,8 +173,8 @@ mod tests {
             target: venv.clone(),
             content: MountContent::ReadOnly(venv.clone()),
         };
-        assert!(table.add(&outer, &env).unwrap().is_some());
-        assert!(table.add(&inner, &env).unwrap().is_some());
+        table.add(&outer, &env).unwrap();
+        table.add(&inner, &env).unwrap();
         assert_eq!(table.outside(&repo.join("src/a")), copy.join("src/a"));
         assert_eq!(table.outside(&venv.join("bin/x")), venv.join("bin/x"));
         assert_eq!(table.outside(Path::new("/usr/bin")), Path::new("/usr/bin"));
@@ -201,7 +201,7 @@ mod tests {
                     },
                     &env,
                 )
-                .map(|found| found.is_some())
+                .map(drop)
         };
         let deps = || MountContent::ReadOnly(root.join("deps"));
         for target in ["/", "/usr", "/etc", "/proc/self", "/dev/shm", "/tmp"] {
@@ -238,13 +238,11 @@ mod tests {
                 "{secret}"
             );
         }
-        assert!(
-            tried(
-                &root.join("repo"),
-                MountContent::Writable(root.join("copy"))
-            )
-            .unwrap()
-        );
+        tried(
+            &root.join("repo"),
+            MountContent::Writable(root.join("copy")),
+        )
+        .unwrap();
         // What the copy has at the place of the inner mount decides, not what the original has.
         made(&root, &["repo/node_modules"]);
         let inner = tried(&root.join("repo/node_modules"), deps());

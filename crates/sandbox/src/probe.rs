@@ -10,7 +10,7 @@ use crate::error::SandboxError;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
 use crate::sandbox::{run_walled, walls};
 use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
-use crate::wire::{PrivateBound, Surroundings};
+use crate::wire::{Means, Overlays, PrivateBound, Surroundings};
 
 /// How long one trial may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +25,7 @@ type Trial = (Vec<ReachedLayer>, Vec<MissingLayer>);
 pub(crate) struct Offer {
     pub(crate) layers: Layers,
     pub(crate) private: PrivateBound,
+    pub(crate) overlays: Overlays,
 }
 
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
@@ -32,6 +33,7 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     let nothing = |reason: &str| Offer {
         layers: Layers::from_trial(&[], &MissingLayer::every(reason)),
         private: PrivateBound::Unsized,
+        overlays: Overlays::Missing,
     };
     let Some(launcher) = launcher else {
         return nothing("this program was given no way to its inner stage");
@@ -47,25 +49,38 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
             .join()
     });
     match result {
-        Ok(Ok(((reached, missing), private))) => Offer {
+        Ok(Ok(((reached, missing), private, overlays))) => Offer {
             layers: Layers::from_trial(&reached, &missing),
             private,
+            overlays,
         },
         Ok(Err(error)) => nothing(&error.to_string()),
         Err(_) => nothing("the trial ended abnormally"),
     }
 }
 
-async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound) {
-    let mut private = PrivateBound::Sized;
-    let mut tried = trial(launcher, Surroundings::Namespaces, private, env).await;
+async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound, Overlays) {
+    let mut means = Means {
+        surroundings: Surroundings::Namespaces,
+        private: PrivateBound::Sized,
+        overlays: Overlays::Tried,
+    };
+    let mut tried = trial(launcher, means, env).await;
+    if tried.is_err() {
+        means.overlays = Overlays::Missing;
+        tried = trial(launcher, means, env).await;
+    }
     if tried
         .as_ref()
         .is_err_and(|error| reason(error).contains(SIZE_OPTION))
     {
-        private = PrivateBound::Unsized;
-        tried = trial(launcher, Surroundings::Namespaces, private, env).await;
+        means.private = PrivateBound::Unsized;
+        tried = trial(launcher, means, env).await;
     }
+    let overlays = match means.overlays {
+        Overlays::Tried => Overlays::Available,
+        other => other,
+    };
     match tried {
         Ok((mut reached, missing)) => {
             if let Some(version) = version(env).await
@@ -75,22 +90,27 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound
             {
                 found.detail = format!("{version}: {}", found.detail);
             }
-            ((reached, missing), private)
+            ((reached, missing), means.private, overlays)
         }
         Err(error) => (
             attempt_without(&reason(&error), launcher, env).await,
             PrivateBound::Unsized,
+            Overlays::Missing,
         ),
     }
 }
 
 /// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
 async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> Trial {
-    let (reached, mut missing) =
-        match trial(launcher, Surroundings::Machine, PrivateBound::Unsized, env).await {
-            Ok(trial) => trial,
-            Err(error) => (Vec::new(), MissingLayer::every(&reason(&error))),
-        };
+    let means = Means {
+        surroundings: Surroundings::Machine,
+        private: PrivateBound::Unsized,
+        overlays: Overlays::Missing,
+    };
+    let (reached, mut missing) = match trial(launcher, means, env).await {
+        Ok(trial) => trial,
+        Err(error) => (Vec::new(), MissingLayer::every(&reason(&error))),
+    };
     for lost in &mut missing {
         if lost.layer == Layer::Namespaces {
             why.clone_into(&mut lost.reason);
@@ -102,8 +122,7 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> T
 /// Starts the inner stage behind its walls, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
-    surroundings: Surroundings,
-    private: PrivateBound,
+    means: Means,
     env: &Environment,
 ) -> Result<Trial, SandboxError> {
     let profile = Profile {
@@ -123,7 +142,7 @@ async fn trial(
         .chain(["nothing".into()])
         .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    walls(&run_walled(spawn, &profile, launcher, surroundings, private, None, env).await?)
+    walls(&run_walled(spawn, &profile, launcher, means, None, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {

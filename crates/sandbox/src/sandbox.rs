@@ -12,14 +12,14 @@ use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
 use crate::hosts;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
-use crate::mounts::Mount;
+use crate::mounts::{Mount, MountContent};
 use crate::plan;
 use crate::probe::{self, Offer};
 use crate::spawn::{
     Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength,
 };
 use crate::supervise::{Observed, Watch, supervise};
-use crate::wire::{PrivateBound, Report, Surroundings, read_report};
+use crate::wire::{Means, Overlays, PrivateBound, Report, Surroundings, read_report};
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -171,8 +171,11 @@ impl Sandbox {
             spawn,
             profile,
             launcher,
-            surroundings,
-            self.offer().private,
+            Means {
+                surroundings,
+                private: self.offer().private,
+                overlays: self.offer().overlays,
+            },
             group,
             &self.env,
         )
@@ -207,24 +210,24 @@ impl Sandbox {
         let Some(launcher) = &self.launcher else {
             return Ok(None);
         };
-        if profile.strength != Strength::Required || self.offer.get().is_some() {
+        let is_layered = |mount: &Mount| matches!(mount.content, MountContent::Overlay(_));
+        if profile.strength != Strength::Required
+            || self.offer.get().is_some()
+            || profile.mounts.iter().any(is_layered)
+        {
             return Ok(None);
         }
-        let (around, private) = (Surroundings::Namespaces, PrivateBound::Sized);
+        let means = Means {
+            surroundings: Surroundings::Namespaces,
+            private: PrivateBound::Sized,
+            overlays: Overlays::Missing,
+        };
         let group = self.group(&spawn.limits.resources);
-        let walled = run_walled(
-            spawn.clone(),
-            profile,
-            launcher,
-            around,
-            private,
-            group,
-            &self.env,
-        )
-        .await
-        .and_then(|observed| {
-            walls(&observed).map(|(reached, missing)| (observed, reached, missing))
-        });
+        let walled = run_walled(spawn.clone(), profile, launcher, means, group, &self.env)
+            .await
+            .and_then(|observed| {
+                walls(&observed).map(|(reached, missing)| (observed, reached, missing))
+            });
         match walled {
             Ok((observed, reached, missing)) => {
                 let requested = Requested::from(profile.strength);
@@ -247,22 +250,13 @@ pub(crate) async fn run_walled(
     spawn: Spawn,
     profile: &Profile,
     launcher: &Launcher,
-    surroundings: Surroundings,
-    private: PrivateBound,
+    means: Means,
     group: Option<Group>,
     env: &Environment,
 ) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
-    let plan = bubblewrap::plan(
-        &spawn,
-        profile,
-        target,
-        launcher,
-        surroundings,
-        private,
-        env,
-    )?;
+    let plan = bubblewrap::plan(&spawn, profile, target, launcher, means, env)?;
     let observed = supervise(plan, watch(spawn, group)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {

@@ -188,12 +188,12 @@ pub struct Resources {
     pub open_files: Cap,
     /// Bytes on the disk: what the program and all it starts may add to the writable directories together.
     /// One that takes more is ended as one is whose time is over ([`crate::End::DiskLimit`]). The private
-    /// places of a namespaced sandbox, which are in memory, hold as much again and no more.
+    /// places of a namespaced sandbox, which are in memory, hold as much again, and at most 4 GiB.
     pub disk: Cap,
 }
 
 impl Resources {
-    /// 8 GiB a file, 4 GiB in all, 65536 descriptors, memory and processes as the sandbox allows; address space is free because
+    /// 8 GiB a file, 16 GiB in all (a build of a large workspace takes more than ten), 65536 descriptors, memory and processes as the sandbox allows; address space is free because
     /// runtimes reserve far more of it than they use.
     pub const DEFAULT: Self = Self {
         memory: Cap::Unlimited,
@@ -201,7 +201,7 @@ impl Resources {
         file_size: Cap::At(8 << 30),
         processes: Cap::Unlimited,
         open_files: Cap::At(65_536),
-        disk: Cap::At(4 << 30),
+        disk: Cap::At(16 << 30),
     };
 }
 

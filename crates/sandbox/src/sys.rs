@@ -14,6 +14,7 @@ use std::ptr;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// The first descriptor that no child is given.
 const FIRST_PRIVATE: RawFd = 3;
@@ -95,6 +96,14 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
+}
+
+/// Moves this process into a user and a mount namespace of its own. It must have a single thread.
+#[expect(unsafe_code, reason = "unshare has no safe wrapper")]
+pub(crate) fn leave_user_and_mount_namespaces() -> io::Result<()> {
+    let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
+    // SAFETY: only sharing the table of descriptors must not end, and it does not.
+    unsafe { unshare_unsafe(flags) }.map_err(Into::into)
 }
 
 /// Takes over a descriptor that this process was started with.

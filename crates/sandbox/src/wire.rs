@@ -39,6 +39,36 @@ pub(crate) enum PrivateBound {
     Unsized,
 }
 
+/// Whether a private layer can be laid over a directory of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overlays {
+    /// It takes what is written.
+    Available,
+    /// The directory is shown read-only instead.
+    Missing,
+    /// One over a directory made for it is tried out, without use for the program.
+    Tried,
+}
+
+/// What a machine gives every confined program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Means {
+    pub(crate) surroundings: Surroundings,
+    pub(crate) private: PrivateBound,
+    pub(crate) overlays: Overlays,
+}
+
+/// What the stage before bubblewrap is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OverlayOrder {
+    /// An existing directory, over which the memory for the layers is mounted.
+    pub(crate) place: OsString,
+    /// Bytes that all layers hold together; as much as the kernel allows without.
+    pub(crate) size: Option<u64>,
+    /// The directories. Without any, an overlay is tried out.
+    pub(crate) lower: Vec<OsString>,
+}
+
 /// What the inner stage is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {

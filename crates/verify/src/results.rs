@@ -8,14 +8,19 @@
 
 use std::collections::BTreeMap;
 
+use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
+use crate::runner::outputs_of_failed_steps;
 use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
 /// Maximum number of tests with kept results.
 pub const MAX_TESTS: usize = 100_000;
+
+/// What the name of a step of a script begins with, if it counts as one test.
+pub(crate) const STEP: &str = "step: ";
 
 /// Maximum length of a kept name in bytes.
 const MAX_NAME: usize = 512;
@@ -40,6 +45,9 @@ pub struct TestResults {
     pub basis: TallyBasis,
     /// Status by name, such as `tests/test_a.py::test_b` or `crate::module::test`.
     pub tests: BTreeMap<String, TestStatus>,
+    /// The digests of the normalised output of failed steps of a script, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub step_outputs: BTreeMap<String, Digest>,
 }
 
 impl TestResults {
@@ -64,6 +72,11 @@ impl TestResults {
         };
         for (name, status) in read.tests {
             results.add(cut(&names.name(&name)), status);
+        }
+        for (name, output) in outputs_of_failed_steps(run, names) {
+            results
+                .step_outputs
+                .insert(cut(&names.name(&name)).to_owned(), output);
         }
         let has_failed = results.with_status(TestStatus::Failed).next().is_some();
         if !(run.end == GateEnd::Exited(0) || has_failed && ended_with_failed_tests(run)) {

@@ -35,12 +35,6 @@ const VENDORED_IN: [&str; 2] = [".yarn", "vendor/bundle"];
 const RUNNERS: [&str; 2] = [".tox", ".nox"];
 /// Settings of editors and of Crucible, which are personal.
 const PERSONAL: [&str; 4] = [".idea", ".vscode", ".vs", ".crucible"];
-/// Where tools write in `node_modules`.
-const WRITTEN: [&str; 4] = [".cache", ".vite", ".vite-temp", ".vitest"];
-/// Tools that write there.
-const WRITERS: [&str; 2] = ["vite", "vitest"];
-/// How many directories of tools are made in each.
-const MOST_OWN: usize = 20;
 /// How many directories a split tree has at most: each is a mount.
 const MOST_PARTS: usize = 300;
 /// How many trees there are at most, for the same reason.
@@ -66,8 +60,8 @@ pub struct IgnoredOptions {
 /// Which `node_modules` become a directory of the copy with one tree for each package in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitTrees {
-    /// Those in which a tool needs to make a directory that is not there.
-    WhereWritten,
+    /// None: each is one tree.
+    Never,
     /// All, and the packages of a scope too: links to packages of the repository then lead to the copy.
     Always,
 }
@@ -104,15 +98,19 @@ pub struct DependencyTree {
     pub masked: Vec<PathBuf>,
 }
 
+impl DependencyTree {
+    /// Returns whether tools write in it: Node.js's keep caches there, and some write beside themselves.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.path.file_name() == Some(OsStr::new("node_modules"))
+    }
+}
+
 /// What of the ignored files goes into a copy.
 #[derive(Clone)]
 pub struct IgnoredFiles {
     /// To be shown at their paths, read-only. A copy has an empty directory there.
     pub trees: Vec<DependencyTree>,
-    /// Directories in the trees that tools write to.
-    pub scratch: Vec<PathBuf>,
-    /// Directories in the trees that hold a tool and that it writes to. A copy has their files.
-    pub private: Vec<PathBuf>,
     /// What was left out, sorted by path.
     pub omitted: Vec<Omission>,
     part: Part,
@@ -128,8 +126,6 @@ struct Part {
     links: Vec<PathBuf>,
     bytes: u64,
     trees: Vec<DependencyTree>,
-    scratch: Vec<PathBuf>,
-    private: Vec<PathBuf>,
     omitted: Vec<Omission>,
 }
 
@@ -270,34 +266,20 @@ fn look(
         whole.files.append(&mut part.files);
         whole.links.append(&mut part.links);
         whole.trees.append(&mut part.trees);
-        whole.scratch.append(&mut part.scratch);
-        whole.private.append(&mut part.private);
         whole.omitted.append(&mut part.omitted);
     }
     whole.files.sort_unstable();
     whole.omitted.sort();
-    let (mut trees, scratch, private) = (
-        std::mem::take(&mut whole.trees),
-        std::mem::take(&mut whole.scratch),
-        std::mem::take(&mut whole.private),
-    );
+    let mut trees = std::mem::take(&mut whole.trees);
     trees.sort_by(|a, b| a.path.cmp(&b.path));
     let omitted = std::mem::take(&mut whole.omitted);
     Ok(IgnoredFiles {
         trees,
-        scratch,
-        private,
         omitted,
         part: whole,
         top,
         options,
     })
-}
-
-/// Returns whether this is the program of a package that writes beside itself: vitest keeps what its type
-/// checker found there.
-fn is_written_tool(directory: &Path) -> bool {
-    directory.ends_with("node_modules/vitest/dist")
 }
 
 struct Walk<'a> {
@@ -373,56 +355,29 @@ impl Walk<'_> {
     /// Plans a tree of packages, as one or in parts.
     fn show(&mut self, path: PathBuf, names: &[ListedName], part: &mut Part) {
         let is_node = path.file_name() == Some(OsStr::new("node_modules"));
-        let has = |wanted: &str| names.iter().any(|listed| listed.name == wanted);
-        let lacks = WRITERS.iter().any(|tool| has(tool)) && !has(".vite-temp");
         let parts = names
             .iter()
             .filter(|listed| listed.kind == ListedKind::Directory)
             .count();
-        let always = self.options.split == SplitTrees::Always;
-        if is_node && (lacks || always) && parts <= MOST_PARTS {
+        if is_node && self.options.split == SplitTrees::Always && parts <= MOST_PARTS {
             return self.split(path, names, part);
-        }
-        if is_node {
-            let written = WRITTEN.iter().filter(|name| {
-                names
-                    .iter()
-                    .any(|listed| listed.name == **name && listed.kind == ListedKind::Directory)
-            });
-            for name in written {
-                let written = path.join(name);
-                let below = self.names(&written).unwrap_or_default();
-                part.scratch.push(written.clone());
-                // A tool that finds `node_modules` read-only does not make its own directory there.
-                let own = below
-                    .iter()
-                    .filter(|listed| listed.kind == ListedKind::Directory)
-                    .take(MOST_OWN);
-                part.scratch
-                    .extend(own.map(|listed| join(&written, &listed.name)));
-            }
         }
         self.tree(path, part);
     }
 
     /// A directory of the copy with a tree for each directory in it.
     fn split(&mut self, path: PathBuf, names: &[ListedName], part: &mut Part) {
-        let made = WRITTEN.map(|name| path.join(name));
         part.directories.push(path.clone());
         for listed in names {
             let below = join(&path, &listed.name);
             match listed.kind {
-                _ if made.contains(&below) => {}
                 ListedKind::Link => part.links.push(below),
                 ListedKind::File if (self.options.secret)(&below).is_none() => {
                     let size = self.root.stat(&below).map_or(0, |stat| stat.st_size);
                     part.bytes += u64::try_from(size).unwrap_or_default();
                     part.files.push(below);
                 }
-                ListedKind::Directory
-                    if self.options.split == SplitTrees::Always
-                        && listed.name.to_string_lossy().starts_with('@') =>
-                {
+                ListedKind::Directory if listed.name.to_string_lossy().starts_with('@') => {
                     match self.names(&below) {
                         Some(names) if names.len() <= MOST_PARTS => self.split(below, &names, part),
                         _ => self.tree(below, part),
@@ -432,22 +387,13 @@ impl Walk<'_> {
                 ListedKind::File | ListedKind::Special => {}
             }
         }
-        part.directories.extend(made);
     }
 
     /// Adds one tree after a search for what must be hidden in it.
     fn tree(&mut self, path: PathBuf, part: &mut Part) {
         let mut masked = Vec::new();
         let mut left = vec![path.clone()];
-        let mut private: Vec<PathBuf> = Vec::new();
-        // A tree that becomes a link has nothing of its own.
-        let may_write = self.options.split == SplitTrees::WhereWritten;
         while let Some(directory) = left.pop() {
-            if may_write && is_written_tool(&directory) {
-                private.push(directory.clone());
-                part.directories.push(directory.clone());
-            }
-            let is_private = private.iter().any(|tool| directory.starts_with(tool));
             let names = match self.allowance.list(self.root, &directory) {
                 Listing::Names(names) => names,
                 // Nobody inside can list it either.
@@ -464,10 +410,6 @@ impl Walk<'_> {
                 let below = join(&directory, &listed.name);
                 if listed.name == ".git" || self.is_secret(&below, listed.kind) {
                     masked.push(below);
-                } else if is_private && listed.kind == ListedKind::File {
-                    let size = self.root.stat(&below).map_or(0, |stat| stat.st_size);
-                    part.bytes += u64::try_from(size).unwrap_or_default();
-                    part.files.push(below);
                 } else if listed.kind == ListedKind::Directory {
                     left.push(below);
                 }
@@ -481,7 +423,6 @@ impl Walk<'_> {
             }
         }
         masked.sort();
-        part.private.append(&mut private);
         part.trees.push(DependencyTree { path, masked });
     }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use crucible_model::ByteLimit;
 use crucible_repo::{
-    FileContent, IgnoredFiles, IgnoredLimits, IgnoredOptions, OmitReason, SnapshotOptions,
-    SplitTrees, Untracked, snapshot,
+    DependencyTree, FileContent, IgnoredFiles, IgnoredLimits, IgnoredOptions, OmitReason,
+    SnapshotOptions, SplitTrees, Untracked, snapshot,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -39,7 +39,7 @@ fn options() -> IgnoredOptions {
             Ok(found.then(|| OmitReason::Secret("its content".to_owned())))
         }),
         limits: IgnoredLimits::STANDARD,
-        split: SplitTrees::WhereWritten,
+        split: SplitTrees::Never,
     }
 }
 
@@ -140,8 +140,8 @@ async fn ignored_packages_are_shown_and_outputs_are_copied() {
     };
     assert_eq!(masked(1), [".venv/lib/certs/own.pem"]);
     assert_eq!(masked(2), ["node_modules/b/.env", "node_modules/b/.git"]);
-    let written = ["node_modules/.cache", "node_modules/.cache/tool"];
-    assert_eq!(ignored.scratch, written.map(Path::new));
+    let written = ignored.trees.iter().map(DependencyTree::is_written);
+    assert_eq!(written.collect::<Vec<_>>(), [false, false, true, true]);
     for path in [
         "build/x/y.o",
         "src/a.o",
@@ -318,29 +318,7 @@ async fn entries_over_limit_are_left_out() {
 }
 
 #[tokio::test]
-async fn vitest_gets_private_copy_of_its_program() {
-    let repo = Repo::with(&[(".gitignore", "node_modules\n")]);
-    let package = "node_modules/.pnpm/vitest@1/node_modules/vitest";
-    repo.write(format!("{package}/dist/chunks/a.js"), "a\n");
-    repo.write(format!("{package}/README.md"), "r\n");
-    repo.write("node_modules/other/dist/b.js", "b\n");
-    let (copy, ignored, _) = copied(&repo, &options()).await;
-    let program = Path::new(package).join("dist");
-    assert_eq!(ignored.private, std::slice::from_ref(&program));
-    assert!(copy.join(program).join("chunks/a.js").is_file());
-    assert!(!copy.join(package).join("README.md").exists());
-    assert!(!copy.join("node_modules/other/dist").exists());
-    // Without mounts a tree becomes a link, and nothing of it is copied.
-    let always = IgnoredOptions {
-        split: SplitTrees::Always,
-        ..options()
-    };
-    let ignored = repo.open().await.ignored_files(&always).await.unwrap();
-    assert!(ignored.private.is_empty());
-}
-
-#[tokio::test]
-async fn vite_gets_writable_node_modules() {
+async fn without_mounts_each_package_is_a_tree() {
     let repo = Repo::with(&[
         (".gitignore", "node_modules\n"),
         ("packages/p/index.js", "p\n"),
@@ -350,31 +328,25 @@ async fn vite_gets_writable_node_modules() {
     repo.write("node_modules/.package-lock.json", "{}\n");
     symlink("../packages/p", repo.top.join("node_modules/p")).unwrap();
     symlink("/etc", repo.top.join("node_modules/evil")).unwrap();
-    let (copy, ignored, omitted) = copied(&repo, &options()).await;
+    let whole = repo.open().await.ignored_files(&options()).await.unwrap();
+    assert_eq!(trees(&whole), ["node_modules"]);
+    let always = IgnoredOptions {
+        split: SplitTrees::Always,
+        ..options()
+    };
+    let (copy, ignored, omitted) = copied(&repo, &always).await;
     assert_eq!(
         trees(&ignored),
-        ["node_modules/@scope", "node_modules/vite"]
+        ["node_modules/@scope/q", "node_modules/vite"]
     );
     assert_eq!(
         std::fs::read(copy.join("node_modules/p/index.js")).unwrap(),
         b"p\n"
     );
-    assert!(
-        copy.join("node_modules/.vite-temp").is_dir()
-            && copy.join("node_modules/.package-lock.json").is_file()
-    );
+    assert!(copy.join("node_modules/.package-lock.json").is_file());
     assert_eq!(
         omitted,
         [("node_modules/evil".to_owned(), OmitReason::LeavesTree)]
-    );
-    let always = IgnoredOptions {
-        split: SplitTrees::Always,
-        ..options()
-    };
-    let ignored = repo.open().await.ignored_files(&always).await.unwrap();
-    assert_eq!(
-        trees(&ignored),
-        ["node_modules/@scope/q", "node_modules/vite"]
     );
 }
 
@@ -409,7 +381,11 @@ async fn links_of_pnpm_lead_into_the_mounted_store() {
         repo.top.join("node_modules/outside"),
     )
     .unwrap();
-    let (copy, ignored, omitted) = copied(&repo, &options()).await;
+    let always = IgnoredOptions {
+        split: SplitTrees::Always,
+        ..options()
+    };
+    let (copy, ignored, omitted) = copied(&repo, &always).await;
     assert_eq!(trees(&ignored), ["node_modules/.pnpm"]);
     let target = |name: &str| std::fs::read_link(copy.join("node_modules").join(name)).ok();
     assert_eq!(

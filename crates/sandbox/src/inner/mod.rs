@@ -12,6 +12,7 @@ mod filter;
 mod landlock;
 mod limits;
 mod network;
+pub(crate) mod overlay;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -35,13 +36,22 @@ const NOT_STARTED: u8 = 126;
 
 /// The body of `crucible __sandbox-exec`: `args` are the words after that one. Returns only when the
 /// program could not be started, and then its report has given the reason. With the single word `nothing` it
-/// succeeds at once, which is how the sandbox is tried out.
+/// succeeds at once, which is how the sandbox is tried out; with the word `overlay` first it is the stage before
+/// bubblewrap.
 #[must_use]
 pub fn inner_main(args: &[OsString]) -> ExitCode {
     if let [word] = args
         && word == "nothing"
     {
         return ExitCode::SUCCESS;
+    }
+    if let [word, rest @ ..] = args
+        && word == overlay::WORD
+    {
+        let Err(why) = overlay::run(rest);
+        // Nobody reads it where standard error is closed.
+        let _ = writeln!(std::io::stderr(), "overlay: {why}");
+        return ExitCode::from(NOT_STARTED);
     }
     let number = args.first().and_then(|word| word.to_str()?.parse().ok());
     if let Some(descriptor) = number.and_then(|number| sys::adopt_descriptor(number).ok()) {

@@ -17,7 +17,6 @@ fn original(scratch: &Scratch) -> PathBuf {
     write(&original.join("src/a"), "original\n");
     write(&original.join("secret"), "hidden\n");
     write(&original.join("deps/lib/b"), "dependency\n");
-    write(&original.join("deps/.cache/old"), "old\n");
     write(&original.join("deps/key"), "hidden\n");
     write(&scratch.copy.join("src/a"), "copy\n");
     std::fs::create_dir_all(scratch.copy.join("deps")).unwrap();
@@ -40,7 +39,6 @@ fn moved(scratch: &Scratch, original: &Path, script: &str) -> Spawn {
         profile.mounts = vec![
             mount(original, MountContent::Writable(scratch.copy.clone())),
             mount(&deps, MountContent::ReadOnly(deps.clone())),
-            mount(&deps.join(".cache"), MountContent::Scratch),
         ];
     });
     spawn.cwd = scratch.copy.join("src");
@@ -56,12 +54,12 @@ fn mounted_copy_stands_at_the_originals_path() {
          echo new > a; echo made > ../made\n\
          (echo bad > ../deps/lib/b) 2>/dev/null && echo wrote\n\
          mv ../deps ../deps2 2>/dev/null && echo moved; rm -rf ../deps/lib 2>/dev/null && echo removed\n\
-         ls ../deps/.cache; echo scratch > ../deps/.cache/x && cat ../deps/.cache/x",
+         true",
         original.display()
     );
     let spawn = moved(&scratch, &original, &script);
     let expected = format!(
-        "{}\ncopy\ncopy\ndependency\nscratch\n",
+        "{}\ncopy\ncopy\ndependency\n",
         original.join("src").display()
     );
     let done = run(&scratch.sandbox(), spawn).unwrap();
@@ -71,7 +69,7 @@ fn mounted_copy_stands_at_the_originals_path() {
     assert_eq!(read(scratch.copy.join("src/a")), "new\n");
     assert_eq!(read(scratch.copy.join("made")), "made\n");
     assert_eq!(read(original.join("deps/lib/b")), "dependency\n");
-    assert!(!original.join("made").exists() && !original.join("deps/.cache/x").exists());
+    assert!(!original.join("made").exists());
     let masks = done
         .receipt
         .reached
@@ -85,6 +83,42 @@ fn mounted_copy_stands_at_the_originals_path() {
         "{}",
         masks.detail
     );
+}
+
+#[test]
+fn overlay_takes_what_is_written_and_is_gone_afterwards() {
+    let scratch = Scratch::new();
+    let original = original(&scratch);
+    let deps = original.join("deps");
+    let script = "cd ../deps; ls -A; cat lib/b; echo changed > lib/b; mkdir -p .cache/tool; echo made > .cache/tool/x\n\
+         cat lib/b .cache/tool/x; rm -r lib && mkdir lib && ls -A lib; echo over > key; cat key; rm -f key\n\
+         mkdir away; mv key away 2>/dev/null; cat key away/key; ln key other; cat other; chmod 644 key; cat key";
+    for _ in 0..2 {
+        let mut spawn = moved(&scratch, &original, script);
+        let Confinement::Confined(profile) = &mut spawn.confinement else {
+            panic!("it is confined")
+        };
+        profile.mounts[1] = mount(&deps, MountContent::Overlay(deps.clone()));
+        let done = run(&scratch.sandbox(), spawn).unwrap();
+        assert_eq!(
+            done.stdout.text(),
+            "key\nlib\ndependency\nchanged\nmade\n",
+            "{}",
+            done.stderr.text()
+        );
+        let read = |path: &str| std::fs::read_to_string(deps.join(path)).unwrap();
+        assert_eq!(
+            (read("lib/b"), read("key")),
+            ("dependency\n".into(), "hidden\n".into())
+        );
+        assert_eq!(std::fs::read_dir(&deps).unwrap().count(), 2);
+        assert_eq!(
+            std::fs::read_dir(scratch.copy.join("deps"))
+                .unwrap()
+                .count(),
+            0
+        );
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::GateId;
 use crate::judge::{Baseline, TestFiles};
-use crate::results::{TestResults, TestStatus};
+use crate::results::{STEP, TestResults, TestStatus};
 
 /// Tests that may fail by chance: they passed before and fail now.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
@@ -145,6 +145,7 @@ pub(crate) fn compare(
     rerun: Option<&TestResults>,
     baseline: &Baseline<'_>,
 ) -> Compared {
+    let outputs = &now.step_outputs;
     let (mut now, flaky) = both(before, now, rerun);
     follow_the_clock(before, &mut now);
     let empty = TestList::default;
@@ -165,6 +166,13 @@ pub(crate) fn compare(
     };
     let has_added = now.iter().any(is_added);
     let mut goal = Goal::new(baseline.goal);
+    let mut otherwise = TestList::default();
+    // The goal may be about such a step, so that one that only looks at sources shows no progress.
+    let still_fails = before.tests.iter().any(|(name, status)| {
+        name.starts_with(STEP)
+            && *status == TestStatus::Failed
+            && now.get(name.as_str()) == Some(&TestStatus::Failed)
+    });
     for (name, earlier) in &before.tests {
         let status = now.get(name.as_str()).copied();
         let mut is_fixed = false;
@@ -178,7 +186,14 @@ pub(crate) fn compare(
                 tests.skipped.push(name)
             }
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
-            (TestStatus::Failed, Some(TestStatus::Failed)) => tests.still_failing.push(name),
+            (TestStatus::Failed, Some(TestStatus::Failed)) => {
+                let output = before.step_outputs.get(name);
+                if name.starts_with(STEP) && (output.is_none() || output != outputs.get(name)) {
+                    otherwise.push(name);
+                } else {
+                    tests.still_failing.push(name);
+                }
+            }
             // A file that could not be loaded is reported as one failed test; now its tests are reported. A
             // test with failures reported one by one passes once.
             (TestStatus::Failed, None)
@@ -190,7 +205,9 @@ pub(crate) fn compare(
             }
             (TestStatus::Failed, None) => tests.gone.push(name),
         }
-        if is_fixed && is_edited_example(name, baseline.edited_examples) {
+        let shows_nothing =
+            is_edited_example(name, baseline.edited_examples) || still_fails && is_checker(name);
+        if is_fixed && shows_nothing {
             // A test that failed is not one that passes now.
             is_fixed = false;
             tests.added.push(name);
@@ -213,8 +230,45 @@ pub(crate) fn compare(
         }
     }
     let unmet = goal.unmet();
-    let verdict = findings(&tests, &unmet, baseline.tests);
+    let mut verdict = findings(&tests, &unmet, baseline.tests);
+    if !otherwise.is_empty() {
+        verdict.push(Finding::error(
+            Code::new("verify-gate-failed"),
+            gate.as_str(),
+            format!(
+                "steps that failed before the change fail with other output now: {}",
+                otherwise.told()
+            ),
+        ));
+    }
     Compared { tests, verdict }
+}
+
+/// Programs that look at sources without running them.
+const CHECKERS: [&str; 16] = [
+    "biome",
+    "check-dts",
+    "cspell",
+    "depcheck",
+    "eslint",
+    "flow",
+    "knip",
+    "markdownlint",
+    "oxlint",
+    "prettier",
+    "publint",
+    "size-limit",
+    "standard",
+    "stylelint",
+    "tsc",
+    "xo",
+];
+
+/// Returns whether a step of a script is of a program that only looks at sources.
+fn is_checker(name: &str) -> bool {
+    let words = name.strip_prefix(STEP).map(str::split_whitespace);
+    let mut words = words.into_iter().flatten();
+    words.any(|word| CHECKERS.contains(&word))
 }
 
 fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {

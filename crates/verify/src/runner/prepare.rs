@@ -15,7 +15,6 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
-use super::chain::PRELOAD_NAME;
 use super::spec::first_started;
 use super::{Call, ReportAt, ReportPlace, Reporting, Runner, runner_named, runners};
 use crate::gate::RunnerReport;
@@ -90,11 +89,11 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
             _ => reporting,
         });
     prepared.private = Some(private.to_owned());
-    if let Some(text) = prepared
-        .reporting
-        .as_ref()
-        .and_then(|reporting| reporting.preload)
-        && fs::write_new(&private.join(PRELOAD_NAME), text.as_bytes()).is_err()
+    let cannot_be_written = |(name, text): &(&str, String)| {
+        fs::write_new(&private.join(name), text.as_bytes()).is_err()
+    };
+    if let Some(reporting) = &prepared.reporting
+        && reporting.needs.iter().any(cannot_be_written)
     {
         prepared.reporting = None;
     }
@@ -182,7 +181,7 @@ impl Prepared {
                 collected.stdout = shown.map(String::into_bytes);
                 (stdout.to_vec(), stdout_extent)
             }
-            ReportPlace::Files => read_all(&files_in(self.private.as_deref())),
+            ReportPlace::Files => read_all(&files_in(self.private.as_deref(), &reporting.needs)),
             ReportPlace::Tree(dirs) => {
                 let now = reports_below(cwd, dirs);
                 let is_new = |(path, state): &(&PathBuf, &_)| self.before.get(*path) != Some(state);
@@ -219,14 +218,14 @@ fn without_directory(bytes: &[u8], copy: &Path) -> Vec<u8> {
     }
 }
 
-fn files_in(dir: Option<&Path>) -> Vec<PathBuf> {
+fn files_in(dir: Option<&Path>, needs: &[(&str, String)]) -> Vec<PathBuf> {
     let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
     let mut files: Vec<PathBuf> = entries
         .into_iter()
         .flatten()
         .take(MAX_FILES)
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| !path.ends_with(PRELOAD_NAME))
+        .filter(|path| !needs.iter().any(|(name, _)| path.ends_with(name)))
         .collect();
     files.sort();
     files

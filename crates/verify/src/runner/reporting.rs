@@ -24,8 +24,8 @@ pub struct Reporting {
     pub command: Vec<String>,
     /// Option lists that programs read from variables; they are appended to existing values.
     pub options: Vec<(&'static str, String)>,
-    /// The text of a file in the private directory that the command's programs load first.
-    pub preload: Option<&'static str>,
+    /// Files in the private directory that the command needs, by name. They are no reports.
+    pub needs: Vec<(&'static str, String)>,
     /// Where the report will be.
     pub place: ReportPlace,
 }
@@ -55,7 +55,7 @@ impl Reporting {
             runner: "",
             command,
             options: Vec::new(),
-            preload: None,
+            needs: Vec::new(),
             place: ReportPlace::Output,
         }
     }

@@ -178,8 +178,7 @@ impl Scripts {
     /// The report of a script of several steps.
     fn steps(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
-        let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
-        chain::reporting(call, text, &manifest, at)
+        chain::reporting(call, self.script(call)?, &manifest, at)
     }
 
     /// The report of the runner that the script calls.
@@ -472,7 +471,7 @@ mod tests {
         for steps in ["tsc && jest", "jest --outputFile=x"] {
             assert_eq!(
                 reporting(&["npm", "test"], steps),
-                ("script-steps", "npm test".to_owned()),
+                ("script-steps", "sh /r/steps.sh".to_owned()),
                 "{steps}"
             );
         }

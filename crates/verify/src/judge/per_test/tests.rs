@@ -1,6 +1,6 @@
 //! Tests of verdicts by single test results: honest changes pass, and each way of losing a test is refused.
 
-use crucible_model::Level;
+use crucible_model::{Digest, Level};
 
 use super::*;
 use crate::gate::{GateEnd, GateRun};
@@ -605,4 +605,116 @@ fn change_in_untested_language_is_refused() {
     }
     // It is unknown what this one runs, so it may be anything.
     assert_eq!(judge("./run-tests", "web/a.js"), []);
+}
+
+#[test]
+fn detected_gate_that_fails_as_before_needs_progress_elsewhere() {
+    let lint = |text: &str, code: i32| GateRun {
+        id: "lint".parse().unwrap(),
+        failure_output: (code != 0).then(|| Digest::of(text.as_bytes())),
+        ..run_of("eslint .", GateEnd::Exited(code), text, "")
+    };
+    let judge = |base: [&GateRun; 2], now: [&GateRun; 2]| {
+        let gates = base.map(|run| GateBefore {
+            id: run.id.to_string(),
+            failure_output: run.failure_output,
+            ..before(run)
+        });
+        let baseline = Baseline {
+            gates: &gates,
+            ..Baseline::default()
+        };
+        let judged = now.map(|run| judge_run_after(run, &baseline));
+        let mut verdict = judge_set(now.into_iter().zip(&judged), &baseline);
+        judged
+            .into_iter()
+            .for_each(|judged| verdict.merge(judged.verdict));
+        verdict
+            .errors()
+            .map(|finding| finding.code.to_string())
+            .collect::<Vec<_>>()
+    };
+    let (red, green) = (run("+a -b"), run("+a +b"));
+    let broken = lint("no network", 1);
+    assert_eq!(judge([&red, &broken], [&green, &broken]), [""; 0]);
+    // The tests themselves may be what fails, and the linter shows nothing about them.
+    assert_eq!(
+        judge([&green, &broken], [&green, &broken]),
+        ["verify-nothing-fixed"]
+    );
+    assert_eq!(
+        judge([&red, &broken], [&red, &broken]),
+        ["verify-nothing-fixed"]
+    );
+    assert_eq!(
+        judge([&red, &broken], [&green, &lint("worse", 1)]),
+        ["verify-gate-failed"]
+    );
+    assert_eq!(
+        judge([&red, &lint("", 0)], [&green, &broken]),
+        ["verify-gate-failed"]
+    );
+    // Alone, it does not count.
+    let alone = GateBefore {
+        id: "lint".to_owned(),
+        failure_output: broken.failure_output,
+        ..GateBefore::default()
+    };
+    let baseline = Baseline {
+        gates: std::slice::from_ref(&alone),
+        ..Baseline::default()
+    };
+    let judged = judge_run_after(&broken, &baseline);
+    assert!(!judge_set([(&broken, &judged)].into_iter(), &baseline).passes());
+}
+
+/// Results of a script's steps; `-name:output` is one that failed.
+fn steps(text: &str) -> TestResults {
+    let mut results = TestResults::default();
+    for step in text.split(' ') {
+        let (name, output) = step.split_once(':').unwrap_or((step, ""));
+        let full = format!("{STEP}{}", &name[1..]);
+        if name.starts_with('-') {
+            results
+                .step_outputs
+                .insert(full.clone(), Digest::of(output.as_bytes()));
+            results.add(full, TestStatus::Failed);
+        } else {
+            results.add(full, TestStatus::Passed);
+        }
+    }
+    results
+}
+
+#[test]
+fn step_of_script_that_fails_as_before_is_listed() {
+    let judge = |base: &str, now: &str| {
+        let gate = "npm-test".parse().unwrap();
+        let compared = compare(&gate, &steps(base), &steps(now), None, &Baseline::default());
+        let errors = compared
+            .verdict
+            .errors()
+            .map(|finding| finding.code.to_string());
+        (compared.tests.fixed.count, errors.collect::<Vec<_>>())
+    };
+    let refused = |code: &str| vec![code.to_owned()];
+    assert_eq!(
+        judge("-uvu:1 -e2e:x +eslint", "+uvu -e2e:x +eslint"),
+        (1, vec![])
+    );
+    assert_eq!(
+        judge("-uvu:1 -e2e:x", "+uvu -e2e:y"),
+        (1, refused("verify-gate-failed"))
+    );
+    assert_eq!(
+        judge("-uvu:1 +eslint", "+uvu -eslint:1"),
+        (1, refused("verify-test-broken"))
+    );
+    assert_eq!(
+        judge("+uvu -e2e:x", "+uvu"),
+        (0, refused("verify-test-gone"))
+    );
+    // A linter is progress only if everything else passes.
+    assert_eq!(judge("-uvu:1 -eslint:1", "-uvu:1 +eslint"), (0, vec![]));
+    assert_eq!(judge("+uvu -eslint:1", "+uvu +eslint"), (1, vec![]));
 }
