@@ -13,8 +13,8 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Detection, Included, Language, Reach, Role, Tampering, Weight, definitions, doctests,
-    included, may_be_doctest, may_matter, sights,
+    Detection, Included, Language, Reach, Role, Tampering, Weight, definitions, doctests, included,
+    may_be_doctest, may_matter, sights,
 };
 
 /// How often each construct stands in one text.

@@ -180,7 +180,12 @@ fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
             at: at + open,
             is_literal: true,
         };
-        out.push((start, literal));
+        // What a wrong reading takes for a literal is code.
+        let is_code = |byte: &u8| b"\"'`;{}()=,".contains(byte);
+        let inner = &literal.text[1..literal.text.len() - 1];
+        if !inner.iter().any(is_code) {
+            out.push((start, literal));
+        }
     }
     out
 }
@@ -589,6 +594,8 @@ fn target(construct: &str, text: &str, found: &mut Found<'_>) {
         };
         let part = match part.split_once(':').filter(|(name, _)| is_scheme(name)) {
             Some((name, _)) if SCHEMES.contains(&name) => continue,
+            // The beginning of an address whose path is known only when it runs.
+            Some(("file", rest)) if rest.trim_matches('/').is_empty() => continue,
             Some(("file", _)) => {
                 found.path(construct, part);
                 continue;

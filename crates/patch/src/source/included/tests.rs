@@ -747,6 +747,8 @@ fn included_file_of_the_repository_is_fine() {
             "src/a.S",
             "/* .incbin is not used */\n; see \"/etc/x\"\n.string \"/etc/x\"\n/* c */ nop\n.incbin \"data/a.bin\"\n",
         ),
+        ("src/a.js", "const a = 'file://' + b;\nawait import(a);"),
+        ("src/a.js", "a = [\"read it from `.\", b / c / d]; e = `"),
         (
             "src/a.jsx",
             "const a = <p>don't {`/etc/x`} won't</p>;\nconst b = require(\"./b\");\n",
