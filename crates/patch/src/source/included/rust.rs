@@ -376,7 +376,9 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     // The name says nothing where the macro is known.
     let is_known = || {
         let calls = names.calls(name.text);
-        let is_plain = |name: &Vec<u8>| PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == name);
+        let is_plain = |called: &Vec<u8>| {
+            called == name.text || PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == called)
+        };
         calls.is_some_and(|calls| calls.iter().all(is_plain))
     };
     let is_reader = has_name && !is_known();

@@ -103,7 +103,7 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     hidden(source, &usual_code, found);
 }
 
-/// Uses that are none in the usual reading, and that no grammar calls a comment, a text or a literal.
+/// Uses that the usual reading does not see, unless the grammar takes them for a comment, a text or a literal.
 fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
     let is_blank = |code: &[u8], at: usize| code.get(at).is_none_or(u8::is_ascii_whitespace);
     let known = std::mem::take(&mut found.list);
