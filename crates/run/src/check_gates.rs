@@ -18,7 +18,7 @@ use crucible_verify::{
 use crate::error::RunError;
 use crate::gate_world::Surveys;
 use crate::journal::RunObserver;
-use crate::trial::{self, Copied, TrialBase};
+use crate::trial::{self, TrialBase};
 use crate::world::World;
 
 /// What the directories of such trials begin with, below [`World::tmp`].
@@ -88,16 +88,7 @@ pub async fn check_gates(
         .collect();
     let surveys = Surveys::default();
     let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
-    let trial = trial::run(
-        world,
-        &git,
-        base,
-        GateLevel::Lite,
-        room.path(),
-        Copied::Base,
-        observer,
-    )
-    .await?;
+    let (trial, _) = trial::run_base(world, &git, base, room.path(), observer).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
         GateOutcome::Judged { .. } => None,

@@ -36,6 +36,7 @@ pub fn found_gates(
             };
             let spec = GateSpec::new(id, found.command, timeout, why);
             gates.push(GateSpec {
+                alternatives: found.alternatives,
                 cwd: directory.clone(),
                 origin: GateOrigin::Found,
                 ..spec

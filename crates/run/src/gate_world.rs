@@ -372,9 +372,9 @@ fn activated(
     env
 }
 
-/// Returns the environments that tox or nox made for tests, newest Python first.
+/// Returns the environments that tox or nox made for tests: those with pytest first, then the newest Python.
 fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = PathBuf> {
-    let mut found: Vec<(&str, PathBuf)> = Vec::new();
+    let mut found: Vec<(bool, &str, PathBuf)> = Vec::new();
     for tree in &ignored.trees {
         let mut parts = tree.path.iter().filter_map(|part| part.to_str());
         let (Some(".tox" | ".nox"), Some(name), None) = (parts.next(), parts.next(), parts.next())
@@ -383,13 +383,15 @@ fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = Pa
         };
         let is_for_tests = name.contains("test") || name.starts_with("py");
         let place = top.join(&tree.path);
-        if is_for_tests && place.join("bin/pytest").exists() {
-            found.push((name, place));
+        if is_for_tests {
+            found.push((place.join("bin/pytest").exists(), name, place));
         }
     }
     // `py39` is older than `py310`.
-    found.sort_by_key(|(name, _)| std::cmp::Reverse((name.starts_with("py3"), name.len(), *name)));
-    found.into_iter().map(|(_, place)| place)
+    found.sort_by_key(|(has_pytest, name, _)| {
+        std::cmp::Reverse((*has_pytest, name.starts_with("py3"), name.len(), *name))
+    });
+    found.into_iter().map(|(.., place)| place)
 }
 
 /// Returns the directory where the interpreter of a virtual environment is installed; the sandbox shows what

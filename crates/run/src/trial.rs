@@ -27,9 +27,7 @@ use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
 use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::catalogue::{judge_changed, read_copy};
-use crate::contract::{
-    BehaviorFiles, Plan, PlanDocuments, RunRecord, RunSettings, check_behaviors,
-};
+use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
 use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
 use crate::gatekeeper::Change;
@@ -125,13 +123,12 @@ impl<'b> TrialBase<'b> {
     }
 
     /// The base of a run.
-    pub(crate) fn of(record: &'b RunRecord, surveys: &'b Surveys) -> Self {
-        let RunSettings { gates, sandbox, .. } = &record.settings;
+    pub(crate) fn of(record: &'b RunRecord, gates: &'b [GateSpec], surveys: &'b Surveys) -> Self {
         Self {
             repo: &record.repo,
             commit: Some(&record.base_commit),
             gates,
-            sandbox: *sandbox,
+            sandbox: record.settings.sandbox,
             surveys,
             python_paths: &NO_PYTHON_PATHS,
         }
@@ -186,7 +183,7 @@ pub(crate) async fn verify(
         .collect();
     let base = TrialBase {
         python_paths: &python_paths,
-        ..TrialBase::of(by.record, by.surveys)
+        ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
     };
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests {
@@ -346,7 +343,7 @@ async fn before_full(
         "verifier",
         "running the gates of level `full` before the change, to compare with",
     );
-    let base = TrialBase::of(by.record, by.surveys);
+    let base = TrialBase::of(by.record, &by.analysis.gates, by.surveys);
     let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         observer.note(&format!(
@@ -499,6 +496,51 @@ pub(crate) async fn run(
     Ok(trial)
 }
 
+/// Runs the gates on a copy of the base as it is. A detected gate that could not run is tried with its other commands; the first
+/// of them that runs tests takes its place. Returns the gates as they are used from then on.
+pub(crate) async fn run_base(
+    world: &World<'_>,
+    git: &Git,
+    base: TrialBase<'_>,
+    room: &Path,
+    observer: &mut dyn RunObserver,
+) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
+    let level = GateLevel::Lite;
+    let mut trial = run(world, git, base, level, room, Copied::Base, observer).await?;
+    let mut gates = base.gates.to_vec();
+    for gate in &mut gates {
+        let ran = trial.runs().find(|run| run.id == gate.id);
+        let Some(missing) = ran.and_then(could_not_run) else {
+            continue;
+        };
+        for command in gate.alternatives.clone() {
+            let tried = GateSpec {
+                command,
+                ..gate.clone()
+            };
+            let base = TrialBase {
+                gates: std::slice::from_ref(&tried),
+                ..base
+            };
+            let again = run(world, git, base, level, room, Copied::Base, observer).await?;
+            let runs_tests = |run: &GateRun| could_not_run(run).is_none() && run.results.is_some();
+            if again.runs().any(runs_tests) {
+                let cause = beginning(&trial.normaliser.apply(missing.cause.as_bytes()));
+                observer.note(&format!(
+                    "  gate {} runs `{}`, because `{}` could not run: {cause}",
+                    gate.id,
+                    tried.command_line(),
+                    gate.command_line()
+                ));
+                trial.replace_outcomes(again.outcomes);
+                *gate = tried;
+                break;
+            }
+        }
+    }
+    Ok((trial, gates))
+}
+
 /// Copies the tracked files of the work tree, without secrets and special files; returns what was left out.
 pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
     let options = SnapshotOptions {
@@ -642,6 +684,22 @@ impl TrialResult {
         self.results
             .iter()
             .any(|result| result.id == gate.as_str() && result.set_aside.is_some())
+    }
+
+    /// Puts later outcomes of gates in place of the first ones, and judges them.
+    fn replace_outcomes(&mut self, later: Vec<GateOutcome>) {
+        for later in later {
+            if let Some(first) = self
+                .outcomes
+                .iter_mut()
+                .find(|first| first.id() == later.id())
+            {
+                *first = later;
+            }
+        }
+        let printed = logs(&self.outcomes);
+        (self.stdout, self.stderr) = (printed.stdout, printed.stderr);
+        self.judge(None);
     }
 
     /// Puts later results of gates in place of the first ones.

@@ -16,7 +16,7 @@ use crucible_host::fs::{remove_file, temp_dir_in};
 use crucible_ledger::Ledger;
 use crucible_model::{Finding, RepoPath};
 use crucible_repo::Git;
-use crucible_verify::GateLevel;
+use crucible_verify::{GateLevel, GateSpec};
 
 use crate::allow::Allowances;
 use crate::budget::allowed;
@@ -35,7 +35,7 @@ use crate::start::{
 };
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, Copied, TrialBase, TrialResult};
+use crate::trial::{self, TrialBase, TrialResult};
 use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
@@ -212,32 +212,25 @@ impl Engine<'_> {
         self.bundle(&self.allowances.key("failed-bundle"))
     }
 
-    /// Runs the gates on a copy of the base as it is.
-    async fn trial(&mut self) -> Result<TrialResult, RunError> {
+    /// Runs the gates on a copy of the base as it is. Returns those that are used from then on.
+    async fn trial(&mut self) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let (git, level) = (&self.git, GateLevel::Lite);
-        let base = TrialBase::of(&self.record, &self.surveys);
-        trial::run(
-            self.world,
-            git,
-            base,
-            level,
-            room.path(),
-            Copied::Base,
-            self.journal.observer()?,
-        )
-        .await
+        let base = TrialBase::of(&self.record, &self.record.settings.gates, &self.surveys);
+        let observer = self.journal.observer()?;
+        trial::run_base(self.world, &self.git, base, room.path(), observer).await
     }
 
     /// Runs the gates on a copy with broken sources, and returns which of them count.
     async fn canary(
         &mut self,
+        gates: &[GateSpec],
         gate_files: &[RepoPath],
         before: &TrialResult,
     ) -> Result<Proof, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
-        let (base, level) = (TrialBase::of(&self.record, &self.surveys), GateLevel::Lite);
+        let base = TrialBase::of(&self.record, gates, &self.surveys);
+        let level = GateLevel::Lite;
         let on = CanaryBase {
             git: &self.git,
             base,

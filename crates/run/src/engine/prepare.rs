@@ -40,8 +40,8 @@ impl Engine<'_> {
             let gates = counted(self.record.settings.gates.len() as u64, "gate");
             let what = format!("running {gates} before any change");
             self.journal.working("verifier", &what)?;
-            let mut trial = self.trial().await?;
-            let (goal, gates) = (self.record.goal.clone(), self.record.settings.gates.clone());
+            let (mut trial, gates) = self.trial().await?;
+            let goal = self.record.goal.clone();
             trial.set_aside(&gates, &goal, self.journal.observer()?)?;
             for gate in trial
                 .results
@@ -90,22 +90,16 @@ impl Engine<'_> {
                     )
                 }
             };
-            let mut gate_files = files_of_gates(&self.record.settings.gates, &modes, beginning);
+            let mut gate_files = files_of_gates(&gates, &modes, beginning);
             gate_files.extend(test_support(&modes, beginning));
             gate_files.sort();
             gate_files.dedup();
             let mut gate_files_of = BTreeMap::new();
-            for gate in self
-                .record
-                .settings
-                .gates
-                .iter()
-                .filter(|_| self.record.settings.gates.len() > 1)
-            {
+            for gate in gates.iter().filter(|_| gates.len() > 1) {
                 let own = files_of_gates(std::slice::from_ref(gate), &modes, beginning);
                 gate_files_of.insert(gate.id.to_string(), own);
             }
-            let proof = self.canary(&gate_files, &trial).await?;
+            let proof = self.canary(&gates, &gate_files, &trial).await?;
             trial.replace(&proof.again);
             let analysis = Analysis {
                 schema_version: AnalysisVersion::V1,
@@ -120,7 +114,7 @@ impl Engine<'_> {
                 } else {
                     BehaviorCatalogue::Absent
                 },
-                gates: self.record.settings.gates.clone(),
+                gates,
                 baseline: trial.results,
                 canary: proof.canary,
                 python_paths: proof.python_paths,

@@ -54,6 +54,7 @@ pub(super) fn test_sources(
         tree: &tree,
         graph: &graph,
         texts: BTreeMap::new(),
+        libraries: BTreeSet::new(),
         read,
     };
     let mut found = if graph.runs.is_empty() {
@@ -222,6 +223,8 @@ struct Judge<'j, R> {
     graph: &'j Graph,
     /// The parsed files and their signs.
     texts: BTreeMap<RepoPath, (Vec<u8>, SourceSigns)>,
+    /// The sources of libraries that CMake builds. A test program may include one as a whole, and tests it by that.
+    libraries: BTreeSet<RepoPath>,
     read: &'j mut R,
 }
 
@@ -313,7 +316,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let own: BTreeSet<RepoPath> = self
             .included(programs.iter().cloned().collect())
             .into_iter()
-            .filter(is_part)
+            .filter(|path| is_part(path) && !self.libraries.contains(path))
             .collect();
         if own.is_empty() {
             return own;
@@ -366,6 +369,12 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
         let is_unknown = tests.union(&found).any(|word| word.contains("${"));
         for (list, text) in lists.iter().zip(&texts) {
             let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
+            for words in calls_of(text, "add_library") {
+                let sources = words.iter().skip(1);
+                let sources = sources.flat_map(|word| self.tree.named(word, directory));
+                self.libraries
+                    .extend(sources.filter_map(|path| path.parse::<RepoPath>().ok()));
+            }
             for words in calls_of(text, "add_executable") {
                 let Some((target, sources)) = words.split_first() else {
                     continue;

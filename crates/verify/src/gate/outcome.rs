@@ -38,6 +38,9 @@ pub struct GateSpec {
     pub id: GateId,
     /// The program and its arguments; no shell is between.
     pub command: Vec<String>,
+    /// Commands to try in its place, if it was detected and cannot run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Vec<String>>,
     /// Its time limit; in JSON `timeout_ms`, milliseconds.
     #[serde(
         rename = "timeout_ms",
@@ -117,6 +120,7 @@ impl GateSpec {
         Self {
             id,
             command,
+            alternatives: Vec::new(),
             timeout,
             source: source.into(),
             origin: GateOrigin::Named,

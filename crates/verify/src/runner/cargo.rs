@@ -73,6 +73,21 @@ impl Runner for Cargo {
         Some((words, "there is a Cargo.toml at the top".to_owned()))
     }
 
+    /// What the other members depend on may never have been fetched.
+    fn alternatives(&self, view: &TreeView) -> Vec<Vec<String>> {
+        let words = self
+            .detect(view)
+            .map(|(words, _)| words)
+            .unwrap_or_default();
+        let of_top: Vec<String> = words
+            .iter()
+            .filter(|word| *word != "--workspace")
+            .cloned()
+            .collect();
+        let is_other = of_top.len() < words.len();
+        is_other.then_some(of_top).into_iter().collect()
+    }
+
     fn runs(&self, call: &Call<'_>) -> bool {
         call.program == "cargo" && matches!(call.subcommand(), Some("test" | "t"))
     }

@@ -331,6 +331,11 @@ mod tests {
                 &["npm run unit", "npm run lint"],
             ),
             (
+                serde_json::json!({"test": "run-p lint unit", "lint": "eslint . | cat", "unit": "uvu test \"\\.js$\""}),
+                false,
+                &["npm run lint", "npm run unit"],
+            ),
+            (
                 serde_json::json!({"test": "tsc && c8 npm run unit", "unit": "jest"}),
                 true,
                 &["tsc", "c8 npm run unit"],

@@ -51,6 +51,11 @@ impl Runner for Pytest {
         Some((words, why))
     }
 
+    /// A tool such as nox may run tests of unittest without pytest.
+    fn alternatives(&self, view: &TreeView) -> Vec<Vec<String>> {
+        vec![unittest::discover(view)]
+    }
+
     fn runs(&self, call: &Call<'_>) -> bool {
         matches!(call.program, "pytest" | "py.test")
     }

@@ -44,6 +44,12 @@ pub trait Runner: Sync {
     /// there.
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)>;
 
+    /// Returns commands that run these tests where the detected one cannot, the better first.
+    fn alternatives(&self, view: &TreeView) -> Vec<Vec<String>> {
+        let _none = view;
+        Vec::new()
+    }
+
     /// Returns the same by a weaker sign, which counts where no runner detects a gate.
     fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let _none = view;

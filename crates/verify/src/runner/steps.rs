@@ -1,7 +1,7 @@
 //! The steps of a script of `package.json`, such as `eslint . && c8 mocha` or `npm run lint && npm run unit`.
 //!
-//! Scripts that a step calls are followed, with what runs before and after them. Nothing is expanded or run here, and a
-//! script that needs a shell for more than to run one step after another has no steps.
+//! Scripts that a step calls are followed, with what runs before and after them. Nothing is expanded or run here. A step is
+//! for a shell to run; one that changes the shell for those behind it, such as `cd web`, makes the script one whole.
 
 use crucible_host::words::shell_word;
 
@@ -75,14 +75,12 @@ impl Scripts<'_> {
             return Some(());
         };
         let depth = depth.checked_sub(1)?;
-        let parts: Vec<&str> = text.split("&&").map(str::trim).collect();
+        let parts = parts(text);
         let has = |kind: &str| self.text(&format!("{kind}{name}")).is_some();
         let is_alone = parts.len() == 1 && !has("pre") && !has("post");
         for part in parts {
-            let words = script_words(part)?;
-            let words = self.direct(&words);
-            let call = Call::of(words)?;
-            if SHELL.contains(&words.first()?.as_str()) || steps.len() >= MAX_STEPS {
+            let first = part.split_whitespace().next()?;
+            if SHELL.contains(&first) || steps.len() >= MAX_STEPS {
                 return None;
             }
             let step = |words: &[String]| Step {
@@ -93,6 +91,13 @@ impl Scripts<'_> {
                 },
                 words: words.to_vec(),
                 text: part.to_owned(),
+            };
+            // A pipe or a variable is for the shell that runs the step.
+            let words = script_words(part).unwrap_or_default();
+            let words = self.direct(&words);
+            let Some(call) = Call::of(words) else {
+                steps.push(step(words));
+                continue;
             };
             let Called::Scripts(names) = self.called(&call)? else {
                 steps.push(step(words));
@@ -229,6 +234,32 @@ impl Scripts<'_> {
     }
 }
 
+/// Returns the commands between `&&` that are neither quoted nor in parentheses.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut depth, mut quote) = (0, 0_usize, None);
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, next)) = characters.next() {
+        match (quote, next) {
+            (Some('\''), '\'') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => drop(characters.next()),
+            (Some(open), _) if open == next => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"' | '`') => quote = Some(next),
+            (None, '(' | '{') => depth += 1,
+            (None, ')' | '}') => depth = depth.saturating_sub(1),
+            (None, '&') if depth == 0 && characters.next_if(|(_, next)| *next == '&').is_some() => {
+                parts.push(text[from..at].trim());
+                from = at + 2;
+            }
+            (None, _) => {}
+        }
+    }
+    parts.push(text[from..].trim());
+    parts
+}
+
 /// Returns words in front of a program as assignments for a shell; `None` if they are anything else.
 fn assignments(words: &[String]) -> Option<String> {
     let mut text = String::new();
@@ -258,4 +289,28 @@ enum Called {
     Program,
     /// Scripts of the manifest.
     Scripts(Vec<String>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_and_enclosed_operators_part_nothing() {
+        for (text, expected) in [
+            ("a && b&&c", &["a", "b", "c"][..]),
+            ("a | b && c || d; e", &["a | b", "c || d; e"]),
+            ("(cd x && y) && z", &["(cd x && y)", "z"]),
+            (
+                r#"a "b && c" 'd && "' && e\&& f"#,
+                &[r#"a "b && c" 'd && "'"#, r"e\&& f"],
+            ),
+            ("a & b", &["a & b"]),
+            ("a \"\\\" && b\" && c", &["a \"\\\" && b\"", "c"]),
+            ("a 'b && c", &["a 'b && c"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+    }
 }

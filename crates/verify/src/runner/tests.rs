@@ -606,3 +606,27 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn other_commands_for_the_same_tests_are_known() {
+    let others = |files: &[(&str, &str)]| -> Vec<String> {
+        let gates = view(files).gates();
+        let all = gates.iter().flat_map(|gate| &gate.alternatives);
+        all.map(|words| words.join(" ")).collect()
+    };
+    let workspace = ("Cargo.toml", "[package]\nname = \"a\"\n[workspace]\n");
+    assert_eq!(others(&[workspace]), ["cargo test --offline --quiet"]);
+    assert_eq!(others(&[("Cargo.toml", "[package]\nname = \"a\"\n")]), [""; 0]);
+    let unittest = "python3 -m unittest discover";
+    assert_eq!(others(&[("pytest.ini", "")]), [unittest]);
+    for (changed, expected) in [
+        ("src", format!("{unittest} -s src")),
+        ("{toxinidir}/src", format!("{unittest} -s src")),
+        ("../x", unittest.to_owned()),
+        ("/x", unittest.to_owned()),
+        ("a b", unittest.to_owned()),
+    ] {
+        let settings = format!("[testenv]\nchangedir = {changed}\ncommands = stestr run\n");
+        assert_eq!(others(&[("tox.ini", &settings)]), [expected], "{changed}");
+    }
+}

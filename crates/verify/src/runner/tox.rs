@@ -100,6 +100,10 @@ impl Runner for Environments {
         })
     }
 
+    fn alternatives(&self, view: &TreeView) -> Vec<Vec<String>> {
+        vec![unittest::discover(view)]
+    }
+
     fn runs(&self, call: &Call<'_>) -> bool {
         call.program == self.program
     }

@@ -67,6 +67,8 @@ pub struct DetectedGate {
     pub id: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// Commands for the same tests, if this one cannot run.
+    pub alternatives: Vec<Vec<String>>,
     /// Which file shows it, one sentence.
     pub why: String,
 }
@@ -139,6 +141,7 @@ impl TreeView {
         let gate = |runner: &dyn Runner, found: Option<(Vec<String>, String)>| {
             found.map(|(command, why)| DetectedGate {
                 id: runner.id().to_owned(),
+                alternatives: runner.alternatives(self),
                 command,
                 why,
             })

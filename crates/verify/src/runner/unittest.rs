@@ -179,6 +179,23 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Returns the command that runs every test of unittest; in the directory in which tox would run it.
+pub(super) fn discover(view: &TreeView) -> Vec<String> {
+    let mut words = command(&["python3", "-m", "unittest", "discover"]);
+    let settings = view.text("tox.ini").unwrap_or_default();
+    let directory = settings.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        let value = value.trim().trim_start_matches("{toxinidir}/");
+        let is_inside = value.chars().all(is_plain) && !value.starts_with(['/', '-']);
+        (name.trim() == "changedir" && is_inside && !value.contains("..")).then_some(value)
+    });
+    if let Some(directory) = directory.filter(|directory| !directory.is_empty()) {
+        words.extend(command(&["-s", directory]));
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

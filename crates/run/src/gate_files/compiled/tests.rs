@@ -356,6 +356,24 @@ fn program_counts_with_any_compiler() {
     };
     let test = "enable_testing()\nadd_executable(checks checks.c add.c)\nadd_test(NAME checks COMMAND checks)\n";
     assert_eq!(cmake(test), ["checks.c"]);
+    // A program may include a library's only source as a whole.
+    let including = CHECKS.replacen("#include", "#include \"add.c\"\n#include", 1);
+    let amalgamated = |list: &str| {
+        let files = [
+            ("CMakeLists.txt", list),
+            ("checks.c", &including),
+            ("add.c", ADD),
+            ("add.h", HEADER),
+        ];
+        found(&["ctest"], &files)
+    };
+    let alone =
+        "enable_testing()\nadd_executable(checks checks.c)\nadd_test(NAME checks COMMAND checks)\n";
+    assert_eq!(amalgamated(alone), ["add.c", "checks.c"]);
+    assert_eq!(
+        amalgamated(&format!("add_library(add STATIC add.h add.c)\n{alone}")),
+        ["checks.c"]
+    );
     let looped =
         "foreach(t checks)\nadd_executable(${t} ${t}.c)\nadd_test(${t} ${t})\nendforeach()\n";
     assert_eq!(cmake(looped), ["checks.c"]);
