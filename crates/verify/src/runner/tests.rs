@@ -616,7 +616,10 @@ fn other_commands_for_the_same_tests_are_known() {
     };
     let workspace = ("Cargo.toml", "[package]\nname = \"a\"\n[workspace]\n");
     assert_eq!(others(&[workspace]), ["cargo test --offline --quiet"]);
-    assert_eq!(others(&[("Cargo.toml", "[package]\nname = \"a\"\n")]), [""; 0]);
+    assert_eq!(
+        others(&[("Cargo.toml", "[package]\nname = \"a\"\n")]),
+        [""; 0]
+    );
     let unittest = "python3 -m unittest discover";
     assert_eq!(others(&[("pytest.ini", "")]), [unittest]);
     for (changed, expected) in [
