@@ -1,11 +1,13 @@
 //! Finds the run that a command names, and compares the recorded runs with the ledger.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use crucible_ledger::{Anchor, Ledger};
+use crucible_ledger::{Anchor, EventRecord, Ledger};
 use crucible_model::{Code, Failure, Finding, RunId, Verdict, counted};
 
 use crate::error::RunError;
+use crate::event_kind::EventKind;
 use crate::layout::{EVENTS, RunDir};
 use crate::recording::check_recording;
 use crate::world::World;
@@ -14,6 +16,7 @@ use crate::world::World;
 const SHOWN_RUNS: usize = 5;
 
 const UNANCHORED: Code = Code::new("ledger-unanchored");
+const LANDING_MISSING: Code = Code::new("ledger-landing-missing");
 const RUN_UNKNOWN: Code = Code::new("ledger-run-unknown");
 
 /// What the database alone cannot show.
@@ -104,8 +107,8 @@ pub fn missing_ledger(ledger_file: &Path) -> Failure {
     .hint("Put it back from a copy, or set CRUCIBLE_HOME to where it lies.")
 }
 
-/// Checks the chain of the ledger against these anchors, and each run's recording against the ledger. Returns the number of
-/// recordings too.
+/// Checks the chain of the ledger against these anchors, each run's recording against the ledger, and the ledger against the runs
+/// that commits name as landed. Returns the number of recordings too.
 ///
 /// # Errors
 ///
@@ -114,6 +117,7 @@ pub fn verify_ledger(
     world: &World<'_>,
     ledger: &Ledger,
     anchors: &[Anchor],
+    landed: &BTreeSet<RunId>,
 ) -> Result<(Verdict, u64), RunError> {
     let mut verdict = ledger.verify(anchors)?;
     if anchors.is_empty() {
@@ -135,6 +139,16 @@ pub fn verify_ledger(
     };
     let mut recordings = 0;
     for run in runs {
+        let is_landing = |event: &EventRecord| event.event == EventKind::Landed.name();
+        // The landing is recorded after the commit that vouches for what was before.
+        if landed.contains(&run.id) && !ledger.events(Some(&run.id))?.iter().any(is_landing) {
+            let hint = "a commit says that it landed, and no event does: the end of the ledger was cut, or the landing was interrupted; `crucible run land` with this run records it";
+            verdict.push(Finding::error(
+                LANDING_MISSING,
+                format!("run {}", run.id),
+                hint,
+            ));
+        }
         // A run whose directory was removed or moved has no recording here.
         let Ok(dir) = world.open_run(run.id.as_str()) else {
             continue;

@@ -9,12 +9,12 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::process::Pid;
 
 use crate::spawn::Cap;
 
@@ -48,6 +48,17 @@ enum Version {
 #[derive(Debug)]
 pub(crate) struct Group {
     directories: Vec<(PathBuf, Version)>,
+    /// Where a child reports that it is in the group, and the child's end.
+    report: (UnixStream, UnixStream),
+}
+
+/// What a child enters a group by.
+#[derive(Debug, Default)]
+pub(crate) struct Doors {
+    /// Writing `0` to each of them adds the process that writes.
+    pub(crate) files: Vec<OwnedFd>,
+    /// Gets one byte from a child that has entered by all of them: its parent may look after its end.
+    pub(crate) report: Option<OwnedFd>,
 }
 
 impl Parents {
@@ -101,8 +112,11 @@ impl Parents {
     pub(crate) fn group(&self, memory: Cap, processes: Cap) -> Option<Group> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let report = UnixStream::pair().ok()?;
+        report.0.set_nonblocking(true).ok()?;
         let mut group = Group {
             directories: Vec::new(),
+            report,
         };
         for (parent, version) in &self.directories {
             let directory = parent.join(&name);
@@ -121,22 +135,22 @@ impl Parents {
 }
 
 impl Group {
-    /// What a child writes `0` to, to enter it.
-    pub(crate) fn doors(&self) -> Option<Vec<OwnedFd>> {
+    /// Opens what a child enters it by.
+    pub(crate) fn doors(&self) -> Option<Doors> {
         let door = |(directory, _): &(PathBuf, Version)| {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
             rustix::fs::open(directory.join(MEMBERS), flags, Mode::empty()).ok()
         };
-        self.directories.iter().map(door).collect()
+        let files: Option<Vec<OwnedFd>> = self.directories.iter().map(door).collect();
+        Some(Doors {
+            files: files?,
+            report: Some(self.report.1.try_clone().ok()?.into()),
+        })
     }
 
-    /// Whether this process is in it.
-    pub(crate) fn holds(&self, pid: Pid) -> bool {
-        let pid = pid.as_raw_nonzero().to_string();
-        self.directories.iter().all(|(directory, _)| {
-            let members = fs::read_to_string(directory.join(MEMBERS)).unwrap_or_default();
-            members.lines().any(|member| member == pid)
-        })
+    /// Returns whether the child whose program has started entered it. It may be gone since.
+    pub(crate) fn was_entered(&self) -> bool {
+        rustix::io::read(&self.report.0, &mut [0; 1]) == Ok(1)
     }
 
     /// Whether the kernel ended a process in it because the memory was used up.

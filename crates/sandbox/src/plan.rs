@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::cgroup::Group;
+use crate::cgroup::{Doors, Group};
 use crate::directory::Directory;
 use crate::error::SandboxError;
 use crate::hosts::Route;
@@ -47,7 +47,7 @@ pub(crate) struct Target {
     pub(crate) called: OsString,
     pub(crate) cwd: Directory,
     /// Of the control groups that it enters.
-    pub(crate) doors: Vec<OwnedFd>,
+    pub(crate) doors: Doors,
 }
 
 /// Finds the program, opens the working directory and the control group.

@@ -256,7 +256,7 @@ mod tests {
             on_orphaned: Signal::KILL,
             keep: Vec::new(),
             cwd,
-            doors: Vec::new(),
+            doors: crate::cgroup::Doors::default(),
         };
         sys::prepare_child(&mut command, settings);
         assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());

@@ -97,7 +97,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let group = watch.group;
     let started = spawner::start(command, reach, placeholders).await;
     let mut running = started.map_err(|source| SandboxError::Exec { program, source })?;
-    let counted = group.as_ref().filter(|group| group.holds(running.root()));
+    let counted = group.as_ref().filter(|group| group.was_entered());
     let resources = match (counted, &mut conversation) {
         (Some(_), _) => ResourceLevel::Cgroup,
         (None, Some(talk)) => {

@@ -16,6 +16,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::cgroup::Doors;
+
 /// The first descriptor that no child is given.
 const FIRST_PRIVATE: RawFd = 3;
 /// How far descriptors are marked one by one on kernels without `close_range`.
@@ -38,8 +40,8 @@ pub(crate) struct ChildSettings {
     pub(crate) keep: Vec<OwnedFd>,
     /// What it is sent when this process dies.
     pub(crate) on_orphaned: Signal,
-    /// The control groups that it enters: writing `0` to a file of it adds the process that writes.
-    pub(crate) doors: Vec<OwnedFd>,
+    /// The control groups that it enters.
+    pub(crate) doors: Doors,
 }
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
@@ -60,9 +62,13 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
                 return Err(Errno::SRCH.into());
             }
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-            for door in &settings.doors {
-                // Whether it is in there its parent looks, and says so.
-                let _ = rustix::io::write(door, b"0");
+            let doors = &settings.doors.files;
+            let enters = |door: &OwnedFd| rustix::io::write(door, b"0") == Ok(1);
+            // A parent that gets no report counts on no group.
+            if doors.iter().all(enters)
+                && let Some(report) = &settings.doors.report
+            {
+                let _ = rustix::io::write(report, b"1");
             }
             mark_private_descriptors()?;
             for keep in &settings.keep {

@@ -43,7 +43,7 @@ pub(crate) struct Build {
     /// Output of a failing test run, to rank its tests and stack frames higher. With --goal
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     gate_output: Option<PathBuf>,
-    /// Maximum number of files. With --goal [default: run.max_files, 20]
+    /// Maximum number of files. With --goal [default: run.max_files, 30]
     #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
     max_files: Option<u64>,
     /// Maximum bytes of content. With --goal [default: run.max_total_bytes, 60000]

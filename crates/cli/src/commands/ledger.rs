@@ -1,12 +1,13 @@
 //! `crucible ledger`: the chain of events, checked and shown.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_ledger::{Anchor, Ledger};
 use crucible_model::{Digest, ExitStatus, Failure, IdError, counted, one_line};
-use crucible_repo::Git;
+use crucible_repo::{Git, RUN_TRAILER};
 use crucible_run::{LEDGER_TRAILER, run_id, verify_ledger};
 
 use crate::app::App;
@@ -22,7 +23,7 @@ pub(crate) enum LedgerCommand {
 /// Re-compute the whole chain and name the first bad event
 ///
 /// With --repo, the heads that landed commits carry in their trailers are checked, too. So a ledger that was cut
-/// before the head of the newest landed commit does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
+/// before the landing of the newest landed commit does not pass. Without, an emptied or rewritten ledger passes. For example: `crucible ledger verify --repo .`
 #[derive(Args)]
 pub(crate) struct Verify {
     /// A repository whose landed commits vouch for the ledger; may be given several times
@@ -71,7 +72,7 @@ fn existing(app: &App) -> Result<Ledger, Failure> {
 impl Verify {
     fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let ledger = existing(app)?;
-        let mut anchors = Vec::new();
+        let (mut anchors, mut landed) = (Vec::new(), BTreeSet::new());
         for text in &self.anchor {
             anchors.push(parse_anchor(text).ok_or_else(|| {
                 Failure::usage(format!("{:?} is no anchor", text))
@@ -81,16 +82,20 @@ impl Verify {
         let sandbox = app.runtime().sandbox;
         for repo in &self.repo {
             let path = app.absolute(repo);
-            let trailers = app.block_on(async {
+            let (heads, runs) = app.block_on(async {
                 let git = Git::open(Arc::clone(&sandbox), &app.env, &path).await?;
-                Ok(git.trailers(LEDGER_TRAILER).await?)
+                Ok((
+                    git.trailers(LEDGER_TRAILER).await?,
+                    git.trailers(RUN_TRAILER).await?,
+                ))
             })?;
-            anchors.extend(trailers.iter().filter_map(|text| parse_anchor(text)));
+            anchors.extend(heads.iter().filter_map(|text| parse_anchor(text)));
+            landed.extend(runs.iter().filter_map(|text| text.parse().ok()));
         }
         let head = ledger.head()?;
         let config = app.config(app.env.working_directory(), &[])?;
         let world = app.world(&sandbox, &config)?;
-        let (verdict, recordings) = verify_ledger(&world, &ledger, &anchors)?;
+        let (verdict, recordings) = verify_ledger(&world, &ledger, &anchors, &landed)?;
         let passed = format!(
             "{}, {}, {}, head {}",
             counted(head.seq, "event"),

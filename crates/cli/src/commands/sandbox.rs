@@ -10,7 +10,7 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
 use crucible_llm::configured::strength;
-use crucible_model::{ExitStatus, Failure, Finding, counted, one_line};
+use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
 use crucible_repo::{Git, has_hard_link};
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
@@ -200,8 +200,18 @@ impl Exec {
         directories: &[PathBuf],
     ) -> Result<Vec<PathBuf>, Failure> {
         let mut places: BTreeSet<PathBuf> = BTreeSet::new();
+        let known: Vec<PathBuf> = before
+            .iter()
+            .flat_map(DirectoryState::repositories)
+            .cloned()
+            .collect();
         for directory in directories {
-            match Git::guarded_places(Arc::clone(sandbox), &app.env, directory).await {
+            let known: Vec<PathBuf> = known
+                .iter()
+                .filter(|path| path.starts_with(directory))
+                .cloned()
+                .collect();
+            match Git::guarded_places(Arc::clone(sandbox), &app.env, directory, &known).await {
                 Ok(found) => places.extend(found),
                 Err(_) if self.write_git => {}
                 Err(error) => {
@@ -215,13 +225,6 @@ impl Exec {
         }
         if self.write_git {
             places.retain(|place| place.file_name().is_some_and(|name| name == OWN));
-        } else {
-            places.extend(
-                before
-                    .iter()
-                    .flat_map(DirectoryState::repositories)
-                    .cloned(),
-            );
         }
         for place in &places {
             let problem = if directories.contains(place) {
@@ -416,6 +419,9 @@ fn killed(completed: &Completed) -> String {
 /// The most paths that a terminal shows.
 const MOST_TOLD: usize = 20;
 
+/// The characters of a path that a terminal shows.
+const LONGEST_PATH: usize = 200;
+
 /// What a command left that other programs run or obey.
 struct Left {
     paths: Vec<LeftBehind>,
@@ -455,7 +461,7 @@ impl Left {
             let why = left.why.as_str();
             app.output.remark(&one_line(&format!(
                 "note: made or changed {}{more}: {why}",
-                left.path
+                short_line(&left.path, LONGEST_PATH)
             )));
         }
         let rest: usize = self
@@ -472,7 +478,7 @@ impl Left {
         }
         if !self.is_whole {
             app.output
-                .remark("note: there are too many files to look at all of them for changes");
+                .remark("note: there are too many files to look at all of them for changes; repositories among the rest, in node_modules or target, were not protected");
         }
     }
 }

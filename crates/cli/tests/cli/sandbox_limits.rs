@@ -11,6 +11,21 @@ fn exec(desk: &Desk, words: &[&str]) -> Call {
         .current_dir(desk.path("work"))
 }
 
+/// A command may have ended before anyone looks at its group.
+#[test]
+fn level_of_limits_is_same_each_time() {
+    let desk = Desk::new();
+    for flags in [&[][..], &["--sandbox", "off"]] {
+        let level = |_| {
+            let words = [flags, &["--json", "--", "true"]].concat();
+            let ran = exec(&desk, &words).run().ok().json();
+            ran["isolation"]["resources"].to_string()
+        };
+        let levels: std::collections::BTreeSet<String> = (0..12).map(level).collect();
+        assert_eq!(levels.len(), 1, "{flags:?}: {levels:?}");
+    }
+}
+
 const TAKE: &str = "kept = b'x' * (300 << 20); print('had it')";
 
 #[test]

@@ -711,3 +711,253 @@ fn without_walls_what_was_planted_is_listed() {
         .json();
     assert_eq!(left(&ran), [".git/config", ".git/hooks/pre-commit"]);
 }
+
+/// What a command wrote of these files in a repository, and what it printed.
+fn written(desk: &Desk, repo: &TestRepo, files: &[&str]) -> Vec<String> {
+    let write = |file: &&str| {
+        format!(
+            "(mkdir -p \"$(dirname '{file}')\" && echo x >> '{file}') 2>/dev/null && echo '{file}'\n"
+        )
+    };
+    let script: String = files.iter().map(write).collect();
+    let ran = exec(desk, repo.path(), &[], &format!("{script}true"))
+        .ok()
+        .json();
+    let told = ran["stdout"].as_str().unwrap();
+    told.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn settings_of_linked_work_trees_are_followed() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.git(["config", "extensions.worktreeConfig", "true"]);
+    repo.git(["worktree", "add", "--quiet", ".trees/other"]);
+    let other = repo.path().join(".trees/other");
+    let set = |key: &str, value: &str| {
+        let at = other.to_str().unwrap();
+        repo.git(["-C", at, "config", "--worktree", key, value]);
+    };
+    let included = repo.path().join("included");
+    set("core.hooksPath", "hooks");
+    set("include.path", included.to_str().unwrap());
+    let files = [".trees/other/hooks/pre-commit", "included", "free"];
+    assert_eq!(written(&desk, &repo, &files), ["free"]);
+}
+
+#[test]
+fn included_files_count_under_any_condition() {
+    let (desk, repo) = (Desk::new(), repository());
+    repo.write("first", "[includeIf \"onbranch:later\"]\n\tpath = second\n");
+    repo.write(
+        "second",
+        "[core]\n\thooksPath = hooks\n[include]\n\tpath = third\n",
+    );
+    repo.git(["config", "includeIf.gitdir:/elsewhere/.path", "../first"]);
+    let files = ["first", "second", "third", "hooks/pre-commit", "fourth"];
+    assert_eq!(written(&desk, &repo, &files), ["fourth"]);
+}
+
+#[test]
+fn settings_of_nested_repositories_are_followed() {
+    let (desk, repo, inner) = (Desk::new(), repository(), repository());
+    repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), "clone"]);
+    repo.git([
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        inner.path().to_str().unwrap(),
+        "sub",
+    ]);
+    for at in ["clone", "sub"] {
+        repo.git(["-C", at, "config", "core.hooksPath", "hooks"]);
+        repo.git(["-C", at, "config", "core.fsmonitor", "src/watch"]);
+    }
+    let files = [
+        "clone/hooks/pre-commit",
+        "sub/hooks/pre-commit",
+        "clone/src/watch",
+        "sub/src/watch",
+        "hooks/pre-commit",
+        "clone/src/other",
+        "src/watch",
+    ];
+    assert_eq!(written(&desk, &repo, &files), &files[4..]);
+    // git refuses one with settings that it cannot read, and so runs nothing there.
+    repo.write("clone/.git/config", "no settings\n");
+    assert_eq!(written(&desk, &repo, &files[1..4]), ["clone/src/watch"]);
+}
+
+/// Directories of any size are surveyed once, for repositories as for changes.
+#[test]
+fn repositories_among_installed_packages_are_protected() {
+    let (desk, repo, inner, middle) = (Desk::new(), repository(), repository(), repository());
+    middle.git([
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        inner.path().to_str().unwrap(),
+        "sub",
+    ]);
+    middle.git(["commit", "--quiet", "--message", "sub"]);
+    let package = "node_modules/package";
+    repo.git(["clone", "--quiet", middle.path().to_str().unwrap(), package]);
+    repo.write("target/named/.git", "gitdir: ../nowhere\n");
+    repo.write("tools/check", "");
+    let hooks = repo.path().join(package).join(".git/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::os::unix::fs::symlink("../../../../tools/check", hooks.join("pre-commit")).unwrap();
+    let files = [
+        "node_modules/package/sub/.git/config",
+        "target/nowhere/config",
+        "tools/check",
+        "tools/other",
+        "node_modules/package/new",
+        "target/named/new",
+    ];
+    assert_eq!(written(&desk, &repo, &files), &files[3..]);
+}
+
+#[test]
+fn words_of_settings_are_read_as_a_shell_does() {
+    let (desk, repo) = (Desk::new(), repository());
+    for file in ["tools/my check", "tools/check", "tools/monitor"] {
+        repo.write(file, "");
+    }
+    for (key, value) in [
+        ("filter.a.clean", "true\nsh tools/new"),
+        ("filter.b.clean", "sh tools/my\\ check"),
+        ("filter.c.clean", "sh -c 'cd tools && sh check'"),
+        ("filter.d.clean", "sh \"$PWD/tools/monitor\""),
+        ("filter.e.clean", "sh new.sh"),
+    ] {
+        repo.git(["config", key, value]);
+    }
+    let files = [
+        "tools/new",
+        "tools/my check",
+        "tools/check",
+        "tools/monitor",
+        "new.sh",
+        "tools/free",
+        "other.sh",
+        "my",
+    ];
+    assert_eq!(written(&desk, &repo, &files), &files[5..]);
+}
+
+#[test]
+fn settings_that_variables_name_are_read_only() {
+    let (desk, repo) = (Desk::new(), repository());
+    let at = |name: &str| repo.path().join(name).into_os_string();
+    repo.write("system", "[include]\n\tpath = more\n");
+    repo.write("tools/ask", "");
+    let files = ["system", "more", "included", "tools/ask", "tools/free"];
+    let script: String = files
+        .iter()
+        .map(|file| format!("(echo x >> {file}) 2>/dev/null && echo {file}\n"))
+        .collect();
+    let words = [
+        "sandbox", "exec", "--json", "--write", ".", "--", "sh", "-c", &script,
+    ];
+    let ran = desk
+        .call(words)
+        .env("GIT_CONFIG_SYSTEM", at("system"))
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "Include.Path")
+        .env("GIT_CONFIG_VALUE_0", at("included"))
+        .env("GIT_ASKPASS", at("tools/ask"))
+        .current_dir(repo.path())
+        .run();
+    assert_eq!(ran.json()["stdout"], "tools/free\n", "{ran:?}");
+}
+
+/// Only a link that the command could replace is refused; in a read-only directory its target is read-only, too.
+#[test]
+fn links_in_git_directories_protect_their_targets() {
+    let (desk, repo, inner) = (Desk::new(), repository(), repository());
+    let outside = desk.path("outside");
+    repo.git(["worktree", "add", "--quiet", outside.to_str().unwrap()]);
+    repo.git([
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        inner.path().to_str().unwrap(),
+        "sub",
+    ]);
+    std::fs::create_dir(repo.path().join("my")).unwrap();
+    for name in ["worktrees", "modules", "objects"] {
+        let (inside, beside) = (
+            repo.path().join(".git").join(name),
+            repo.path().join("my").join(name),
+        );
+        std::fs::rename(&inside, beside).unwrap();
+        std::os::unix::fs::symlink(format!("../my/{name}"), inside).unwrap();
+    }
+    let files = [
+        "my/worktrees/outside/commondir",
+        "my/worktrees/outside/config.worktree",
+        "my/modules/sub/config",
+        "my/objects/info/alternates",
+        "my/free",
+    ];
+    assert_eq!(written(&desk, &repo, &files), ["my/free"]);
+}
+
+/// A bare repository with its work trees beside it is usual.
+#[test]
+fn bare_repository_beside_its_work_trees_is_protected() {
+    let (desk, origin) = (Desk::new(), repository());
+    for is_named in [true, false] {
+        let project = desk.path(&format!("project-{is_named}"));
+        std::fs::create_dir_all(&project).unwrap();
+        let git_dir = if is_named { ".bare" } else { ".git" };
+        let bare = project.join(git_dir);
+        origin.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+        if is_named {
+            std::fs::write(project.join(".git"), "gitdir: ./.bare\n").unwrap();
+        }
+        let tree = project.join("main");
+        let add = ["-C", bare.to_str().unwrap(), "worktree", "add", "--quiet"];
+        origin.git([&add[..], &[tree.to_str().unwrap(), "HEAD"]].concat());
+        std::fs::create_dir_all(bare.join("hooks")).unwrap();
+        std::fs::create_dir_all(bare.join("info")).unwrap();
+        assert_eq!(planted(&desk, &project, git_dir, &[]), "");
+        let script = "cd main && git status --short && echo x > new && git status --short";
+        let ran = exec(&desk, &project, &[], script).ok().json();
+        assert_eq!(ran["stdout"], "?? new\n", "{ran:#}");
+    }
+    // Any other repository that does not know this work tree is refused.
+    let other = desk.path("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let stranger = desk.path("stranger.git");
+    origin.git(["clone", "--quiet", ".", stranger.to_str().unwrap()]);
+    let named = format!("gitdir: {}/.git\n", stranger.display());
+    std::fs::write(other.join(".git"), named).unwrap();
+    let ran = exec(&desk, &other, &[], "true").exits(2);
+    assert!(ran.message().contains("cannot tell what git runs"));
+}
+
+/// A path may be longer than any call of the kernel takes.
+#[test]
+fn too_long_path_is_named_once_and_shortly() {
+    let (desk, repo) = (Desk::new(), repository());
+    let make = "import os\nfor _ in range(30):\n    os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('f', 'w')";
+    let run = |script: &str| {
+        let words = [
+            "sandbox", "exec", "--write", ".", "--", "python3", "-c", script,
+        ];
+        desk.call(words).current_dir(repo.path()).run().ok().stderr
+    };
+    let told = run(make);
+    assert!(
+        told.lines().count() == 1 && told.contains("cannot be looked at") && told.len() < 300,
+        "{told}"
+    );
+    assert_eq!(run("print(1)"), "");
+}

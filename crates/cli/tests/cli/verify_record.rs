@@ -872,6 +872,54 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut");
 }
 
+/// The commit vouches for what was before it, and its run for the landing itself.
+#[test]
+fn ledger_without_last_landing_fails_verification() {
+    let run = Landed::verified();
+    let early = run.desk.path("early.db");
+    let vacuum = format!("VACUUM INTO '{}'", early.display());
+    let database = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    database.execute_batch(&vacuum).unwrap();
+    drop(database);
+    run.desk.run(["run", "land", &run.id]).ok();
+    let repo = run.repo.path().to_str().unwrap().to_owned();
+    let verify = || {
+        let words = ["ledger", "verify", "--json", "--repo", &repo];
+        run.desk.call(words).run()
+    };
+    verify().ok();
+    let head = run.repo.git([
+        "log",
+        "-1",
+        "--format=%(trailers:key=Crucible-Ledger,valueonly)",
+    ]);
+    let (seq, hash) = head.trim().split_once(':').unwrap();
+    // With the rows as they were.
+    in_ledger_unguarded(
+        &run,
+        &format!(
+            "ATTACH '{}' AS early;
+             DELETE FROM events WHERE seq > {seq}; UPDATE chain_head SET seq = {seq}, hash = '{hash}';
+             UPDATE sqlite_sequence SET seq = {seq} WHERE name = 'events';
+             DELETE FROM runs; INSERT INTO runs SELECT * FROM early.runs;
+             DELETE FROM recorded_rows; INSERT INTO recorded_rows SELECT * FROM early.recorded_rows;
+             DETACH early",
+            early.display()
+        ),
+    );
+    let cut = verify().exits(1).json();
+    let codes: Vec<&str> = cut["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["ledger-landing-missing"], "{cut}");
+    // An interrupted landing is finished.
+    run.desk.run(["run", "land", &run.id]).ok();
+    verify().ok();
+}
+
 #[test]
 fn a_commit_that_its_branch_no_longer_reaches_is_told() {
     let run = Landed::new();

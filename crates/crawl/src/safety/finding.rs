@@ -136,6 +136,13 @@ impl<'a> FindingSink<'a> {
         }
     }
 
+    /// Returns the findings of a check that is not reported.
+    pub(super) fn trial(&self, check: impl FnOnce(&mut FindingSink<'_>)) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        check(&mut FindingSink::new(self.step, &mut findings));
+        findings
+    }
+
     /// Whether no further finding would be reported, so that the check can stop.
     pub(super) fn is_full(&self) -> bool {
         self.cut == Some(Level::Error)

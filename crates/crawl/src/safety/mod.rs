@@ -106,6 +106,11 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         };
     }
     let links = Links::of(workspace);
+    let created = plan.steps.iter().flat_map(|step| {
+        let directories = programs::environments(&step.cmd).into_iter();
+        directories.map(|directory| format!("{}/{directory}", step.cwd))
+    });
+    let links_of_others = links.with_environments(created);
     // The directories where an earlier step installs everything that package.json declares.
     let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
@@ -122,7 +127,12 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         let packages = here
             .map(|(_, packages)| packages)
             .filter(|_| installed.contains(&directory));
-        judge_step(step, system, workspace, &links, packages, &mut sink);
+        let links = if programs::environments(&step.cmd).is_empty() {
+            &links_of_others
+        } else {
+            &links
+        };
+        judge_step(step, system, workspace, links, packages, &mut sink);
         sink.close();
         let is_production = step
             .env

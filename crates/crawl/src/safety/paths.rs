@@ -47,8 +47,11 @@ const INSTALLED: &[&str] = &[
     "__pypackages__",
 ];
 
-/// Names in [`INSTALLED`] that are allowed for a new virtual environment.
-pub(super) const ENVIRONMENTS: &[&str] = &[".venv", "venv", ".virtualenv"];
+/// Names that are allowed for a new virtual environment: those in [`INSTALLED`], and [`ENV`].
+const ENVIRONMENTS: &[&str] = &[".venv", "venv", ".virtualenv", ENV];
+
+/// A usual name of a virtual environment, and of other directories as well.
+const ENV: &str = "env";
 
 /// Hidden names that builds write; any other hidden file may configure a tool.
 const HIDDEN_OUTPUT: &[&str] = &[
@@ -131,7 +134,7 @@ const NO_OWN: PathRefusal = PathRefusal::new(
 const NO_ENVIRONMENT: PathRefusal = PathRefusal::new(
     PATH_INVALID,
     "a virtual environment contains links out of the workspace, so only these names are allowed: `.venv`, \
-    `venv` or `.virtualenv`",
+    `venv`, `env` or `.virtualenv`",
 );
 const NO_PATH: PathRefusal = PathRefusal::new(
     PATH_INVALID,
@@ -152,6 +155,16 @@ impl Links {
                 .map(|link| normal(link).to_ascii_lowercase())
                 .collect(),
         )
+    }
+
+    /// The same with the environments called [`ENV`] that steps of the plan create: they hold links out of the workspace, and
+    /// no other step may follow them. `directories` are relative to the workspace.
+    pub(super) fn with_environments(&self, directories: impl Iterator<Item = String>) -> Self {
+        let is_env = |path: &String| path.rsplit('/').next() == Some(ENV);
+        let made = directories
+            .map(|directory| normal(&directory).to_ascii_lowercase())
+            .filter(is_env);
+        Self(self.0.iter().cloned().chain(made).collect())
     }
 }
 
@@ -251,7 +264,7 @@ impl<'a> Place<'a> {
 
     /// Checks the directory of a virtual environment: one of [`ENVIRONMENTS`] in a directory of the
     /// workspace, without a link in it or in its path. No other step may access a directory with such a
-    /// name, so the links that Python creates in it do no harm.
+    /// name, or into such an environment, so the links that Python creates in it do no harm.
     pub(super) fn check_environment(self, path: &str) -> Result<(), PathRefusal> {
         let path = path.trim_end_matches('/');
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));

@@ -262,7 +262,13 @@ impl DirectoryState {
             }
             let entries = match entries(&at, &mut seen, self.most) {
                 Ok(entries) => entries,
-                Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => continue,
+                Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => {
+                    // Such as one whose path is too long. Nothing can be said of one that was there.
+                    if !self.modes.contains_key(&at) {
+                        left.push(group, self.told(&at, ResidueReason::Unseen));
+                    }
+                    continue;
+                }
                 Err(_) => {
                     left.push(group, self.told(&at, ResidueReason::Unseen));
                     if self.naming == Naming::Grouped {
@@ -361,7 +367,7 @@ impl DirectoryState {
                 .map(|meta| identity_and_mode(&meta))
         };
         let Some((identity, mode)) = now(directory) else {
-            return true;
+            return false;
         };
         match self.modes.get(directory) {
             Some((before, was)) if *before == identity => *was != mode,

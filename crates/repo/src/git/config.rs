@@ -225,7 +225,7 @@ fn is_known_extension(name: &[u8], value: Option<&[u8]>) -> bool {
 }
 
 /// A setting without a value is a true one.
-fn is_true(value: Option<&[u8]>) -> bool {
+pub(super) fn is_true(value: Option<&[u8]>) -> bool {
     let text = value.map(<[u8]>::to_ascii_lowercase);
     !matches!(
         text.as_deref(),

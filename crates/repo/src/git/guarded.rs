@@ -1,19 +1,24 @@
 //! Finds the paths in a directory that decide what git runs, so that writers can be kept from them.
 //!
+//! Every repository in reach is treated in the same way: its git directories, its submodules, the files of its settings with all
+//! that they include, and the files that these settings name in each of its work trees.
+//!
 //! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a
 //! failure of git never shortens the list.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
-use super::command::{Call, Output, Runner, as_path};
+use super::command::{Call, Runner, as_path};
+use super::config::Listing;
+use super::config_files::{ConfigFiles, Entry, in_environment};
 use super::locate::Place;
-use super::{Git, config, identity, locate, nested};
+use super::nested::{Found, Repository};
+use super::{Git, config, locate, named_files, nested};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
 
@@ -21,17 +26,17 @@ use crate::tree_edit::GuardedPlaces;
 const MOST_PLACES: usize = 300;
 /// The mode of a submodule in the index, before its path.
 const GITLINK: &[u8] = b"160000 ";
-/// The value that every call of ours sets.
-const OURS: &[u8] = b"/dev/null";
 
 impl Git {
     /// Returns the places in `directory` that decide which programs git runs, or which receipts are believed.
     ///
     /// These are the git directories of the work tree; the repository of each submodule that an index names, also of
-    /// those that do not exist yet; directories of hooks; files with settings of the repository or the user; files that
+    /// those that do not exist yet; directories of hooks; files with settings of a repository or the user; files that
     /// a word of a setting names; each repository and each `.crucible` at any depth, except in `node_modules` and
     /// `target`; and each link on the way to one of them. A directory that does not exist ends with `/`. If `directory`
     /// is in no repository, only what it contains counts. The repository needs no commit.
+    ///
+    /// `known` names repositories wherever they are, by `.git` or as bare ones.
     ///
     /// # Errors
     ///
@@ -40,299 +45,262 @@ impl Git {
         sandbox: Arc<Sandbox>,
         env: &Environment,
         directory: &Path,
+        known: &[PathBuf],
     ) -> Result<Vec<PathBuf>, RepoError> {
-        match locate::locate(directory) {
-            Ok(place) => {
-                let runner = Runner::find(sandbox, env)?;
-                let listing = config::list(&runner, &place, config::PATIENCE).await?;
-                place.check(&listing)?;
-                let neutral = listing.neutral(&place.top)?;
-                let asked = JudgedRepository {
-                    runner: &runner,
-                    place: &place,
-                    neutral: &neutral,
-                    env,
-                };
-                all_in(directory, asked.named(asked.submodules())).await
-            }
-            Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => {
-                all_in(directory, async { Ok(users_settings(env)) }).await
-            }
-            Err(error) => Err(error),
+        let place = match locate::locate(directory) {
+            Ok(place) => Some(place),
+            Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let mut found = below(directory, known).await?;
+        if let Some(place) = &place {
+            let submodules = match Repository::from(place).submodules()? {
+                Some(places) => places,
+                None => {
+                    let runner = Runner::find(Arc::clone(&sandbox), env)?;
+                    listed_submodules(&runner, place).await?
+                }
+            };
+            add_top(&mut found, place, submodules);
         }
+        let runner = Runner::find(sandbox, env);
+        let settings = Settings::read(runner, env, &found, place.as_ref()).await?;
+        if let Some(place) = &place {
+            settings.check(place)?;
+        }
+        settings.guarded(directory, found)
     }
 
     /// Returns the current paths of this work tree that decide what git runs.
     pub async fn guards(&self) -> GuardedPlaces {
-        let asked = JudgedRepository {
-            runner: &self.runner,
-            place: &self.place,
-            neutral: &self.neutral,
-            env: &self.env,
-        };
-        GuardedPlaces::told(
-            self.top(),
-            all_in(self.top(), asked.named(self.submodules())).await,
-        )
+        GuardedPlaces::told(self.top(), self.guarded().await)
+    }
+
+    async fn guarded(&self) -> Result<Vec<PathBuf>, RepoError> {
+        let mut found = below(self.top(), &[]).await?;
+        let paths = self.submodules().await?;
+        let submodules = paths
+            .iter()
+            .map(|path| nested::submodule(&self.top().join(path)));
+        add_top(&mut found, &self.place, submodules.collect());
+        let runner = Ok(self.runner.clone());
+        let settings = Settings::read(runner, &self.env, &found, Some(&self.place)).await?;
+        settings.guarded(self.top(), found)
     }
 }
 
-/// Returns the paths found below `directory`, and those in it that `named` reports.
-async fn all_in(
-    directory: &Path,
-    named: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
-) -> Result<Vec<PathBuf>, RepoError> {
-    let searched = directory.to_owned();
-    // The search waits for the disk while git runs.
-    let nested = tokio::task::spawn_blocking(move || nested::places(&searched));
-    let mut places = named.await?;
+/// Searches a directory; `known` are repositories in it.
+async fn below(directory: &Path, known: &[PathBuf]) -> Result<Found, RepoError> {
+    let (searched, known) = (directory.to_owned(), known.to_vec());
+    let search = tokio::task::spawn_blocking(move || Found::below(&searched, &known));
     let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
-    places.extend(nested.await.map_err(died)??);
+    search.await.map_err(died)?
+}
 
-    let real = directory
-        .canonicalize()
-        .map_err(|source| RepoError::io("open", directory, source))?;
-    let with_links = |path: PathBuf| {
-        let (path, links) = nested::resolve(&path);
-        links.into_iter().chain([path])
-    };
-    let places: BTreeSet<PathBuf> = places
-        .into_iter()
-        .flat_map(with_links)
-        .filter(|path| path.starts_with(&real))
-        .collect();
-    if places.len() > MOST_PLACES {
-        let why = format!(
-            "{} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)",
-            places.len()
-        );
-        return Err(RepoError::io(
-            "guard",
-            directory,
-            std::io::Error::other(why),
-        ));
+/// Adds the repository that contains the searched directory.
+fn add_top(found: &mut Found, place: &Place, submodules: Vec<PathBuf>) {
+    let repository = Repository::from(place);
+    found.places.extend(repository.places());
+    found.places.extend(submodules);
+    // A new one would hold settings and receipts that are believed.
+    found.places.push(place.top.join(".crucible").join(""));
+    if !found.repositories.contains(&repository) {
+        found.repositories.push(repository);
     }
-    Ok(places.into_iter().collect())
 }
 
-/// A repository with checked settings, and how to call git there.
-#[derive(Clone, Copy)]
-struct JudgedRepository<'a> {
-    runner: &'a Runner,
-    place: &'a Place,
-    neutral: &'a [(OsString, OsString)],
+/// Returns the places of the submodules in an index that only git can read.
+async fn listed_submodules(runner: &Runner, place: &Place) -> Result<Vec<PathBuf>, RepoError> {
+    let listing = config::list(runner, place, config::PATIENCE).await?;
+    place.check(&listing)?;
+    let neutral = listing.neutral(&place.top)?;
+    let call = Call::new(["ls-files", "--stage", "-z"]);
+    let index = runner.run(&place.top, Some(place), &neutral, call).await?;
+    if index.code != 0 {
+        return Err(index.failed());
+    }
+    let submodule = |record: &[u8]| {
+        let tab = record
+            .iter()
+            .position(|byte| *byte == b'\t')
+            .ok_or_else(|| index.unreadable())?;
+        let path = as_path(&record[tab + 1..]);
+        Ok(nested::submodule(&place.top.join(path)))
+    };
+    let links = index.records().filter(|record| record.starts_with(GITLINK));
+    links.map(submodule).collect()
+}
+
+/// The settings of all repositories in reach, and those that git reads everywhere.
+struct Settings<'a> {
     env: &'a Environment,
+    files: ConfigFiles,
+    /// The files of the machine and of the user.
+    shared: Vec<PathBuf>,
+    in_environment: Vec<Entry>,
 }
 
-impl JudgedRepository<'_> {
-    /// Returns the paths that the repository itself names, anywhere, with `submodules` from its index.
-    async fn named(
-        self,
-        submodules: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
-    ) -> Result<Vec<PathBuf>, RepoError> {
-        let place = self.place;
-        let mut places = users_settings(self.env);
-        places.extend([place.git_dir.clone(), place.common_dir.clone()]);
-        // A new one would hold settings and receipts that are believed.
-        places.push(place.top.join(".crucible").join(""));
-        places.extend(nested::programs(&place.git_dir));
-        places.extend(nested::programs(&place.common_dir));
-
-        let settings =
-            self.run(self.as_user(Call::new(["config", "--list", "--show-origin", "-z"])));
-        let (settings, submodules) = tokio::try_join!(settings, submodules)?;
-        places.extend(
-            submodules
+impl<'a> Settings<'a> {
+    async fn read(
+        runner: Result<Runner, RepoError>,
+        env: &'a Environment,
+        found: &Found,
+        place: Option<&Place>,
+    ) -> Result<Self, RepoError> {
+        let mut shared = system_settings(env);
+        shared.extend(users_settings(env));
+        let in_environment = in_environment(env);
+        // A relative path in a variable is refused by git.
+        let included = |entry: &Entry| entry.included(Path::new("/environment"), env);
+        shared.extend(in_environment.iter().filter_map(included));
+        let mut strict = shared.clone();
+        strict.extend(
+            place
+                .map(Repository::from)
                 .iter()
-                .map(|path| nested::submodule(&place.top.join(path))),
+                .flat_map(Repository::settings),
         );
+        let nested: Vec<PathBuf> = found
+            .repositories
+            .iter()
+            .flat_map(Repository::settings)
+            .collect();
+        let files = match runner {
+            Ok(runner) => ConfigFiles::read(&runner, env, &strict, &nested).await?,
+            Err(error) if nested.iter().any(|file| file.exists()) => return Err(error),
+            // Without git and without settings of a repository nothing is run.
+            Err(_) => ConfigFiles::default(),
+        };
+        Ok(Self {
+            env,
+            files,
+            shared,
+            in_environment,
+        })
+    }
 
-        // A relative path means another file in each work tree.
-        let mut tops = vec![place.top.clone()];
-        tops.extend(nested::linked_work_trees(&place.common_dir));
-        let mut hooks_are_named = false;
-        let mut records = settings.records();
-        while let (Some(origin), Some(entry)) = (records.next(), records.next()) {
-            hooks_are_named |= entry.strip_prefix(b"core.hookspath").is_some_and(|rest| {
-                rest.is_empty() || rest.strip_prefix(b"\n").is_some_and(|value| value != OURS)
-            });
-            if let Some(file) = origin.strip_prefix(b"file:") {
-                let file = place.top.join(as_path(file));
-                places.extend(included(entry, &file, self.env));
-                places.push(file);
-            }
-            for top in &tops {
-                places.extend(files_in(entry, top, self.env));
+    /// Checks that a git directory which a file names belongs to this work tree.
+    fn check(&self, place: &Place) -> Result<(), RepoError> {
+        let mut listing = Listing::default();
+        for entry in self.files.of(&place.common_dir.join("config")) {
+            match &entry.key[..] {
+                b"core.worktree" => listing.work_tree = Some(as_path(&entry.value)),
+                b"core.bare" => listing.is_bare = config::is_true(Some(&entry.value)),
+                _ => {}
             }
         }
-        if hooks_are_named {
-            // As paths: `~` is a home directory.
-            let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
-            let hooks = self.run(self.as_user(call)).await?;
-            for hooks in hooks.records().filter(|value| *value != OURS) {
-                for top in &tops {
-                    let hooks = top.join(as_path(hooks)).join("");
-                    places.extend(nested::links_in(&hooks));
-                    places.push(hooks);
-                }
+        match place.check(&listing) {
+            // It has no work tree here that git could change; those that are linked to it are covered.
+            Err(RepoError::GitDirElsewhere { .. } | RepoError::Bare { .. }) if listing.is_bare => {
+                Ok(())
             }
+            checked => checked,
+        }
+    }
+
+    /// Returns the places in `directory`: those that were found, and those that settings name.
+    fn guarded(&self, directory: &Path, found: Found) -> Result<Vec<PathBuf>, RepoError> {
+        let mut places = found.places;
+        let (included, mut shared) = self.files.reachable(&self.shared, self.env);
+        places.extend(self.shared.iter().cloned().chain(included));
+        shared.extend(&self.in_environment);
+        let named = |entry: &&Entry, top: &Path| named_files::named_by(entry, top, self.env);
+        for entry in &shared {
+            places.extend(named(entry, Path::new("/")));
+        }
+        for repository in &found.repositories {
+            let (included, mut entries) = self.files.reachable(&repository.settings(), self.env);
+            places.extend(included);
+            let mut tops = repository.tops();
+            let work_trees = entries.iter().filter(|entry| entry.key == b"core.worktree");
+            tops.extend(work_trees.map(|entry| repository.git_dir().join(as_path(&entry.value))));
+            entries.extend(&shared);
+            // A relative path means another file in each work tree.
+            for top in &tops {
+                places.extend(entries.iter().flat_map(|entry| named(entry, top)));
+            }
+        }
+        let real = directory
+            .canonicalize()
+            .map_err(|source| RepoError::io("open", directory, source))?;
+        let places = outermost(&real, &places);
+        if places.len() > MOST_PLACES {
+            return Err(too_many_places(directory, places.len()));
         }
         Ok(places)
     }
+}
 
-    /// The submodules that the index names.
-    async fn submodules(self) -> Result<Vec<PathBuf>, RepoError> {
-        let index = self.run(Call::new(["ls-files", "--stage", "-z"])).await?;
-        let path = |record: &[u8]| {
-            let tab = record
-                .iter()
-                .position(|byte| *byte == b'\t')
-                .ok_or_else(|| index.unreadable())?;
-            Ok(as_path(&record[tab + 1..]))
-        };
-        index
-            .records()
-            .filter(|record| record.starts_with(GITLINK))
-            .map(path)
-            .collect()
+/// Returns the places below `directory` that are in no other one, with the links that lead to them.
+///
+/// A file with a hard link is kept, since the place around it does not protect it, and so is each `.crucible`.
+fn outermost(directory: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
+    let with_links = |path: &PathBuf| {
+        let (path, links) = nested::resolve(path);
+        links.into_iter().chain([path])
+    };
+    let places: BTreeSet<PathBuf> = places
+        .iter()
+        .flat_map(with_links)
+        .filter(|path| path.starts_with(directory))
+        .collect();
+    let mut around: Option<PathBuf> = None;
+    let mut outermost = Vec::new();
+    // A directory sorts before what it contains.
+    for place in places {
+        let is_covered = around.as_ref().is_some_and(|dir| place.starts_with(dir));
+        if !is_covered && !place.is_symlink() && place.is_dir() {
+            around = Some(place.clone());
+        }
+        if !is_covered || nested::has_hard_link(&place) || place.ends_with(".crucible") {
+            outermost.push(place);
+        }
     }
+    outermost
+}
 
-    /// Creates the same call that also follows the user's own settings.
-    fn as_user(self, call: Call) -> Call {
-        let user = identity::user_config(self.env);
-        let named = user.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL");
-        let call = if named {
-            call
-        } else {
-            call.without_env("GIT_CONFIG_GLOBAL")
-        };
-        call.with_envs(&user)
-    }
+fn too_many_places(directory: &Path, places: usize) -> RepoError {
+    let why = format!(
+        "{places} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)"
+    );
+    RepoError::io("guard", directory, std::io::Error::other(why))
+}
 
-    async fn run(self, call: Call) -> Result<Output, RepoError> {
-        let output = self
-            .runner
-            .run(&self.place.top, Some(self.place), self.neutral, call)
-            .await?;
-        if output.code == 0 {
-            Ok(output)
-        } else {
-            Err(output.failed())
+/// Returns the path in a variable.
+fn path_of(env: &Environment, name: &str) -> Option<PathBuf> {
+    let value = env.get_os(name).filter(|value| !value.is_empty());
+    value.map(|value| env.working_directory().join(value))
+}
+
+/// Returns the files with the settings of the machine.
+fn system_settings(env: &Environment) -> Vec<PathBuf> {
+    const FILE: &str = "etc/gitconfig";
+    match path_of(env, "GIT_CONFIG_SYSTEM") {
+        Some(file) => vec![file],
+        None => {
+            let git = env.find_program("git").ok();
+            let own = git.and_then(|git| Some(git.parent()?.parent()?.join(FILE)));
+            std::iter::once(Path::new("/").join(FILE))
+                .chain(own)
+                .collect()
         }
     }
 }
 
 /// Returns the files with the user's own git settings, and those that git would read if they were created.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
-    let at = |name: &str| {
-        env.get_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let places = match at("GIT_CONFIG_GLOBAL") {
+    match path_of(env, "GIT_CONFIG_GLOBAL") {
         Some(file) => vec![file],
         None => {
             let home = env.home();
-            let config = at("XDG_CONFIG_HOME").or_else(|| Some(home.clone()?.join(".config")));
+            let config =
+                path_of(env, "XDG_CONFIG_HOME").or_else(|| Some(home.clone()?.join(".config")));
             home.map(|home| home.join(".gitconfig"))
                 .into_iter()
                 .chain(config.map(|config| config.join("git/config")))
                 .collect()
         }
-    };
-    // A link and its target are both guarded.
-    places
-        .into_iter()
-        .flat_map(|file| [file.canonicalize().ok(), Some(file)])
-        .flatten()
-        .collect()
-}
-
-/// The files that the value of a setting names, whatever the setting: the whole of it, what stands in quotes, and each of its words. Which settings start
-/// programs, and by which words, only git knows; a file that none of them starts is guarded for nothing. Directories count where the
-/// setting is called a path or a directory. Programs are started at the top of the work tree.
-///
-/// A file that is not there counts, too, where its directory is: else it could be made.
-fn files_in(entry: &[u8], top: &Path, env: &Environment) -> Vec<PathBuf> {
-    let Some(line) = entry.iter().position(|byte| *byte == b'\n') else {
-        return Vec::new();
-    };
-    let (key, value) = (&entry[..line], &entry[line + 1..]);
-    let is_directory = key.ends_with(b"path") || key.ends_with(b"dir");
-    let is_path = is_directory || key.ends_with(b"file");
-    if ["user.", "author.", "committer."]
-        .iter()
-        .any(|section| key.starts_with(section.as_bytes()))
-        && !is_path
-        && !key.ends_with(b"key")
-    {
-        return Vec::new();
     }
-    // The first word of a command is found on `PATH`, unless it is a path.
-    let first = value
-        .split(u8::is_ascii_whitespace)
-        .next()
-        .map(|word| strip(word, b"!\"'"));
-    let whole = std::iter::once(value);
-    let words =
-        value.split(|byte| byte.is_ascii_whitespace() || b"\"'`;&|()<>={}!,:".contains(byte));
-    let mut files = Vec::new();
-    // Between quotes a name may hold blanks.
-    let quoted = value.split(|byte| b"\"'".contains(byte));
-    for word in whole
-        .chain(quoted)
-        .chain(words)
-        .filter(|word| !word.is_empty())
-    {
-        if !is_path && !word.contains(&b'/') && first == Some(strip(word, b"!\"'")) {
-            continue;
-        }
-        let home = [&b"~/"[..], b"$HOME/", b"${HOME}/"]
-            .iter()
-            .find_map(|home| word.strip_prefix(*home));
-        let path = match home {
-            Some(below) => env.home().map(|home| home.join(as_path(below))),
-            None => Some(top.join(as_path(word))),
-        };
-        let is_in_directory =
-            |path: &PathBuf| path.file_name().is_some() && path.parent().is_some_and(Path::is_dir);
-        let Some(path) = path.filter(is_in_directory) else {
-            continue;
-        };
-        match path.metadata() {
-            Ok(meta) if meta.is_file() || (meta.is_dir() && is_directory && path != top) => {
-                files.extend(path.canonicalize().ok().filter(|real| *real != path));
-                files.push(path);
-            }
-            Ok(_) => {}
-            // A link that leads nowhere stands for what is made there.
-            Err(_) if word.contains(&b'/') && !value.contains(&b'\n') => files.push(path),
-            Err(_) => {}
-        }
-    }
-    files
-}
-
-/// Returns the text without these bytes at both ends.
-fn strip<'t>(text: &'t [u8], bytes: &[u8]) -> &'t [u8] {
-    let is_kept = |byte: &u8| !bytes.contains(byte);
-    let begin = text.iter().position(is_kept).unwrap_or(text.len());
-    let end = text.iter().rposition(is_kept).map_or(begin, |at| at + 1);
-    &text[begin..end]
-}
-
-/// The file that this entry of a file of settings includes, whether or not it is there.
-fn included(entry: &[u8], file: &Path, env: &Environment) -> Option<PathBuf> {
-    let line = entry.iter().position(|byte| *byte == b'\n')?;
-    let (key, value) = (&entry[..line], &entry[line + 1..]);
-    let includes =
-        key == b"include.path" || (key.starts_with(b"includeif.") && key.ends_with(b".path"));
-    let value = as_path(value);
-    let named = match value.strip_prefix("~") {
-        Ok(below) => env.home()?.join(below),
-        Err(_) => file.parent()?.join(value),
-    };
-    includes.then_some(named)
 }
 
 #[cfg(test)]
@@ -353,7 +321,8 @@ mod tests {
         };
         let env = Environment::default();
         let sandbox = Arc::new(Sandbox::new(None, &env));
-        let guarded = async || Git::guarded_places(Arc::clone(&sandbox), &env, dir.path()).await;
+        let guarded =
+            async || Git::guarded_places(Arc::clone(&sandbox), &env, dir.path(), &[]).await;
         clones(0..MOST_PLACES);
         assert_eq!(guarded().await.unwrap().len(), MOST_PLACES);
         clones(MOST_PLACES..MOST_PLACES + 1);

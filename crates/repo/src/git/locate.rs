@@ -200,7 +200,14 @@ pub(super) fn read_named(
         _ => return Ok(None),
     }
     let bytes = read_up_to(file, ByteLimit(64 << 10))?;
-    let path = bytes.strip_prefix(prefix).map(<[u8]>::trim_ascii_end);
+    let mut path = bytes.strip_prefix(prefix);
+    // A blank may be part of the name.
+    while let Some(shorter) = path.and_then(|path| {
+        path.strip_suffix(b"\n")
+            .or_else(|| path.strip_suffix(b"\r"))
+    }) {
+        path = Some(shorter);
+    }
     Ok(path.map(|path| base.join(as_path(path))))
 }
 

@@ -27,7 +27,7 @@ impl GuardedPlaces {
         let Ok(root) = root.canonicalize() else {
             return Self::unknown(format!("{} cannot be opened", root.display()));
         };
-        let told = Git::guarded_places(sandbox, env, &root).await;
+        let told = Git::guarded_places(sandbox, env, &root, &[]).await;
         Self::told(&root, told)
     }
 

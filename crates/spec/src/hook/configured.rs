@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure};
-use crucible_repo::Git;
+use crucible_repo::{Git, has_hard_link};
 use crucible_sandbox::{Runtime, Strength, base_env, toolchain_env};
 use crucible_secrets::{SecretInName, free_of_secrets};
 use crucible_settings::{
@@ -116,9 +116,17 @@ impl Hooks {
 
 /// Other files of the project through which git runs programs, or why git cannot list them.
 async fn guarded(runtime: &Runtime<'_>, project: &Path) -> Result<Vec<PathBuf>, String> {
-    Git::guarded_places(Arc::clone(&runtime.sandbox), runtime.env, project)
+    let sandbox = Arc::clone(&runtime.sandbox);
+    let places = Git::guarded_places(sandbox, runtime.env, project, &[])
         .await
-        .map_err(|error| error.to_string())
+        .map_err(|error| error.to_string())?;
+    match places.iter().find(|place| has_hard_link(place)) {
+        Some(place) => Err(format!(
+            "a hard link gives {} another name, by which it can be changed",
+            place.display()
+        )),
+        None => Ok(places),
+    }
 }
 
 fn hook(

@@ -81,8 +81,13 @@ impl Calls {
             several => format!("{several} × {part}"),
         };
         let waiting = self.waiting.iter().map(one).collect::<Vec<_>>().join(", ");
-        self.spinner
-            .turn(&format!("call {}: {waiting}", self.begun));
+        // Between two attempts no call is pending.
+        let text = if waiting.is_empty() {
+            format!("call {}", self.begun)
+        } else {
+            format!("call {}: {waiting}", self.begun)
+        };
+        self.spinner.turn(&text);
     }
 }
 

@@ -526,6 +526,29 @@ fn a_repository_whose_git_directory_lies_elsewhere_is_not_left_to_a_hook() {
 }
 
 #[test]
+fn hook_does_not_start_beside_hard_linked_settings() {
+    let desk = Desk::new();
+    let repo = RepoBuilder::new()
+        .file(
+            ".crucible/config.toml",
+            hook("lint", "pre_gate", "touch ran", ""),
+        )
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .build();
+    gate(&desk, repo.path()).run().exits(1);
+    assert!(repo.path().join("ran").exists());
+    std::fs::remove_file(repo.path().join("ran")).unwrap();
+    std::fs::hard_link(repo.path().join(".git/config"), repo.path().join("other")).unwrap();
+    let ran = gate(&desk, repo.path()).run().exits(1);
+    assert!(
+        ran.stderr.contains("could not be started") && ran.stderr.contains("a hard link"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!repo.path().join("ran").exists());
+}
+
+#[test]
 fn no_hook_runs_where_specs_are_reached_through_a_link() {
     let desk = Desk::new();
     for link in [

@@ -193,6 +193,11 @@ fn refuse_unknown(words: &[&str], sink: &mut FindingSink<'_>) {
     sink.refuse(ARGUMENT_REFUSED, word, hint);
 }
 
+/// Returns the words of `python -m venv` that may be directories; of other commands none.
+pub(super) fn environments(command: &str) -> Vec<&str> {
+    python::environments(command)
+}
+
 /// Whether a step installs everything that package.json declares.
 pub(super) fn installs_all(command: &str) -> bool {
     node::installs_all(command)

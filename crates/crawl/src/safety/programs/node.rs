@@ -340,19 +340,31 @@ fn judge_npm_run(
 }
 
 /// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
-fn judge_exec(_: &'static Usage, words: &[&str], _: Place<'_>, sink: &mut FindingSink<'_>) {
-    let named = named_tool(words);
-    let hint = format!("write `npm exec --no -- {named}`, which installs nothing");
+fn judge_exec(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    let hint = accepted_spelling("npm exec --no --", words, place, sink);
     sink.refuse(OPTION_REFUSED, "npm exec", hint);
 }
 
-/// The tool and its words, or a placeholder.
-fn named_tool(words: &[&str]) -> String {
-    let is_plain = words.first().is_some_and(|tool| node_tools::is_known(tool));
-    if is_plain {
-        words.join(" ")
-    } else {
-        "TOOL".to_owned()
+/// Returns a hint with a spelling of this tool that is accepted: `start` installs nothing.
+fn accepted_spelling(
+    start: &str,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &FindingSink<'_>,
+) -> String {
+    let why = "which runs what is installed and installs nothing";
+    match words.first() {
+        Some(tool) if !tool.starts_with('-') => {
+            let problems = sink.trial(|sink| node_tools::judge(words, place, sink));
+            match problems.first() {
+                None => format!("write `{start} {}`, {why}", words.join(" ")),
+                Some(problem) if node_tools::is_known(tool) => {
+                    format!("write `{start} {tool}` with other words: {}", problem.hint)
+                }
+                Some(problem) => problem.hint.clone(),
+            }
+        }
+        _ => format!("write `{start} TOOL`, {why}"),
     }
 }
 
@@ -436,10 +448,7 @@ fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
     if node_tools::package_of(tool).is_some_and(|package| place.has_installed(package)) {
         return node_tools::judge(words, place, sink);
     }
-    let hint = format!(
-        "write `npx --no-install {}`, which runs what is installed and installs nothing",
-        named_tool(words)
-    );
+    let hint = accepted_spelling("npx --no-install", words, place, sink);
     sink.refuse(OPTION_REFUSED, "npx", hint);
 }
 

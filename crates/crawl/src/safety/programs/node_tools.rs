@@ -161,7 +161,7 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>
             let known: Vec<_> = TOOLS.iter().map(|usage| usage.name).collect();
             let hint = format!(
                 "only tools that are known to install nothing are run by their bare name: {}; \
-                 use a script of package.json instead",
+                 use a script of package.json instead, such as `npm run NAME`",
                 known.join(", ")
             );
             sink.refuse(ARGUMENT_REFUSED, tool, hint);

@@ -298,7 +298,7 @@ const VENV: Usage = Usage::new(
     ]],
     Operands::One(
         Kind::Fits(|_| true, "the directory"),
-        "`.venv`, `venv` or `.virtualenv`, also in a directory of the workspace",
+        "`.venv`, `venv`, `env` or `.virtualenv`, also in a directory of the workspace",
     ),
 );
 
@@ -507,6 +507,15 @@ fn judge_compileall(
     if grammar::judge(usage, words, place, sink).is_empty() {
         let hint = "name the directories; without one it compiles all that Python can import";
         sink.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
+    }
+}
+
+/// Returns the words of `python -m venv` that may be directories; of other commands none.
+pub(super) fn environments(command: &str) -> Vec<&str> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match &words[..] {
+        ["python" | "python3", "-m", "venv", rest @ ..] => rest.to_vec(),
+        _ => Vec::new(),
     }
 }
 

@@ -310,11 +310,61 @@ fn environments_caches_and_extras_avoid_links() {
     }
 }
 
+/// The name is usual for other directories as well, so it is closed only where a step creates an environment.
+#[test]
+fn no_step_reaches_into_environment_called_env() {
+    let judged = |steps: &[(&str, &str)]| {
+        let step_in = |(cwd, command): &(&str, &str)| {
+            let mut step = step(command);
+            step.cwd = (*cwd).to_owned();
+            step
+        };
+        let steps = steps.iter().map(step_in).collect();
+        refusals(&validate_plan_safety(
+            &plan("python-pip", steps),
+            &workspace(),
+        ))
+    };
+    let create = (".", "python -m venv env");
+    for other in [
+        (".", "cp x env/bin/python"),
+        (".", "mkdir -p Env/lib64/x"),
+        ("env", "python -m compileall ."),
+        (".", "python -m compileall env/lib"),
+    ] {
+        for steps in [[create, other], [other, create]] {
+            let codes = judged(&steps);
+            assert!(
+                codes
+                    .iter()
+                    .any(|code| code == "build-path-link" || code == "build-cwd-refused"),
+                "{other:?}: {codes:?}"
+            );
+        }
+    }
+    for other in [
+        (".", "cp x sub/env/y"),
+        (".", "pip install -r requirements.txt"),
+        (".", "python -m pytest"),
+        (".", "python -m compileall src"),
+    ] {
+        assert_eq!(judged(&[create, other]), [""; 0], "{other:?}");
+    }
+    assert_eq!(judged(&[(".", "cp x env/y")]), [""; 0]);
+}
+
 #[test]
 fn refusal_hint_has_accepted_spelling() {
     for (system, command, spelling) in [
         ("node-npm", "npx eslint .", "`npx --no-install eslint .`"),
         ("node-npm", "npx --yes eslint .", "`npx --no-install TOOL`"),
+        ("node-npm", "npx biome check", "`npm run NAME`"),
+        ("node-npm", "npm exec biome check", "`npm run NAME`"),
+        (
+            "node-npm",
+            "npx eslint --fix .",
+            "`npx --no-install eslint` with other words",
+        ),
         (
             "node-npm",
             "npm exec eslint src",
@@ -339,8 +389,8 @@ fn refusal_hint_has_accepted_spelling() {
         ("python-pip", "pip install requests", "`.[dev,test]`"),
         (
             "python-pip",
-            "python -m venv env",
-            "`.venv`, `venv` or `.virtualenv`",
+            "python -m venv build",
+            "`.venv`, `venv`, `env` or `.virtualenv`",
         ),
         ("python-pip", "pytest -qx", "`-q -x`"),
         ("python-pip", "pytest --maxfails 3", "`--maxfail N`"),
