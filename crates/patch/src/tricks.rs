@@ -13,8 +13,8 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Detection, Included, Language, Names, Reach, Role, Tampering, Weight, definitions, doctests,
-    included, may_be_doctest, may_matter, sights,
+    Detection, Included, Language, Reach, Role, Tampering, Weight, definitions, doctests, included,
+    may_be_doctest, may_matter, sights,
 };
 
 /// How often each construct stands in one text.
@@ -243,17 +243,11 @@ fn read_from_outside(
         news.extend(new.map(|new| (&file.path, new.as_slice())));
     }
     let mut balance: BTreeMap<Included, i64> = BTreeMap::new();
-    let names = Names::of(olds.iter().copied());
-    for seen in olds
-        .iter()
-        .flat_map(|(path, old)| included(path, old, &names))
-    {
+    for seen in included(&olds).into_iter().flat_map(|(_, seen)| seen) {
         *balance.entry(seen).or_default() -= 1;
     }
-    let names = Names::of(news.iter().copied());
     let mut brought: Vec<(&RepoPath, BTreeSet<Included>)> = Vec::new();
-    for (path, new) in news {
-        let new = included(path, new, &names);
+    for (path, new) in included(&news) {
         for seen in &new {
             *balance.entry(seen.clone()).or_default() += 1;
         }

@@ -63,7 +63,7 @@ pub(crate) struct Means {
 pub(crate) struct OverlayOrder {
     /// An existing directory, over which the memory for the layers is mounted.
     pub(crate) place: OsString,
-    /// Bytes that all layers hold together; as much as the kernel allows without.
+    /// Bytes that all layers hold in total; as much as the kernel allows without.
     pub(crate) size: Option<u64>,
     /// The directories. Without any, an overlay is tried out.
     pub(crate) lower: Vec<OsString>,

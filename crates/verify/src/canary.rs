@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
-use crate::results::{TestResults, TestStatus};
+use crate::results::{STEP, TestResults, TestStatus};
 use crate::tally::{TallyBasis, TestTally};
 
 /// What a gate's run on broken sources showed.
@@ -18,7 +18,8 @@ pub enum CanaryOutcome {
     Noticed,
     /// The gate had the same result: it does not test the sources, so its verdict on a change does not count.
     Unnoticed,
-    /// A gate that fails before any change and passes no test cannot show it; it counts.
+    /// A gate that fails before any change, and passes no test or has steps whose tests are not reported, cannot show it; it
+    /// counts.
     #[default]
     Unknown,
     /// The gate was not run on broken sources, because the user switched that off; it counts.
@@ -66,6 +67,9 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
     if has_ended_otherwise || has_lost_tests || has_lost_failures {
         CanaryOutcome::Noticed
+    } else if with_status(before, TestStatus::Failed).any(|name| name.starts_with(STEP)) {
+        // What the tests of a failed step cover is not reported.
+        CanaryOutcome::Unknown
     } else {
         CanaryOutcome::Unnoticed
     }
@@ -124,6 +128,38 @@ mod tests {
             "",
             "",
         )
+    }
+
+    #[test]
+    fn failed_step_without_tests_shows_nothing() {
+        let run = |linter: TestStatus, tests: TestStatus| {
+            let mut results = TestResults::default();
+            results.add("step: eslint .", linter);
+            results.add("step: node check.js", tests);
+            GateRun {
+                results: Some(results),
+                ..run_of("npm test", GateEnd::Exited(1), "", "")
+            }
+        };
+        let (passed, failed) = (TestStatus::Passed, TestStatus::Failed);
+        let base = run(passed, failed);
+        assert_eq!(
+            judge_canary(&base, &run(passed, failed)),
+            CanaryOutcome::Unknown
+        );
+        assert_eq!(
+            judge_canary(&base, &run(failed, failed)),
+            CanaryOutcome::Noticed
+        );
+        let green = run(passed, passed);
+        assert_eq!(
+            judge_canary(&green, &run(passed, passed)),
+            CanaryOutcome::Unnoticed
+        );
+        assert_eq!(
+            judge_canary(&green, &run(passed, failed)),
+            CanaryOutcome::Noticed
+        );
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
-use crate::runner::outputs_of_failed_steps;
 use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
@@ -73,7 +72,7 @@ impl TestResults {
         for (name, status) in read.tests {
             results.add(cut(&names.name(&name)), status);
         }
-        for (name, output) in outputs_of_failed_steps(run, names) {
+        for (name, output) in Self::outputs_of_failed_steps(run, names) {
             results
                 .step_outputs
                 .insert(cut(&names.name(&name)).to_owned(), output);

@@ -191,8 +191,9 @@ fn plain_install_gives_way_to_the_patched_source() {
 fn workspace(desk: &Desk) -> PathBuf {
     let check = "const {area} = require('area');\n\
         const helper = require('helper');\n\
-        try { require('fs').writeFileSync('node_modules/helper/index.js', ''); process.exit(3); } catch {}\n\
-        require('fs').writeFileSync('node_modules/.cache/x', '');\n\
+        require('fs').writeFileSync('node_modules/helper/index.js', '');\n\
+        require('fs').mkdirSync('node_modules/.cache/tool', {recursive: true});\n\
+        require('fs').writeFileSync('node_modules/.cache/tool/x', '');\n\
         process.exit(area(3, 4) === 12 && helper === 42 ? 0 : 1);\n";
     let gate = "[gates.tests]\ncommand = [\"node\", \"check.js\"]\n";
     let builder = RepoBuilder::new().files([
@@ -210,7 +211,6 @@ fn workspace(desk: &Desk) -> PathBuf {
         original.join("node_modules/helper/index.js"),
         "module.exports = 42;\n",
     );
-    write(original.join("node_modules/.cache/old"), "old\n");
     symlink("../packages/area", original.join("node_modules/area")).unwrap();
     original
 }
@@ -229,7 +229,54 @@ fn workspace_link_in_node_modules_leads_to_the_patched_package() {
     ]);
     let status = run.run().ok().json();
     assert_eq!(status["state"], "verified", "{status}");
-    assert!(!original.join("node_modules/.cache/x").exists());
+    // A gate writes to packages privately.
+    assert!(!original.join("node_modules/.cache").exists());
+    let helper = std::fs::read_to_string(original.join("node_modules/helper/index.js")).unwrap();
+    assert_eq!(helper, "module.exports = 42;\n");
+}
+
+/// A test script with a linter, tests that report nothing, and a step that cannot pass in a gate. `now` is what the last step
+/// prints once the tests pass.
+fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
+    let last = format!(
+        "const {{area}} = require('./area.js');\n\
+        console.log(area(3, 4) === 12 ? '{now}' : 'no network');\nprocess.exit(1);\n"
+    );
+    let manifest = "{\"scripts\": {\"test\": \"npm run lint && node check.js && node last.js\", \"lint\": \"node lint.js\"}}\n";
+    let builder = RepoBuilder::new().files([
+        ("package.json", manifest),
+        (
+            "area.js",
+            "exports.area = (width, height) => width + height;\n",
+        ),
+        ("lint.js", ""),
+        (
+            "check.js",
+            "process.exit(require('./area.js').area(3, 4) === 12 ? 0 : 1);\n",
+        ),
+        ("last.js", last.as_str()),
+    ]);
+    placed(desk, builder)
+}
+
+#[test]
+fn step_that_fails_as_before_does_not_decide() {
+    let answer = "exports.area = (width, height) => width * height;\n";
+    for (now, state) in [("no network", "verified"), ("worse", "failed")] {
+        let server = answering(whole_file("area.js", answer));
+        let desk = Desk::with(&server);
+        let original = script_of_steps(&desk, now);
+        let run = desk
+            .start_call(&original)
+            .args(["--max-iterations", "1", "--file", "area.js"]);
+        let ran = run.run();
+        let status: serde_json::Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        assert_eq!(status["state"], state, "{status}");
+        let report =
+            std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        assert!(report.contains("step: node last.js"), "{report}");
+    }
 }
 
 #[test]

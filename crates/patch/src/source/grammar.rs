@@ -9,10 +9,16 @@ use crate::syntax::{Grammar, Parsed};
 
 /// The text as its tree divides it, or nothing where it has no tree.
 pub(super) fn script(source: &[u8]) -> Option<Masked> {
-    let text = std::str::from_utf8(source).ok()?;
+    scripts(source).next()
+}
+
+/// The text as each grammar divides it that it follows.
+pub(super) fn scripts(source: &[u8]) -> impl Iterator<Item = Masked> + use<'_> {
+    let text = std::str::from_utf8(source).ok();
     [Grammar::JavaScript, Grammar::TypeScript, Grammar::Tsx]
         .into_iter()
-        .find_map(|grammar| {
+        .filter_map(move |grammar| {
+            let text = text?;
             let parsed = Parsed::of(grammar, text).ok()?;
             let mut out = source.to_vec();
             let mut literals: Vec<Range<usize>> = Vec::new();

@@ -19,13 +19,14 @@ mod python;
 mod rust;
 mod script;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crucible_model::RepoPath;
 
 use super::search::contains;
 use super::token::Token;
-pub(crate) use names::Names;
+use names::Names;
 
 /// A file that a text has read, from a place that is not the repository or cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +54,8 @@ pub(crate) enum Reach {
     Unknown,
 }
 
+/// How many files may include one another.
+const MOST_NESTED: usize = 16;
 /// How many words an argument may have.
 const MOST_WORDS: usize = 256;
 /// How much of a path is shown.
@@ -89,7 +92,7 @@ fn is_place(text: &str) -> bool {
 }
 
 /// Which constructs a file may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Family {
     Rust,
     /// C, what descends from it, and what its preprocessor reads.
@@ -107,12 +110,16 @@ enum Family {
 
 impl Family {
     fn of(path: &RepoPath) -> Self {
-        match path
-            .extension()
-            .map(str::to_ascii_lowercase)
-            .unwrap_or_default()
-            .as_str()
-        {
+        Self::of_name(path.segments().next_back().unwrap_or_default())
+    }
+
+    fn of_name(name: &str) -> Self {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let ending = file
+            .rsplit_once('.')
+            .filter(|(stem, _)| !stem.is_empty())
+            .map(|(_, ending)| ending);
+        match ending.unwrap_or_default().to_ascii_lowercase().as_str() {
             "rs" => Self::Rust,
             "py" | "pyi" | "pyw" | "pyx" | "pxd" | "pxi" => Self::Python,
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Self::Script,
@@ -133,28 +140,115 @@ impl Family {
     }
 }
 
-/// Every file that the text at `path` has read from outside or by a path that cannot be determined, as often as it does.
-pub(crate) fn included(path: &RepoPath, source: &[u8], names: &Names) -> Vec<Included> {
+/// Every file that each of these texts has read from outside or by a path that cannot be determined, as often as it does. A text that
+/// another one includes is also read in the language of that one, whatever its own ending.
+pub(crate) fn included<'a>(
+    files: &[(&'a RepoPath, &'a [u8])],
+) -> Vec<(&'a RepoPath, Vec<Included>)> {
+    let mut families: Vec<BTreeSet<Family>> = files
+        .iter()
+        .map(|(path, _)| BTreeSet::from([Family::of(path)]))
+        .collect();
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, (path, _)) in files.iter().enumerate() {
+        by_name.entry(path.file_name()).or_default().push(at);
+    }
+    let mut round = 0;
+    loop {
+        let each = || files.iter().zip(&families);
+        let names = Names::of(
+            each().flat_map(|((_, source), families)| families.iter().map(|one| (*one, *source))),
+        );
+        let found: Vec<Found<'_>> = each()
+            .map(|((path, source), families)| read(path, source, families, &names))
+            .collect();
+        let mut has_more = false;
+        for by in &found {
+            for (family, target) in &by.sources {
+                let name = target.rsplit(['/', '\\']).next().unwrap_or_default();
+                for at in by_name.get(name).into_iter().flatten() {
+                    if may_name(target, files[*at].0) {
+                        has_more |= families[*at].insert(*family);
+                    }
+                }
+            }
+        }
+        round += 1;
+        if !has_more || round > MOST_NESTED {
+            let lists = found.into_iter().map(|found| found.list);
+            return files.iter().map(|(path, _)| *path).zip(lists).collect();
+        }
+    }
+}
+
+/// Reads a text in each of these languages.
+fn read<'a>(
+    path: &'a RepoPath,
+    source: &[u8],
+    families: &BTreeSet<Family>,
+    names: &Names,
+) -> Found<'a> {
+    let own = Family::of(path);
     let mut found = Found {
         depth: path.segments().count() - 1,
         path,
+        family: own,
         list: Vec::new(),
+        sources: BTreeSet::new(),
     };
-    match Family::of(path) {
-        Family::Rust => rust::read(source, names, &mut found),
-        Family::C => c::read(source, names, &mut found),
-        Family::Assembly => {
-            c::directives(source, names, &mut found);
-            assembler::read(source, &mut found);
+    let languages = std::iter::once(own).chain(families.iter().copied().filter(|one| *one != own));
+    for family in languages {
+        let known = std::mem::take(&mut found.list);
+        found.family = family;
+        match family {
+            Family::Rust => rust::read(source, names, &mut found),
+            Family::C => c::read(source, names, &mut found),
+            Family::Assembly => {
+                c::directives(source, names, &mut found);
+                assembler::read(source, names, &mut found);
+            }
+            Family::Script => script::read(source, &mut found),
+            Family::Go => go::read(source, names, &mut found),
+            Family::Python => python::read(source, &mut found),
+            Family::Data | Family::Other => {}
         }
-        Family::Script => script::read(source, &mut found),
-        Family::Go => go::read(source, names, &mut found),
-        Family::Python => python::read(source, &mut found),
-        Family::Data | Family::Other => {}
+        if family == own {
+            manifest::read(path, source, &mut found);
+            others::read(path, own == Family::Other, source, &mut found);
+        }
+        found.list = union(known, std::mem::take(&mut found.list));
     }
-    manifest::read(path, source, &mut found);
-    others::read(path, Family::of(path) == Family::Other, source, &mut found);
-    found.list
+    found
+}
+
+/// Whether a path that a text names may be that of this file: its place depends on directories that are searched.
+fn may_name(target: &str, path: &RepoPath) -> bool {
+    let segments = target.split(['/', '\\']);
+    let named: Vec<&str> = segments
+        .filter(|segment| !matches!(*segment, "" | "." | ".."))
+        .collect();
+    let own: Vec<&str> = path.segments().collect();
+    !named.is_empty() && own.ends_with(&named)
+}
+
+/// What two readings of one text find: what both find counts as often as the one that finds it more often.
+fn union(one: Vec<Included>, other: Vec<Included>) -> Vec<Included> {
+    let mut counts: BTreeMap<&Included, usize> = BTreeMap::new();
+    for found in &one {
+        *counts.entry(found).or_default() += 1;
+    }
+    let more: Vec<Included> = other
+        .iter()
+        .filter(|found| match counts.get_mut(found) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        })
+        .cloned()
+        .collect();
+    one.into_iter().chain(more).collect()
 }
 
 fn has(source: &[u8], word: &str) -> bool {
@@ -169,7 +263,11 @@ struct Found<'a> {
     path: &'a RepoPath,
     /// How many directories the file lies in.
     depth: usize,
+    /// The language that the text is read in.
+    family: Family,
     list: Vec<Included>,
+    /// The paths of what is read as source in these languages.
+    sources: BTreeSet<(Family, String)>,
 }
 
 impl Found<'_> {
@@ -193,6 +291,23 @@ impl Found<'_> {
     fn path(&mut self, construct: &str, target: &str) {
         if leaves(target, self.depth) {
             self.outside(construct, target);
+        }
+    }
+
+    /// Takes note of a path whose file is read as source. One whose ending is that of another language, or of data, is not judged as
+    /// source when it changes alone.
+    fn source(&mut self, family: Family, construct: &str, target: &str) {
+        self.sources.insert((family, target.to_owned()));
+        let is_own = match Family::of_name(target) {
+            Family::Other => true,
+            Family::C | Family::Assembly => matches!(family, Family::C | Family::Assembly),
+            ending => ending == family,
+        };
+        if !is_own && !leaves(target, self.depth) {
+            self.unknown(
+                &format!("{construct} with the ending of another language"),
+                target,
+            );
         }
     }
 
@@ -308,12 +423,27 @@ fn value(literal: &[u8]) -> String {
         .take(from)
         .take_while(|byte| **byte == quote)
         .count();
-    let text = String::from_utf8_lossy(&inner[..inner.len() - closing]);
+    let inner = &inner[..inner.len() - closing];
+    let text = String::from_utf8_lossy(match literal[..open].last() {
+        Some(b'R') => untagged(inner),
+        _ => inner,
+    });
     if is_raw {
         text.into_owned()
     } else {
         unescaped(&text)
     }
+}
+
+/// The text of a raw literal of C++, without the brackets around it and their tags.
+fn untagged(inner: &[u8]) -> &[u8] {
+    let Some(open) = inner.iter().position(|byte| *byte == b'(') else {
+        return inner;
+    };
+    let (tag, rest) = (&inner[..open], &inner[open + 1..]);
+    let text = rest.strip_suffix(tag);
+    text.and_then(|text| text.strip_suffix(b")"))
+        .unwrap_or(inner)
 }
 
 /// A text with its escapes read, in the notations that languages share.

@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use super::Language;
 
+/// How much of a number is looked at.
+const MOST_DIGITS: usize = 80;
+
 /// A text as it was read.
 pub(super) struct Masked {
     /// The source with comments and literals blanked, but for the fields of f-strings.
@@ -25,14 +28,40 @@ pub(super) fn mask(language: Language, source: &[u8]) -> Vec<u8> {
     read(language, source).closed()
 }
 
+/// What compilers of one language do not agree on, since their settings differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dialect {
+    /// Whether a slash begins a comment to the end of the line with another slash: not in C90.
+    pub(super) has_line_comments: bool,
+    /// Whether `R"(…)"` is a literal, or in Rust `cr"…"`: not in strict C, and not before the edition of 2021.
+    pub(super) has_raw_literals: bool,
+    /// Whether a quote between digits divides them: in C++ and in C from 2023 on.
+    pub(super) has_separators: bool,
+}
+
+impl Dialect {
+    /// The dialect that most sources are written in.
+    pub(super) const USUAL: Self = Self {
+        has_line_comments: true,
+        has_raw_literals: true,
+        has_separators: true,
+    };
+}
+
 /// Reads a source.
 pub(super) fn read(language: Language, source: &[u8]) -> Masked {
+    read_dialect(language, Dialect::USUAL, source)
+}
+
+/// Reads a source in one dialect of its language.
+pub(super) fn read_dialect(language: Language, dialect: Dialect, source: &[u8]) -> Masked {
     let mut masker = Masker {
         source,
         out: source.to_vec(),
         at: 0,
         code_end: 0,
         language,
+        dialect,
         templates: Vec::new(),
         parentheses: Vec::new(),
         closes_condition: false,
@@ -42,6 +71,7 @@ pub(super) fn read(language: Language, source: &[u8]) -> Masked {
         formatted_at: 0,
         has_slash: false,
     };
+    masker.first_line();
     while masker.at < source.len() {
         masker.step();
     }
@@ -105,6 +135,7 @@ struct Masker<'a> {
     /// Behind the last byte that is neither white space nor comment.
     code_end: usize,
     language: Language,
+    dialect: Dialect,
     /// For each open `${` in a template literal, the number of braces that are open inside it.
     templates: Vec<usize>,
     /// For each open parenthesis whether it holds the condition of a statement.
@@ -121,13 +152,48 @@ struct Masker<'a> {
 }
 
 impl Masker<'_> {
+    /// Blanks a first line that only names an interpreter. In Rust, `#!` may also begin an attribute.
+    fn first_line(&mut self) {
+        if !matches!(self.language, Language::Rust | Language::Script) {
+            return;
+        }
+        let mark = if self.source.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
+        if !self.source[mark..].starts_with(b"#!") {
+            return;
+        }
+        if self.language == Language::Rust {
+            // White space and comments may stand between the mark and the bracket of an attribute.
+            self.at = mark + 2;
+            while let Some(byte) = self.source.get(self.at) {
+                match &self.source[self.at..] {
+                    [b'/', b'/', ..] => self.blank_line(),
+                    [b'/', b'*', ..] => self.block_comment(),
+                    _ if byte.is_ascii_whitespace() => self.at += 1,
+                    _ => break,
+                }
+            }
+            let is_attribute = self.source.get(self.at) == Some(&b'[');
+            self.out[..self.at].copy_from_slice(&self.source[..self.at]);
+            self.at = 0;
+            if is_attribute {
+                return;
+            }
+        }
+        self.at = mark;
+        self.blank_line();
+    }
+
     fn step(&mut self) {
         let rest = &self.source[self.at..];
         if self.language == Language::Python {
             return self.python(rest);
         }
         match rest {
-            [b'/', b'/', ..] => return self.blank_line(),
+            [b'/', b'/', ..] if self.dialect.has_line_comments => return self.blank_line(),
             [b'/', b'*', ..] => return self.block_comment(),
             [byte, ..] if byte.is_ascii_whitespace() => {
                 self.at += 1;
@@ -150,7 +216,7 @@ impl Masker<'_> {
                 self.closes_condition = self.parentheses.pop().unwrap_or(false);
                 self.at += 1;
             }
-            [b'r' | b'R', ..] if self.starts_word() => self.raw_string(rest),
+            [b'r' | b'R', ..] if self.starts_word() && self.takes_raw() => self.raw_string(rest),
             [b'"', ..] => self.string(b'"', self.language == Language::Rust),
             [b'\'', ..] => self.single_quote(rest),
             [b'`', ..] if self.language == Language::Go => {
@@ -327,14 +393,20 @@ impl Masker<'_> {
                         _ => 4,
                     };
                     if rest.get(1 + length) == Some(&b'\'') {
-                        self.blank(length + 2)
+                        self.literal(length + 2)
                     } else {
-                        self.at += 1
+                        // The name of a lifetime is no prefix of a literal behind it.
+                        let is_part = |byte: &&u8| {
+                            byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80
+                        };
+                        self.at += 1 + rest[1..].iter().take_while(is_part).count();
                     }
                 }
                 None => self.at += 1,
             },
-            Language::C if self.at > 0 && self.source[self.at - 1].is_ascii_digit() => self.at += 1,
+            Language::C if self.dialect.has_separators && is_in_number(self.source, self.at) => {
+                self.at += 1
+            }
             _ => self.string(b'\'', false),
         }
     }
@@ -468,6 +540,12 @@ impl Masker<'_> {
         })
     }
 
+    /// Whether a raw literal may begin here in the dialect.
+    fn takes_raw(&self) -> bool {
+        let is_of_c = self.at > 0 && self.source[self.at - 1] == b'c';
+        self.dialect.has_raw_literals || self.language == Language::Rust && !is_of_c
+    }
+
     /// Whether the byte here begins a word, prefixes of literals aside.
     fn starts_word(&self) -> bool {
         let before = self.source[..self.at].iter().rev();
@@ -503,6 +581,14 @@ impl Masker<'_> {
         }
         self.at = end;
     }
+}
+
+/// Whether the byte at `at` stands behind the digits of a number.
+pub(super) fn is_in_number(source: &[u8], at: usize) -> bool {
+    let before = source[..at].iter().rev().take(MOST_DIGITS);
+    let word = before
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'' | b'.'));
+    word.last().is_some_and(u8::is_ascii_digit)
 }
 
 #[derive(Clone, Copy)]
@@ -590,6 +676,47 @@ mod tests {
             masked(Language::Python, "rb'{a}' if'{b}' _f'{c}' g"),
             "rb if _f g"
         );
+    }
+
+    #[test]
+    fn first_line_for_an_interpreter_is_blank() {
+        for language in [Language::Rust, Language::Script] {
+            let source = "#!/bin/sh /* ' `\na 'b' // c\n";
+            assert_eq!(masked(language, source), "a");
+        }
+        let source = "#! /* a\n */ [b] // c\nd";
+        assert_eq!(masked(Language::Rust, source), "#! [b] d");
+    }
+
+    #[test]
+    fn quotes_behind_a_lifetime_begin_a_literal_that_is_not_raw() {
+        assert_eq!(masked(Language::Rust, "m!('r\"\\\" a\" b)"), "m!('r b)");
+        assert_eq!(masked(Language::Rust, "'a' 'é' '\"' 'b"), "'b");
+    }
+
+    #[test]
+    fn dialects_read_doubtful_literals_differently() {
+        let masked = |language, dialect, source: &str| {
+            let closed = read_dialect(language, dialect, source.as_bytes()).closed();
+            let text = String::from_utf8_lossy(&closed).into_owned();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let usual = Dialect::USUAL;
+        let old = Dialect {
+            has_line_comments: false,
+            has_raw_literals: false,
+            has_separators: false,
+        };
+        for (language, source, one, other) in [
+            (Language::C, "R\"(\na\n)\" b", "b", "R a )"),
+            (Language::C, "x(1'/*');\na /* ' */", "x(1'", "x(1 ); a"),
+            (Language::C, "4 //**/ 2; a\nb", "4 b", "4 / 2; a b"),
+            (Language::Rust, "cr\"\\\" a \"b\"", "c a", "cr b"),
+            (Language::Rust, "r\"\\\" a", "a", "a"),
+        ] {
+            assert_eq!(masked(language, usual, source), one, "{source}");
+            assert_eq!(masked(language, old, source), other, "{source}");
+        }
     }
 
     #[test]

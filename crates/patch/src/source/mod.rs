@@ -23,7 +23,7 @@ use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
-pub(crate) use included::{Included, Names, Reach, included};
+pub(crate) use included::{Included, Reach, included};
 pub(crate) use language::Language;
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use test_code::{NewNames, TestCode, TestItem};
@@ -102,6 +102,9 @@ mod tests {
                     "macro_rules! a{",
                     "macro_rules! a{($b:expr)=>{include!($b)}}a!(",
                     "asm!(concat!(",
+                    "m!(include,[<a>]",
+                    "macro_rules! a{()=>{a!(\"..\")}}use a as b;",
+                    "cr\"\\\"",
                 ],
             ),
             (
@@ -120,6 +123,8 @@ mod tests {
                     "require(",
                     "a=require;a(",
                     "import('./'+",
+                    "<a>'</a>import'../../a'",
+                    "require('/etc/",
                 ],
             ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
@@ -136,6 +141,8 @@ mod tests {
                     "asm(",
                     "asm(a ",
                     ".incbin \"",
+                    "??/\n//*R\"(1'",
+                    "#define a a##a b \"c\"\nasm(a)",
                 ],
             ),
             (
@@ -169,8 +176,7 @@ mod tests {
                         "a/b.rst", "a/b.zig", "a/b.x",
                     ] {
                         let path = path.parse().unwrap();
-                        let names = Names::of([(&path, source.as_bytes())]);
-                        let _ = included(&path, source.as_bytes(), &names);
+                        let _ = included(&[(&path, source.as_bytes())]);
                     }
                     for role in [Role::Test, Role::Source] {
                         let _ = sights(*language, role, source.as_bytes());

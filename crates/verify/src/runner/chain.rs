@@ -93,9 +93,9 @@ impl Runner for Chain {
             } else {
                 TestStatus::Failed
             };
-            // The tests say how a runner's step ended.
-            let is_told = ended.is_runner && (ended.code == 0 || has_failed);
-            if !is_told {
+            // The tests show how a runner's step ended.
+            let is_reported = ended.is_runner && (ended.code == 0 || has_failed);
+            if !is_reported {
                 results.add(format!("{STEP}{}", ended.name), status);
             }
         }
@@ -107,7 +107,7 @@ impl Runner for Chain {
     }
 }
 
-/// Returns how a script of several steps reports; `None` if its steps cannot be told apart.
+/// Returns how a script of several steps reports; `None` if its steps cannot be separated.
 pub(super) fn reporting(
     call: &Call<'_>,
     script: &str,
@@ -209,38 +209,40 @@ fn ended_steps(report: &str) -> impl Iterator<Item = EndedStep> {
         .map(|recorded| recorded.step)
 }
 
-/// Returns the digests of the normalised output of each failed step, by its name; empty if some output was lost.
-pub(crate) fn outputs_of_failed_steps(
-    run: &GateRun,
-    normaliser: &Normaliser,
-) -> BTreeMap<String, Digest> {
-    let Some(report) = run
-        .report
-        .as_ref()
-        .filter(|report| report.runner == Chain.id())
-    else {
-        return BTreeMap::new();
-    };
-    if [&run.stdout, &run.stderr]
-        .iter()
-        .any(|stream| stream.extent == Extent::Cut)
-    {
-        return BTreeMap::new();
-    }
-    let streams = [&run.stdout, &run.stderr].map(|stream| normaliser.apply(&stream.bytes));
-    let report = String::from_utf8_lossy(&report.bytes);
-    let steps: Vec<EndedStep> = ended_steps(&report).collect();
-    let mut outputs = BTreeMap::new();
-    for (index, step) in steps.iter().enumerate() {
-        let parts = streams.each_ref().map(|stream| part(stream, index + 1));
-        if step.code != 0
-            && let [Some(stdout), Some(stderr)] = parts
+impl TestResults {
+    /// Returns the digests of the normalised output of each failed step, by its name; empty if some output was lost.
+    pub(crate) fn outputs_of_failed_steps(
+        run: &GateRun,
+        normaliser: &Normaliser,
+    ) -> BTreeMap<String, Digest> {
+        let Some(report) = run
+            .report
+            .as_ref()
+            .filter(|report| report.runner == Chain.id())
+        else {
+            return BTreeMap::new();
+        };
+        if [&run.stdout, &run.stderr]
+            .iter()
+            .any(|stream| stream.extent == Extent::Cut)
         {
-            let digest = Digest::of(format!("{stdout}\0{stderr}").as_bytes());
-            outputs.insert(format!("{STEP}{}", step.name), digest);
+            return BTreeMap::new();
         }
+        let streams = [&run.stdout, &run.stderr].map(|stream| normaliser.apply(&stream.bytes));
+        let report = String::from_utf8_lossy(&report.bytes);
+        let steps: Vec<EndedStep> = ended_steps(&report).collect();
+        let mut outputs = BTreeMap::new();
+        for (index, step) in steps.iter().enumerate() {
+            let parts = streams.each_ref().map(|stream| part(stream, index + 1));
+            if step.code != 0
+                && let [Some(stdout), Some(stderr)] = parts
+            {
+                let digest = Digest::of(format!("{stdout}\0{stderr}").as_bytes());
+                outputs.insert(format!("{STEP}{}", step.name), digest);
+            }
+        }
+        outputs
     }
-    outputs
 }
 
 /// Returns the output of the step with this number; `None` if its heading does not stand there once.

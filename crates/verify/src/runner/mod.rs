@@ -63,7 +63,6 @@ pub use reporting::{ReportAt, ReportPlace, Reporting};
 pub use spec::{Influence, Runner, Tool};
 pub use tree_view::{DetectError, DetectedGate, TreeView};
 
-pub(crate) use chain::outputs_of_failed_steps;
 pub(crate) use could_not_run::{missing, no_tests_ran};
 pub(crate) use prepare::prepare;
 pub(crate) use spec::command;

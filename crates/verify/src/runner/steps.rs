@@ -45,7 +45,7 @@ pub(super) struct Scripts<'m> {
 }
 
 impl Scripts<'_> {
-    /// Returns the steps of the script `name` with its `pre` script; `None` if they cannot be told apart.
+    /// Returns the steps of the script `name` with its `pre` script; `None` if they cannot be separated.
     pub(super) fn steps(&self, name: &str) -> Option<Vec<Step>> {
         let mut steps = Vec::new();
         self.add(&format!("pre{name}"), "", MAX_DEPTH, &mut steps)?;
@@ -211,7 +211,7 @@ impl Scripts<'_> {
         }
     }
 
-    /// The scripts whose names begin so, in the order of the manifest; `None` if there is none.
+    /// The scripts whose names begin so, in the order of the manifest; `None` without any.
     fn beginning_with(&self, prefix: &str) -> Option<Vec<String>> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ":-_".contains(c);
         let scripts = self.manifest.get("scripts")?.as_object()?;

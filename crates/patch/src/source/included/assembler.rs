@@ -1,8 +1,6 @@
 //! Assembly: `.incbin` and `.include`, in files of their own and in the texts that C and Rust hand to an assembler.
 
-use super::Found;
-use super::has;
-use super::leaves;
+use super::{Family, Found, Names, leaves};
 
 /// Stands for a piece of a text that a macro fills in.
 pub(super) const HOLE: char = '\u{1}';
@@ -35,36 +33,72 @@ const TEXTS: [&str; 22] = [
     "pragma",
 ];
 
+const CONSTRUCT: &str = "an assembler's directive";
+
 /// A file of assembly.
-pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
-    template(
-        &String::from_utf8_lossy(source),
-        "an assembler's directive",
-        found,
-    );
+pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
+    template(&String::from_utf8_lossy(source), names, found);
 }
 
 /// A literal that may or may not be meant for an assembler: only what plainly reads counts.
 pub(super) fn literal(text: &str, found: &mut Found<'_>) {
-    if !has(text.as_bytes(), "incbin") && !has(text.as_bytes(), ".include") {
-        return;
-    }
-    for statement in statements(text) {
-        let (word, rest) = divided(statement);
-        let is_reader =
-            word.starts_with('.') && matches!(directive(&word).as_str(), "incbin" | "include");
-        if let Some(target) = quoted(rest).filter(|_| is_reader) {
-            found.path("an assembler's directive", target);
+    for (_, rest) in directives(text) {
+        if let Some(target) = quoted(rest).filter(|target| leaves(target, found.depth)) {
+            found.outside(CONSTRUCT, target);
         }
     }
 }
 
+/// Judges the path of a directive. It counts from the directory in which the assembler runs, so one that climbs may lead anywhere.
+pub(super) fn path(target: &str, found: &mut Found<'_>) {
+    if leaves(target, found.depth) {
+        found.outside(CONSTRUCT, target);
+    } else if target.split(['/', '\\']).any(|segment| segment == "..") {
+        found.unknown(CONSTRUCT, target);
+    }
+}
+
+/// The directives that read, wherever they stand, and what follows each: which text is a comment differs from one assembler to the other.
+fn directives(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let begins = move |at: usize| {
+        ["incbin", ".incbin", ".include"].into_iter().find(|word| {
+            let behind = at + word.len();
+            text.as_bytes()
+                .get(at..behind)
+                .is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+                && text
+                    .get(behind..)
+                    .is_some_and(|rest| !rest.starts_with(is_part))
+        })
+    };
+    let starts = text.bytes().enumerate();
+    let starts = starts.filter(|(_, byte)| matches!(byte, b'.' | b'i' | b'I'));
+    starts.filter_map(move |(at, _)| {
+        let word = begins(at)?;
+        let is_behind_mark = at > 0 && text.as_bytes()[at - 1] == b'.';
+        if word == "incbin" && (is_behind_mark || text[..at].ends_with(is_part)) {
+            return None;
+        }
+        let rest = text[at + word.len()..].trim_start_matches([' ', '\t']);
+        Some((&text[at..at + word.len()], rest))
+    })
+}
+
 /// A text that an assembler reads, with a [`HOLE`] for each piece that is not written there.
-pub(super) fn template(text: &str, construct: &str, found: &mut Found<'_>) {
+pub(super) fn template(text: &str, names: &Names, found: &mut Found<'_>) {
+    for (word, rest) in directives(text) {
+        if let Some(target) = quoted(rest).filter(|target| !target.contains(is_filled)) {
+            path(target, found);
+            if word.eq_ignore_ascii_case(".include") {
+                found.source(Family::Assembly, CONSTRUCT, target);
+            }
+        }
+    }
     for statement in statements(text) {
         let (word, rest) = divided(statement);
         let name = directive(&word);
-        let is_filled = |c: char| matches!(c, HOLE | '\\' | '&');
+        let is_named = names.values(word.as_bytes()).is_some();
         if matches!(
             name.as_str(),
             "incbin" | "include" | "include_binary" | "incdir"
@@ -73,40 +107,67 @@ pub(super) fn template(text: &str, construct: &str, found: &mut Found<'_>) {
             if word.starts_with('#') {
                 continue;
             }
+            let is_read = name == "incbin" || word.starts_with('.') && name == "include";
             match quoted(rest) {
                 Some(target) if !target.contains(is_filled) && ends_there(rest, target) => {
-                    found.path(construct, target);
+                    if !is_read {
+                        path(target, found);
+                    }
                 }
-                Some(target) if leaves(target, found.depth) => found.outside(construct, target),
+                Some(target) if leaves(target, found.depth) => {
+                    if !is_read || target.contains(is_filled) {
+                        found.outside(CONSTRUCT, target);
+                    }
+                }
                 None if !word.starts_with('.') && !rest.is_empty() && !rest.contains(is_filled) => {
                     let target = rest.split([' ', '\t', ',', ';']).next().unwrap_or_default();
-                    found.path(construct, target);
+                    path(target, found);
                 }
                 _ if rest.is_empty() => {}
-                _ => found.unknown(construct, statement),
+                _ => found.unknown(CONSTRUCT, statement),
             }
-        } else if names_reader(rest) || names_reader(&word) {
-            found.unknown(construct, statement);
+        } else if names_reader(rest)
+            || names_reader(&word)
+            || names.holds_directive(word.as_bytes())
+        {
+            found.unknown(CONSTRUCT, statement);
         } else if word.chars().all(|c| c == HOLE)
             && !word.is_empty()
             && rest.chars().all(|c| c == HOLE || c.is_whitespace())
         {
-            found.unknown(construct, "a text of macros alone");
+            found.unknown(CONSTRUCT, "a text of macros alone");
         } else if word.contains(is_filled) || word.get(1..).is_some_and(|rest| rest.contains('%')) {
             let has_text = rest.contains(['"', '\'', '`']);
             if has_text || (word.starts_with('.') && rest.contains(is_filled)) {
-                found.unknown(construct, statement);
+                found.unknown(CONSTRUCT, statement);
             }
-        } else if !TEXTS.contains(&name.as_str())
+        } else if (is_named || !TEXTS.contains(&name.as_str()))
             && let Some(target) = rest
                 .split('"')
                 .skip(1)
                 .step_by(2)
                 .find(|text| names_place(text, found.depth))
         {
-            found.outside(construct, target);
+            found.outside(CONSTRUCT, target);
         }
     }
+}
+
+/// Whether something is filled in here: by a macro of the compiler, or of the assembler itself.
+fn is_filled(c: char) -> bool {
+    matches!(c, HOLE | '\\' | '&')
+}
+
+/// Whether a text holds a directive that reads a file.
+pub(super) fn has_directive(text: &str) -> bool {
+    directives(text).next().is_some()
+}
+
+/// Whether a text reads a file, or holds a word that may be a path outside: what macros make of its pieces is not known.
+pub(super) fn may_read(text: &str, depth: usize) -> bool {
+    let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
+    let mut words = words.filter(|word| !word.starts_with("//") && !word.starts_with("/*"));
+    has_directive(text) || words.any(|word| names_place(word, depth))
 }
 
 /// Whether a text looks like the path of a file that leaves the repository.
@@ -119,10 +180,13 @@ pub(super) fn names_place(text: &str, depth: usize) -> bool {
 fn statements(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.split(['\n', '\r']);
     lines.flat_map(|line| {
-        let line = line.trim_start();
-        let is_comment = ["//", ";", "@ ", "/*", "*", "!", "# ", "##"]
+        let line = behind_comments(line);
+        let is_comment = ["//", "@ ", "*", "!", "# ", "##"]
             .iter()
             .any(|mark| line.starts_with(mark));
+        // These two begin a comment for some assemblers and none for others.
+        let may_be_comment = line.starts_with(';') || line.starts_with("/*");
+        let is_comment = is_comment || may_be_comment && directives(line).next().is_none();
         let line = if is_comment { "" } else { line };
         // A semicolon within quotes divides nothing; a path that holds one is read as far as it.
         let mut quote = None;
@@ -135,6 +199,18 @@ fn statements(text: &str) -> impl Iterator<Item = &str> {
             c == ';' && quote.is_none()
         })
     })
+}
+
+/// A line without the comments that it begins with.
+fn behind_comments(line: &str) -> &str {
+    let mut line = line.trim_start();
+    while let Some((_, behind)) = line
+        .strip_prefix("/*")
+        .and_then(|line| line.split_once("*/"))
+    {
+        line = behind.trim_start();
+    }
+    line
 }
 
 /// The first word of a statement behind its labels, and the rest.
@@ -168,7 +244,9 @@ fn names_reader(text: &str) -> bool {
         .split("/*")
         .next()
         .unwrap_or_default();
-    super::after(code, ".incbin").next().is_some()
+    // A paste makes one word of two.
+    let code = code.replace(" ## ", "").replace("##", "");
+    super::after(&code, ".incbin").next().is_some()
 }
 
 /// The text in quotes that begins here.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Language;
-use super::super::mask::read as masked;
+use super::super::mask::{Dialect, is_in_number, read_dialect};
 use super::super::token::{Position, tokens};
 use super::names::MOST_NAMES;
 use super::*;
@@ -14,8 +14,131 @@ const SOURCES: [&str; 12] = [
 ];
 /// Directives that read a file.
 const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
+/// What stands where a word may go on in the next line.
+const JOINED: [&str; 4] = ["\\\n", "\\\r", "\\ ", "??/"];
+/// How long the tag of a raw literal may be, with its bracket.
+const MOST_TAG: usize = 17;
 /// How much of a line is looked at.
 const MOST_LINE: usize = 4096;
+
+/// One way in which a compiler may read a text. Which one it takes depends on its settings.
+#[derive(Clone, Copy)]
+struct Reading {
+    dialect: Dialect,
+    /// Whether `??/` is a backslash, and its like.
+    has_trigraphs: bool,
+    /// Whether a line goes on behind a backslash that blanks follow.
+    joins_blanks: bool,
+    /// Whether a carriage return ends a line.
+    has_returns: bool,
+}
+
+/// Characters that two question marks before them make others of.
+const TRIGRAPHS: [(u8, u8); 9] = [
+    (b'=', b'#'),
+    (b'/', b'\\'),
+    (b'\'', b'^'),
+    (b'(', b'['),
+    (b')', b']'),
+    (b'!', b'|'),
+    (b'<', b'{'),
+    (b'>', b'}'),
+    (b'-', b'~'),
+];
+
+impl Reading {
+    const USUAL: Self = Self {
+        dialect: Dialect::USUAL,
+        has_trigraphs: true,
+        joins_blanks: true,
+        has_returns: false,
+    };
+
+    /// The readings of a text that may differ.
+    fn all(source: &[u8]) -> Vec<Self> {
+        let mut all = vec![Self::USUAL];
+        let mut double = |differs: bool, other: fn(&mut Self)| {
+            if differs {
+                let mut others = all.clone();
+                others.iter_mut().for_each(other);
+                all.append(&mut others);
+            }
+        };
+        let is_trigraph = |window: &[u8]| {
+            window.starts_with(b"??") && TRIGRAPHS.iter().any(|(third, _)| window[2] == *third)
+        };
+        let divides_digits = || {
+            let quotes = source.iter().enumerate();
+            let mut quotes = quotes.filter(|(_, byte)| **byte == b'\'');
+            quotes.any(|(at, _)| is_in_number(source, at))
+        };
+        let has_raw = || {
+            let begins = source.windows(2).enumerate();
+            let mut begins = begins.filter(|(_, pair)| *pair == b"R\"");
+            begins.any(|(at, _)| {
+                let tag = source[at + 2..].iter().take(MOST_TAG);
+                let mut tag = tag.skip_while(|byte| !b"(\") \\\n".contains(byte));
+                tag.next() == Some(&b'(')
+            })
+        };
+        let has_blanks = || {
+            let after = source.windows(2).enumerate();
+            let mut after = after
+                .filter(|(_, pair)| pair[0] == b'\\' && matches!(pair[1], b' ' | b'\t'))
+                .map(|(at, _)| &source[at + 1..]);
+            after.any(|rest| {
+                let blanks = rest.iter().take(MOST_LINE);
+                let blanks = blanks.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+                rest.get(blanks.count()) == Some(&b'\n')
+            })
+        };
+        double(source.windows(3).any(is_trigraph), |reading| {
+            reading.has_trigraphs = false;
+        });
+        double(has_blanks(), |reading| reading.joins_blanks = false);
+        double(
+            source
+                .windows(2)
+                .any(|pair| pair[0] == b'\r' && pair[1] != b'\n'),
+            |reading| reading.has_returns = true,
+        );
+        double(has_raw(), |reading| {
+            reading.dialect.has_raw_literals = false;
+        });
+        double(divides_digits(), |reading| {
+            reading.dialect.has_separators = false;
+        });
+        let is_assembled = has_any(source, &["asm", "incbin", ".include"]);
+        let may_divide = has(source, "//*") || is_assembled && has(source, "//");
+        double(may_divide, |reading| {
+            reading.dialect.has_line_comments = false;
+        });
+        all
+    }
+
+    /// The text without what is read before its words are: trigraphs, joined lines, and white space that others do not count.
+    fn prepared(self, source: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(source.len());
+        let mut at = 0;
+        while let Some(byte) = source.get(at) {
+            at += 1;
+            let rest = &source[at..];
+            let trigraph = TRIGRAPHS
+                .iter()
+                .find(|(third, _)| self.has_trigraphs && rest.starts_with(&[b'?', *third]));
+            out.push(match (byte, trigraph) {
+                (b'?', Some((_, stands_for))) => {
+                    at += 2;
+                    *stands_for
+                }
+                (b'\r', _) if self.has_returns && rest.first() != Some(&b'\n') => b'\n',
+                (0x0b, _) => b' ',
+                (byte, _) => *byte,
+            });
+        }
+        joined_lines(&out, self.joins_blanks)
+    }
+}
 
 /// A text whose lines are joined as the preprocessor joins them, before it reads anything.
 struct Text {
@@ -26,8 +149,18 @@ struct Text {
 
 impl Text {
     fn of(source: &[u8]) -> Self {
-        let joined = joined_lines(source);
-        let masked = masked(Language::C, &joined);
+        Self::read(Reading::USUAL, source)
+    }
+
+    /// The text in each way in which it may be read.
+    fn all(source: &[u8]) -> impl Iterator<Item = Self> + use<'_> {
+        let readings = Reading::all(source).into_iter();
+        readings.map(move |reading| Self::read(reading, source))
+    }
+
+    fn read(reading: Reading, source: &[u8]) -> Self {
+        let joined = reading.prepared(source);
+        let masked = read_dialect(Language::C, reading.dialect, &joined);
         let closed = masked.closed();
         Self {
             joined,
@@ -122,7 +255,21 @@ fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
 
 /// Collects the names that a text gives values to.
 pub(super) fn defines(source: &[u8], names: &mut Names) {
-    let text = Text::of(source);
+    Text::all(source).for_each(|text| defines_of(&text, names));
+}
+
+/// The names and the texts in a value.
+pub(super) fn parts(value: &[u8]) -> (Vec<Vec<u8>>, Vec<String>) {
+    let text = Text::of(value);
+    let tokens = tokens(&text.closed);
+    let words = tokens.iter().filter(|token| token.is_word());
+    let names = words.map(|word| word.text.to_vec()).collect();
+    let literals = text.literals.iter();
+    let literals = literals.map(|range| super::value(&text.joined[range.clone()]));
+    (names, literals.collect())
+}
+
+fn defines_of(text: &Text, names: &mut Names) {
     let tokens = tokens(&text.closed);
     for (at, _) in tokens
         .iter()
@@ -143,24 +290,37 @@ pub(super) fn defines(source: &[u8], names: &mut Names) {
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     directives(source, names, found);
-    if has_any(source, &["asm", "incbin", "INCBIN", "INCTXT"])
+    let words = ["##", "asm", "incbin", "INCBIN", "INCTXT", ".include"];
+    if has_any(source, &words)
+        || has_any(source, &JOINED)
         || names.has_c_readers()
         || names.has_assemblers()
     {
-        assembly(&Text::of(source), names, found);
+        each_reading(source, found, |text, found| assembly(text, names, found));
+    }
+}
+
+/// Reads a text in each way in which it may be read. What one of them finds counts, and counts once.
+fn each_reading(source: &[u8], found: &mut Found<'_>, read: impl Fn(&Text, &mut Found<'_>)) {
+    let start = found.list.len();
+    for text in Text::all(source) {
+        let known = found.list.split_off(start);
+        read(&text, found);
+        let other = found.list.split_off(start);
+        found.list.extend(union(known, other));
     }
 }
 
 /// The directives that read a file.
 pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    // A word may go on in the next line.
-    if !has_any(
-        source,
-        &["include", "embed", "import", "\\\n", "\\\r", "\\ ", "??/"],
-    ) {
-        return;
+    if has_any(source, &DIRECTIVES) || has_any(source, &JOINED) {
+        each_reading(source, found, |text, found| {
+            directives_of(text, names, found)
+        });
     }
-    let text = Text::of(source);
+}
+
+fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
     let tokens = tokens(&text.closed);
     for (index, token) in tokens.iter().enumerate() {
         let at = token.range.start;
@@ -189,8 +349,7 @@ pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
             }
             continue;
         }
-        let is_prose =
-            at > 0 && text.joined[at - 1] != b'#' && Family::of(found.path) == Family::Assembly;
+        let is_prose = at > 0 && text.joined[at - 1] != b'#' && found.family == Family::Assembly;
         match text.operand(token.range.end) {
             Operand::File(target, _) => header(&construct, &target, found),
             Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
@@ -204,6 +363,13 @@ pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
 fn header(construct: &str, target: &str, found: &mut Found<'_>) {
     if leaves(target, found.depth) {
         return found.outside(construct, target);
+    }
+    let family = match found.family {
+        Family::Assembly => Family::Assembly,
+        _ => Family::C,
+    };
+    if !construct.ends_with("embed") {
+        found.source(family, construct, target);
     }
     // The directories of the machine's headers are as deep as anything: two steps up lead to its root.
     let mut segments = target
@@ -282,9 +448,9 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             let construct = String::from_utf8_lossy(item.text).into_owned();
             let arguments = inside(&items, at).unwrap_or_default();
             let literals: Vec<String> = arguments.iter().filter_map(Item::value).collect();
-            literals
-                .iter()
-                .for_each(|literal| found.path(&construct, literal));
+            for literal in &literals {
+                assembler::path(literal, found);
+            }
             if literals.is_empty() {
                 found.unknown(&construct, &written(arguments));
             }
@@ -302,6 +468,14 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             }
             continue;
         }
+        // A paste makes one word of two.
+        if is_at(at, "#") && is_at(at + 1, "#") {
+            let next = items.get(at + 2).map_or(&b""[..], |next| next.text);
+            let pasted = [item.text, next].concat();
+            if pasted.eq_ignore_ascii_case(b"incbin") {
+                found.unknown(DIRECTIVE, ".incbin");
+            }
+        }
         let is_other_name = || names.is_assembler(item.text);
         if !WORDS.iter().any(|word| item.is(word)) && !is_other_name() {
             continue;
@@ -312,7 +486,12 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             open += 1;
         }
         if is_at(open, "(") {
-            assembler::template(&template(&items, open), DIRECTIVE, found);
+            let (text, is_filled) = template(&items, open, names);
+            let before = found.list.len();
+            assembler::template(&text, names, found);
+            if is_filled && assembler::has_directive(&text) && found.list.len() == before {
+                found.unknown(DIRECTIVE, "a text of macros that reads a file");
+            }
             assembled(&items, open, names, found);
         }
     }
@@ -366,14 +545,22 @@ fn assembled(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'
             None if names.holds_directive(item.text) => {
                 found.unknown(DIRECTIVE, &String::from_utf8_lossy(item.text));
             }
-            Some(_) | None => {}
+            None => {
+                let mut texts = names.literals_of(item.text).into_iter();
+                if let Some(text) = texts.find(|text| assembler::may_read(text, found.depth)) {
+                    found.unknown(DIRECTIVE, &text);
+                }
+            }
+            Some(_) => {}
         }
     }
 }
 
-/// The template of an `asm`: its literals up to the operands, with a hole for each name of a macro.
-fn template(items: &[Item<'_>], open: usize) -> String {
+/// The template of an `asm`: its literals up to the operands, with the texts of a macro that the changed files define, and a hole for
+/// each other one. Says whether a macro has texts in it.
+fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, bool) {
     let mut out = String::new();
+    let mut is_filled = false;
     let mut depth = 0usize;
     for item in items.iter().skip(open).take(assembler::MOST_PIECES) {
         if item.is("(") {
@@ -387,37 +574,33 @@ fn template(items: &[Item<'_>], open: usize) -> String {
             break;
         } else if let Some(text) = item.value() {
             out.push_str(&text);
-        } else if depth == 1 && !out.ends_with(assembler::HOLE) {
-            out.push(assembler::HOLE);
+        } else if depth == 1 {
+            let texts = names.literals_of(item.text);
+            is_filled |= !texts.is_empty();
+            out.extend(texts.iter().map(String::as_str));
+            if texts.is_empty() && !out.ends_with(assembler::HOLE) {
+                out.push(assembler::HOLE);
+            }
         }
     }
-    out
+    (out, is_filled)
 }
 
-fn joined_lines(source: &[u8]) -> Vec<u8> {
+fn joined_lines(source: &[u8], joins_blanks: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(source.len());
     let mut at = 0;
     while let Some(byte) = source.get(at) {
-        let rest = &source[at..];
-        let behind = rest
-            .strip_prefix(b"\\")
-            .or_else(|| rest.strip_prefix(b"??/"));
+        at += 1;
         // Blanks between the backslash and the end of its line are left out, too.
-        let blanks = behind.map_or(0, |behind| {
-            behind
-                .iter()
-                .take(MOST_LINE)
-                .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-                .count()
-        });
-        match behind {
-            Some(behind) if behind.get(blanks) == Some(&b'\n') => {
-                at += rest.len() - behind.len() + blanks + 1;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
+        let blanks = source[at..]
+            .iter()
+            .take(MOST_LINE)
+            .take_while(|byte| **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t'));
+        let end = at + blanks.count();
+        if *byte == b'\\' && source.get(end) == Some(&b'\n') {
+            at = end + 1;
+        } else {
+            out.push(*byte);
         }
     }
     out

@@ -1,5 +1,7 @@
 //! Go: files that are embedded, and the preamble and the flags of cgo; all of them stand in comments.
 
+use super::super::Language;
+use super::super::mask::read as masked;
 use super::*;
 
 /// Directories in which the machine's packages put what is compiled against.
@@ -8,15 +10,18 @@ const PACKAGES: [&str; 4] = ["/usr/", "/opt/", "/Library/", "/System/"];
 const SEARCHED: [&str; 5] = ["-I", "-L", "-F", "-isystem", "-Wl,-rpath,"];
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    if !has_any(source, &["go:embed", "\"C\""]) {
+    if !has_any(source, &["go:embed", "import"]) {
         return;
     }
-    let is_cgo = has(source, "\"C\"");
+    let is_cgo = imports_c(source);
     let text = String::from_utf8_lossy(source);
     let mut preamble = String::new();
     let mut in_block = false;
     for line in text.lines() {
-        if let Some(patterns) = line.strip_prefix("//go:embed ") {
+        if let Some(patterns) = line
+            .strip_prefix("//go:embed")
+            .filter(|patterns| patterns.starts_with([' ', '\t']))
+        {
             for pattern in patterns.split_whitespace() {
                 let pattern = pattern.trim_matches(['"', '`']);
                 found.path("go:embed", pattern.strip_prefix("all:").unwrap_or(pattern));
@@ -56,6 +61,17 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     }
 }
 
+/// Whether the text imports the package of cgo, however its name is written.
+fn imports_c(source: &[u8]) -> bool {
+    // Any escape may be that of the letter.
+    if !has_any(source, &["\"C\"", "`C`", "\"\\"]) {
+        return false;
+    }
+    let masked = masked(Language::Go, source);
+    let mut literals = masked.literals.iter();
+    literals.any(|range| value(&source[range.clone()]) == "C")
+}
+
 /// The flags of one line: a path in them has to lie in the repository, or among the packages of the machine where it is only searched.
 fn cgo(flags: &str, found: &mut Found<'_>) {
     let Some((_, flags)) = flags.split_once(':') else {
@@ -65,23 +81,30 @@ fn cgo(flags: &str, found: &mut Found<'_>) {
         return found.unknown("#cgo", flags.trim());
     }
     for word in flags.split_whitespace() {
-        let searched = SEARCHED.iter().find_map(|flag| word.strip_prefix(flag));
         if word.starts_with('@') || word == "-include" || word == "-imacros" {
             found.unknown("#cgo", flags.trim());
         }
-        let path = searched
-            .or_else(|| word.strip_prefix("-include"))
-            .unwrap_or(word);
-        let path = match (path.strip_prefix('-'), path.split_once(['=', ','])) {
-            (Some(_), Some((_, value))) => value,
-            _ => path,
-        };
-        let own = path.strip_prefix("${SRCDIR}");
-        let is_package =
-            PACKAGES.iter().any(|place| path.starts_with(place)) && !path.contains("..");
-        if own.is_none() && (path.starts_with('-') || is_package || !path.contains('/')) {
-            continue;
+        let searched = SEARCHED.iter().find_map(|flag| word.strip_prefix(flag));
+        match searched.or_else(|| word.strip_prefix("-include")) {
+            Some(path) => cgo_path(path, found),
+            // A flag for the linker may hold any number of paths.
+            None => word
+                .split([',', '=', '@'])
+                .for_each(|part| cgo_path(part, found)),
         }
+    }
+}
+
+fn cgo_path(path: &str, found: &mut Found<'_>) {
+    let own = path.strip_prefix("${SRCDIR}");
+    let is_package = PACKAGES.iter().any(|place| path.starts_with(place)) && !path.contains("..");
+    let is_path = path.contains('/') || path.starts_with("..");
+    // A flag with its path behind it.
+    let path = match path.strip_prefix('-').and_then(|_| path.find(['/', '.'])) {
+        Some(start) => &path[start..],
+        None => path,
+    };
+    if own.is_some() || is_path && !is_package {
         found.path("#cgo", own.map_or(path, |own| own.trim_start_matches('/')));
     }
 }

@@ -4,8 +4,28 @@ use super::*;
 
 /// Keys of cargo whose values are patterns, which begin at the root of the package.
 const PATTERNS: [&str; 2] = ["exclude", "include"];
-/// Prefixes of npm's local packages.
-const LOCAL: [&str; 3] = ["file:", "link:", "portal:"];
+/// Prefixes of the local packages of npm and its relatives.
+const LOCAL: [&str; 6] = [
+    "exec:",
+    "file:",
+    "git+file:",
+    "link:",
+    "portal:",
+    "workspace:",
+];
+/// Keys of npm that set the versions of dependencies, besides those of their lists.
+const OVERRIDES: [&str; 2] = ["overrides", "resolutions"];
+/// Keys of npm whose values are files or directories that are loaded.
+const LOADED: [&str; 8] = [
+    "bin",
+    "exports",
+    "imports",
+    "main",
+    "module",
+    "types",
+    "typings",
+    "workspaces",
+];
 
 pub(super) fn read(path: &RepoPath, source: &[u8], found: &mut Found<'_>) {
     let text = String::from_utf8_lossy(source);
@@ -121,12 +141,65 @@ fn go(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Packages that are taken from a directory.
+/// Packages that are taken from a directory, and files that are loaded for a package.
 fn npm(text: &str, found: &mut Found<'_>) {
-    for value in text.split('"') {
-        let value = unescaped(value);
-        if let Some(path) = LOCAL.iter().find_map(|prefix| value.strip_prefix(prefix)) {
-            found.path("a local package", path);
+    let text = text.trim_start_matches('\u{feff}');
+    let Ok(manifest) = serde_json::from_str::<serde_json::Value>(text) else {
+        // A template, or nested too deeply: whatever looks like a path counts.
+        let quoted = text.split('"').map(unescaped);
+        let paths = quoted.filter(|text| text.contains("../") || is_local(text) || is_place(text));
+        return paths.for_each(|text| npm_package(&text, found));
+    };
+    let all = texts(&manifest).into_iter();
+    all.filter(|text| is_local(text))
+        .for_each(|text| npm_package(text, found));
+    for (key, value) in manifest.as_object().into_iter().flatten() {
+        let is_dependencies = key.ends_with("ependencies") || OVERRIDES.contains(&key.as_str());
+        if !is_dependencies && !LOADED.contains(&key.as_str()) {
+            continue;
+        }
+        for text in texts(value).into_iter().filter(|text| !is_local(text)) {
+            if is_dependencies {
+                npm_package(text, found);
+            } else if text.contains("..") || text.starts_with('/') {
+                found.path("a file of the package", text);
+            }
         }
     }
+}
+
+/// The version of a dependency, which may be a path.
+fn npm_package(version: &str, found: &mut Found<'_>) {
+    const CONSTRUCT: &str = "a local package";
+    let scheme = LOCAL.iter().find(|prefix| version.starts_with(**prefix));
+    let path = &version[scheme.map_or(0, |scheme| scheme.len())..];
+    // An address with a host is none of the machine's.
+    let path = match path.strip_prefix("//") {
+        Some(rest) if scheme.is_some_and(|scheme| scheme.ends_with("file:")) => rest,
+        _ => path,
+    };
+    if path.starts_with("~/") {
+        found.outside(CONSTRUCT, version);
+    } else if path.starts_with(['/', '.']) || scheme.is_some() {
+        found.path(CONSTRUCT, path);
+    }
+}
+
+fn is_local(version: &str) -> bool {
+    LOCAL.iter().any(|prefix| version.starts_with(prefix))
+}
+
+/// Every text in a value.
+fn texts(value: &serde_json::Value) -> Vec<&str> {
+    let mut next = vec![value];
+    let mut out = Vec::new();
+    while let Some(value) = next.pop() {
+        match value {
+            serde_json::Value::String(text) => out.push(text.as_str()),
+            serde_json::Value::Array(values) => next.extend(values),
+            serde_json::Value::Object(values) => next.extend(values.values()),
+            _ => {}
+        }
+    }
+    out
 }

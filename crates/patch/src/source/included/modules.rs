@@ -1,5 +1,7 @@
 //! Modules of Rust: the directories of nested ones, and attributes that a macro gives them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crucible_model::RepoPath;
 
 use super::{Item, Reach, inside, leaves};
@@ -50,6 +52,13 @@ impl Modules {
             self.next = None;
         } else if is(at, ";") {
             self.next = None;
+        }
+    }
+
+    /// Takes note of a path that an inline module is given inside of it.
+    pub(super) fn name_around(&mut self, path: String) {
+        if let Some(Some(around)) = self.open.last_mut() {
+            *around = (path, true);
         }
     }
 
@@ -112,11 +121,13 @@ pub(super) fn has_filled_name(list: &[Item<'_>]) -> bool {
 }
 
 /// Whether the item behind the attribute that ends before `at` is a module, or one that a macro fills in.
-pub(super) fn may_name_module(items: &[Item<'_>], at: usize) -> bool {
+pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) -> bool {
     const BETWEEN: [&str; 14] = [
         "$", "(", ")", "*", "+", "?", "crate", "in", "pub", "self", "super", "unsafe", ":", "priv",
     ];
     let mut has_variable = false;
+    // One name alone is no item.
+    let mut is_name = false;
     let mut next = at;
     while let Some(item) = items.get(next).filter(|_| next < at + MOST_BEFORE) {
         if item.is("mod") {
@@ -126,19 +137,20 @@ pub(super) fn may_name_module(items: &[Item<'_>], at: usize) -> bool {
             next += inside(items, next + 1).map_or(2, |list| list.len() + 3);
             has_variable = false;
         } else if is_variable(item) {
+            is_name = !has_variable && kinds.is_part(item);
             has_variable = true;
             next += 1;
         } else if BETWEEN.iter().any(|word| item.is(word)) && !(has_variable && item.is(":")) {
             next += 1;
         } else {
-            return has_variable && (item.is("}") || item.is(";"));
+            return has_variable && !is_name && (item.is("}") || item.is(";"));
         }
     }
     has_variable
 }
 
 /// Whether something that a macro fills in, and that is no visibility, stands directly before the `mod` at `at`.
-pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, visibilities: &[Vec<u8>]) -> bool {
+pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| items.get(before)) else {
         return false;
     };
@@ -148,7 +160,7 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, visibilities: &[Ve
         let inner = at.checked_sub(3).and_then(|inner| items.get(inner));
         ["*", "+", "?"].iter().any(|mark| before.is(mark))
             && close.is_some_and(|close| close.is(")"))
-            && inner.is_some_and(|inner| is_variable(inner) && !is_visibility(inner, visibilities))
+            && inner.is_some_and(|inner| is_variable(inner) && !kinds.is_visibility(inner))
     };
     // `$hash [$($a)*] mod x`
     let is_bracketed = || {
@@ -159,29 +171,47 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, visibilities: &[Ve
                 .and_then(|open| open.checked_sub(1))
                 .is_some_and(|mark| is_variable(&items[mark]))
     };
-    is_variable(before) && !is_visibility(before, visibilities) || is_group() || is_bracketed()
+    is_variable(before) && !kinds.is_visibility(before) || is_group() || is_bracketed()
 }
 
-fn is_visibility(item: &Item<'_>, visibilities: &[Vec<u8>]) -> bool {
-    visibilities.iter().any(|name| name == item.text)
+/// What the macros of a text match its variables with.
+pub(super) struct Kinds<'a> {
+    of: BTreeMap<&'a [u8], BTreeSet<&'a [u8]>>,
 }
 
-/// The variables that every macro of the text matches with a visibility.
-pub(super) fn visibilities(items: &[Item<'_>]) -> Vec<Vec<u8>> {
-    let (mut visible, mut others) = (Vec::new(), std::collections::BTreeSet::new());
-    for window in items.windows(3) {
-        let [name, colon, kind] = window else {
-            continue;
-        };
-        if !is_variable(name) || !colon.is(":") || kind.is(":") {
-            continue;
+impl<'a> Kinds<'a> {
+    pub(super) fn of(items: &[Item<'a>]) -> Self {
+        let mut of: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
+        for window in items.windows(3) {
+            if let [name, colon, kind] = window
+                && is_variable(name)
+                && colon.is(":")
+                && !kind.is(":")
+            {
+                of.entry(name.text).or_default().insert(kind.text);
+            }
         }
-        if kind.is("vis") {
-            visible.push(name.text.to_vec());
-        } else {
-            others.insert(name.text);
-        }
+        Self { of }
     }
-    visible.retain(|name| !others.contains(name.as_slice()));
-    visible
+
+    /// Whether every macro matches a variable with one of these kinds.
+    fn is_one_of(&self, variable: &Item<'_>, kinds: &[&str]) -> bool {
+        let known = self.of.get(variable.text);
+        known.is_some_and(|known| {
+            let is_one = |kind: &&[u8]| kinds.iter().any(|one| one.as_bytes() == *kind);
+            known.iter().all(is_one)
+        })
+    }
+
+    fn is_visibility(&self, variable: &Item<'_>) -> bool {
+        self.is_one_of(variable, &["vis"])
+    }
+
+    /// Whether a variable is no more than a part of an item.
+    fn is_part(&self, variable: &Item<'_>) -> bool {
+        const PARTS: [&str; 8] = [
+            "block", "expr", "ident", "lifetime", "literal", "pat", "path", "ty",
+        ];
+        self.is_one_of(variable, &PARTS)
+    }
 }

@@ -2,22 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crucible_model::RepoPath;
-
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
-use super::modules::{
-    has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
-};
-use super::{Family, c, has, has_any, inside, items, value};
+use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
+use super::{Family, c, has, inside, items, value};
 
+/// How many words before a macro may be its attributes.
+const MOST_BEFORE: usize = 16;
 /// How many names lead from one to the other.
 pub(super) const MOST_NAMES: usize = 16;
 
 /// What the touched files say of names.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(super) struct Names {
     /// The values that the preprocessor of C is given for each name.
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
     /// Macros of C with parameters that have an assembler read a file.
@@ -32,25 +30,38 @@ pub(crate) struct Names {
     rust_callers: BTreeSet<Vec<u8>>,
     /// Macros of Rust that put what they are given behind a directory.
     rust_prefixed: BTreeSet<Vec<u8>>,
-    /// The paths that climb in macros of Rust that read a file.
+    /// The paths that climb in macros of Rust that read a file, or that call such a macro.
     rust_climbs: BTreeMap<Vec<u8>, BTreeSet<String>>,
+    /// The macros that macros of Rust call.
+    rust_calls: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    /// The texts in macros of Rust.
+    rust_texts: BTreeMap<Vec<u8>, Vec<String>>,
+    /// Macros of Rust that other crates may call, or other files by a path.
+    rust_exported: BTreeSet<Vec<u8>>,
     /// Whether a macro of Rust may give a module an attribute that it is given.
     makes_modules: bool,
 }
 
 impl Names {
-    /// Collects the names of these files.
-    pub(crate) fn of<'a>(files: impl IntoIterator<Item = (&'a RepoPath, &'a [u8])>) -> Self {
+    /// Collects the names of texts in these languages.
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = (Family, &'a [u8])>) -> Self {
         let mut names = Self::default();
-        for (path, source) in files {
-            match Family::of(path) {
+        let mut rust: Vec<&[u8]> = Vec::new();
+        for (family, source) in files {
+            match family {
                 Family::C | Family::Assembly | Family::Go if has(source, "define") => {
                     c::defines(source, &mut names)
                 }
-                Family::Rust if has(source, "macro") => names.rust(source),
+                Family::Rust => {
+                    if has(source, "macro") {
+                        names.rust(source);
+                    }
+                    rust.push(source);
+                }
                 _ => {}
             }
         }
+        names.pass_on(&rust);
         let knows = |reached: &BTreeSet<Vec<u8>>, part: &str| reached.contains(part.as_bytes());
         names.assemblers = names.reaching(|parts, reached| {
             let begins = |part: &&str| c::WORDS.contains(part) || knows(reached, part);
@@ -68,10 +79,13 @@ impl Names {
     }
 
     pub(super) fn add_value(&mut self, name: &[u8], value: &str) {
-        self.values
-            .entry(name.to_owned())
-            .or_default()
-            .insert(value.to_owned());
+        let values = self.values.entry(name.to_owned()).or_default();
+        values.insert(value.to_owned());
+        if value.contains("##") {
+            // A paste makes one word of two.
+            let parts: Vec<&str> = value.split("##").map(str::trim).collect();
+            values.insert(parts.concat());
+        }
     }
 
     pub(super) fn add_c_reader(&mut self, name: &[u8]) {
@@ -81,6 +95,28 @@ impl Names {
     /// The values of a name, where there is one.
     pub(super) fn values(&self, name: &[u8]) -> Option<&BTreeSet<String>> {
         self.values.get(name)
+    }
+
+    /// The texts that a name of C stands for, in each of its values and by way of other names.
+    pub(super) fn literals_of(&self, name: &[u8]) -> Vec<String> {
+        if self.values(name).is_none() {
+            return Vec::new();
+        }
+        let mut next: Vec<Vec<u8>> = vec![name.to_owned()];
+        let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
+        let mut out = Vec::new();
+        while let Some(name) = next.pop() {
+            for value in self.values(&name).into_iter().flatten().take(MOST_NAMES) {
+                let (names, literals) = c::parts(value.as_bytes());
+                out.extend(literals);
+                for name in names {
+                    if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
+                        next.push(name);
+                    }
+                }
+            }
+        }
+        out
     }
 
     pub(super) fn is_c_reader(&self, name: &[u8]) -> bool {
@@ -100,7 +136,7 @@ impl Names {
     }
 
     pub(super) fn has_rust(&self) -> bool {
-        !self.rust_readers.is_empty() || !self.rust_callers.is_empty() || self.makes_modules
+        !self.rust_climbs.is_empty() || !self.rust_callers.is_empty() || self.makes_modules
     }
 
     pub(super) fn has_prefix(&self, name: &[u8]) -> bool {
@@ -110,6 +146,21 @@ impl Names {
     pub(super) fn climbs(&self, name: &[u8]) -> impl Iterator<Item = &str> {
         let climbs = self.rust_climbs.get(name);
         climbs.into_iter().flatten().map(String::as_str)
+    }
+
+    /// The texts of a macro of Rust, where the changed files define it.
+    pub(super) fn texts(&self, name: &[u8]) -> Option<&[String]> {
+        self.rust_texts.get(name).map(Vec::as_slice)
+    }
+
+    /// The macros that a macro of Rust calls, where the changed files define it.
+    pub(super) fn calls(&self, name: &[u8]) -> Option<&BTreeSet<Vec<u8>>> {
+        self.rust_calls.get(name)
+    }
+
+    /// Whether other files may call a macro of Rust without its being in their scope.
+    pub(super) fn is_exported(&self, name: &[u8]) -> bool {
+        self.rust_exported.contains(name)
     }
 
     pub(super) fn makes_modules(&self) -> bool {
@@ -152,18 +203,64 @@ impl Names {
         reached
     }
 
-    /// Macros whose body reads what they are given, or calls a macro that they are given.
-    fn rust(&mut self, source: &[u8]) {
-        if !has_any(source, &["include", "path", "$"]) {
+    /// Has macros of Rust count as what they call, and other names for a macro as the macro.
+    fn pass_on(&mut self, sources: &[&[u8]]) {
+        if self.rust_climbs.is_empty() && self.rust_callers.is_empty() {
             return;
         }
+        let mut aliases: BTreeSet<(Vec<u8>, Vec<u8>)> = BTreeSet::new();
+        for source in sources.iter().filter(|source| has(source, " as ")) {
+            let masked = masked(Language::Rust, source);
+            let closed = masked.closed();
+            let mut tokens = tokens(&closed);
+            plain_names(&mut tokens);
+            let renamed = tokens.windows(3).filter(|window| window[1].is("as"));
+            aliases
+                .extend(renamed.map(|window| (window[2].text.to_vec(), window[0].text.to_vec())));
+        }
+        for (name, calls) in &self.rust_calls {
+            aliases.extend(calls.iter().map(|called| (name.clone(), called.clone())));
+        }
+        let renames = |name: &Vec<u8>| !self.rust_calls.contains_key(name);
+        for _ in 0..MOST_NAMES {
+            let before = self.count_rust();
+            for (name, other) in &aliases {
+                if let Some(climbs) = self.rust_climbs.get(other).cloned() {
+                    let known = self.rust_climbs.entry(name.clone()).or_default();
+                    known.extend(climbs.into_iter().take(MOST_NAMES));
+                }
+                for set in [
+                    &mut self.rust_callers,
+                    &mut self.rust_readers,
+                    &mut self.rust_prefixed,
+                ] {
+                    if renames(name) && set.contains(other) {
+                        set.insert(name.clone());
+                    }
+                }
+            }
+            if self.count_rust() == before {
+                break;
+            }
+        }
+    }
+
+    fn count_rust(&self) -> usize {
+        let climbs = self.rust_climbs.values().map(|climbs| climbs.len() + 1);
+        climbs.sum::<usize>() + self.rust_callers.len() + self.rust_readers.len()
+    }
+
+    /// Macros whose body reads what they are given, or calls a macro that they are given.
+    fn rust(&mut self, source: &[u8]) {
         let masked = masked(Language::Rust, source);
         let closed = masked.closed();
         let mut tokens = tokens(&closed);
         plain_names(&mut tokens);
         let tokens = items(source, &tokens, &masked.literals);
-        let visibilities = visibilities(&tokens);
+        let kinds = Kinds::of(&tokens);
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
+        let uses = tokens.windows(2).filter(|pair| pair[0].is("use"));
+        let used: BTreeSet<&[u8]> = uses.map(|pair| pair[1].text).collect();
         let mut at = 0;
         while at < tokens.len() {
             let name = match () {
@@ -177,6 +274,8 @@ impl Names {
             let mut depth = 0usize;
             let (mut reads, mut calls, mut is_prefixed) = (false, false, false);
             let mut climbs = BTreeSet::new();
+            let (mut called, mut texts) = (BTreeSet::new(), Vec::new());
+            let mut names_module = false;
             let mut end = name + 1;
             // A macro by example has one pair of brackets, one of the newer kind may have two.
             let pairs = if is(at, "macro") && is(name + 1, "(") {
@@ -191,9 +290,12 @@ impl Names {
                         let text = value(token.text);
                         is_prefixed |=
                             is(end + 1, ",") && tokens.get(end + 2).is_some_and(is_variable);
+                        names_module |=
+                            is(end.wrapping_sub(1), "=") && is(end.wrapping_sub(2), "path");
                         if text.starts_with("..") {
-                            climbs.insert(text);
+                            climbs.insert(text.clone());
                         }
+                        texts.push(text);
                     }
                     b"(" | b"[" | b"{" => depth += 1,
                     b")" | b"]" | b"}" => {
@@ -201,8 +303,7 @@ impl Names {
                         closed += usize::from(depth == 0);
                     }
                     text if text.starts_with(b"$") && text != b"$crate" => {
-                        calls |= is(end + 1, "!")
-                            && ["(", "[", "{"].iter().any(|mark| is(end + 2, mark));
+                        calls |= is(end + 1, "!") && !is(end + 2, "=");
                         let names = is(end.wrapping_sub(1), "=") && is(end.wrapping_sub(2), "path");
                         reads |= names;
                     }
@@ -210,13 +311,17 @@ impl Names {
                         reads |= is(end + 1, "!")
                     }
                     b"mod" => {
-                        self.makes_modules |= is_filled_before(&tokens, end, &visibilities);
+                        self.makes_modules |= is_filled_before(&tokens, end, &kinds);
                     }
                     b"#" if is(end + 1, "[") => {
                         let list = inside(&tokens, end + 1);
                         self.makes_modules |= list.is_some_and(|list| {
-                            has_filled_name(list) && may_name_module(&tokens, end + list.len() + 3)
+                            has_filled_name(list)
+                                && may_name_module(&tokens, end + list.len() + 3, &kinds)
                         });
+                    }
+                    name if is(end + 1, "!") && !is(end + 2, "=") => {
+                        called.insert(name.to_vec());
                     }
                     _ => {}
                 }
@@ -231,11 +336,30 @@ impl Names {
                     &mut self.rust_readers,
                     &mut self.rust_callers,
                 );
+                let before = &tokens[at.saturating_sub(MOST_BEFORE)..at];
+                // `pub(crate) use name;`
+                let is_used = used.contains(name.text);
+                if is_used || before.iter().any(|token| token.is("macro_export")) {
+                    self.rust_exported.insert(text.clone());
+                }
+                self.rust_calls
+                    .entry(text.clone())
+                    .or_default()
+                    .extend(called);
+                self.rust_texts
+                    .entry(text.clone())
+                    .or_default()
+                    .extend(texts);
+                if reads || names_module {
+                    self.rust_climbs
+                        .entry(text.clone())
+                        .or_default()
+                        .extend(climbs);
+                }
                 if reads {
                     if is_prefixed {
                         self.rust_prefixed.insert(text.clone());
                     }
-                    self.rust_climbs.insert(text.clone(), climbs);
                     readers.insert(text);
                 } else if calls {
                     callers.insert(text);

@@ -8,15 +8,22 @@ use super::super::token::tokens;
 use super::*;
 
 /// Functions that run or load the file of a path.
-const LOADERS: [&str; 8] = [
+const LOADERS: [&str; 15] = [
     "ExtensionFileLoader",
+    "FileFinder",
+    "PathFinder",
     "SourceFileLoader",
     "SourcelessFileLoader",
     "addsitedir",
     "execfile",
+    "load_compiled",
+    "load_dynamic",
+    "load_package",
     "load_source",
     "run_path",
     "spec_from_file_location",
+    "submodule_search_locations",
+    "zipimporter",
 ];
 /// Functions that run a text, which may be that of a file.
 const RUNNERS: [&str; 3] = ["compile", "eval", "exec"];
@@ -116,8 +123,11 @@ impl<'a> Aliases<'a> {
             return false;
         }
         let is_member = at > 0 && items[at - 1].is(".");
+        if item.is("__path__") {
+            return true;
+        }
         if !is_member {
-            return item.is("__path__") || self.searched.contains(item.text);
+            return self.searched.contains(item.text);
         }
         let of = at.checked_sub(2).map(|of| &items[of]);
         item.is("path")
@@ -188,9 +198,13 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     {
         return;
     }
-    let masked = masked(Language::Python, source);
+    let mut masked = masked(Language::Python, source);
+    join_lines(&mut masked.open);
     let tokens = tokens(&masked.open);
     let items = items(source, &tokens, &masked.literals);
+    let mut lines = source.to_vec();
+    join_lines(&mut lines);
+    let source = lines.as_slice();
     let aliases = Aliases::of(&items, source);
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     // Uses of a name that loads of which nobody can tell what they come to.
@@ -250,6 +264,18 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     }
 }
 
+/// Blanks each backslash by which a line goes on, and the end of that line.
+fn join_lines(code: &mut [u8]) {
+    for at in 0..code.len() {
+        let end = match code.get(at..) {
+            Some([b'\\', b'\n', ..]) => at + 1,
+            Some([b'\\', b'\r', b'\n', ..]) => at + 2,
+            _ => continue,
+        };
+        code[at..=end].fill(b' ');
+    }
+}
+
 /// Whether a literal among the arguments of a function that runs a text is the path of a file: neither the text itself nor the name that
 /// `compile` gives it.
 fn is_argument(arguments: &[Item<'_>], at: usize) -> bool {
@@ -272,11 +298,14 @@ fn is_plain(items: &[Item<'_>], at: usize, source: &[u8]) -> bool {
     let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let before = |word: &str| at > 0 && is(at - 1, word);
     let in_import = || {
-        let list = items[..at].iter().rev().take(MOST_WORDS);
-        let mut words = list.skip_while(|item| {
-            item.is(",") || item.is("(") || item.is("as") || is_word(item) && !item.is("import")
+        let list = (0..at).rev().take(MOST_WORDS);
+        let mut words = list.skip_while(|word| {
+            let item = &items[*word];
+            let goes_on = item.is(",") || item.is("(");
+            let is_name = item.is("as") || is_word(item) && !item.is("import");
+            goes_on || is_name && !ends_line(items, *word, source)
         });
-        words.next().is_some_and(|item| item.is("import"))
+        words.next().is_some_and(|word| items[word].is("import"))
     };
     other_name(items, at, source).is_some()
         || before("def")
@@ -352,9 +381,12 @@ fn searched(
         }
         return None;
     }
+    let is_of_package = items[at].is("__path__") && at > 0 && is(at - 1, ".");
     let value = match () {
         () if is(next, "=") && !is(next + 1, "=") => next + 1,
         () if is(next, "+") && is(next + 1, "=") => next + 2,
+        // The places of a package are often handed on to be read.
+        () if is_of_package => return None,
         () => {
             // `x in sys.path`, `len(sys.path)`, `for x in sys.path:`
             let mut start = at;

@@ -1,11 +1,11 @@
 //! Rust: the macros of the compiler that read a file, attributes that name one, and macros that pass a path on.
 
 use super::super::Language;
-use super::super::mask::read as masked;
+use super::super::mask::{Dialect, Masked, read_dialect};
 use super::super::token::{plain_names, tokens};
 use super::assembler::names_place;
 use super::modules::{
-    Modules, has_filled_name, is_filled_before, is_variable, may_name_module, visibilities,
+    Kinds, Modules, has_filled_name, is_filled_before, is_variable, may_name_module,
 };
 use super::*;
 
@@ -44,6 +44,65 @@ const PACKAGE_PARTS: [&str; 4] = ["benches", "examples", "src", "tests"];
 const READERS: [&str; 3] = ["include", "include_str", "include_bytes"];
 /// The macros whose literals an assembler reads.
 const ASSEMBLERS: [&str; 3] = ["asm", "global_asm", "naked_asm"];
+/// Words that have no other use than to read a file, or to have an assembler do it.
+const ONLY_READING: [&str; 7] = [
+    "debugger_visualizer",
+    "gdb_script_file",
+    "global_asm",
+    "include_bytes",
+    "include_str",
+    "naked_asm",
+    "natvis_file",
+];
+/// Macros of the standard library and of loggers: they pass no name on to be called.
+const PLAIN_MACROS: [&str; 34] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "bail",
+    "dbg",
+    "debug",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "debug_span",
+    "ensure",
+    "eprint",
+    "eprintln",
+    "error",
+    "error_span",
+    "event",
+    "format",
+    "format_args",
+    "info",
+    "info_span",
+    "json",
+    "matches",
+    "panic",
+    "print",
+    "println",
+    "span",
+    "todo",
+    "trace",
+    "unimplemented",
+    "unreachable",
+    "vec",
+    "warn",
+    "write",
+    "writeln",
+];
+/// Variables of cargo whose values hold no separator.
+const PLAIN_VARIABLES: [&str; 7] = [
+    "CARGO_CRATE_NAME",
+    "CARGO_BIN_NAME",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+];
+/// How many words behind a name that is put together may be what it is called with.
+const MOST_BEHIND: usize = 12;
 /// Names of values in attributes that are paths of files.
 const FILE_KEYS: [&str; 9] = [
     "dir",
@@ -61,17 +120,34 @@ const FILE_ENDS: [&str; 4] = ["_dir", "_file", "_folder", "_path"];
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     let is_concerned = [
         "include", "path", "folder", "asm", "embed", "_file", "grammar", "dir", "template", "file",
+        "link", "[<",
     ];
     if !has_any(source, &is_concerned) && !names.has_rust() {
         return;
     }
-    let masked = masked(Language::Rust, source);
+    let masked = |dialect| read_dialect(Language::Rust, dialect, source);
+    let usual = masked(Dialect::USUAL);
+    reading(source, &usual, names, found);
+    // Before the edition of 2021 this was a name and a literal with escapes.
+    if has_any(source, &["cr\"", "cr#"]) {
+        let known = std::mem::take(&mut found.list);
+        let older = masked(Dialect {
+            has_raw_literals: false,
+            ..Dialect::USUAL
+        });
+        reading(source, &older, names, found);
+        found.list = union(known, std::mem::take(&mut found.list));
+    }
+}
+
+fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>) {
     let closed = masked.closed();
     let mut tokens = tokens(&closed);
     plain_names(&mut tokens);
     let items = items(source, &tokens, &masked.literals);
     let mut modules = Modules::new(found.path);
-    let visibilities = visibilities(&items);
+    let kinds = Kinds::of(&items);
+    let calls = Calls::of(&items, names);
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
         let next =
@@ -87,9 +163,9 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
             if items.get(open).is_some_and(|item| item.is("[")) {
                 match inside(&items, open) {
                     Some(list) => {
-                        attribute(list, &mut modules, found);
+                        attribute(list, open > at + 1, &mut modules, found);
                         let end = open + list.len() + 2;
-                        if has_filled_name(list) && may_name_module(&items, end) {
+                        if has_filled_name(list) && may_name_module(&items, end, &kinds) {
                             found.unknown("an attribute of a module", &written(list));
                         }
                     }
@@ -99,23 +175,160 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
                     None => {}
                 }
             }
-        } else if item.is("mod") && is_filled_before(&items, at, &visibilities) {
+        } else if item.is("mod") && is_filled_before(&items, at, &kinds) {
             found.unknown("an attribute of a module", "that a macro fills in");
-        } else if item.is("]") && is_call && at > 0 && items[at - 1].is(">") {
-            found.unknown("a macro's name", "that is put together");
+        } else if item.is("]") && at > 0 && items[at - 1].is(">") && calls.around(at) {
+            put_together(&items[at + 1..], found);
         } else if item.is_literal {
             assembler::literal(&value(item.text), found);
+        } else if item.is("macro_rules") && next(1, "!") {
+            exported(&items[at + 2..], names, found);
         } else if is_call {
             call(item, &items, at + 2, names, found);
-        } else if READERS[1..].iter().any(|word| item.is(word)) {
-            let is_alone = at > 0
-                && ["(", "[", "{", ","]
-                    .iter()
-                    .any(|mark| items[at - 1].is(mark))
-                && [")", "]", "}", ","].iter().any(|mark| next(1, mark));
-            if next(1, "as") || (is_alone && !imports) {
-                found.unknown("another name", &String::from_utf8_lossy(item.text));
+        } else {
+            word(&items, at, imports, &calls, found);
+        }
+    }
+}
+
+/// Which words stand among what a macro is given that may make names of them.
+struct Calls {
+    /// For each item whether it stands so.
+    around: Vec<bool>,
+}
+
+impl Calls {
+    fn of(items: &[Item<'_>], names: &Names) -> Self {
+        let mut around = Vec::with_capacity(items.len());
+        let mut open: Vec<bool> = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let is_inside = open.last().copied().unwrap_or(false);
+            around.push(is_inside);
+            if is_open(item) {
+                open.push(is_inside || is_opened_by_macro(items, at, names));
+            } else if !item.is_literal && matches!(item.text, b")" | b"]" | b"}") {
+                open.pop();
             }
+        }
+        Self { around }
+    }
+
+    fn around(&self, at: usize) -> bool {
+        self.around.get(at).copied().unwrap_or(false)
+    }
+}
+
+/// Whether the bracket at `open` holds what a macro is given: one that a changed file defines, or none of those that are known.
+fn is_opened_by_macro(items: &[Item<'_>], open: usize, names: &Names) -> bool {
+    let before = |back: usize| open.checked_sub(back).and_then(|at| items.get(at));
+    let is = |back: usize, word: &str| before(back).is_some_and(|item| item.is(word));
+    if is(3, "macro_rules") || is(2, "macro") {
+        return true;
+    }
+    let Some(name) = before(2).filter(|name| is(1, "!") && !name.is_literal) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(name.text);
+    let is_word = text.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$');
+    let is_known = PLAIN_MACROS.contains(&&*text)
+        || READERS.contains(&&*text)
+        || ASSEMBLERS.contains(&&*text)
+        || matches!(&*text, "concat" | "env" | "option_env" | "stringify");
+    is_word && (!is_known || names.texts(name.text).is_some())
+}
+
+/// A word that reads a file and does not stand in its plain form.
+fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut Found<'_>) {
+    let item = &items[at];
+    let next = |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
+    let before = |word: &str| at > 0 && items[at - 1].is(word);
+    let is_word = |words: &[&str]| words.iter().any(|word| item.is(word));
+    let is_reading = is_word(&ONLY_READING);
+    if !is_reading && !is_word(&["asm", "include", "path"]) {
+        return;
+    }
+    let text = String::from_utf8_lossy(item.text);
+    if imports {
+        let is_renamed = next(1, "as") && !item.is("path");
+        // What follows an import is another one, or the end of the list.
+        let behind = items.get(at + 2);
+        let is_passed_on = calls.around(at)
+            && is_reading
+            && behind.is_some_and(|item| item.is_literal || is_open(item));
+        if is_renamed || is_passed_on {
+            found.unknown("another name", &text);
+        }
+        return;
+    }
+    let is_visualizer = is_word(&["debugger_visualizer", "gdb_script_file", "natvis_file"]);
+    if item.is("path") || is_visualizer {
+        if is_in_attribute(items, at) {
+            return;
+        }
+        // `path = "…"` that a macro may make an attribute of.
+        let value = items.get(at + 2).filter(|_| next(1, "="));
+        let value = value.and_then(Item::value).unwrap_or_default();
+        let is_module =
+            names_place(&value, found.depth) && (value.ends_with(".rs") || is_place(&value));
+        if calls.around(at) && (is_visualizer || is_module) {
+            found.unknown("another use", &format!("{text} {value}"));
+        }
+        return;
+    }
+    // Without a macro around it, a word that is not called makes no call.
+    if !calls.around(at) {
+        return;
+    }
+    if is_reading {
+        return found.unknown("another use", &text);
+    }
+    let is_field = before(".") || before("fn") || next(1, ":") && !next(2, ":") || next(1, ".");
+    let mut near = items[at..].iter().take(MOST_BEHIND).filter_map(Item::value);
+    if !is_field || near.any(|text| names_place(&text, found.depth)) {
+        found.unknown("another use", &text);
+    }
+}
+
+/// Whether the word at `at` stands in an attribute that is written as one.
+fn is_in_attribute(items: &[Item<'_>], at: usize) -> bool {
+    let from = at.saturating_sub(MOST_BEHIND);
+    (from..at).any(|hash| {
+        items[hash].is("#")
+            && items
+                .get(hash + 1)
+                .is_some_and(|open| open.is("[") || open.is("!"))
+    })
+}
+
+/// What follows the name that a macro puts together in `[<…>]`: it may be that of a macro which reads.
+fn put_together(behind: &[Item<'_>], found: &mut Found<'_>) {
+    const CONSTRUCT: &str = "a macro's name";
+    if behind.first().is_some_and(|mark| mark.is("!")) {
+        return found.unknown(CONSTRUCT, "that is put together");
+    }
+    let near = behind.iter().take(MOST_BEHIND);
+    let near = near.take_while(|item| !item.is(";") && !item.is("=") && !item.is("{"));
+    let mut places = near.filter_map(Item::value);
+    if let Some(place) = places.find(|text| names_place(text, found.depth)) {
+        found.unknown(CONSTRUCT, &place);
+    }
+}
+
+/// A macro that other files may call: its paths count from there.
+fn exported(items: &[Item<'_>], names: &Names, found: &mut Found<'_>) {
+    let Some(name) = items.first().filter(|name| names.is_exported(name.text)) else {
+        return;
+    };
+    let directories: Vec<&str> = found.path.segments().rev().skip(1).collect();
+    let part = directories
+        .iter()
+        .position(|name| PACKAGE_PARTS.contains(name));
+    let Some(depth) = part.map(|at| directories.len() - at) else {
+        return;
+    };
+    for climb in names.climbs(name.text) {
+        if leaves(climb, depth) && !leaves(climb, found.depth) {
+            found.unknown("a path of a macro", climb);
         }
     }
 }
@@ -144,7 +357,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         };
     }
     if ASSEMBLERS.contains(&&*text) {
-        return assembler::template(&template(items, open), "an assembler's directive", found);
+        return assembly(items, open, names, found);
     }
     let is_passed_on = names.is_rust_reader(name.text);
     for climb in names.climbs(name.text) {
@@ -159,7 +372,16 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
             }
         }
     }
-    let is_reader = text.starts_with("include") || text.contains("embed") || text.contains("_file");
+    let has_name = text.starts_with("include") || text.contains("embed") || text.contains("_file");
+    // The name says nothing where the macro is known.
+    let is_known = || {
+        let calls = names.calls(name.text);
+        let is_plain = |called: &Vec<u8>| {
+            called == name.text || PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == called)
+        };
+        calls.is_some_and(|calls| calls.iter().all(is_plain))
+    };
+    let is_reader = has_name && !is_known();
     let names_reader = || {
         argument
             .unwrap_or_default()
@@ -204,16 +426,58 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     }
 }
 
-/// What an assembler is given: pieces in one line each, but for those that `concat!` joins. What stands for a text is a hole.
-fn template(items: &[Item<'_>], open: usize) -> String {
+/// What an assembler is given. Which text macros make of theirs is not known, so none of them may read or name a place outside.
+fn assembly(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_>) {
+    const CONSTRUCT: &str = "an assembler's directive";
+    let (text, filled) = template(items, open, names);
+    let before = found.list.len();
+    assembler::template(&text, names, found);
+    if found.list.len() > before {
+        return;
+    }
+    let mut filled_in = filled.iter();
+    if let Some(text) = filled_in.find(|text| assembler::may_read(text, found.depth)) {
+        found.unknown(CONSTRUCT, text);
+    } else if !filled.is_empty() && assembler::has_directive(&text) {
+        found.unknown(CONSTRUCT, "a text of macros that reads a file");
+    }
+}
+
+/// What an assembler is given: pieces in one line each, but for those that `concat!` joins. What stands for a text is a hole, but for
+/// the texts of macros of the changed files, which are returned too.
+fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, Vec<String>) {
     let mut out = String::new();
+    let mut filled = Vec::new();
     let (mut depth, mut joined) = (0usize, Vec::new());
+    let mut spelled_until = 0;
     for (at, item) in items
         .iter()
         .enumerate()
         .skip(open)
         .take(assembler::MOST_PIECES)
     {
+        let is_call = items.get(at + 1).is_some_and(|next| next.is("!"))
+            && items.get(at + 2).is_some_and(is_open);
+        if at < spelled_until {
+            continue;
+        }
+        if is_call && item.is("stringify") {
+            let argument = inside(items, at + 2).unwrap_or_default();
+            if argument.iter().any(is_variable) {
+                out.push(assembler::HOLE);
+            } else {
+                let text = spelled(argument);
+                out.push_str(&text);
+                filled.push(text);
+            }
+            spelled_until = at + argument.len() + 4;
+            continue;
+        }
+        if let Some(texts) = names.texts(item.text).filter(|_| is_call) {
+            out.extend(texts.iter().map(String::as_str));
+            filled.extend(texts.iter().cloned());
+            continue;
+        }
         if is_open(item) {
             depth += 1;
             if at >= 2 && items[at - 2].is("concat") && items[at - 1].is("!") {
@@ -236,6 +500,20 @@ fn template(items: &[Item<'_>], open: usize) -> String {
         } else if is_variable(item) || (!joined.is_empty() && !item.is("concat") && !item.is("!")) {
             out.push(assembler::HOLE);
         }
+    }
+    (out, filled)
+}
+
+/// The words and literals as they stand, with a blank where anything divides them.
+fn spelled(items: &[Item<'_>]) -> String {
+    let mut out = String::new();
+    let mut end = None;
+    for item in items {
+        if end.is_some_and(|end| end != item.at) {
+            out.push(' ');
+        }
+        out.push_str(&String::from_utf8_lossy(item.text));
+        end = Some(item.at + item.text.len());
     }
     out
 }
@@ -267,9 +545,22 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
     }
 }
 
+/// Attributes whose values the compiler or the linker reads files by, as they are.
+const COMPILED: [&str; 2] = ["debugger_visualizer", "link"];
+/// Keys of these whose values are paths.
+const COMPILED_KEYS: [&str; 3] = ["gdb_script_file", "name", "natvis_file"];
+
 /// `#[path = "…"]`, also behind a condition, and the files that other attributes name.
-fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
+fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &mut Found<'_>) {
     let is_conditional = list.first().is_some_and(|first| first.is("cfg_attr"));
+    let names = if is_conditional {
+        list
+    } else {
+        &list[..list.len().min(1)]
+    };
+    let is_compiled = names
+        .iter()
+        .any(|item| COMPILED.iter().any(|word| item.is(word)));
     for (at, window) in list.windows(3).enumerate() {
         let [name, equals, literal] = window else {
             continue;
@@ -280,6 +571,18 @@ fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
         let word = String::from_utf8_lossy(name.text);
         let is_own = at == 0 || (is_conditional && list[at - 1].is(","));
         let construct = format!("#[{word}]");
+        if is_compiled && COMPILED_KEYS.contains(&&*word) {
+            match literal.value() {
+                Some(target) if is_escaped(literal) => found.unknown(&construct, &target),
+                // A library by its name is none by its path.
+                Some(target) => found.path(&construct, &target),
+                None if is_variable(literal) && word != "name" => {
+                    found.unknown(&construct, &written(list));
+                }
+                None => {}
+            }
+            continue;
+        }
         let Some(target) = literal.value() else {
             if is_own && (name.is("path") || name.is("folder") && is_variable(literal)) {
                 found.unknown(&construct, &written(list));
@@ -287,8 +590,13 @@ fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
             continue;
         };
         if is_own && name.is("path") {
-            if let Some(reach) = modules.judge(&target) {
-                found.push(reach, &construct, &target);
+            if is_inner {
+                modules.name_around(target);
+                continue;
+            }
+            match modules.judge(&target) {
+                Some(reach) => found.push(reach, &construct, &target),
+                None => found.source(Family::Rust, &construct, &target),
             }
             modules.next = Some(target);
         } else if is_own && name.is("folder") {
@@ -303,6 +611,12 @@ fn attribute(list: &[Item<'_>], modules: &mut Modules, found: &mut Found<'_>) {
 fn path(name: &str, argument: &[Item<'_>], found: &mut Found<'_>) {
     let mut pieces = Vec::new();
     expression(argument, &mut pieces);
+    if name == "include!"
+        && !pieces.iter().any(|piece| matches!(piece, Piece::OutDir))
+        && let Some(Piece::Text(text)) = pieces.last()
+    {
+        found.source(Family::Rust, name, text);
+    }
     judge(name, &pieces, &written(argument), found);
 }
 
@@ -336,9 +650,7 @@ fn expression(items: &[Item<'_>], pieces: &mut Vec<Piece>) {
                     "CARGO_MANIFEST_DIR" => Piece::Package,
                     "OUT_DIR" => Piece::OutDir,
                     name if HOMES.contains(&name) => Piece::Home,
-                    name if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_") => {
-                        Piece::Name
-                    }
+                    name if PLAIN_VARIABLES.contains(&name) => Piece::Name,
                     _ => Piece::Unknown,
                 });
             }
@@ -376,7 +688,16 @@ fn is_filled_plainly(pieces: &[Piece]) -> bool {
 
 fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
     let mut told = String::new();
-    let mut is_unknown = pieces.is_empty() || !is_filled_plainly(pieces);
+    // What follows a directory begins with a separator, or it goes on in the directory's name.
+    let goes_on = match pieces {
+        [Piece::Package | Piece::OutDir, behind @ ..] => {
+            let is_empty = |piece: &&Piece| matches!(piece, Piece::Text(text) if text.is_empty());
+            let next = behind.iter().find(|piece| !is_empty(piece));
+            !next.is_none_or(|piece| matches!(piece, Piece::Text(text) if text.starts_with('/')))
+        }
+        _ => false,
+    };
+    let mut is_unknown = pieces.is_empty() || goes_on || !is_filled_plainly(pieces);
     for (at, piece) in pieces.iter().enumerate() {
         told.push_str(match piece {
             Piece::Text(text) => text,

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Language;
-use super::super::mask::read as masked;
+use super::super::mask::{Masked, read as masked};
 use super::super::token::tokens;
+use super::super::{Language, grammar};
 use super::*;
 
 /// Words before the bracket of a call that has a file read, and what they are called.
@@ -60,6 +60,9 @@ const PROPERTIES: [&str; 12] = [
     "resolve",
     "resolveWeak",
 ];
+/// How many blanks may stand before a literal that is looked for anywhere, and how long it may be.
+const MOST_BLANKS: usize = 256;
+const MOST_PATH: usize = 1024;
 /// How many words the types of a call may have.
 const MOST_TYPES: usize = 64;
 /// Schemes of addresses that are no files of the machine.
@@ -85,10 +88,111 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     ) {
         return;
     }
-    let masked = masked(Language::Script, source);
+    references(source, found);
+    let usual = masked(Language::Script, source);
+    reading(source, &usual, found);
+    let usual_code = usual.closed();
+    // Only the grammar tells for certain where a text of JSX or a regular expression ends.
+    if usual.has_slash
+        && let Some(other) = grammar::script(source).filter(|other| other.open != usual.open)
+    {
+        let known = std::mem::take(&mut found.list);
+        reading(source, &other, found);
+        found.list = union(known, std::mem::take(&mut found.list));
+    }
+    hidden(source, &usual_code, found);
+}
+
+/// Uses that the usual reading does not see, unless the grammar takes them for a comment, a text or a literal.
+fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
+    let is_blank = |code: &[u8], at: usize| code.get(at).is_none_or(u8::is_ascii_whitespace);
+    let known = std::mem::take(&mut found.list);
+    let targets: BTreeSet<&str> = known.iter().map(|seen| seen.target.as_str()).collect();
+    let mut uses = Vec::new();
+    for (at, literal) in anywhere(source) {
+        if is_blank(usual, at) {
+            specifier("a use behind an unclear literal", &literal, found);
+            let seen = found.list.drain(..);
+            let seen = seen.filter(|seen| !targets.contains(seen.target.as_str()));
+            uses.extend(seen.map(|seen| (at, seen)));
+        }
+    }
+    found.list = known;
+    if uses.is_empty() {
+        return;
+    }
+    let trees: Vec<Vec<u8>> = grammar::scripts(source).map(|tree| tree.closed()).collect();
+    uses.retain(|(at, _)| trees.is_empty() || trees.iter().any(|code| !is_blank(code, *at)));
+    let uses = uses.into_iter().map(|(_, seen)| seen).collect();
+    found.list = union(std::mem::take(&mut found.list), uses);
+}
+
+/// Every word that reads a file with a literal behind it, whatever stands before it.
+fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
+    const WORDS: [&str; 7] = [
+        "createRequire",
+        "from",
+        "import",
+        "importActual",
+        "importMock",
+        "require",
+        "requireActual",
+    ];
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < source.len() {
+        let length = source[at..].iter().take_while(|byte| is_part(byte)).count();
+        if length == 0 {
+            at += 1;
+            continue;
+        }
+        let word = &source[at..at + length];
+        let start = at;
+        at += length;
+        if !WORDS.iter().any(|one| one.as_bytes() == word) {
+            continue;
+        }
+        let rest = &source[at..];
+        let blanks = |from: usize| {
+            let rest = rest[from..].iter().take(MOST_BLANKS);
+            from + rest.take_while(|byte| byte.is_ascii_whitespace()).count()
+        };
+        let mut open = blanks(0);
+        if rest.get(open) == Some(&b'(') {
+            open = blanks(open + 1);
+        }
+        let Some(quote) = rest
+            .get(open)
+            .filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))
+        else {
+            continue;
+        };
+        let inner = rest[open + 1..].iter().take(MOST_PATH);
+        let Some(length) = inner
+            .take_while(|byte| **byte != b'\n')
+            .position(|byte| byte == quote)
+        else {
+            continue;
+        };
+        let literal = Item {
+            text: &rest[open..open + length + 2],
+            at: at + open,
+            is_literal: true,
+        };
+        // What a wrong reading takes for a literal is code.
+        let is_code = |byte: &u8| b"\"'`;{}()=,".contains(byte);
+        let inner = &literal.text[1..literal.text.len() - 1];
+        if !inner.iter().any(is_code) {
+            out.push((start, literal));
+        }
+    }
+    out
+}
+
+fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
     let closed = masked.closed();
     let tokens = tokens(&closed);
-    references(source, found);
     let items = plain(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     // `import { createRequire as c }`, `const { createRequire: c } = …`
@@ -371,10 +475,17 @@ fn call(
     values: &BTreeMap<&[u8], &Item<'_>>,
     found: &mut Found<'_>,
 ) {
-    let end = arguments
-        .iter()
-        .position(|item| item.is(","))
-        .unwrap_or(arguments.len());
+    let mut depth = 0usize;
+    let end = arguments.iter().position(|item| {
+        match item.text {
+            _ if item.is_literal => {}
+            b"(" | b"[" | b"{" => depth += 1,
+            b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && item.is(",")
+    });
+    let end = end.unwrap_or(arguments.len());
     let is_glob = construct.contains("glob");
     let first = &arguments[..if is_glob { arguments.len() } else { end }];
     match first {
@@ -399,6 +510,17 @@ fn call(
                 Some(rooted) => found.path(construct, rooted),
                 None => found.path(construct, parts.join("/").trim_start_matches('/')),
             }
+        }
+        [name, next, ..] if next.is("+") && values.contains_key(name.text) => {
+            let of = |item: &Item<'_>| {
+                let value = values.get(item.text).copied();
+                piece(item).or_else(|| value.and_then(piece))
+            };
+            let pieces = first.iter().filter(|item| !item.is("+"));
+            let text: String = pieces
+                .map(|item| of(item).unwrap_or_else(|| "x".to_owned()))
+                .collect();
+            target(construct, &text, found);
         }
         [literal, next, ..] if literal.is_literal => {
             // A bundler may work out what a method makes of a literal.
@@ -472,6 +594,8 @@ fn target(construct: &str, text: &str, found: &mut Found<'_>) {
         };
         let part = match part.split_once(':').filter(|(name, _)| is_scheme(name)) {
             Some((name, _)) if SCHEMES.contains(&name) => continue,
+            // The beginning of an address whose path is known only when it runs.
+            Some(("file", rest)) if rest.trim_matches('/').is_empty() => continue,
             Some(("file", _)) => {
                 found.path(construct, part);
                 continue;
@@ -481,6 +605,9 @@ fn target(construct: &str, text: &str, found: &mut Found<'_>) {
         };
         if part.starts_with("//") {
             continue;
+        }
+        if !part.ends_with(".json") && construct != "new URL" {
+            found.sources.insert((Family::Script, part.to_owned()));
         }
         if part.starts_with('/') {
             found.rooted(construct, part);

@@ -2,279 +2,28 @@
 
 use super::*;
 
+mod outside;
+
 fn outside(path: &str, source: &str) -> Vec<Reach> {
-    let path = path.parse().unwrap();
-    let names = Names::of([(&path, source.as_bytes())]);
-    let found = included(&path, source.as_bytes(), &names);
+    let found = of(&[(path, source)]).remove(0);
     found.into_iter().map(|found| found.reach).collect()
 }
 
-#[test]
-fn included_file_outside_the_repository_is_found() {
-    let mut wrong = Vec::new();
-    for (path, source) in [
-        ("src/a.rs", "const K: &str = include_str!(\"/etc/passwd\");"),
-        (
-            "src/a.rs",
-            "const K: &[u8] = include_bytes!(\"../../secret\");",
-        ),
-        ("src/a.rs", "include!{r#\"/home/me/x.rs\"#}"),
-        (
-            "src/a.rs",
-            "const K: &str = std::include_str ! [\n  // here\n  \"../\\x2e./key\" ,\n];",
-        ),
-        (
-            "src/a.rs",
-            "const K: &str = r#include_str!(\"\\u{2f}etc/passwd\");",
-        ),
-        (
-            "src/a.rs",
-            "const K: &str = include_str!(concat!(\"/etc\", \"/passwd\"));",
-        ),
-        (
-            "src/a.rs",
-            "const K: &str = include_str!(concat!(env!(\"HOME\"), \"/.ssh/id_rsa\"));",
-        ),
-        (
-            "src/a.rs",
-            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../key\"));",
-        ),
-        (
-            "src/a.rs",
-            "include!(concat!(env!(\"OUT_DIR\"), \"/../../../../../../key\"));",
-        ),
-        (
-            "src/a.rs",
-            "const K: &str = include_str!(\"../.git/config\");",
-        ),
-        ("src/a.rs", "#![doc = include_str!(\"../../README.md\")]"),
-        (
-            "src/a.rs",
-            "static D: Dir = include_dir!(\"$CARGO_MANIFEST_DIR/../..\");",
-        ),
-        ("src/a.rs", "#[path = \"/usr/src/x.rs\"]\nmod x;"),
-        (
-            "src/a.rs",
-            "#[cfg_attr(unix, path = \"../../x.rs\")]\nmod x;",
-        ),
-        (
-            "src/a.rs",
-            "#[derive(RustEmbed)]\n#[folder = \"/etc\"]\nstruct A;",
-        ),
-        ("src/a.rs", "global_asm!(\".incbin \\\"/etc/passwd\\\"\");"),
-        ("src/a.c", "#include \"/etc/passwd\"\n"),
-        ("src/a.c", "#  include </etc/passwd>\n"),
-        ("src/a.c", "#inc\\\nlude \"../../x.h\"\n"),
-        ("src/a.c", "%:include \"/etc/passwd\"\n"),
-        ("src/a.c", "#define FILE \"/etc/passwd\"\n#include FILE\n"),
-        ("src/deep/er/a.c", "#include <../../etc/passwd>\n"),
-        (
-            "src/a.c",
-            "const char k[] = {\n#embed \"/etc/passwd\"\n};\n",
-        ),
-        ("src/a.c", "asm(\".incbin \\\"../../key\\\"\");\n"),
-        ("src/a.js", "const a = require(\"../../../key.json\");"),
-        ("src/a.ts", "import key from '../../key.json';"),
-        ("src/a.ts", "export * from \"/etc/x\";"),
-        ("src/a.mjs", "const a = await import(`file:///etc/x.mjs`);"),
-        (
-            "src/a.go",
-            "package a\n\n/*\n#include \"/etc/passwd\"\n*/\nimport \"C\"\n",
-        ),
-        (
-            "src/a.go",
-            "package a\n\n//go:embed ../../key\nvar k string\n",
-        ),
-        ("src/a.py", "exec(open(\"/etc/x.py\").read())"),
-        ("src/a.py", "runpy.run_path('/etc/x.py')"),
-        (
-            "src/a.py",
-            "s = spec_from_file_location(\"x\", \"../../x.py\")",
-        ),
-        ("src/a.s", "k:\n  .incbin \"/etc/passwd\"\n"),
-        ("src/a.zig", "const k = @embedFile(\"../../key\");"),
-        ("src/a.rb", "require_relative '../../key'"),
-        (
-            "src/a.php",
-            "<?php include('/etc/passwd'); require __DIR__ . '/../../key.php';",
-        ),
-        ("src/a.jl", "include(\"/etc/x.jl\")"),
-        ("docs/a.rst", ".. literalinclude:: ../../key\n"),
-        ("docs/a.rst", ".. include:: /etc/passwd\n"),
-        ("docs/a.md", "{{#include ../../key.md:2:3}}\n"),
-        ("docs/a.adoc", "include::/etc/passwd[]\n"),
-        ("web/a.css", "@import \"../../key.css\";\n"),
-        (
-            "src/a.rs",
-            "global_asm!(\".incbin \\\"\\x2fetc/passwd\\\"\");",
-        ),
-        (
-            "src/a.rs",
-            "macro_rules! file { () => { \"x\" } }\n#[derive(Embed)]\n#[folder = \"~/x\"]\nstruct A;",
-        ),
-        ("src/a.rs", "#[template(path = \"/etc/passwd\")]\nstruct A;"),
-        ("src/a.rs", "const M: M = embed_migrations!(\"../../x\");"),
-        (
-            "src/a.c",
-            "#define P \"/etc/passwd\"\n#define Q P\n#include Q\n",
-        ),
-        ("src/a.c", "#include /* here */ \"/etc/passwd\"\n"),
-        ("src/a.c", "#inc\\ \nlude \"/etc/passwd\"\n"),
-        ("src/a.c", "#inc??/\nlude \"/etc/passwd\"\n"),
-        ("src/a.c", "asm(\".inc\" \"bin \\\"/etc/passwd\\\"\");\n"),
-        ("src/a.c", "INCBIN(Key, \"/etc/passwd\");\n"),
-        ("src/a.cppm", "import </etc/passwd>;\n"),
-        ("src/a.mm", "#import \"/etc/passwd\"\n"),
-        ("src/a.m", "#include \"/etc/passwd\"\n"),
-        ("src/a.cu", "#include \"/etc/passwd\"\n"),
-        ("src/a.c++", "#include \"/etc/passwd\"\n"),
-        ("src/a.inl", "#include \"/etc/passwd\"\n"),
-        ("src/a.tpp", "#include \"/etc/passwd\"\n"),
-        ("src/a.ixx", "#include \"/etc/passwd\"\n"),
-        ("src/a.whatever", "#include \"/etc/passwd\"\n"),
-        ("src/a.in", "const K: &str = include_str!(\"/etc/passwd\");"),
-        ("src/a.S", "#include \"/etc/passwd\"\n"),
-        ("src/a.S", "\t.incbin\t\"../../etc/passwd\"\n"),
-        ("src/a.asm", "key: incbin '/etc/passwd'\n"),
-        ("src/a.s", ".macro m a b\n.endm\nm inc, \"/etc/passwd\"\n"),
-        ("src/a.js", "const a = require('raw-loader!/etc/passwd');"),
-        ("src/a.js", "import a from '!!raw-loader!../../key?x';"),
-        ("src/a.js", "import a from 'raw:/etc/passwd';"),
-        ("src/a.js", "const a = require('/e' + 'tc/passwd');"),
-        (
-            "src/a.js",
-            "const p = '/etc/passwd';\nconst a = require(p);",
-        ),
-        ("src/a.js", "const r = require;\nr('/etc/passwd');"),
-        ("src/a.js", "const a = require.context('/etc', true);"),
-        (
-            "src/a.js",
-            "const a = import.meta.glob(['./x/*', '/etc/*']);",
-        ),
-        (
-            "src/a.js",
-            "const a = new URL('../../key', import.meta.url);",
-        ),
-        ("src/a.js", "const a = require(x ? './a' : '/etc/passwd');"),
-        ("src/a.js", "const a = require('x/../../../key');"),
-        (
-            "src/a.js",
-            "const a = require(path.join(__dirname, '..', '..', 'key'));",
-        ),
-        (
-            "src/a.vue",
-            "<script>\nimport a from '../../key'\n</script>",
-        ),
-        (
-            "src/a.go",
-            "package a\n\n// #cgo CFLAGS: -I/etc\nimport \"C\"\n",
-        ),
-        ("setup.py", "exec(Path('/etc/x').read_text())"),
-        (
-            "docs/conf.py",
-            "exec(compile(Path('..', '..', 'x').read_text(), 'x', 'exec'))",
-        ),
-        ("setup.py", "sys.path.insert(0, '/home/me/lib')"),
-        ("setup.py", "sys.path += ['..']"),
-        ("setup.py", "sys.path.insert(0, '/e' + 'tc/x')"),
-        ("setup.py", "sys.path.append(os.path.expanduser('~/lib'))"),
-        ("src/a.d", "enum k = import(\"/etc/passwd\");"),
-        ("src/a.nim", "const k = staticRead(\"/etc/passwd\")"),
-        ("src/lib.rs", "#[r#path = \"/tmp/x.rs\"] mod x;"),
-        (
-            "src/lib.rs",
-            "#[path = \"..\"] mod a { #[path = \"../x.rs\"] pub mod x; }",
-        ),
-        (
-            "src/lib.rs",
-            "fn f() { { #[path = \"../../x.rs\"] mod x; } }",
-        ),
-        (
-            "src/lib.rs",
-            "#[path = \"../..\"] mod a { #[path = \"b\"] mod b { #[path = \"../x.rs\"] mod x; } }",
-        ),
-        (
-            "src/a.c",
-            "#define S(x) #x\n__asm__(S(.incbin \"/etc/hostname\"));\n",
-        ),
-        (
-            "src/a.c",
-            "#define A asm\n#define S(x) #x\nA(S(.incbin \"/etc/hostname\"));\n",
-        ),
-        ("src/a.cppm", "export import \"../../x.h\";\n"),
-        ("src/a.dts", "x = /incbin/(\"/etc/passwd\");\n"),
-        ("src/a.pyx", "include \"/etc/passwd\"\n"),
-        (
-            "src/a.py",
-            "from sys import path\npath.append(\"/tmp/x\")\n",
-        ),
-        ("src/a.py", "import sys as s\ns.path.append(\"/tmp/x\")\n"),
-        (
-            "src/a.py",
-            "import sys\np = sys.path\np.append(\"/tmp/x\")\n",
-        ),
-        ("src/a.py", "import sys\nsys.path[:0] = [\"/tmp/x\"]\n"),
-        (
-            "src/a.py",
-            "from sys import path as p\np[:0] = [\"/tmp/x\"]\n",
-        ),
-        ("src/a.py", "__import__(\"sys\").path.append(\"/tmp/x\")\n"),
-        (
-            "src/a.py",
-            "from importlib.util import spec_from_file_location as s\ns(\"x\", \"/tmp/x.py\")\n",
-        ),
-        (
-            "src/a.py",
-            "from runpy import run_path as rp\nrp(\"/etc/x.py\")\n",
-        ),
-        ("src/a.py", "f = exec\nf(open(\"/etc/x.py\").read())\n"),
-        (
-            "src/a.py",
-            "import builtins\nbuiltins.exec(open(\"/etc/x.py\").read())\n",
-        ),
-        ("src/a.py", "__path__ = [\"/tmp/x\"]\n"),
-        ("src/a.py", "__path__.append(\"/tmp/x\")\n"),
-        ("src/a.js", "require?.(\"/etc/x.json\");"),
-        ("src/a.js", "require`/etc/x.json`;"),
-        ("src/a.js", "module[\"require\"](\"/etc/x.json\");"),
-        (
-            "src/a.js",
-            "const r = module.require.bind(module); r(\"/etc/x.json\");",
-        ),
-        (
-            "src/a.js",
-            "import { createRequire } from \"node:module\"; createRequire(import.meta.url)(\"/etc/x.json\");",
-        ),
-        (
-            "src/a.js",
-            "import { createRequire as c } from \"node:module\"; const r = c(import.meta.url); r(\"/etc/x.json\");",
-        ),
-        ("src/a.js", "jest.requireActual(\"/etc/x.json\");"),
-        (
-            "src/a.ts",
-            "const a = await vi.importActual<typeof import(\"./a\")>(\"/etc/x\");",
-        ),
-        ("src/a.ts", "/// <reference path=\"../../x.d.ts\" />\n"),
-        ("Cargo.toml", "[lib]\npath = \"../../x.rs\"\n"),
-        ("Cargo.toml", "[package]\nbuild = \"/tmp/build.rs\"\n"),
-        (
-            "Cargo.toml",
-            "[dependencies]\nx = { exclude = \"a\", \"p\\u0061th\" = \"/home/x\" }\n",
-        ),
-        (
-            "Cargo.toml",
-            "[dependencies]\nx = { a = '\\', path = '/home/x' }\n",
-        ),
-        ("go.mod", "module a\n\nreplace b => ../../b\n"),
-        ("package.json", "{\"dependencies\": {\"x\": \"file:../x\"}}"),
-        ("src/a.pyx", "cdef extern from \"/etc/passwd\":\n    pass\n"),
-    ] {
-        let found = outside(path, source);
-        if found.is_empty() || found.contains(&Reach::Unknown) {
-            wrong.push((path, source, found));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+/// What is found in each of these files.
+fn of(files: &[(&str, &str)]) -> Vec<Vec<Included>> {
+    let paths: Vec<RepoPath> = files
+        .iter()
+        .map(|(path, _)| path.parse().unwrap())
+        .collect();
+    let sources = files.iter().map(|(_, source)| source.as_bytes());
+    let files: Vec<(&RepoPath, &[u8])> = paths.iter().zip(sources).collect();
+    let found = included(&files).into_iter().map(|(_, found)| found);
+    found.collect()
+}
+
+/// What is found in the last of these files.
+fn of_last(files: &[(&str, &str)]) -> Vec<Included> {
+    of(files).pop().unwrap()
 }
 
 #[test]
@@ -516,6 +265,96 @@ fn included_file_of_the_repository_is_fine() {
             "{\"name\": \"a\", \"dependencies\": {\"x\": \"file:./x\"}, \"scripts\": {\"a\": \"cat /etc/x\"}}",
         ),
         ("src/a.d", "import std.stdio;\nenum k = import(\"key\");"),
+        (
+            "src/a.rs",
+            "#!/usr/bin/env run-cargo-script\nconst K: &str = include_str!(\"a.txt\");",
+        ),
+        (
+            "src/a.rs",
+            "#[link(name = \"z\", kind = \"static\")] extern \"C\" {}\n#![debugger_visualizer(natvis_file = \"x.natvis\")]",
+        ),
+        (
+            "src/lib.rs",
+            "mod a { #![path = \"b\"] #[path = \"x.rs\"] pub mod x; }",
+        ),
+        (
+            "src/a.rs",
+            "use core::arch::{asm, global_asm};\nglobal_asm!(stringify!(nop));\ncfg_if! { if #[cfg(a)] { use core::arch::global_asm; } }",
+        ),
+        (
+            "src/a.rs",
+            "assert_eq!(a.include, [include]);\nm!(a.include(b), A { include: 1 });\nlet include = include(1);",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! nop { () => { \"nop\" } }\nasm!(concat!(nop!(), \"; mov {0}, 1\"), out(reg) a);",
+        ),
+        (
+            "src/a.rs",
+            "include!(concat!(env!(\"OUT_DIR\"), \"/\", env!(\"CARGO_PKG_NAME\"), \".rs\"));",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! assert_file { ($a:expr) => { assert_file!($a, $a) }; ($a:expr, $b:expr) => { assert!(is($a), \"{}\", $b) } }\nassert_file!(\"/etc/x\");",
+        ),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($($(#[$i:ident $($a:tt)*])* $f:ident;)*) => { n! { $($(#[$i $($a)*])* $f;)* } } }",
+        ),
+        (
+            "src/a.rs",
+            "cfg_if! { if #[cfg(unix)] { #[path = \"unix.rs\"] mod imp; } else { mod imp; } }",
+        ),
+        (
+            "src/a.c",
+            "const char *a = R\"(\n#include <a.h>\n)\";\nint b = 1'000; // what??\n#include \"b.inc\"\n",
+        ),
+        (
+            "src/a.cpp",
+            "//**********\n// it's \"a\" comment\n//**********\n#include \"a.hpp\"\nasm(\"nop # halts\");\n",
+        ),
+        (
+            "src/a.c",
+            "#define TEXT \"nop; \" \"hlt // halts\"\nasm(TEXT \"nop\");\n",
+        ),
+        (
+            "src/a.S",
+            "/* .incbin is not used */\n; see \"/etc/x\"\n.string \"/etc/x\"\n/* c */ nop\n.incbin \"data/a.bin\"\n",
+        ),
+        ("src/a.js", "const a = 'file://' + b;\nawait import(a);"),
+        ("src/a.js", "a = [\"read it from `.\", b / c / d]; e = `"),
+        (
+            "src/a.jsx",
+            "const a = <p>don't {`/etc/x`} won't</p>;\nconst b = require(\"./b\");\n",
+        ),
+        (
+            "src/a.js",
+            "// require(\"/etc/x\")\nconst s = 'require(\"/etc/x\")'; const r = /a/.test(\"import('/etc/x')\");\n",
+        ),
+        (
+            "src/a.js",
+            "const p = \"./lib/\";\nrequire(p + \"x.json\"); require((\"./a\", \"./b\"));\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"/etc/passwd\"\nimport \"fmt\"\n",
+        ),
+        (
+            "src/a.go",
+            "package a\n\n// #cgo CFLAGS: -I../inc -I.. -DX=a/b -Iinc\n// #cgo LDFLAGS: -Wl,-rpath,/usr/local/lib -Wl,-z,now -L.\nimport \"C\"\n",
+        ),
+        (
+            "src/a.py",
+            "import pkg, pkgutil\nfor m in pkgutil.iter_modules(pkg.__path__):\n    print(m, pkg.__path__[0])\nF = \"/etc/x\"\n",
+        ),
+        (
+            "src/a.py",
+            "import sys\na = 1 + \\\n    2\nsys.\\\nargv.append(\"/tmp/x\")\n",
+        ),
+        (
+            "packages/a/package.json",
+            "{\"main\": \"./a.js\", \"exports\": {\".\": \"./a.js\"}, \"dependencies\": {\"b\": \"../b\", \"c\": \"^1.0.0\", \"d\": \"workspace:*\", \"e\": \"git+https://x/../y\"}, \"files\": [\"/dist\"], \"homepage\": \"/x\"}",
+        ),
     ] {
         let found = outside(path, source);
         if !found.is_empty() {
@@ -657,6 +496,88 @@ fn path_that_is_not_written_plainly_is_unknown() {
             "(function (require, module, exports) { const a = require(\"../../type\"); })",
         ),
         ("src/a.d", "enum k = import(P);"),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"-b/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), env!(\"CARGO_PKG_NAME\"), \"/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "const K: &str = include_str!(concat!(env!(\"CARGO_PKG_DESCRIPTION\"), \"/x\"));",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! m { ($a:ident $b:tt) => { $a ! $b } }\nconst K: &str = m!(include_str (\"/etc/passwd\"));",
+        ),
+        ("src/a.rs", "const K: &str = m!(include_str (\"a.txt\"));"),
+        ("src/a.rs", "m!(include (\"a.rs\"));"),
+        ("src/a.rs", "m!(asm (\"nop\"));"),
+        ("src/a.rs", "m!(a.include (\"/etc/passwd\"));"),
+        (
+            "src/a.rs",
+            "macro_rules! m { ($g:tt $b:tt) => { include_str $g $b } }",
+        ),
+        (
+            "src/a.rs",
+            "macro_rules! info { ($a:ident $b:tt) => { $a ! $b } }\ninfo!(include (\"a.rs\"));",
+        ),
+        (
+            "src/a.rs",
+            "paste! { m! { [<inc lude _str>] (\"/etc/passwd\") } }",
+        ),
+        (
+            "src/a.rs",
+            "m!(debugger_visualizer(gdb_script_file = \"/tmp/x.py\"));",
+        ),
+        ("src/a.rs", "m!(path = \"/tmp/x.rs\");"),
+        (
+            "src/lib.rs",
+            "macro_rules! m { ($i:ident, $k:ident $f:ident) => { #[$i = \"x.rs\"] $k $f; } }",
+        ),
+        ("src/a.rs", "use std::include as x;\nx!(\"/etc/passwd\");"),
+        (
+            "src/a.rs",
+            "#[debugger_visualizer(natvis_file = $x)] mod a {}",
+        ),
+        ("src/a.rs", "global_asm!(\".incbin \\\"../a.bin\\\"\");"),
+        (
+            "src/a.rs",
+            "macro_rules! q { () => { \"\\n.inc\" } }\nmacro_rules! r { () => { \"bin \\\"x\\\"\" } }\nglobal_asm!(concat!(\"nop\", q!(), r!()));",
+        ),
+        ("src/a.rs", "include!(\"a.txt\");"),
+        ("src/a.rs", "#[path = \"a.md\"] mod a;"),
+        ("src/a.c", "#include \"a.json\"\n"),
+        ("src/a.c", "asm(\".incbin \\\"../a.bin\\\"\");\n"),
+        (
+            "src/a.c",
+            "#define A \"\\n.inc\"\n#define B \"bin \\\"x\\\"\"\nasm(\"nop\" A B);\n",
+        ),
+        (
+            "src/a.c",
+            "#define S_(x) #x\n#define S(x) S_(x)\n#define P(a,b) S(.a##b \"/etc/passwd\")\nasm(\"nop\" P(;inc,bin));\n",
+        ),
+        ("src/a.c", "#define I inc ## bin\n"),
+        (
+            "src/a.S",
+            "#define string .inc##bin\nstring \"/etc/passwd\"\n",
+        ),
+        ("src/a.S", ".incbin \"../a.bin\"\n"),
+        ("src/a.S", "/* c */ .incbin FILE\n"),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"a.txt\"\nimport \"C\"\n",
+        ),
+        (
+            "src/a.py",
+            "from importlib.machinery import PathFinder\nPathFinder.find_spec(\"x\", [\"/tmp/x\"]).loader.load_module()\n",
+        ),
+        (
+            "src/a.py",
+            "__spec__.submodule_search_locations.append(\"/tmp/x\")\n",
+        ),
     ] {
         let found = outside(path, source);
         if found.is_empty() || found.contains(&Reach::Outside) {
@@ -668,80 +589,119 @@ fn path_that_is_not_written_plainly_is_unknown() {
 
 #[test]
 fn macro_that_passes_a_path_on_reads_what_it_is_given() {
-    let path: RepoPath = "src/a.rs".parse().unwrap();
     for macros in [
         "macro_rules! text { ($path:expr) => { include_str!($path) } }",
         "macro_rules! text { ($path:expr) => { call!(include_str, $path) } }\nmacro_rules! call { ($m:ident, $p:expr) => { $m!($p) } }",
     ] {
-        let source = format!("{macros}\nconst K: &str = text!(\"/etc/passwd\");");
-        let names = Names::of([(&path, source.as_bytes())]);
-        let found = included(&path, b"const K: &str = text!(\"/etc/passwd\");", &names);
+        let last = |source: &str| of_last(&[("src/m.rs", macros), ("src/a.rs", source)]);
+        let found = last("const K: &str = text!(\"/etc/passwd\");");
         let is_known =
             macros.contains("call!") || found.iter().any(|found| found.reach == Reach::Outside);
         assert!(is_known, "{macros}: {found:?}");
-        assert!(
-            !included(&path, source.as_bytes(), &names).is_empty(),
-            "{macros}"
-        );
-        assert_eq!(
-            included(&path, b"const K: &str = text!(\"../a.txt\");", &names),
-            [],
-            "{macros}"
-        );
+        let source = format!("{macros}\nconst K: &str = text!(\"/etc/passwd\");");
+        assert!(!outside("src/a.rs", &source).is_empty(), "{macros}");
+        assert_eq!(last("const K: &str = text!(\"../a.txt\");"), [], "{macros}");
     }
 }
 
 #[test]
 fn macro_with_attributes_of_modules_is_judged_where_it_is_called() {
-    let path: RepoPath = "src/lib.rs".parse().unwrap();
     for macros in [
         "macro_rules! at { ($m:meta) => { #[$m] mod x; } }",
         "macro_rules! at { ($h:tt $($t:tt)*) => { $h [$($t)*] mod x; } }",
         "macro_rules! at { ($($t:tt)*) => { $($t)* mod x; } }",
     ] {
-        let names = Names::of([(&path, macros.as_bytes())]);
-        let of = |source: &str| included(&path, source.as_bytes(), &names).len();
-        assert_eq!(of("at!(path = \"/etc/x.rs\");"), 1, "{macros}");
-        assert_eq!(of("at!(path = \"x.rs\");"), 0, "{macros}");
+        let last = |source: &str| of_last(&[("src/m.rs", macros), ("src/lib.rs", source)]).len();
+        assert!(last("at!(path = \"/etc/x.rs\");") > 0, "{macros}");
+        assert_eq!(last("at!(path = \"x.rs\");"), 0, "{macros}");
     }
 }
 
 #[test]
 fn path_of_a_macro_counts_from_its_caller() {
-    let (deep, top): (RepoPath, RepoPath) = (
-        "src/a/b/m.rs".parse().unwrap(),
-        "src/lib.rs".parse().unwrap(),
-    );
     let text = "macro_rules! m { () => { include_str!(\"../../../x\") } }";
-    let names = Names::of([(&deep, text.as_bytes())]);
-    assert_eq!(included(&deep, text.as_bytes(), &names), []);
-    assert_eq!(included(&deep, b"m!();", &names), []);
-    assert_eq!(included(&top, b"m!();", &names)[0].reach, Reach::Outside);
+    let reach = |macros: &str, path: &str, source: &str| {
+        let found = of(&[("src/a/b/m.rs", macros), (path, source)]);
+        found.into_iter().flatten().map(|found| found.reach).next()
+    };
+    assert_eq!(reach(text, "src/a/b/n.rs", "m!();"), None);
+    assert_eq!(reach(text, "src/lib.rs", "m!();"), Some(Reach::Outside));
+    // By way of another macro, and by another name.
+    let nested = format!("{text}\nmacro_rules! n {{ () => {{ m!() }} }}");
+    assert_eq!(reach(&nested, "src/lib.rs", "n!();"), Some(Reach::Outside));
+    let renamed = "use crate::a::b::m as k;\nk!();";
+    assert_eq!(reach(text, "src/lib.rs", renamed), Some(Reach::Outside));
+    let module = "macro_rules! m { () => { #[path = \"../../../x.rs\"] mod x; } }";
+    assert_eq!(reach(module, "src/lib.rs", "m!();"), Some(Reach::Outside));
+    assert_eq!(reach(module, "src/a/b/n.rs", "m!();"), None);
+    // One that is exported may be called from anywhere in the package.
+    let exported = format!("#[macro_export]\n{text}");
+    assert_eq!(reach(&exported, "src/x.rs", ""), Some(Reach::Unknown));
+    let near = exported.replace("../../../x", "../x");
+    assert_eq!(reach(&near, "src/x.rs", ""), None);
 }
 
 #[test]
 fn name_of_a_header_is_told_with_its_value() {
-    let path: RepoPath = "src/a.c".parse().unwrap();
-    let of = |source: &str| {
-        included(
-            &path,
-            source.as_bytes(),
-            &Names::of([(&path, source.as_bytes())]),
-        )
-    };
+    let found = |source: &str| of_last(&[("src/a.c", source)]);
     // The line that includes stays as it is; what is included does not.
     let (one, two) = (
         "#define P F(a)\n#include P\n",
         "#define P F(b)\n#include P\n",
     );
-    assert_ne!(of(one), of(two));
-    assert_eq!(of(one), of(one));
+    assert_ne!(found(one), found(two));
+    assert_eq!(found(one), found(one));
     // A name that another touched file defines.
-    let (other, header): (RepoPath, &[u8]) =
-        ("src/a.h".parse().unwrap(), b"#define P \"/etc/passwd\"\n");
-    let names = Names::of([(&other, header)]);
-    assert_eq!(
-        included(&path, b"#include P\n", &names)[0].reach,
-        Reach::Outside
+    let found = of_last(&[
+        ("src/a.h", "#define P \"/etc/passwd\"\n"),
+        ("src/a.c", "#include P\n"),
+    ]);
+    assert_eq!(found[0].reach, Reach::Outside);
+}
+
+#[test]
+fn included_file_is_read_in_the_language_of_its_includer() {
+    let (rust, c, assembly, script) = (
+        "const K: &str = include_str!(concat!(\"/etc\", \"/passwd\"));",
+        "#define P \"/etc/passwd\"\n#include P\n",
+        ".incbin FILE\n",
+        "require(\"/etc/x.json\");\n",
     );
+    for (includer, source, path, text) in [
+        ("src/a.rs", "include!(\"g.in\");", "src/g.in", rust),
+        ("src/a.rs", "#[path = \"g\"] mod g;", "src/g", rust),
+        ("src/a.c", "#include \"../inc/t.x\"\n", "inc/t.x", c),
+        ("src/a.c", "#include <t.x>\n", "inc/t.x", c),
+        ("src/a.c", "#include \"t.txt\"\n", "src/t.txt", c),
+        (
+            "src/a.go",
+            "package a\n\n// #include \"t.x\"\nimport \"C\"\n",
+            "src/t.x",
+            c,
+        ),
+        ("src/a.s", ".include \"src/t.x\"\n", "src/t.x", assembly),
+        ("src/a.js", "require('./t.txt');", "src/t.txt", script),
+    ] {
+        assert_ne!(of_last(&[(includer, source), (path, text)]), [], "{source}");
+        // Nothing includes it.
+        assert_eq!(of_last(&[(includer, "\n"), (path, text)]), [], "{source}");
+        let neighbour = "dir/u.x";
+        assert_eq!(
+            of_last(&[(includer, source), (neighbour, text)]),
+            [],
+            "{source}"
+        );
+    }
+    let chain = of_last(&[
+        ("src/a.c", "#include \"b.x\"\n"),
+        ("src/b.x", "#include \"c.y\"\n"),
+        ("src/c.y", c),
+    ]);
+    assert_eq!(chain[0].reach, Reach::Outside);
+    // Its names count for those who include it.
+    let named = of(&[
+        ("src/a.c", "#include \"b.x\"\n#include P\n"),
+        ("src/b.x", "#define P \"/etc/passwd\"\n"),
+    ]);
+    assert_eq!(named[0][0].reach, Reach::Outside);
 }
