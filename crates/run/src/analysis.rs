@@ -109,8 +109,14 @@ impl Analysis {
                 .iter()
                 .any(|gate| gate.id.as_str() == id && gate.origin == GateOrigin::Found)
         };
+        let output = |id: &str| {
+            self.baseline
+                .iter()
+                .find(|gate| gate.id == id)?
+                .failure_output
+        };
         let with_canary = |before: GateBefore| GateBefore {
-            failure_output: before.failure_output.filter(|_| is_found(&before.id)),
+            failure_output: output(&before.id).filter(|_| is_found(&before.id)),
             canary: self
                 .canary
                 .as_ref()
@@ -136,7 +142,6 @@ impl GateResult {
             results: self.results.clone(),
             environment: self.failure.clone().filter(|_| self.by_environment),
             set_aside: self.set_aside.clone(),
-            failure_output: self.failure_output,
             ..GateBefore::default()
         })
     }
