@@ -84,6 +84,31 @@ fn editable(desk: &Desk, place: &str) -> PathBuf {
 }
 
 #[test]
+fn tests_of_unittest_run_where_pytest_is_missing() {
+    let test = "import sys, unittest\nsys.path.insert(0, 'src')\nfrom area import area\n\n\n\
+        class Area(unittest.TestCase):\n    def test_area(self):\n        self.assertEqual(area(3, 4), 12)\n";
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let builder = RepoBuilder::new().files([
+        (".gitignore", ".venv\n"),
+        ("pytest.ini", "[pytest]\n"),
+        ("src/area.py", WRONG),
+        ("test_area.py", test),
+    ]);
+    let original = placed(&desk, builder);
+    let made = Command::new("python3")
+        .args(["-m", "venv", "--without-pip", ".venv"])
+        .current_dir(&original)
+        .status();
+    assert!(made.unwrap().success());
+    let told = verified(&desk, &original, "required");
+    assert!(
+        told.contains("gate pytest runs `python3 -m unittest discover`"),
+        "{told}"
+    );
+}
+
+#[test]
 fn editable_install_loads_the_patched_source() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
