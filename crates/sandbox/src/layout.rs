@@ -204,11 +204,13 @@ impl Layout {
 
     /// The directories that are to have a private layer, in the order of [`Layout::arguments`].
     pub(crate) fn layered(&self) -> Vec<&Path> {
-        let lower = |mount| match mount {
-            &Mount::Layered(ref lower) => Some(lower.as_path()),
-            _ => None,
-        };
-        self.mounts.values().filter_map(lower).collect()
+        self.mounts
+            .values()
+            .filter_map(|mount| match mount {
+                Mount::Layered(lower) => Some(lower.as_path()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// A directory over which something may be mounted before anything else is: nothing that this plan shows, and none of

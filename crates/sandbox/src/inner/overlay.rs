@@ -112,7 +112,7 @@ fn overlay(index: usize, lower: &str) -> Result<(), String> {
     let options = std::ffi::CString::new(options).map_err(|error| error.to_string())?;
     mount(
         "overlay",
-        &own.join("merged"),
+        own.join("merged"),
         "overlay",
         PLAIN,
         options.as_c_str(),
