@@ -441,7 +441,6 @@ mod tests {
             report: None,
             isolation: None,
             results: None,
-            failure_output: None,
         };
         assert!(remedy(&run("python3 -m pytest")).contains("pip install -e ."));
         assert!(remedy(&run("make test")).contains("[gates.tests] setup"));

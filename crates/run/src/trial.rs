@@ -761,7 +761,6 @@ impl TrialResult {
         let end = match judged.verdict.errors().next() {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
-            None if run.failure_output.is_some() => "fails before and after the change".to_owned(),
             None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
                 "cannot run before or after the change".to_owned()
             }
@@ -776,7 +775,6 @@ impl TrialResult {
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             set_aside: None,
-            failure_output: run.failure_output,
             failure: (!judged.verdict.passes()).then(|| {
                 let mut failure = FailureEvidence::read(&log);
                 failure.add_tests(
@@ -1074,7 +1072,6 @@ mod tests {
             report: None,
             isolation: None,
             results: None,
-            failure_output: None,
         };
         let outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
-use crate::results::{STEP, TestResults, TestStatus};
+use crate::results::{STEP, TestResults, TestStatus, is_step};
 use crate::tally::{TallyBasis, TestTally};
 
 /// What a gate's run on broken sources showed.
@@ -67,8 +67,11 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
     if has_ended_otherwise || has_lost_tests || has_lost_failures {
         CanaryOutcome::Noticed
-    } else if with_status(before, TestStatus::Failed).any(|name| name.starts_with(STEP)) {
-        // What the tests of a failed step cover is not reported.
+    } else if with_status(before, TestStatus::Failed).any(is_step)
+        || with_status(before, TestStatus::Failed).next().is_some()
+            && passed(before).all(|name| name.starts_with(STEP))
+    {
+        // What the tests of a failed step cover is not reported, and tests that all fail show nothing.
         CanaryOutcome::Unknown
     } else {
         CanaryOutcome::Unnoticed

@@ -267,7 +267,7 @@ fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
         "const {{area}} = require('./area.js');\n\
         console.log(area(3, 4) === 12 ? '{now}' : 'no network');\nprocess.exit(1);\n"
     );
-    let manifest = "{\"scripts\": {\"test\": \"npm run lint && node check.js && node last.js\", \"lint\": \"node lint.js\"}}\n";
+    let manifest = "{\"scripts\": {\"test\": \"npm run lint && node test.js && node last.js\", \"lint\": \"node lint.js\"}}\n";
     let builder = RepoBuilder::new().files([
         ("package.json", manifest),
         (
@@ -276,7 +276,7 @@ fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
         ),
         ("lint.js", ""),
         (
-            "check.js",
+            "test.js",
             "process.exit(require('./area.js').area(3, 4) === 12 ? 0 : 1);\n",
         ),
         ("last.js", last.as_str()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crucible_host::words::shell_word;
-use crucible_model::{ByteLimit, Digest, RepoPath, Verdict};
+use crucible_model::{ByteLimit, RepoPath, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -188,8 +188,6 @@ pub struct GateRun {
     pub isolation: Option<IsolationReceipt>,
     /// Its results per test; absent if it reports none.
     pub results: Option<TestResults>,
-    /// The digest of its normalised output, if it failed and reports no tests.
-    pub failure_output: Option<Digest>,
 }
 
 /// A runner's report, apart from the output for people.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::GateId;
 use crate::judge::{Baseline, TestFiles};
-use crate::results::{STEP, TestResults, TestStatus};
+use crate::results::{STEP, TestResults, TestStatus, is_step};
 
 /// Tests that may fail by chance: they passed before and fail now.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
@@ -167,9 +167,9 @@ pub(crate) fn compare(
     let has_added = now.iter().any(is_added);
     let mut goal = Goal::new(baseline.goal);
     let mut otherwise = TestList::default();
-    // The goal may be about such a step, so that one that only looks at sources shows no progress.
+    // The goal may be about such a step, so that only tests show progress.
     let still_fails = before.tests.iter().any(|(name, status)| {
-        name.starts_with(STEP)
+        is_step(name)
             && *status == TestStatus::Failed
             && now.get(name.as_str()) == Some(&TestStatus::Failed)
     });
@@ -178,7 +178,15 @@ pub(crate) fn compare(
         let mut is_fixed = false;
         match (earlier, status) {
             (TestStatus::Passed | TestStatus::Skipped, Some(TestStatus::Passed))
-            | (TestStatus::Skipped, None | Some(TestStatus::Skipped)) => {}
+            | (TestStatus::Skipped, Some(TestStatus::Skipped)) => {}
+            // The failed tests of its report decide.
+            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped))
+                if is_step(name) => {}
+            (TestStatus::Skipped, None) => {
+                if is_step(name) {
+                    tests.gone.push(name);
+                }
+            }
             (TestStatus::Passed, Some(TestStatus::Failed)) => tests.broken.push(name),
             (TestStatus::Skipped, Some(TestStatus::Failed)) => tests.new_failing.push(name),
             (TestStatus::Passed, None) => tests.gone.push(name),
@@ -188,7 +196,7 @@ pub(crate) fn compare(
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
             (TestStatus::Failed, Some(TestStatus::Failed)) => {
                 let output = before.step_outputs.get(name);
-                if name.starts_with(STEP) && (output.is_none() || output != outputs.get(name)) {
+                if is_step(name) && (output.is_none() || output != outputs.get(name)) {
                     otherwise.push(name);
                 } else {
                     tests.still_failing.push(name);
@@ -205,8 +213,8 @@ pub(crate) fn compare(
             }
             (TestStatus::Failed, None) => tests.gone.push(name),
         }
-        let shows_nothing =
-            is_edited_example(name, baseline.edited_examples) || still_fails && is_checker(name);
+        let shows_nothing = is_edited_example(name, baseline.edited_examples)
+            || still_fails && name.starts_with(STEP);
         if is_fixed && shows_nothing {
             // A test that failed is not one that passes now.
             is_fixed = false;
@@ -242,33 +250,6 @@ pub(crate) fn compare(
         ));
     }
     Compared { tests, verdict }
-}
-
-/// Programs that look at sources without running them.
-const CHECKERS: [&str; 16] = [
-    "biome",
-    "check-dts",
-    "cspell",
-    "depcheck",
-    "eslint",
-    "flow",
-    "knip",
-    "markdownlint",
-    "oxlint",
-    "prettier",
-    "publint",
-    "size-limit",
-    "standard",
-    "stylelint",
-    "tsc",
-    "xo",
-];
-
-/// Returns whether a step of a script is of a program that only looks at sources.
-fn is_checker(name: &str) -> bool {
-    let words = name.strip_prefix(STEP).map(str::split_whitespace);
-    let mut words = words.into_iter().flatten();
-    words.any(|word| CHECKERS.contains(&word))
 }
 
 fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
@@ -533,6 +514,20 @@ impl<'g> Goal<'g> {
     /// Takes note of a test that failed before the change.
     fn see(&mut self, name: &str, is_fixed: bool) {
         if self.words.is_empty() {
+            return;
+        }
+        if is_step(name) {
+            let mut words = name.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
+            let is_named = |word: &str| {
+                let ends = |named: &&&str| {
+                    let before = word.strip_suffix(**named);
+                    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+                };
+                self.words.iter().any(|named| ends(&named))
+            };
+            if !is_fixed && words.any(is_named) {
+                self.unmet.push(name);
+            }
             return;
         }
         let whole = name.split('[').next().unwrap_or(name).trim_end();
