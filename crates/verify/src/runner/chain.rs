@@ -644,6 +644,36 @@ mod tests {
         TestResults::of_run(&run, &names).unwrap()
     }
 
+    #[test]
+    fn steps_that_run_tests_are_known() {
+        for (step, expected) in [
+            ("c8 npm run unit", true),
+            ("npm run unit -- --bail", true),
+            ("uvu test \"\\\\.js$\"", true),
+            ("FORCE_COLOR=1 tape test/*.js | tap-spec", true),
+            ("node --import tsx test/index.js", true),
+            ("sh ./run-tests.sh", true),
+            ("./scripts/test.sh", true),
+            ("cargo test", true),
+            ("make test", true),
+            ("npm test --workspaces", true),
+            ("eslint test", false),
+            ("tsc -p test", false),
+            ("node check.js", false),
+            ("node scripts/lint.js test", false),
+            ("make lint", false),
+            ("prettier --check \"test/$A\"", false),
+        ] {
+            let manifest = serde_json::json!({"scripts": {
+                "test": format!("{step} && true"), "unit": "uvu test \"\\.js$\""
+            }});
+            let words = command(&["npm", "test"]);
+            let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at());
+            let driver = &reporting.unwrap().needs[0].1;
+            assert_eq!(driver.contains(r#""runs_tests":true"#), expected, "{step}");
+        }
+    }
+
     const UNIT: (&str, &str) = (
         "unit.test.js",
         "const test = require('node:test'), assert = require('assert'), area = require('./area.js');\n\

@@ -206,8 +206,11 @@ impl Scripts<'_> {
                 words: words.to_vec(),
                 text: part.to_owned(),
             };
-            // A pipe or a variable is for the shell that runs the step.
-            let words = script_words(part).unwrap_or_default();
+            let Some(words) = script_words(part) else {
+                // A pipe or a variable is for the shell that runs the step.
+                steps.push(step(&self.test_words(part)));
+                continue;
+            };
             let words = self.direct(&words);
             let Some(call) = Call::of(words) else {
                 steps.push(step(words));
