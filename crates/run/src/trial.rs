@@ -37,8 +37,10 @@ use crate::plan_evidence::check_signature;
 use crate::world::World;
 
 mod change;
+mod changed_together;
 
 use change::write_change;
+use changed_together::changed_together;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
@@ -208,10 +210,12 @@ pub(crate) async fn verify(
         .filter(|finding| finding.code == EXAMPLE_CHANGED)
         .map(|finding| finding.subject.clone())
         .collect();
+    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
     let baseline = Baseline {
         gates: &gates,
         tests,
         goal: &goal,
+        together: &together,
         changed: &changed,
         edited_examples: &edited_examples,
         reruns: &[],

@@ -1,5 +1,6 @@
 //! Judges the outcomes of gates. Pure: from outcomes to findings.
 
+mod changed_tests;
 mod environment;
 mod per_test;
 
@@ -17,6 +18,7 @@ use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
+pub use changed_tests::changed_tests;
 pub use environment::failed_by_environment;
 pub use per_test::{GateTests, TestList};
 
@@ -38,6 +40,8 @@ pub struct Baseline<'a> {
     pub tests: TestFiles,
     /// The goal's words and the files that the plan names: tests that they name have to turn green.
     pub goal: &'a str,
+    /// Failing tests that one commit added or changed, without a source: one cause may be behind all of a set.
+    pub together: &'a [BTreeSet<String>],
     /// The paths that the change touches.
     pub changed: &'a [String],
     /// Files in whose documentation the change edits examples that run as tests. Their current results were

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crucible_testkit::RepoBuilder;
+use crucible_testkit::{RepoBuilder, TestRepo};
 
 use crate::support::{
     Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file,
@@ -13,7 +13,11 @@ use crate::support::{
 
 /// A repository with this gate at a place that a gate can see; temporary directories are private to it.
 fn placed(desk: &Desk, builder: RepoBuilder) -> PathBuf {
-    let (repo, place) = (builder.build(), desk.path("original"));
+    placed_repo(desk, &builder.build())
+}
+
+fn placed_repo(desk: &Desk, repo: &TestRepo) -> PathBuf {
+    let place = desk.path("original");
     repo.git(["tag", "-a", "v1.2", "-m", "release"]);
     let copied = Command::new("cp")
         .arg("-a")
@@ -301,6 +305,61 @@ fn step_that_fails_as_before_does_not_decide() {
         let report =
             std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
         assert!(report.contains("step: node last.js"), "{report}");
+    }
+}
+
+/// A commit of two tests, and one that failed long before.
+fn two_new_tests(desk: &Desk) -> PathBuf {
+    let test = |more: &str| {
+        format!(
+            "const test = require('node:test'), assert = require('node:assert');\n\
+             const box = require('./box.js');\n\n\
+             test('reaches a server', () => assert.ok(false));\n{more}"
+        )
+    };
+    let repo = RepoBuilder::new()
+        .files([
+            (
+                "package.json",
+                "{\"scripts\": {\"test\": \"node --test\"}}\n",
+            ),
+            (
+                "box.js",
+                "exports.area = (a, b) => a + b;\nexports.rim = (a, b) => a + b;\n",
+            ),
+            ("box.test.js", test("").as_str()),
+        ])
+        .build();
+    repo.write(
+        "box.test.js",
+        test(
+            "\ntest('computes the area', () => assert.equal(box.area(3, 4), 12));\n\n\
+             test('computes the rim', () => assert.equal(box.rim(3, 4), 14));\n",
+        ),
+    );
+    repo.commit("Test the area and the rim");
+    placed_repo(desk, &repo)
+}
+
+#[test]
+fn half_of_a_fix_is_refused() {
+    let half = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => a + b;\n";
+    let whole = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => 2 * (a + b);\n";
+    for (answer, state) in [(half, "failed"), (whole, "verified")] {
+        let server = answering(whole_file("box.js", answer));
+        let desk = Desk::with(&server);
+        let original = two_new_tests(&desk);
+        let run = desk
+            .start_call(&original)
+            .args(["--max-iterations", "1", "--file", "box.js"]);
+        let ran = run.run();
+        let status: serde_json::Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        assert_eq!(status["state"], state, "{status}");
+        let report =
+            std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        let is_refused = report.contains("verify-related-test-fails");
+        assert_eq!(is_refused, state == "failed", "{report}");
     }
 }
 

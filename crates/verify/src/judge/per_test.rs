@@ -167,6 +167,7 @@ pub(crate) fn compare(
     let has_added = now.iter().any(is_added);
     let mut goal = Goal::new(baseline.goal);
     let mut otherwise = TestList::default();
+    let mut fixed = BTreeSet::new();
     // The goal may be about such a step, so that only tests show progress.
     let still_fails = before.tests.iter().any(|(name, status)| {
         is_step(name)
@@ -222,6 +223,7 @@ pub(crate) fn compare(
         }
         if is_fixed {
             tests.fixed.push(name);
+            fixed.insert(name);
         }
         if *earlier == TestStatus::Failed {
             goal.see(name, is_fixed);
@@ -237,8 +239,12 @@ pub(crate) fn compare(
             TestStatus::Skipped => {}
         }
     }
+    let related = match goal.names_tests {
+        true => empty(),
+        false => related(&fixed, &now, baseline.together),
+    };
     let unmet = goal.unmet();
-    let mut verdict = findings(&tests, &unmet, baseline.tests);
+    let mut verdict = findings(&tests, &unmet, &related, baseline.tests);
     if !otherwise.is_empty() {
         verdict.push(Finding::error(
             Code::new("verify-gate-failed"),
@@ -252,7 +258,23 @@ pub(crate) fn compare(
     Compared { tests, verdict }
 }
 
-fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
+/// Returns the failing tests that were last changed together with one that passes now.
+fn related(
+    fixed: &BTreeSet<&String>,
+    now: &BTreeMap<&str, TestStatus>,
+    together: &[BTreeSet<String>],
+) -> TestList {
+    let mut list = TestList::default();
+    for set in together {
+        if set.iter().any(|name| fixed.contains(name)) {
+            let failing = |name: &&String| now.get(name.as_str()) == Some(&TestStatus::Failed);
+            set.iter().filter(failing).for_each(|name| list.push(name));
+        }
+    }
+    list
+}
+
+fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: TestFiles) -> Verdict {
     let gate = tests.gate.as_str();
     let mut verdict = Verdict::default();
     let mut error = |list: &TestList, code, what: &str| {
@@ -278,6 +300,11 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
         unmet,
         Code::new("verify-goal-tests-fail"),
         "the goal's tests do not pass",
+    );
+    error(
+        related,
+        Code::new("verify-related-test-fails"),
+        "tests fail that were last changed in the same commit as tests that pass now",
     );
     let mut by_files = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
@@ -481,6 +508,8 @@ struct Goal<'g> {
     unmet: TestList,
     /// Files that it names, and whether a test of them turned green.
     located: BTreeMap<String, bool>,
+    /// Whether it names a test that failed, or its file.
+    names_tests: bool,
 }
 
 impl<'g> Goal<'g> {
@@ -501,6 +530,7 @@ impl<'g> Goal<'g> {
             words: words.filter(is_name).collect(),
             unmet: TestList::default(),
             located: BTreeMap::new(),
+            names_tests: false,
         }
     }
 
@@ -536,6 +566,7 @@ impl<'g> Goal<'g> {
             .iter()
             .any(|test| self.words.contains(test))
         {
+            self.names_tests = true;
             if !is_fixed {
                 self.unmet.push(name);
             }
@@ -548,6 +579,7 @@ impl<'g> Goal<'g> {
                 && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
         if let Some(word) = self.words.iter().find(is_file) {
+            self.names_tests = true;
             *self.located.entry((*word).to_owned()).or_default() |= is_fixed;
         }
     }

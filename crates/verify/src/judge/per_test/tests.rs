@@ -69,6 +69,7 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
         goal: case.goal,
         changed: &[],
         edited_examples: &edited,
+        together: &[],
         reruns: &case.reruns,
     };
     let judged = judge_run_after(now, &baseline);
@@ -245,6 +246,7 @@ fn failing_duplicate_does_not_hide_another() {
             goal: "",
             changed: &[],
             edited_examples: &[],
+            together: &[],
             reruns: &[],
         };
         compare(
@@ -716,4 +718,35 @@ fn step_that_the_goal_names_has_to_pass() {
     for goal in ["correct the area", "look at recheck.js"] {
         assert!(judge(goal, "+r/a +t/uvu"), "{goal}");
     }
+}
+
+#[test]
+fn failing_tests_of_the_commit_of_a_fixed_test_refuse_the_change() {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let together = [set(&["parses_all", "prints"]), set(&["loads", "stores"])];
+    let judge = |goal: &'static str, now: &str| {
+        let gate = "npm-test".parse().unwrap();
+        let base = steps("-r/parses_all -r/prints -r/loads -r/network +r/adds");
+        let baseline = Baseline {
+            goal,
+            together: &together,
+            ..Baseline::default()
+        };
+        let compared = compare(&gate, &base, &steps(now), None, &baseline);
+        let mut codes = compared
+            .verdict
+            .errors()
+            .map(|found| found.code.to_string());
+        (codes.next(), compared.tests.still_failing.count)
+    };
+    let related = || Some("verify-related-test-fails".to_owned());
+    let half = "+r/parses_all -r/prints -r/loads -r/network +r/adds";
+    let whole = "+r/parses_all +r/prints -r/loads -r/network +r/adds";
+    let nothing = "-r/parses_all -r/prints -r/loads -r/network +r/adds";
+    assert_eq!(judge("correct it", half), (related(), 3));
+    // Those of another commit, and of none, decide nothing.
+    assert_eq!(judge("correct it", whole), (None, 2));
+    assert_eq!(judge("correct it", nothing), (None, 4));
+    assert_eq!(judge("`parses_all` has to pass", half), (None, 3));
+    assert_eq!(judge("`parses_none` has to pass", half), (related(), 3));
 }
