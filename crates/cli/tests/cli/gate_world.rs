@@ -110,6 +110,13 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
         told.contains("gate pytest runs `python3 -m unittest discover`"),
         "{told}"
     );
+    // What is written runs later, too.
+    let init = desk.call(["init"]).current_dir(&original).run().ok();
+    let shown = "gate pytest: python3 -m unittest discover\n";
+    assert!(init.stdout.contains(shown), "{}", init.stdout);
+    let written = std::fs::read_to_string(original.join(".crucible/config.toml")).unwrap();
+    let command = "\n[gates.pytest]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\"]\n";
+    assert!(written.contains(command), "{written}");
 }
 
 #[test]
