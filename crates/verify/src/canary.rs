@@ -145,8 +145,8 @@ mod tests {
     fn failed_step_without_tests_shows_nothing() {
         let run = |linter: TestStatus, tests: TestStatus| {
             let mut results = TestResults::default();
-            results.add("step: eslint .", linter);
-            results.add("step: node check.js", tests);
+            results.add("script step: eslint .", linter);
+            results.add("script step: node check.js", tests);
             GateRun {
                 results: Some(results),
                 ..run_of("npm test", GateEnd::Exited(1), "", "")

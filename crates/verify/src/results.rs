@@ -12,6 +12,7 @@ use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
+use crate::runner::runner_of;
 use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
@@ -19,9 +20,9 @@ use crate::text::Normaliser;
 pub const MAX_TESTS: usize = 100_000;
 
 /// What the name of the test begins with that stands for a step of a script.
-pub(crate) const STEP: &str = "step: ";
+pub(crate) const STEP: &str = "script step: ";
 /// The same for a step that runs tests.
-pub(crate) const TEST_STEP: &str = "test step: ";
+pub(crate) const TEST_STEP: &str = "script test step: ";
 
 /// Returns whether a test stands for a step of a script.
 pub(crate) fn is_step(name: &str) -> bool {
@@ -80,7 +81,7 @@ impl TestResults {
             results.add(cut(&names.name(&name)), status);
         }
         for (name, output) in Self::outputs_of_failed_steps(run, names) {
-            let name = cut(&names.name(&name)).to_owned();
+            let name = cut(&names.name(&name));
             if results.tests.get(&name) == Some(&TestStatus::Failed) {
                 results.step_outputs.insert(name, output);
             }
@@ -130,31 +131,43 @@ fn ended_with_failed_tests(run: &GateRun) -> bool {
         .iter()
         .any(|word| word == "-k" || word == "--keep-going");
     let is_runner = RUNNERS.contains(&program) || program.starts_with("python");
-    if !is_runner || program == "make" && goes_on {
+    // What else a script runs is unknown, unless its runner or its steps report.
+    let reported_by = run.report.as_ref().map_or("", |report| &report.runner);
+    let is_script = runner_of(&run.command)
+        .is_some_and(|runner| runner.suite() == "javascript" && runner.calls_others());
+    if !is_runner
+        || program == "make" && goes_on
+        || is_script && runner_of(&run.command).is_some_and(|runner| runner.id() == reported_by)
+    {
         return false;
     }
     let tally = TestTally::read(run);
     let is_of = |runner| tally.runners.contains_key(&runner);
+    let of_mocha = tally.runners.get(&TestRunner::Mocha);
     match code {
+        code if of_mocha.is_some_and(|told| i64::try_from(told.failed) == Ok(code.into())) => true,
         1 => true,
         2 => program == "make",
         8 => is_of(TestRunner::Ctest),
         100 => is_of(TestRunner::Nextest),
         101 => is_of(TestRunner::Libtest),
-        code => tally
-            .runners
-            .get(&TestRunner::Mocha)
-            .is_some_and(|told| i64::try_from(told.failed) == Ok(code.into())),
+        _ => false,
     }
 }
 
-/// Truncates a name to the maximum length.
-fn cut(name: &str) -> &str {
-    let mut end = name.len().min(MAX_NAME);
+/// Truncates a name to the maximum length. What stands in place of the rest differs between names.
+fn cut(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    let digest = Digest::of(name.as_bytes()).to_string();
+    let mark = digest.rsplit(':').next().unwrap_or(&digest);
+    let mark: String = mark.chars().take(16).collect();
+    let mut end = MAX_NAME - mark.len() - "…".len();
     while !name.is_char_boundary(end) {
         end -= 1;
     }
-    &name[..end]
+    format!("{}…{mark}", &name[..end])
 }
 
 #[cfg(test)]

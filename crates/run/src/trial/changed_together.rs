@@ -14,7 +14,7 @@ const DIFFS: usize = 5;
 const FILES: usize = 200;
 
 /// Returns the failing tests of `gates` that the last commits before `base` changed, one set for each commit that changed
-/// tests and no source: its author wrote them for a change still to come. A history that cannot be read gives none.
+/// tests and no source, if most of its tests fail: its author wrote them for a change still to come. A history that cannot be read gives none.
 pub(super) async fn changed_together(
     git: &Git,
     base: &Oid,
@@ -44,11 +44,16 @@ pub(super) async fn changed_together(
         let Ok(diff) = git.whole_diff(commit, &paths).await else {
             continue;
         };
-        let tests = results().flat_map(|results| results.tests.keys().map(String::as_str));
-        let mut changed = changed_tests(&diff, tests);
+        let others = results()
+            .flat_map(|results| results.tests.keys().map(String::as_str))
+            .filter(|test| !failing.contains(test));
+        let mut changed = changed_tests(&diff, failing.iter().copied().chain(others));
         // A later commit's version of a test counts.
-        changed.retain(|test| failing.contains(test) && seen.insert((*test).to_owned()));
-        if changed.len() > 1 {
+        changed.retain(|test| seen.insert((*test).to_owned()));
+        let all = changed.len();
+        changed.retain(|test| failing.contains(test));
+        // Where most pass, the commit moved or reformatted tests.
+        if changed.len() > 1 && changed.len() * 2 >= all {
             sets.push(changed.into_iter().map(str::to_owned).collect());
         }
     }

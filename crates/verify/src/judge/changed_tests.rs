@@ -11,6 +11,9 @@ use crate::results::is_step;
 /// The shortest name of a function that is looked for.
 const SHORTEST: usize = 3;
 
+/// The most tests of the same name; the first of them count.
+const MAX_SAME: usize = 50;
+
 /// Words in front of the name of a function or class where it is defined.
 const DEFINING: [&str; 10] = [
     "class", "def", "fn", "fun", "func", "function", "method", "proc", "sub", "void",
@@ -72,7 +75,12 @@ impl<'t> Names<'t> {
             return;
         }
         let title = test.rsplit(" > ").next().unwrap_or(test);
-        self.titles.entry(title).or_default().push(test);
+        let add = |named: &mut Vec<&'t str>| {
+            if named.len() < MAX_SAME {
+                named.push(test);
+            }
+        };
+        add(self.titles.entry(title).or_default());
         let function = title
             .split(['[', '('])
             .next()
@@ -81,7 +89,7 @@ impl<'t> Names<'t> {
             .and_then(|name| name.rsplit('.').next())
             .unwrap_or_default();
         if function.len() >= SHORTEST && function.chars().all(is_of_name) {
-            self.functions.entry(function).or_default().push(test);
+            add(self.functions.entry(function).or_default());
         }
     }
 
@@ -131,7 +139,7 @@ fn is_of_name(c: char) -> bool {
 }
 
 /// Returns the texts between equal quotation marks, up to the first mark of the same kind.
-fn quoted(line: &str) -> Vec<&str> {
+pub(super) fn quoted(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
     while let Some(start) = rest.find(['\'', '"', '`']) {

@@ -13,6 +13,7 @@ use crucible_model::{Code, Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::gate::GateId;
+use crate::judge::changed_tests::quoted;
 use crate::judge::{Baseline, TestFiles};
 use crate::results::{STEP, TestResults, TestStatus, is_step};
 
@@ -181,8 +182,10 @@ pub(crate) fn compare(
             (TestStatus::Passed | TestStatus::Skipped, Some(TestStatus::Passed))
             | (TestStatus::Skipped, Some(TestStatus::Skipped)) => {}
             // The failed tests of its report decide.
-            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped))
-                if is_step(name) => {}
+            (TestStatus::Failed, Some(TestStatus::Skipped)) if is_step(name) => {}
+            (TestStatus::Passed, Some(TestStatus::Skipped)) if is_step(name) => {
+                tests.broken.push(name)
+            }
             (TestStatus::Skipped, None) => {
                 if is_step(name) {
                     tests.gone.push(name);
@@ -413,6 +416,13 @@ fn both<'r>(
                 };
                 let was_green = before.tests.get(name) == Some(&TestStatus::Passed);
                 match (first, second) {
+                    // A step with failed tests is skipped.
+                    (TestStatus::Passed, TestStatus::Skipped)
+                    | (TestStatus::Skipped, TestStatus::Passed)
+                        if is_step(name) && was_green =>
+                    {
+                        TestStatus::Passed
+                    }
                     (TestStatus::Passed, TestStatus::Failed)
                     | (TestStatus::Failed, TestStatus::Passed) => {
                         flaky.insert(name.as_str());
@@ -501,23 +511,40 @@ fn holds_passed(name: &str, now: &BTreeMap<&str, TestStatus>) -> bool {
     inside.peek().is_some() && inside.all(|(_, status)| *status != TestStatus::Failed)
 }
 
-/// The failing tests that the goal names, or whose files it names.
+/// Extensions of test files that names of tests may lack.
+const EXTENSIONS: [&str; 13] = [
+    "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "php", "exs", "rs",
+];
+
+/// The failing tests that the goal names, or whose files or groups it names.
 struct Goal<'g> {
     words: BTreeSet<&'g str>,
+    /// Quoted texts of several words.
+    titles: BTreeSet<&'g str>,
     /// Tests that it names and that are not green.
     unmet: TestList,
-    /// Files that it names, and whether a test of them turned green.
-    located: BTreeMap<String, bool>,
-    /// Whether it names a test that failed, or its file.
+    /// Files and groups that it names, and whether a test of them turned green.
+    located: BTreeMap<&'g str, bool>,
+    /// Whether it names a test that failed, or what holds one.
     names_tests: bool,
+}
+
+/// How a word of the goal fits a test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// It is the test.
+    Test,
+    /// It is a file or a group with the test.
+    Holder,
 }
 
 impl<'g> Goal<'g> {
     fn new(goal: &'g str) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || "_./:[]-".contains(c);
-        let words = goal
-            .split(|c| !is_part(c))
-            .map(|word| word.trim_matches(['.', ':', '-']));
+        let words = goal.split(|c| !is_part(c)).map(|word| {
+            let word = word.trim_matches([':', '-']).trim_end_matches('.');
+            without_line(word.strip_prefix("./").unwrap_or(word))
+        });
         // An ordinary word names no test.
         let is_name = |word: &&str| {
             word.len() > 2
@@ -528,24 +555,27 @@ impl<'g> Goal<'g> {
         };
         Self {
             words: words.filter(is_name).collect(),
+            titles: goal
+                .lines()
+                .flat_map(quoted)
+                .filter(|text| text.contains(' '))
+                .collect(),
             unmet: TestList::default(),
             located: BTreeMap::new(),
             names_tests: false,
         }
     }
 
-    /// The tests that it names and that are not green, and the files that it names without a test that turned green.
+    /// The tests that it names and that are not green, and the files and groups that it names without a test that turned
+    /// green.
     fn unmet(mut self) -> TestList {
-        let files = self.located.iter().filter(|(_, is_met)| !**is_met);
-        files.for_each(|(file, _)| self.unmet.push(file));
+        let holders = self.located.iter().filter(|(_, is_met)| !**is_met);
+        holders.for_each(|(holder, _)| self.unmet.push(holder));
         self.unmet
     }
 
     /// Takes note of a test that failed before the change.
     fn see(&mut self, name: &str, is_fixed: bool) {
-        if self.words.is_empty() {
-            return;
-        }
         if is_step(name) {
             let mut words = name.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
             let is_named = |word: &str| {
@@ -560,28 +590,83 @@ impl<'g> Goal<'g> {
             }
             return;
         }
-        let whole = name.split('[').next().unwrap_or(name).trim_end();
-        let own = whole.rsplit([':', '.', ' ', '>']).next().unwrap_or(whole);
-        if [name, whole, own]
+        let has_title = || {
+            let ends = |title: &&&str| {
+                let before = name.strip_suffix(**title);
+                before.is_some_and(|before| before.is_empty() || before.ends_with(" > "))
+            };
+            self.titles.iter().any(|title| ends(&title))
+        };
+        let parts = parts_of(name.split('[').next().unwrap_or(name));
+        let fits: Vec<(&str, Fit)> = self
+            .words
             .iter()
-            .any(|test| self.words.contains(test))
-        {
+            .filter_map(|word| Some((*word, fit(word, name, &parts)?)))
+            .collect();
+        if fits.iter().any(|(_, fit)| *fit == Fit::Test) || has_title() {
             self.names_tests = true;
             if !is_fixed {
                 self.unmet.push(name);
             }
-            return;
-        }
-        let file = name.split("::").next().unwrap_or(name);
-        let is_file = |word: &&&str| {
-            let before = file.strip_suffix(**word);
-            word.contains('.')
-                && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-        };
-        if let Some(word) = self.words.iter().find(is_file) {
+        } else if let Some((word, _)) = fits.first() {
             self.names_tests = true;
-            *self.located.entry((*word).to_owned()).or_default() |= is_fixed;
+            *self.located.entry(word).or_default() |= is_fixed;
         }
+    }
+}
+
+/// Returns how a word fits a test. Both are compared part by part, such as `test_price`, `TestPrice` and `test_total`.
+fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
+    if word.contains('[') {
+        let before = name.strip_suffix(word)?;
+        let is_whole = before.is_empty() || before.ends_with([':', '/', '.', ' ']);
+        return is_whole.then_some(Fit::Test);
+    }
+    let own = parts_of(word);
+    let position = |own: &[&str]| parts.windows(own.len().max(1)).position(|at| at == own);
+    let is_like_test = |part: &str| {
+        part.starts_with(char::is_uppercase)
+            || part.to_lowercase().contains("test")
+            || part.contains("spec")
+    };
+    if let Some(at) = position(&own) {
+        if at + own.len() == parts.len() {
+            return Some(Fit::Test);
+        }
+        return (own.len() > 1 || is_like_test(word)).then_some(Fit::Holder);
+    }
+    // Some runners name modules in place of files.
+    let (extension, stem) = own.split_last()?;
+    let is_file =
+        EXTENSIONS.contains(extension) && stem.last().is_some_and(|file| is_like_test(file));
+    if EXTENSIONS.contains(extension) {
+        return (is_file && position(stem).is_some()).then_some(Fit::Holder);
+    }
+    let mut modules = own.clone();
+    modules.retain(|part| !EXTENSIONS.contains(part));
+    let at = position(&modules).filter(|_| modules.len() > 1 && modules.len() < own.len())?;
+    Some(if at + modules.len() == parts.len() {
+        Fit::Test
+    } else {
+        Fit::Holder
+    })
+}
+
+/// Returns the parts of the name of a test or a file.
+fn parts_of(name: &str) -> Vec<&str> {
+    let parts = name.split(['/', '.', ':', '>']).map(str::trim);
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// Returns a place in a file without its line and column: `tests/test_a.py` for `tests/test_a.py:7:3`.
+fn without_line(word: &str) -> &str {
+    match word.rsplit_once(':') {
+        Some((before, line))
+            if !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            without_line(before)
+        }
+        _ => word,
     }
 }
 

@@ -14,13 +14,22 @@ const MARKS: [(&str, TestStatus); 4] = [
 /// Reads standard output; `None` if the counts at its end say otherwise.
 pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let mut results = told.new_results();
-    let mut ends = told
-        .stdout
-        .lines()
+    // A line parts the tests from the messages of those that failed, and another one these from the counts.
+    let lines = told.stdout.lines().map(str::trim);
+    let mut ends = lines
         .enumerate()
-        .filter(|(_, line)| line.trim() == "─");
-    let (end, _) = ends.next()?;
-    if ends.next().is_some() {
+        .filter(|(_, line)| *line == "─")
+        .map(|(at, _)| at);
+    let end = ends.next()?;
+    let counts = ends.next().unwrap_or(end);
+    let is_count = |line: &str| {
+        ["failed", "passed"].iter().any(|word| {
+            line.ends_with(&format!(" test {word}")) || line.ends_with(&format!(" tests {word}"))
+        })
+    };
+    let mut between = told.stdout.lines().take(counts).skip(end).map(str::trim);
+    // A second run follows.
+    if ends.next().is_some() || between.any(is_count) {
         return None;
     }
     for line in told.stdout.lines().take(end) {
@@ -35,7 +44,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
         }
     }
     let counted = |words: &[&str]| {
-        told.stdout.lines().skip(end).find_map(|line| {
+        told.stdout.lines().skip(counts).find_map(|line| {
             let (count, rest) = line.trim().split_once(' ')?;
             words.contains(&rest).then(|| count.parse::<usize>().ok())?
         })

@@ -4,12 +4,13 @@
 //! ended, behind the reports that it wrote. So a linter that fails before and after a change, or an integration test that
 //! needs a network, does not decide about the tests, and a step behind them is not hidden.
 //!
-//! Every step also counts as one test. A step that failed counts as skipped if a test in its own report failed, which then
-//! decides.
+//! Every step also counts as one test. A step that failed counts as skipped if it starts one program, and a test in its own
+//! report failed: then the tests decide.
 //!
 //! jest and vitest take options only as arguments, which do not reach every step. A file that Node.js loads
 //! first ([`PRELOAD`]) adds the options for a report to the runner's own process.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crucible_host::words::shell_word;
@@ -24,7 +25,7 @@ use super::{
     Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, ava, mocha,
 };
 use crate::gate::{GateEnd, GateRun, RunnerReport};
-use crate::results::{STEP, TEST_STEP, TestResults, TestStatus};
+use crate::results::{STEP, TEST_STEP, TestResults, TestStatus, is_step};
 use crate::text::Normaliser;
 
 /// The name of the file that Node.js loads first.
@@ -91,15 +92,17 @@ impl Runner for Chain {
             for (name, status) in own.tests {
                 // Two steps may have tests of the same name.
                 let name = match first {
-                    Some(first) if first != index => format!("{} > {name}", step.name),
+                    Some(first) if first != index || is_step(&name) => {
+                        format!("{} > {name}", step.name)
+                    }
                     _ => name,
                 };
                 results.add(name, status);
             }
             let status = match (step.code, failed) {
                 (0, _) => TestStatus::Passed,
-                (_, true) => TestStatus::Skipped,
-                (_, false) => TestStatus::Failed,
+                (_, true) if step.is_one => TestStatus::Skipped,
+                _ => TestStatus::Failed,
             };
             results.add(step.test_name(), status);
         }
@@ -180,33 +183,53 @@ pub(super) fn reporting(
         Some(major != "1")
     };
     let ignores_scripts = call.has("--ignore-scripts");
+    // Settings that change how a package manager runs scripts.
+    let is_changed = (at.read)(".npmrc").is_some_and(|text| {
+        [
+            "script-shell",
+            "node-options",
+            "ignore-scripts",
+            "pre-post-scripts",
+        ]
+        .iter()
+        .any(|setting| text.contains(setting))
+    });
+    if is_changed || manifest.get("config").is_some() {
+        return None;
+    }
     let scripts = Scripts {
         manifest,
         manager,
         has_hooks: !ignores_scripts && is_new_yarn() != Some(true),
         runners: at.runners,
+        visits: Cell::default(),
     };
     let steps = scripts.steps(script)?;
     let started: Vec<Option<&str>> = steps
         .iter()
         .map(|step| scripts.runner(&step.words))
         .collect();
-    let is_plain = steps.len() < 2 && started.iter().all(Option::is_none);
+    let is_plain = match steps.as_slice() {
+        [step] => !(step.is_one && scripts.runs_tests(&step.words)) && started == [None],
+        steps => steps.is_empty(),
+    };
     if is_plain || at.dir.contains(|c: char| c.is_whitespace() || c == '"') {
         return None;
     }
     let mut options = Vec::new();
+    let mut needs = Vec::new();
     let node = steps
         .iter()
         .zip(&started)
         .find(|(_, id)| **id == Some("node-test"));
     if let Some((step, _)) = node {
         let runner = at.runners.iter().find(|known| known.id() == "node-test")?;
-        options = runner.reporting(&Call::of(&step.words)?, at)?.options;
+        let reporting = runner.reporting(&Call::of(&step.words)?, at)?;
+        (options, needs) = (reporting.options, reporting.needs);
     }
     let mut text = variables(script, manifest, ignores_scripts);
     text.push_str(&driver(&scripts, &steps, at.dir));
-    let mut needs = vec![(DRIVER_NAME, text)];
+    needs.insert(0, (DRIVER_NAME, text));
     let by_preload = |id: &&str| ["jest", "vitest"].contains(id);
     if started.iter().flatten().any(by_preload) {
         let option = format!("--require={}/{PRELOAD_NAME}", at.dir);
@@ -250,12 +273,12 @@ fn variables(script: &str, manifest: &serde_json::Value, ignores_scripts: bool) 
 fn driver(scripts: &Scripts<'_>, steps: &[Step], dir: &str) -> String {
     let mut text = format!(
         "records={dir}/steps.json worst=0 missing=127\n\
-         step() {{\n  printf '%s\\n' \"$1\"\n  printf '%s\\n' \"$1\" >&2\n  sh -c \"$2\"\n  code=$?\n\
+         step() {{\n  printf '\\n%s\\n' \"$1\"\n  printf '\\n%s\\n' \"$1\" >&2\n  sh -c \"$2\"\n  code=$?\n\
          \x20 for report in {dir}/report*; do\n\
          \x20   [ ! -f \"$report\" ] || {{ cat \"$report\"; echo; }} >> \"$records\"\n\
          \x20   rm -rf \"$report\"\n  done\n\
          \x20 printf '%s%s}}}}\\n' \"$3\" \"$code\" >> \"$records\"\n\
-         \x20 if [ \"$code\" != 0 ]; then worst=1; [ \"$code\" = 127 ] || missing=1; fi\n}}\n",
+         \x20 [ \"$code\" = 0 ] || worst=1\n  [ \"$code\" = 127 ] || missing=1\n}}\n",
     );
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, step) in steps.iter().enumerate() {
@@ -266,9 +289,10 @@ fn driver(scripts: &Scripts<'_>, steps: &[Step], dir: &str) -> String {
             count => format!("{} ({count})", step.text),
         };
         let record = format!(
-            "{{\"step\":{{\"name\":{},\"runs_tests\":{},\"code\":",
+            "{{\"step\":{{\"name\":{},\"runs_tests\":{},\"is_one\":{},\"code\":",
             serde_json::Value::from(name),
-            scripts.runs_tests(&step.words)
+            scripts.runs_tests(&step.words),
+            step.is_one
         );
         let heading = format!("{HEADING}{} of {}: {}", index + 1, steps.len(), step.text);
         text.push_str("step");
@@ -295,6 +319,7 @@ struct Recorded {
 struct EndedStep {
     name: String,
     runs_tests: bool,
+    is_one: bool,
     code: i32,
     /// The reports that it wrote.
     #[serde(skip)]
@@ -442,7 +467,10 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("step '")?.split("' '").nth(1));
         Some((
-            reporting.needs.len() > 1,
+            reporting
+                .needs
+                .iter()
+                .any(|(name, _)| *name == PRELOAD_NAME),
             commands.map(str::to_owned).collect(),
         ))
     }
@@ -468,7 +496,7 @@ mod tests {
             (
                 serde_json::json!({"test": "npm run unit", "preunit": "tsc", "unit": "jest"}),
                 true,
-                &["npm run preunit", "jest"],
+                &["npm run preunit", "export npm_lifecycle_event=unit; jest"],
             ),
             (
                 serde_json::json!({"test": "mocha", "pretest": "npm run build && npm run lint", "build": "run-p build:*", "build:a": "a", "build:b": "b", "lint": "eslint ."}),
@@ -616,7 +644,8 @@ mod tests {
         let report = private.join("report");
         let (file, dir) = (report.to_str().unwrap(), private.to_str().unwrap());
         let manifest = serde_json::json!({
-            "name": "it's", "scripts": {"test": test, "e2e": "A=1; node e2e.js"}
+            "name": "it's", "scripts": {"test": test, "e2e": "A=1; node e2e.js",
+                "both": "node --test unit.test.js; node --test label.test.js"}
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).unwrap();
         let at = ReportAt { file, dir, ..at() };
@@ -637,7 +666,10 @@ mod tests {
         let mut run = crate::judge::tests::run_of("npm test", end, &stdout, &stderr);
         run.report = Some(RunnerReport {
             runner: Chain.id().to_owned(),
-            bytes: std::fs::read(private.join("steps.json")).unwrap(),
+            bytes: std::fs::read_to_string(private.join("steps.json"))
+                .unwrap()
+                .replace(&format!("{}/", package.display()), "")
+                .into_bytes(),
             extent: Extent::Whole,
         });
         let names = Normaliser::new(&package);
@@ -670,7 +702,7 @@ mod tests {
             let words = command(&["npm", "test"]);
             let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at());
             let driver = &reporting.unwrap().needs[0].1;
-            assert_eq!(driver.contains(r#""runs_tests":true"#), expected, "{step}");
+            assert_eq!(driver.contains(r#""runs_tests":true,"#), expected, "{step}");
         }
     }
 
@@ -702,18 +734,18 @@ mod tests {
         let test = "node --test unit.test.js && node --test label.test.js && eslint . && mocha && uvu && npm run e2e -- x && echo $A";
         let results = run_of(test, &files);
         for (name, expected) in [
-            ("old", Failed),
-            ("area", Failed),
-            ("node --test label.test.js > old", Passed),
-            ("node --test label.test.js > name", Passed),
+            ("unit.test.js > old", Failed),
+            ("unit.test.js > area", Failed),
+            ("node --test label.test.js > label.test.js > old", Passed),
+            ("node --test label.test.js > label.test.js > name", Passed),
             ("mocha > area > area", Failed),
-            ("test step: node --test unit.test.js", Skipped),
-            ("test step: node --test label.test.js", Passed),
-            ("test step: mocha", Skipped),
-            ("test step: uvu", Failed),
-            ("step: eslint .", Failed),
-            ("step: npm run e2e -- x", Failed),
-            ("step: echo $A", Passed),
+            ("script test step: node --test unit.test.js", Skipped),
+            ("script test step: node --test label.test.js", Passed),
+            ("script test step: mocha", Skipped),
+            ("script test step: uvu", Failed),
+            ("script step: eslint .", Failed),
+            ("script step: npm run e2e -- x", Failed),
+            ("script step: echo $A", Passed),
         ] {
             assert_eq!(
                 status(&results, name),
@@ -726,7 +758,46 @@ mod tests {
         assert!(results.is_whole());
         // A step that prints nothing may fail for any reason.
         let compared: Vec<_> = results.step_outputs.keys().collect();
-        assert_eq!(compared, ["step: eslint .", "step: npm run e2e -- x"]);
+        assert_eq!(
+            compared,
+            ["script step: eslint .", "script step: npm run e2e -- x"]
+        );
+    }
+
+    #[test]
+    fn every_process_of_a_step_reports() {
+        let label = "const test = require('node:test');\ntest('name', () => {});\n";
+        let files = [UNIT, SUM, ("label.test.js", label)];
+        let results = run_of("npm run both && true", &files);
+        for (name, expected) in [
+            ("unit.test.js > old", TestStatus::Failed),
+            ("label.test.js > name", TestStatus::Passed),
+            // It ended well, whatever its first command did.
+            ("script test step: npm run both", TestStatus::Passed),
+        ] {
+            assert_eq!(
+                status(&results, name),
+                Some(expected),
+                "{name} in {:?}",
+                results.tests
+            );
+        }
+    }
+
+    #[test]
+    fn scripts_that_call_each_other_often_stay_whole() {
+        let mut scripts = serde_json::Map::new();
+        for at in 0..6 {
+            let name = if at == 0 {
+                "test".to_owned()
+            } else {
+                format!("s{at}")
+            };
+            let call = format!("c8 npm run s{}", at + 1);
+            scripts.insert(name, vec![call; 16].join(" && ").into());
+        }
+        scripts.insert("s6".to_owned(), "true && true".into());
+        assert_eq!(reporting_of(scripts.into()), None);
     }
 
     #[test]
@@ -746,12 +817,15 @@ mod tests {
             let mut now = base;
             now[1] = PRODUCT;
             let (before, after) = (run_of(test, &base), run_of(test, &now));
-            assert_eq!(status(&after, "area"), Some(TestStatus::Passed));
+            assert_eq!(
+                status(&after, "unit.test.js > area"),
+                Some(TestStatus::Passed)
+            );
             let last = test.split(" && ").nth(1).unwrap();
             let name = if last == "mocha" {
-                "test step: mocha"
+                "script test step: mocha"
             } else {
-                "step: node e2e.js"
+                "script step: node e2e.js"
             };
             assert_eq!(status(&before, name), Some(TestStatus::Passed));
             assert_eq!(status(&after, name), Some(TestStatus::Failed));

@@ -1,6 +1,7 @@
 //! mocha, called directly; most projects call it from their test script. Its results are parsed from the
 //! `spec` reporter, because a JSON report would replace the output for people.
 
+use super::format::Numbered;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
     Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
@@ -85,7 +86,7 @@ impl Runner for Mocha {
 
 /// Groups and tests by their indentation: `✔ one (12ms)`, `1) two`, `- three`, up to `3 passing (5ms)`.
 fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = told.new_results();
+    let mut results = Numbered::new(told.new_results());
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for line in told.stdout.lines() {
         let content = line.trim_start_matches(' ').trim_end();
@@ -103,13 +104,13 @@ fn read(told: &CommandOutput<'_>) -> TestResults {
         match test(content) {
             Some((name, status)) => {
                 let parts: Vec<&str> = groups.iter().map(|(_, name)| *name).chain([name]).collect();
-                super::format::add(&mut results, &parts.join(" > "), status);
+                results.add(&parts.join(" > "), status);
             }
             None if groups.len() < MAX_DEPTH => groups.push((indent, content)),
             None => {}
         }
     }
-    results
+    results.into_results()
 }
 
 /// Reads the same from the output of a script that calls mocha, if its counts show that every test is there.

@@ -1,6 +1,6 @@
 //! `node --test`: called by a test script, or detected by files that use `node:test`.
 
-use super::format::tap;
+use super::format::{jest_json, tap};
 use super::scripts::{missing_package, test_script};
 use super::tree_view::is_node_test;
 use super::{
@@ -8,6 +8,35 @@ use super::{
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
+
+/// The name of the file with the reporter.
+const REPORTER_NAME: &str = "node-reporter.mjs";
+
+/// A reporter that writes the names of files and groups in front of those of tests, in the format of jest. Each process has
+/// its own report.
+const REPORTER: &str = r#"import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+export default async function* report(source) {
+  const groups = [];
+  const testResults = [];
+  for await (const { type, data } of source) {
+    if (type === 'test:start') {
+      groups.length = data.nesting;
+      groups[data.nesting] = data.name;
+    } else if (type === 'test:pass' || type === 'test:fail') {
+      const is_skipped = data.skip !== undefined && data.skip !== false || data.todo !== undefined && data.todo !== false;
+      const status = is_skipped ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
+      const ancestorTitles = groups.slice(0, data.nesting).map(String);
+      // A file counts as a test where it has none.
+      const title = data.name === data.file ? '' : String(data.name);
+      testResults.push({ name: data.file ?? '', assertionResults: [{ ancestorTitles, title, status }] });
+    }
+  }
+  const name = `report-${process.pid}-${process.hrtime.bigint()}.json`;
+  writeFileSync(join(dirname(fileURLToPath(import.meta.url)), name), JSON.stringify({ testResults }) + '\n');
+}
+"#;
 
 pub(super) struct Node;
 
@@ -58,28 +87,27 @@ impl Runner for Node {
             return Some(Reporting::unchanged(call));
         }
         let options = format!(
-            "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap --test-reporter-destination={}",
-            at.file
+            "--test-reporter=spec --test-reporter-destination=stdout --test-reporter={}/{REPORTER_NAME} --test-reporter-destination=stderr",
+            at.dir
         );
         // In this variable a space would begin another option.
-        if at.file.contains(char::is_whitespace) {
+        if at.dir.contains(char::is_whitespace) {
             return None;
         }
         let options = vec![("NODE_OPTIONS", options)];
         Some(Reporting {
             options,
+            needs: vec![(REPORTER_NAME, REPORTER.to_owned())],
             ..Reporting::files(call.words.to_vec())
         })
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(tap::read(
-            told.report
-                .as_deref()
-                .filter(|report| !report.is_empty())
-                .unwrap_or(&told.stdout),
-            told,
-        ))
+        let in_report = jest_json::read(told).filter(|results| !results.tests.is_empty());
+        Some(in_report.unwrap_or_else(|| {
+            let report = told.report.as_deref().filter(|report| !report.is_empty());
+            tap::read(report.unwrap_or(&told.stdout), told)
+        }))
     }
 
     fn suite(&self) -> &'static str {

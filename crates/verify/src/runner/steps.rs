@@ -4,6 +4,8 @@
 //! for a shell to run. A script stays whole where its steps depend on each other in another way than by `&&`: one changes
 //! the shell for those behind it, such as `cd web`, or there is `;`, `||`, a loop or a comment.
 
+use std::cell::Cell;
+
 use crucible_host::words::shell_word;
 
 use super::Call;
@@ -12,15 +14,17 @@ use super::spec::Runner;
 
 /// Most steps of a script.
 const MAX_STEPS: usize = 40;
+/// Most scripts that are followed: scripts that call others several times would take forever.
+const MAX_VISITS: usize = 200;
 /// How deep scripts may call scripts.
 const MAX_DEPTH: usize = 6;
 
 /// Words of a shell that change it for what follows, or that begin a compound command.
-const SHELL: [&str; 34] = [
-    ".", "alias", "case", "cd", "declare", "do", "done", "elif", "else", "esac", "eval", "exec",
-    "exit", "export", "fi", "for", "function", "if", "local", "popd", "pushd", "readonly",
-    "return", "set", "shift", "source", "then", "trap", "ulimit", "umask", "unset", "until",
-    "wait", "while",
+const SHELL: [&str; 37] = [
+    ".", "alias", "builtin", "case", "cd", "command", "declare", "do", "done", "elif", "else",
+    "esac", "eval", "exec", "exit", "export", "fi", "for", "function", "if", "local", "popd",
+    "pushd", "read", "readonly", "return", "set", "shift", "source", "then", "trap", "ulimit",
+    "umask", "unset", "until", "wait", "while",
 ];
 
 /// Test programs without reports that can be read, beside the known runners.
@@ -57,13 +61,26 @@ const INTERPRETERS: [&str; 12] = [
     "zx",
 ];
 
+/// Those of them whose files may run several programs.
+const SHELLS: [&str; 3] = ["bash", "sh", "zx"];
+
 /// Programs that run a task by its name.
 const TASK_RUNNERS: [&str; 11] = [
     "bun", "deno", "just", "lerna", "make", "npm", "nx", "pnpm", "turbo", "wireit", "yarn",
 ];
 
 /// Parts of the names of scripts that do not end by themselves.
-const SERVERS: [&str; 4] = ["dev", "serve", "start", "watch"];
+const SERVERS: [&str; 9] = [
+    "dev",
+    "mock",
+    "preview",
+    "proxy",
+    "serve",
+    "server",
+    "start",
+    "storybook",
+    "watch",
+];
 
 /// Options whose value is not the file that an interpreter runs.
 const WITH_VALUE: [&str; 6] = [
@@ -84,6 +101,8 @@ pub(super) struct Step {
     pub(super) words: Vec<String>,
     /// Its text.
     pub(super) text: String,
+    /// Whether it starts one program only, whose tests then explain how it ends.
+    pub(super) is_one: bool,
 }
 
 /// Every runner.
@@ -97,6 +116,8 @@ pub(super) struct Scripts<'m> {
     /// Whether `pre` and `post` scripts run.
     pub(super) has_hooks: bool,
     pub(super) runners: Runners,
+    /// How many scripts were followed.
+    pub(super) visits: Cell<usize>,
 }
 
 /// What calls a script.
@@ -135,14 +156,17 @@ impl Scripts<'_> {
                 std::mem::replace(&mut after_option, WITH_VALUE.contains(&word.as_str()));
             !is_value && !word.starts_with('-')
         });
-        self.runners
-            .iter()
-            .any(|known| !known.calls_others() && known.runs(&call))
+        self.is_runner(&call)
             || TEST_PROGRAMS.contains(&call.program)
             || names_tests(call.program)
             || INTERPRETERS.contains(&call.program)
                 && files.next().is_some_and(|file| names_tests(file))
             || TASK_RUNNERS.contains(&call.program) && call.has("test")
+    }
+
+    fn is_runner(&self, call: &Call<'_>) -> bool {
+        let mut known = self.runners.iter();
+        known.any(|known| !known.calls_others() && known.runs(call))
     }
 
     /// The name of the JavaScript runner that a step starts.
@@ -182,42 +206,58 @@ impl Scripts<'_> {
         };
         let Caller { manager, env, .. } = from;
         let depth = from.depth.checked_sub(1)?;
+        self.visits.set(self.visits.get() + 1);
+        if self.visits.get() > MAX_VISITS {
+            return None;
+        }
         let by_name = format!("{} run {}", shell_word(manager), shell_word(name));
         let Some(parts) = parts(text) else {
             steps.push(Step {
                 command: format!("{env}{by_name}"),
                 words: self.test_words(text),
                 text: by_name,
+                is_one: false,
             });
             return Some(());
         };
         let has = |kind: &str| self.has_hooks && self.text(&format!("{kind}{name}")).is_some();
+        let is_top = from.depth == MAX_DEPTH;
+        let event = match is_top {
+            true => String::new(),
+            false => format!("export npm_lifecycle_event={}; ", shell_word(name)),
+        };
         let is_alone = parts.len() == 1 && !has("pre") && !has("post");
         for part in parts {
             if steps.len() >= MAX_STEPS {
                 return None;
             }
-            let step = |words: &[String]| Step {
+            let step = |words: &[String], is_one: bool| Step {
                 command: if is_alone {
                     format!("{env}{by_name}")
                 } else {
-                    format!("{env}{part}")
+                    format!("{env}{event}{part}")
                 },
                 words: words.to_vec(),
                 text: part.to_owned(),
+                is_one,
             };
             let Some(words) = script_words(part) else {
                 // A pipe or a variable is for the shell that runs the step.
-                steps.push(step(&self.test_words(part)));
+                steps.push(step(&self.test_words(part), false));
                 continue;
             };
             let words = self.direct(&words);
             let Some(call) = Call::of(words) else {
-                steps.push(step(words));
+                steps.push(step(words, false));
                 continue;
             };
             let Called::Scripts { names, is_plain } = self.called(&call)? else {
-                steps.push(step(words));
+                let is_script =
+                    INTERPRETERS.contains(&call.program) && !SHELLS.contains(&call.program);
+                let is_one = self.is_runner(&call)
+                    || TEST_PROGRAMS.contains(&call.program)
+                    || is_script && self.runs_tests(words);
+                steps.push(step(words, is_one));
                 continue;
             };
             let launchers = words.get(..words.len() - call.args.len() - 1)?;
@@ -237,8 +277,9 @@ impl Scripts<'_> {
                 for name in &names {
                     self.add(name, Caller { depth, ..from }, &mut inner)?;
                 }
+                let is_one = matches!(inner.as_slice(), [inner] if inner.is_one);
                 let tests = inner.iter().find(|inner| self.runs_tests(&inner.words));
-                steps.push(step(tests.map_or(words, |inner| &inner.words)));
+                steps.push(step(tests.map_or(words, |inner| &inner.words), is_one));
             }
         }
         Some(())
@@ -274,14 +315,11 @@ impl Scripts<'_> {
         };
         match call.program {
             "run-s" | "run-p" | "npm-run-all" | "npm-run-all2" => {
-                let goes_on = [
-                    "-c",
-                    "--continue-on-error",
-                    "-p",
-                    "--parallel",
-                    "-r",
-                    "--race",
-                ];
+                // Only the first one has to end.
+                if has(&["-r", "--race"]) {
+                    return None;
+                }
+                let goes_on = ["-c", "--continue-on-error", "-p", "--parallel"];
                 let is_sequence = call.program != "run-p" && !has(&goes_on);
                 let mut names = Vec::new();
                 for pattern in operands() {
@@ -437,6 +475,7 @@ fn stands_alone(part: &str) -> bool {
         // The output of a command may be the value.
         None => is_assignment(first) && (first.contains("$(") || first.contains('`')),
     };
+    let first = first.trim_start_matches('\\');
     !(only_assigns || first.starts_with('{') || SHELL.contains(&first))
 }
 

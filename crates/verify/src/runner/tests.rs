@@ -272,7 +272,7 @@ fn reports_of_javascript_are_read() {
 #[test]
 fn reports_of_script_steps_are_read() {
     let of_steps = |stdout: &str, report: &str| {
-        let record = r#"{"step":{"name":"a","runs_tests":true,"code":0}}"#;
+        let record = r#"{"step":{"name":"a","runs_tests":true,"is_one":true,"code":0}}"#;
         let stdout = format!("== step 1 of 1: a\n{stdout}");
         let report = format!("{report}\n{record}\n");
         let mut run = reported("npm test", &stdout, "", Some(&report));
@@ -286,7 +286,7 @@ fn reports_of_script_steps_are_read() {
             r#"{{"testResults":[{{"name":"{name}","status":"{status}","assertionResults":[{{"title":"t","status":"{status}"}}]}}]}}"#
         )
     };
-    let step = ("test step: a", Passed);
+    let step = ("script test step: a", Passed);
     let two = format!("{}\n{}\n", file("a.js", "passed"), file("b.js", "failed"));
     expect(
         &of_steps("", &two),

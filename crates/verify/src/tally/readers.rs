@@ -454,7 +454,10 @@ impl Reader for Node {
             .or_else(|| line.strip_prefix("ℹ "))
             .and_then(|rest| rest.split_once(' '));
         if let Some((word, count)) = told {
-            let Some(count) = number(count) else { return };
+            // tape aligns the numbers.
+            let Some(count) = number(count.trim_start()) else {
+                return;
+            };
             if word == "tests" {
                 self.told.get_or_insert_default();
             }

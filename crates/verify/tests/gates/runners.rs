@@ -249,8 +249,8 @@ async fn node_reports_tests_directly_and_via_script() {
         expect(
             &run,
             &[
-                ("adds", TestStatus::Passed),
-                ("fails", TestStatus::Failed),
+                ("test/a.test.js > adds", TestStatus::Passed),
+                ("test/a.test.js > fails", TestStatus::Failed),
                 ("test/b.test.js", TestStatus::Failed),
             ],
         );

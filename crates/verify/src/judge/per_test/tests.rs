@@ -225,10 +225,12 @@ fn failing_duplicate_does_not_hide_another() {
     for fix in [
         ["ok 1 - basic", "not ok 2 - basic", "ok 3 - adds"],
         ["ok 1 - basic", "ok 2 - basic", "not ok 3 - adds"],
-        ["not ok 1 - basic", "ok 2 - basic", "ok 3 - adds"],
     ] {
         assert_eq!(judged(&earlier, &fix), [""; 0], "{fix:?}");
     }
+    // One of the same name was green, and is not any more.
+    let swapped = ["not ok 1 - basic", "ok 2 - basic", "ok 3 - adds"];
+    assert_eq!(judged(&earlier, &swapped), ["verify-test-broken"]);
     // Two failures of one test are reported, and then one success.
     let results = |tests: &[(&str, TestStatus)]| {
         let mut results = TestResults::default();
@@ -749,4 +751,68 @@ fn failing_tests_of_the_commit_of_a_fixed_test_refuse_the_change() {
     assert_eq!(judge("correct it", nothing), (None, 4));
     assert_eq!(judge("`parses_all` has to pass", half), (None, 3));
     assert_eq!(judge("`parses_none` has to pass", half), (related(), 3));
+}
+
+#[test]
+fn goal_names_tests_files_and_groups() {
+    let fit = |goal: &str, name: &str| {
+        let mut seen = Goal::new(goal);
+        seen.see(name, false);
+        seen.unmet().count > 0
+    };
+    let unittest = "tests.test_price.TestPrice.test_total";
+    let pytest = "tests/test_price.py::TestTotal::test_total[4-9]";
+    let jest = "test/total.test.js > total > adds tax to 1.5";
+    for (goal, name) in [
+        ("correct tests/test_price.py", unittest),
+        ("see ./tests/test_price.py.", unittest),
+        ("tests/test_price.py:7: AssertionError", unittest),
+        ("TestPrice.test_total fails", unittest),
+        ("tests.test_price is red", unittest),
+        ("`tests/test_price.py::TestPrice::test_total`", unittest),
+        ("TestPrice", unittest),
+        ("test_total()", unittest),
+        ("./tests/test_price.py", pytest),
+        ("tests/test_price.py:7", pytest),
+        ("TestTotal::test_total", pytest),
+        ("test_total[4-9]", pytest),
+        ("TestTotal", pytest),
+        ("test/total.test.js", jest),
+        ("'adds tax to 1.5' fails", jest),
+        ("\"total > adds tax to 1.5\"", jest),
+        ("tests::adds fails", "a::tests::adds"),
+        ("TestTotal/three", "TestTotal/three"),
+        ("TestTotal", "TestTotal/three"),
+    ] {
+        assert!(fit(goal, name), "{goal}: {name}");
+    }
+    for (goal, name) in [
+        ("correct price.total in src/price.py", unittest),
+        ("the total is wrong", unittest),
+        ("test_total[4-8]", pytest),
+        ("tests/test_rice.py", unittest),
+        ("adds tax", jest),
+        ("use tax_rate", "prices > uses tax_rate"),
+        ("lib/total.js", jest),
+    ] {
+        assert!(!fit(goal, name), "{goal}: {name}");
+    }
+}
+
+#[test]
+fn gate_that_ended_well_has_to_end_well() {
+    let run = |code| {
+        run_of(
+            "mocha",
+            GateEnd::Exited(code),
+            "\n  a\n    \u{2714} one\n    1) old\n\n\n  1 passing (5ms)\n  1 failing\n",
+            "",
+        )
+    };
+    let judged = |before: &GateRun, now: &GateRun| {
+        let (judged, _) = judged_run(before, now, &PLAIN);
+        judged.verdict.passes()
+    };
+    assert!(judged(&run(1), &run(1)));
+    assert!(!judged(&run(0), &run(1)));
 }

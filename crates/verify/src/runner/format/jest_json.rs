@@ -38,11 +38,11 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let reports: Result<Vec<Report>, _> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect();
-    let mut results = told.new_results();
+    let mut results = super::Numbered::new(told.new_results());
     for file in reports.ok()?.into_iter().flat_map(|report| report.files) {
         // A file that cannot be loaded has failed and has no tests.
         if file.status == "failed" && file.tests.iter().all(|test| test.status != "failed") {
-            super::add(&mut results, &file.name, TestStatus::Failed);
+            results.add(&file.name, TestStatus::Failed);
         }
         for test in file.tests {
             let status = match test.status.as_str() {
@@ -53,8 +53,9 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
             let mut parts = vec![file.name.clone()];
             parts.extend(test.groups);
             parts.push(test.title);
-            super::add(&mut results, &parts.join(" > "), status);
+            parts.retain(|part| !part.is_empty());
+            results.add(&parts.join(" > "), status);
         }
     }
-    Some(results)
+    Some(results.into_results())
 }

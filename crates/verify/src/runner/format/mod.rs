@@ -15,7 +15,7 @@ pub(super) mod xml;
 use super::CommandOutput;
 use crate::results::TestResults;
 
-pub(super) use name::add;
+pub(super) use name::{Numbered, add};
 
 /// Parses the output of an unknown runner, for formats that are recognisable.
 pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {

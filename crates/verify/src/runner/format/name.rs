@@ -1,5 +1,7 @@
 //! Names of tests that are the same in every run.
 
+use std::collections::BTreeMap;
+
 use crate::results::{TestResults, TestStatus};
 use crate::text::visible;
 
@@ -11,6 +13,43 @@ pub(in crate::runner) fn add(results: &mut TestResults, name: &str, status: Test
     let name = stable(name);
     if !name.is_empty() {
         results.add(name, status);
+    }
+}
+
+/// How many tests of the same name are numbered; the others count with the last of them.
+const MAX_SAME: usize = 100;
+
+/// Adds tests in the order in which they ran. Those of the same name are numbered, so that one that turns red cannot hide
+/// behind another.
+pub(in crate::runner) struct Numbered {
+    results: TestResults,
+    seen: BTreeMap<String, usize>,
+}
+
+impl Numbered {
+    pub(in crate::runner) fn new(results: TestResults) -> Self {
+        Self {
+            results,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    pub(in crate::runner) fn add(&mut self, name: &str, status: TestStatus) {
+        let name = stable(name);
+        if name.is_empty() {
+            return;
+        }
+        let count = self.seen.entry(name.clone()).or_default();
+        *count = (*count + 1).min(MAX_SAME);
+        let name = match count {
+            1 => name,
+            count => format!("{name} #{count}"),
+        };
+        self.results.add(name, status);
+    }
+
+    pub(in crate::runner) fn into_results(self) -> TestResults {
+        self.results
     }
 }
 

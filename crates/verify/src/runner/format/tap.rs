@@ -3,22 +3,17 @@
 //! A subtest's name begins with those of the tests around it, as far as `# Subtest: name` announced them. `prove -v` prints the file before its
 //! tests: `t/a.t .. `. Blocks of YAML below a test are passed over, since they may quote anything.
 //!
-//! Tests of the same name are numbered, the worst first: `node --test` names no file, and a test that turns red must not hide behind
-//! another of its name that was red before.
-
-use std::collections::BTreeMap;
+//! Tests of the same name are numbered.
 
 use crate::results::{TestResults, TestStatus};
 use crate::runner::CommandOutput;
 
-/// Maximum number of duplicates that are numbered; the others have no worse results.
-const MAX_SAME: usize = 100;
 /// The deepest nesting of subtests that is distinguished.
 const MAX_DEPTH: usize = 50;
 
 /// Reads a text in this format.
 pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResults {
-    let mut found: BTreeMap<String, Vec<TestStatus>> = BTreeMap::new();
+    let mut results = super::Numbered::new(told.new_results());
     let mut file: Option<&str> = None;
     let mut groups: Vec<String> = Vec::new();
     let mut yaml: Option<usize> = None;
@@ -47,7 +42,7 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
                 .chain(groups.iter().map(String::as_str))
                 .chain([own.as_str()]);
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-            found.entry(parts.join(" > ")).or_default().push(status);
+            results.add(&parts.join(" > "), status);
         } else if indent == 0
             && let Some((name, dots)) = line
                 .strip_suffix(' ')
@@ -59,19 +54,7 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
             groups.clear();
         }
     }
-    let mut results = told.new_results();
-    for (name, mut statuses) in found {
-        statuses.sort_by(|one, other| other.cmp(one));
-        for (at, status) in statuses.into_iter().take(MAX_SAME).enumerate() {
-            let name = if at == 0 {
-                name.clone()
-            } else {
-                format!("{name} #{}", at + 1)
-            };
-            super::add(&mut results, &name, status);
-        }
-    }
-    results
+    results.into_results()
 }
 
 /// The name and the status of a result; a test without a description has its number.
