@@ -6,7 +6,7 @@ use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
 use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
-use super::{Family, c, has, inside, items, value};
+use super::{Family, c, go, has, inside, items, value};
 
 /// How many words before a macro may be its attributes.
 const MOST_BEFORE: usize = 16;
@@ -49,9 +49,10 @@ impl Names {
         let mut rust: Vec<&[u8]> = Vec::new();
         for (family, source) in files {
             match family {
-                Family::C | Family::Assembly | Family::Go if has(source, "define") => {
-                    c::defines(source, &mut names)
+                Family::C | Family::Assembly if has(source, "define") => {
+                    c::defines(source, &mut names);
                 }
+                Family::Go if has(source, "define") => go::defines(source, &mut names),
                 Family::Rust => {
                     if has(source, "macro") {
                         names.rust(source);
@@ -123,10 +124,6 @@ impl Names {
         self.c_readers.contains(name)
     }
 
-    pub(super) fn has_c_readers(&self) -> bool {
-        !self.c_readers.is_empty()
-    }
-
     pub(super) fn is_rust_reader(&self, name: &[u8]) -> bool {
         self.rust_readers.contains(name)
     }
@@ -177,8 +174,10 @@ impl Names {
         self.directives.contains(name)
     }
 
-    pub(super) fn has_assemblers(&self) -> bool {
-        !self.assemblers.is_empty()
+    /// Whether a name of C stands for what begins with a dot.
+    pub(super) fn is_directive(&self, name: &[u8]) -> bool {
+        let mut values = self.values(name).into_iter().flatten();
+        values.any(|value| value.starts_with('.'))
     }
 
     /// The names of C whose value satisfies a test, given those that do already.
