@@ -515,6 +515,9 @@ fn unescaped(text: &str) -> String {
             'u' if rest.starts_with("u{") => digits(2, 6, 16).map(|(read, end)| (read, end + 1)),
             'u' => digits(1, 4, 16),
             '0'..='7' => digits(0, 3, 8),
+            'n' => Some(('\n', 1)),
+            'r' => Some(('\r', 1)),
+            't' => Some(('\t', 1)),
             _ => None,
         };
         match read {

@@ -710,13 +710,30 @@ fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, bool) {
 
 /// A file of assembly, which the preprocessor may read first.
 pub(super) fn assembly_file(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    let prepared = Reading::USUAL.prepared(source);
-    let start = found.list.len();
-    for text in [source, &prepared] {
-        let known = found.list.split_off(start);
-        assembler::template(&String::from_utf8_lossy(text), names, found);
-        let other = found.list.split_off(start);
-        found.list.extend(union(known, other));
+    let mut known = std::mem::take(&mut found.list);
+    assembler::template(&String::from_utf8_lossy(source), names, found);
+    let raw = std::mem::take(&mut found.list);
+    each_reading(source, found, |text, found| {
+        assembler::template(&String::from_utf8_lossy(&text.joined), names, found);
+        unquoted(text, found);
+    });
+    known.extend(union(raw, std::mem::take(&mut found.list)));
+    found.list = known;
+}
+
+/// Paths outside that a macro may put quotes around.
+fn unquoted(text: &Text, found: &mut Found<'_>) {
+    let code = String::from_utf8_lossy(&text.closed);
+    let lines = code.lines().filter_map(|line| line.split("//").next());
+    for line in lines.filter(|line| line.contains('/')) {
+        let is_rooted = |open: char| {
+            let behind = line.split(open).skip(1).map(str::trim_start);
+            let mut behind = behind.filter_map(|text| text.strip_prefix('/'));
+            behind.any(|text| text.starts_with(|c: char| c.is_alphanumeric()))
+        };
+        if line.contains("../") || line.contains("/..") || is_rooted('(') || is_rooted(',') {
+            found.unknown(DIRECTIVE, line.trim());
+        }
     }
 }
 

@@ -553,7 +553,7 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
     } else if is_of_package && !literal.starts_with('/') {
         judge(
             name,
-            &[Piece::Package, Piece::Text(literal.to_owned())],
+            &[Piece::Package, Piece::Text(format!("/{literal}"))],
             literal,
             found,
         );
