@@ -499,7 +499,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
     while let Some(item) = items.get(at) {
         at += 1;
         if item.is_literal {
-            assembler::literal(&joined_text(&items, at - 1, names), found);
+            joined(&items, at - 1, names, found);
             while items.get(at).is_some_and(|item| item.is_literal) {
                 at += 1;
             }
@@ -511,7 +511,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             item.is_some_and(|item| !names.literals_of(item.text).is_empty())
         };
         if stands(at - 1) && stands(at) {
-            assembler::literal(&joined_text(&items, at - 1, names), found);
+            joined(&items, at - 1, names, found);
         }
         let is_reader = names.is_c_reader(item.text) || LIBRARY.iter().any(|word| item.is(word));
         if is_reader && is_at(at, "(") && !(at >= 2 && is_at(at - 2, "define")) {
@@ -592,9 +592,18 @@ pub(super) const QUALIFIERS: [&str; 6] = [
 ];
 const DIRECTIVE: &str = "an assembler's directive";
 
+/// Judges the text that the literal or name at `at` begins.
+fn joined(items: &[Item<'_>], at: usize, names: &Names, found: &mut Found<'_>) {
+    let (text, is_whole) = joined_text(items, at, names);
+    assembler::literal(&text, found);
+    if !is_whole {
+        found.unknown(DIRECTIVE, "a text of too many names");
+    }
+}
+
 /// The text that the compiler makes of the literal at `at` and of what it joins to it: further literals, and names that stand for some.
-/// What is not known is a hole.
-fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> String {
+/// What is not known is a hole. Says too whether that is all of it.
+fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> (String, bool) {
     let mut out = String::new();
     // A name before it may stand for a text, too.
     let known = |item: &Item<'_>| match item.is_literal {
@@ -605,11 +614,8 @@ fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> String {
     while start > 0 && at - start < MOST_NAMES && !known(&items[start - 1]).is_empty() {
         start -= 1;
     }
-    let mut next = start;
-    while let Some(item) = items
-        .get(next)
-        .filter(|_| next < start + assembler::MOST_PIECES)
-    {
+    let (mut next, mut count) = (start, 0);
+    while let Some(item) = items.get(next).filter(|_| count < MOST_WORDS) {
         next += 1;
         if let Some(text) = item.value() {
             out.push_str(&text);
@@ -620,6 +626,7 @@ fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> String {
         if !is_name || WORDS.iter().any(|word| item.is(word)) {
             break;
         }
+        count += 1;
         let texts = known(item);
         out.extend(texts.iter().map(String::as_str));
         if texts.is_empty() && !out.ends_with(assembler::HOLE) {
@@ -629,7 +636,7 @@ fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> String {
             next += inside(items, next).map_or(1, |list| list.len() + 2);
         }
     }
-    out
+    (out, count < MOST_WORDS)
 }
 
 fn is_reader_word(item: &Item<'_>) -> bool {

@@ -29,27 +29,32 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     if !imports_c(source) {
         return;
     }
-    for preamble in preambles(&comments) {
-        let known = std::mem::take(&mut found.list);
-        for line in preamble.lines() {
-            if let Some(flags) = line.trim().strip_prefix("#cgo") {
-                cgo(flags, found);
-            }
-        }
-        let lines = preamble.lines();
-        let code: Vec<&str> = lines
-            .filter(|line| !line.trim().starts_with("#cgo"))
-            .collect();
-        c::read(code.join("\n").as_bytes(), names, found);
-        found.list = union(known, std::mem::take(&mut found.list));
-    }
+    let (groups, all) = preambles(&comments);
+    let mut known = std::mem::take(&mut found.list);
+    groups
+        .iter()
+        .for_each(|group| preamble(group, names, found));
+    let by_group = std::mem::take(&mut found.list);
+    preamble(&all, names, found);
+    known.extend(union(by_group, std::mem::take(&mut found.list)));
+    found.list = known;
+}
+
+fn preamble(text: &str, names: &Names, found: &mut Found<'_>) {
+    let (flags, code): (Vec<&str>, Vec<&str>) = text
+        .lines()
+        .partition(|line| line.trim().starts_with("#cgo"));
+    flags.iter().for_each(|flags| cgo(flags, found));
+    c::read(code.join("\n").as_bytes(), names, found);
 }
 
 /// Collects the names that the preambles give values to.
 pub(super) fn defines(source: &[u8], names: &mut Names) {
     if imports_c(source) {
-        let preambles = preambles(&comments(source)).into_iter();
-        preambles.for_each(|preamble| c::defines(preamble.as_bytes(), names));
+        let (groups, all) = preambles(&comments(source));
+        for preamble in groups.iter().chain([&all]) {
+            c::defines(preamble.as_bytes(), names);
+        }
     }
 }
 
@@ -113,7 +118,7 @@ fn comments(source: &[u8]) -> Vec<Comment> {
 }
 
 /// Each text that cgo may take for a preamble, and all of them together.
-fn preambles(comments: &[Comment]) -> Vec<String> {
+fn preambles(comments: &[Comment]) -> (Vec<String>, String) {
     let mut out: Vec<String> = Vec::new();
     let mut all = String::new();
     for Comment { text, is_joined } in comments {
@@ -133,8 +138,7 @@ fn preambles(comments: &[Comment]) -> Vec<String> {
         }
         all.push_str(&inner);
     }
-    out.push(all);
-    out
+    (out, all)
 }
 
 /// Whether the text imports the package of cgo, however its name is written.

@@ -18,6 +18,8 @@ pub(super) const MOST_NAMES: usize = 16;
 pub(super) struct Names {
     /// The values that the preprocessor of C is given for each name.
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
+    /// The names and the texts in these values.
+    parts: BTreeMap<Vec<u8>, (Vec<Vec<u8>>, Vec<String>)>,
     /// Macros of C with parameters that have an assembler read a file.
     c_readers: BTreeSet<Vec<u8>>,
     /// Names of C that stand for the word that begins an assembler's text.
@@ -60,6 +62,14 @@ impl Names {
                     rust.push(source);
                 }
                 _ => {}
+            }
+        }
+        for (name, values) in &names.values {
+            let parts = names.parts.entry(name.clone()).or_default();
+            for value in values.iter().take(MOST_NAMES) {
+                let (others, texts) = c::parts(value.as_bytes());
+                parts.0.extend(others);
+                parts.1.extend(texts);
             }
         }
         names.pass_on(&rust);
@@ -107,13 +117,13 @@ impl Names {
         let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
         let mut out = Vec::new();
         while let Some(name) = next.pop() {
-            for value in self.values(&name).into_iter().flatten().take(MOST_NAMES) {
-                let (names, literals) = c::parts(value.as_bytes());
-                out.extend(literals);
-                for name in names {
-                    if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
-                        next.push(name);
-                    }
+            let Some((names, literals)) = self.parts.get(&name) else {
+                continue;
+            };
+            out.extend(literals.iter().cloned());
+            for name in names {
+                if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
+                    next.push(name.clone());
                 }
             }
         }

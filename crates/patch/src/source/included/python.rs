@@ -24,7 +24,7 @@ const LOADERS: [&str; 13] = [
     "zipimporter",
 ];
 /// Places that modules are searched in, by their last name.
-const SEARCHED: [&str; 3] = ["__path__", "submodule_search_locations", "sys"];
+const SEARCHED: [&str; 2] = ["__path__", "submodule_search_locations"];
 /// Functions that run a text, which may be that of a file.
 const RUNNERS: [&str; 3] = ["compile", "eval", "exec"];
 /// Methods of texts that take texts which are no paths.
@@ -46,7 +46,7 @@ const METHODS: [&str; 12] = [
 const ASKING: [&str; 5] = ["copy", "count", "index", "pop", "remove"];
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    let others = ["extern", "distutils"];
+    let others = ["distutils", "extern", "sys"];
     let words = [&LOADERS[..], &RUNNERS, &SEARCHED, &others];
     if !words.iter().any(|words| has_any(source, words)) {
         return;
@@ -78,7 +78,7 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
             judge(name, arguments, is_argument, found);
         } else if item.is("path") && is_of("sys") {
             searched("sys.path", &items, at, &lines, found);
-        } else if let Some(name) = SEARCHED[..2].iter().find(|name| item.is(name)) {
+        } else if let Some(name) = SEARCHED.iter().find(|name| item.is(name)) {
             searched(name, &items, at, &lines, found);
         } else if item.is("extern") && is_at(at + 1, "from") {
             // Cython has a header included.

@@ -198,6 +198,10 @@ fn c_constructs_with_outside_paths_are_found() {
                 "#define D .J(inc,bin)\nasm(S(D \"/tmp/x.txt\"));\n",
             ),
             (
+                "src/a.c",
+                "f(\".in\" E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E E \"cbin \\\"/tmp/x.txt\\\"\");\n",
+            ),
+            (
                 "src/a.pyx",
                 "cdef extern from *:\n    \"\"\"\n    #include \"../../x.h\"\n    \"\"\"\n",
             ),
@@ -235,6 +239,10 @@ fn c_constructs_with_outside_paths_are_found() {
             (
                 "src/a.c",
                 "struct s a = { .name = \"/etc/x\" }; f(a.b, \"/etc/x\"); int using = dependency;\n",
+            ),
+            (
+                "src/a.c",
+                "f(\"a\" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" N \" \" \"\\n\");\n",
             ),
             (
                 "src/a.pyx",
